@@ -1,0 +1,19 @@
+"""The site: one line per role, in order. `pyinfra inventory/lab.py deploy.py`"""
+
+from __future__ import annotations
+
+from roles.image import image
+from roles.jobs import fetched
+from roles.preflight import preflight
+from roles.serving import serving
+from roles.smoke import smoke
+from roles.storage import storage
+from roles.weights import weights
+
+preflight()
+storage()
+weights()
+image()
+fetched()
+serving()
+smoke()

@@ -1,0 +1,32 @@
+"""Settings of every host. What stands here commented out is the default.
+
+An unknown key is an error, so that a typo can't pass unnoticed; keys of your own for your own
+use start with `my_`.
+"""
+
+# Where models and services live on the hosts. models_root may be a file system of its own.
+# models_root = "/opt/models"
+# services_root = "/opt/sparkwright"
+
+# GiB that must stay free after image and weights are fetched.
+# disk_headroom_gib = 20
+
+# How weights are fetched: "hf_transfer" (as fast as the line) or "http" (a tenth of the memory).
+# weights_mover = "hf_transfer"
+# weights_connections = 16
+
+# A tag of the image for every service, instead of the newest one in the catalog. Changing it
+# here, or with `--data 'image_tag="..."'`, is how a new tag is rolled out.
+# image_tag = "2026-07-01-v0.24.0"
+
+# Mirrors: pull from these instead, by registry; look models up at another hub.
+# image_mirrors = {"ghcr.io": "http://192.168.1.5:5000"}
+# hub_endpoint = "https://huggingface.co"
+
+# The fleet's API key: made here at the first run (0600, ignored by git), unless the environment
+# has SPARKWRIGHT_API_KEY. A token for gated models comes from HF_TOKEN, or from a file:
+# api_key_file = ".sparkwright/api_key"
+# hub_token_file = "..."
+
+# Directories with catalog entries of your own, over the ones that are shipped.
+# catalog_directories = ["my-catalog"]

@@ -1,0 +1,10 @@
+"""DGX Sparks (GB10, sm_121a)."""
+
+services = {
+    "qwen36": {
+        "recipe": "qwen36-35b-a3b-heretic-dflash",
+        "port": 8000,
+        # Over the recipe's own, e.g. to leave room for sidecars on the same Spark:
+        # "arguments": {"gpu_memory_utilization": 0.60, "max_model_len": 131072},
+    },
+}

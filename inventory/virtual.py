@@ -1,0 +1,26 @@
+"""The same fleet as virtual hosts of this machine (`make demo`), and one that must be refused."""
+
+_STATE = "/var/lib/sparkwright-lab"
+_DEPOT = "10.213.77.2"
+
+_CONNECTION = {
+    "ssh_user": "spark",
+    "ssh_key": f"{_STATE}/ssh/id_ed25519",
+    "ssh_known_hosts_file": f"{_STATE}/ssh/known_hosts",
+    "ssh_strict_host_key_checking": "yes",
+    # The lab's registry and hub stand in for the real ones; no host has a way out.
+    "image_mirrors": {"ghcr.io": f"http://{_DEPOT}:5000"},
+    "hub_endpoint": f"http://{_DEPOT}:8880",
+    "disk_headroom_gib": 1,
+}
+
+
+def _host(name, address):
+    return (name, {"ssh_hostname": address, **_CONNECTION})
+
+
+sparks = [_host("spark-1", "10.213.77.11"), _host("spark-2", "10.213.77.12")]
+
+# hopper-1 has an H200. It stands among the RTX 50 boxes to show what happens to a host that
+# can't run the recipe: preflight refuses it by name and leaves it as it is.
+rtx50 = [_host("rtx-1", "10.213.77.13"), _host("hopper-1", "10.213.77.14")]

@@ -1,0 +1,129 @@
+"""Jobs: waits for what ``weights`` and ``image`` started, and proves it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from pyinfra.api.host import Host
+
+from roles import image as images
+from roles import remote, site, steps, weights
+from roles.jobs.host import jobs as jobs_program
+from roles.jobs.host import proof as proof_program
+from roles.weights.host import receipt
+from sparkwright.gpu import parse_query
+
+#: Seconds between two lines of progress.
+_LINE_EVERY = 5
+#: A fetch or pull that says nothing new for so long is given up on; the job itself goes on.
+_PATIENCE = 6 * 3600
+
+
+def fetched() -> None:
+    """Wait for image and weights, then prove both and the GPU inside a container."""
+    steps.step(pending=_pending, act=_wait, name="Image and weights: on the disk and verified")
+    steps.step(pending=_unproved, act=_prove, name="GPU: seen from inside the image")
+
+
+def _pending(run: site.HostRun) -> Sequence[str]:
+    return [
+        *(f"wait for {model.repository}" for model in weights.missing(run).values()),
+        *(f"wait for {image}" for image in images.missing(run)),
+    ]
+
+
+def _wait(host: Host, run: site.HostRun) -> Sequence[str]:
+    names: dict[str, str] = {}
+    watch: list[dict[str, str]] = []
+    for model in weights.missing(run).values():
+        names[weights.job_name(model)] = model.repository
+        watch.append(
+            {"unit": weights.job_name(model), "state": weights.state_directory(run, model)}
+        )
+    for image, tag in images.missing(run).items():
+        names[images.job_name(image)] = f"image {tag}"
+        watch.append({"unit": images.job_name(image)})
+    waited = 0
+    while waited < _PATIENCE:
+        answer = remote.ask(
+            host, "sparkwright-jobs", (jobs_program,), {"watch": watch, "wait": _LINE_EVERY}
+        )
+        failed = {unit: job for unit, job in answer.items() if job["failed"]}
+        if failed:
+            raise remote.HostError(
+                "; ".join(_failure(names[unit], job) for unit, job in failed.items())
+            )
+        if not any(job["running"] for job in answer.values()):
+            break
+        waited += _LINE_EVERY
+        host.log(
+            ", ".join(
+                _progress(names[unit], job, waited)
+                for unit, job in answer.items()
+                if job["running"]
+            )
+        )
+    request = {
+        "models": [[directory, model.commit] for directory, model in run.wanted.models().items()],
+        "images": [release.image for release in run.wanted.releases],
+    }
+    wrong = remote.ask(host, "sparkwright-proof", (receipt, proof_program), request)
+    if wrong:
+        raise remote.HostError("; ".join(wrong))
+    return [f"{name} is on the disk and verified" for name in names.values()]
+
+
+def _failure(name: str, job: dict[str, Any]) -> str:
+    progress = job["progress"] or {}
+    words = [
+        line
+        for line in job["words"]
+        if not line.startswith(("Started", "Starting", "Stopped", "Main process"))
+    ]
+    said = progress.get("message") if progress.get("state") == "failed" else None
+    return f"{name}: {said or (words[-1] if words else 'failed without a word')}"
+
+
+def _progress(name: str, job: dict[str, Any], waited: int) -> str:
+    progress = job["progress"]
+    if not progress or not progress.get("bytes_total"):
+        return f"{name}: {waited} s"
+    done, total = progress["bytes_done"] / 1e9, progress["bytes_total"] / 1e9
+    rate = progress.get("rate", 0) / 1e6
+    return f"{name}: {progress['state']} {done:.2f} of {total:.2f} GB at {rate:.0f} MB/s"
+
+
+def _gpu_key(run: site.HostRun) -> dict[str, str]:
+    """What the proof depends on: another image, driver, Docker or toolkit asks for a new one."""
+    gpus = parse_query(run.seen.gpu.out)
+    docker = run.seen.docker
+    return {
+        "images": ",".join(sorted({release.image for release in run.wanted.releases})),
+        "driver": gpus[0].driver or "" if gpus else "",
+        "docker": (docker.version or "") if docker else "",
+        "toolkit": run.seen.toolkit.out.strip().splitlines()[0]
+        if run.seen.toolkit.out.strip()
+        else "",
+    }
+
+
+def _unproved(run: site.HostRun) -> Sequence[str]:
+    try:
+        known = json.loads(run.seen.gpu_check or "null")
+    except ValueError:
+        known = None
+    return [] if known == _gpu_key(run) else ["run nvidia-smi inside the image"]
+
+
+def _prove(host: Host, run: site.HostRun) -> Sequence[str]:
+    request = {
+        "gpu_images": sorted({release.image for release in run.wanted.releases}),
+        "record": f"{run.plan.settings.services_root}/state/gpu-check.json",
+        "key": _gpu_key(run),
+    }
+    wrong = remote.ask(host, "sparkwright-gpu", (receipt, proof_program), request, timeout=180)
+    if wrong:
+        raise remote.HostError("; ".join(wrong))
+    return ["a container sees the GPU"]

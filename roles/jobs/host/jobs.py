@@ -1,0 +1,102 @@
+"""Starts and watches jobs: transient systemd services that outlive connection and controller.
+
+Runs on the host as root (see roles/remote.py).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+PROPERTIES = "LoadState,ActiveState,Result,ExecMainStatus,ExecMainStartTimestampMonotonic"
+
+
+def show(unit: str) -> dict[str, str]:
+    """systemd's view of a unit."""
+    out = subprocess.run(
+        ["systemctl", "show", "-p", PROPERTIES, f"{unit}.service"],
+        capture_output=True,
+        text=True,
+        check=False,
+    ).stdout
+    return dict(line.split("=", 1) for line in out.splitlines() if "=" in line)
+
+
+def write(path: str, text: str, mode: int) -> None:
+    """Write a file that never has a looser mode than asked, not even for a moment."""
+    place = Path(path)
+    place.parent.mkdir(parents=True, exist_ok=True)
+    temporary = place.with_name(f".{place.name}.new")
+    temporary.unlink(missing_ok=True)
+    with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "w") as file:
+        file.write(text)
+    temporary.replace(place)
+
+
+def start(job: dict[str, Any]) -> None:
+    """Start a job, unless it is running already: then it is followed."""
+    if show(job["unit"]).get("ActiveState") in ("active", "activating"):
+        return
+    subprocess.run(
+        ["systemctl", "reset-failed", f"{job['unit']}.service"], capture_output=True, check=False
+    )
+    for path, content in job["files"].items():
+        write(path, json.dumps(content), 0o600)
+        Path(path).with_name("progress.json").unlink(missing_ok=True)
+    command = [
+        "systemd-run",
+        "--quiet",
+        "--service-type=exec",
+        f"--unit={job['unit']}",
+        f"--description={job['description']}",
+    ]
+    # A box that is already serving must not suffer from what is fetched for later.
+    command += [
+        "--property=Nice=10",
+        "--property=IOSchedulingClass=idle",
+        "--property=OOMScoreAdjust=500",
+    ]
+    done = subprocess.run(
+        [*command, "--", *job["argv"]], capture_output=True, text=True, check=False
+    )
+    if done.returncode != 0 and "already" not in done.stderr:
+        raise SystemExit(f"{job['description']}: {done.stderr.strip()}")
+
+
+def watch(job: dict[str, str]) -> dict[str, Any]:
+    """Whether a job still runs, how far it is, and its last words when it failed."""
+    seen = show(job["unit"])
+    running = seen.get("ActiveState") in ("active", "activating", "deactivating")
+    failed = seen.get("ActiveState") == "failed"
+    progress = None
+    if job.get("state"):
+        try:
+            progress = json.loads(Path(job["state"], "progress.json").read_text())
+        except (OSError, ValueError):
+            progress = None
+    words: list[str] = []
+    if failed:
+        journal = subprocess.run(
+            ["journalctl", "-u", f"{job['unit']}.service", "-n", "8", "-o", "cat", "--no-pager"],
+            capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        words = journal.stdout.strip().splitlines()
+    return {"running": running, "failed": failed, "progress": progress, "words": words}
+
+
+def main(request: dict[str, Any]) -> dict[str, Any]:
+    """Start what is to start; then wait, at most ``wait`` seconds, for the watched jobs to end."""
+    for path, content in request.get("secrets", {}).items():
+        write(path, content, 0o600)
+    for job in request.get("start", []):
+        start(job)
+    deadline = time.monotonic() + float(request.get("wait", 0))
+    while True:
+        watched = {job["unit"]: watch(job) for job in request.get("watch", [])}
+        if time.monotonic() >= deadline or not any(job["running"] for job in watched.values()):
+            return watched
+        time.sleep(0.2)

@@ -1,0 +1,102 @@
+"""Preflight: one probe per host, every finding at once, and a host that fails is not touched.
+
+Runs alone too: ``pyinfra inventory/lab.py roles.preflight.preflight``.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Generator
+from contextlib import suppress
+
+import click
+from pyinfra.api.command import PyinfraCommand
+from pyinfra.api.exceptions import PyinfraError
+from pyinfra.api.host import Host
+from pyinfra.api.operation import operation
+from pyinfra.context import ctx_host
+
+from roles import remote, site, storage
+from roles.preflight.host import probe as probe_program
+from roles.weights.host import receipt
+from sparkwright.findings import Severity, errors
+from sparkwright.gpu import QUERY_FIELDS
+from sparkwright.preflight import judge
+from sparkwright.probe import Probe, parse_probe
+
+MODULES = (receipt, probe_program)
+
+
+def preflight() -> None:
+    """Probe and judge this host; refuse it when any finding is an error."""
+    host = ctx_host.get()
+    run = site.host_run(host)
+    if run is None:
+        return
+    try:
+        asked = time.time()
+        run.probe = _probe(host, run)
+    except remote.HostError as error:
+        _refuse(host, run, str(error))
+        return
+    # Half of the round trip: about when the host read its clock.
+    run.findings = judge(run.wanted, run.probe, now=(asked + time.time()) / 2)
+    for finding in run.findings:
+        colour = "red" if finding.severity is Severity.ERROR else "yellow"
+        first, *rest = finding.lines()
+        host.log(click.style(first, fg=colour))
+        for line in rest:
+            host.log(line)
+    bad = errors(run.findings)
+    if bad:
+        names = ", ".join(dict.fromkeys(finding.check for finding in bad))
+        _refuse(host, run, f"refused by preflight: {names}")
+        return
+    _passed(name="Preflight", warnings=len(run.findings))
+
+
+@operation()
+def _passed(warnings: int) -> Generator[PyinfraCommand, None, None]:
+    """The verdict as an operation, so that it shows in pyinfra's results."""
+    ctx_host.get().noop(f"preflight passed, {warnings} warnings")
+    yield from ()
+
+
+def _refuse(host: Host, run: site.HostRun, reason: str) -> None:
+    run.refused = reason
+    host.log(click.style(f"{reason}: this host is left as it is", fg="red"))
+    # pyinfra raises when no host is left; the report at the end says more than its message.
+    with suppress(PyinfraError):
+        host.state.fail_hosts({host})
+
+
+def _probe(host: Host, run: site.HostRun) -> Probe:
+    settings = run.plan.settings
+    request = {
+        "gpu_fields": QUERY_FIELDS,
+        "models_root": settings.models_root,
+        "services_root": settings.services_root,
+        "directories": list(storage.directories(run.plan)),
+        "images": sorted({release.image for release in run.wanted.releases}),
+        "models": [
+            {"directory": directory, "commit": model.commit}
+            for directory, model in run.wanted.models().items()
+        ],
+        "services": [
+            {
+                "name": release.service.name,
+                "home": release.home,
+                "unit": release.service.unit,
+                "port": release.service.port,
+                "release": release.id,
+            }
+            for release in run.wanted.releases
+        ],
+    }
+    # With a password pyinfra must do the sudo; without one the program itself does, so that it
+    # can still say everything else when sudo is what is missing.
+    password = host.state.config.SUDO_PASSWORD or host.data.get("_sudo_password")
+    answer = remote.ask(
+        host, "sparkwright-probe", MODULES, request, sudo=bool(password), timeout=60
+    )
+    return parse_probe(answer)

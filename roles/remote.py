@@ -1,0 +1,108 @@
+"""Running our own small programs on a host: one round trip, nothing left behind.
+
+A program is Python source of this repository (``roles/<role>/host/*.py``) with a function
+``main(request) -> answer``, both plain JSON data. Source and request travel over standard input,
+so that nothing of them is seen in the host's process list, and no file has to be put there first.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+from collections.abc import Mapping
+from functools import cache
+from types import ModuleType
+from typing import Any
+
+from paramiko import SSHException
+from pyinfra.api.command import QuoteString, StringCommand
+from pyinfra.api.exceptions import PyinfraError
+from pyinfra.api.host import Host
+
+#: Makes modules of the sources, in order, with their packages, and prints what main() answers.
+_BOOTSTRAP = """
+import json, sys, types
+PAYLOAD = json.load(sys.stdin)
+for name, source in PAYLOAD["modules"].items():
+    parts = name.split(".")
+    for n in range(1, len(parts)):
+        package = ".".join(parts[:n])
+        if package not in sys.modules:
+            sys.modules[package] = types.ModuleType(package)
+            sys.modules[package].__path__ = []
+    module = sys.modules[name] = types.ModuleType(name)
+    exec(compile(source, name, "exec"), module.__dict__)
+json.dump(module.main(PAYLOAD["request"]), sys.stdout)
+""".strip()
+
+
+@cache
+def _source(module: ModuleType) -> str:
+    return inspect.getsource(module)
+
+
+def command(label: str) -> StringCommand:
+    """The command that runs a program on a host; ``label`` shows in logs and process lists."""
+    return StringCommand("python3", "-I", "-c", QuoteString(_BOOTSTRAP), label)
+
+
+def standard_input(modules: tuple[ModuleType, ...], request: Mapping[str, Any]) -> str:
+    """What the command reads: the modules in import order (the program last) and its request."""
+    return json.dumps(
+        {
+            "modules": {module.__name__: _source(module) for module in modules},
+            "request": dict(request),
+        }
+    )
+
+
+def answer(output: list[str]) -> Any:
+    """The program's answer from its standard output."""
+    return json.loads("\n".join(output))
+
+
+class HostError(Exception):
+    """The host did not answer a question: lost connection, deadline, or a failing program."""
+
+
+def ask(
+    host: Host,
+    label: str,
+    modules: tuple[ModuleType, ...],
+    request: Mapping[str, Any],
+    *,
+    sudo: bool = True,
+    timeout: int = 120,
+) -> Any:
+    """Run a program on a host and return its answer. One round trip.
+
+    Args:
+        timeout: seconds until the host counts as lost.
+
+    Raises:
+        HostError: with the reason, in one line.
+    """
+    arguments: dict[str, Any] = {"_stdin": standard_input(modules, request), "_timeout": timeout}
+    if sudo:
+        data = host.data
+        arguments |= {
+            "_sudo": True,
+            "_sudo_password": host.state.config.SUDO_PASSWORD or data.get("_sudo_password"),
+        }
+    try:
+        ok, output = host.run_shell_command(command(label), **arguments)
+    except TimeoutError:
+        raise HostError(f"{label}: no answer within {timeout} s") from None
+    except (OSError, EOFError, SSHException, PyinfraError) as error:
+        raise HostError(
+            f"{label}: the connection is lost ({error or type(error).__name__})"
+        ) from None
+    if not ok:
+        said = [line for line in output.stderr_lines if line.strip()]
+        raise HostError(f"{label}: {said[-1] if said else 'failed without a word'}")
+    try:
+        return answer(output.stdout_lines)
+    except ValueError:
+        raise HostError(
+            f"{label}: the host's login prints text of its own (check .bashrc and /etc/profile.d)"
+        ) from None

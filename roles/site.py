@@ -1,0 +1,324 @@
+"""One run of pyinfra as a site: planned before the first connection, reported at the end.
+
+pyinfra reads ``config.py`` first, then inventory and group_data, then calls ``State.init`` and
+connects. ``install`` puts the planning between the last two, so that every mistake in the user's
+input is told before any host is touched.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import click
+from pyinfra.api.host import Host
+from pyinfra.api.inventory import Inventory
+from pyinfra.api.state import State
+from pyinfra.context import ctx_state
+
+from roles import connection, user_files
+from sparkwright import report
+from sparkwright.api_key import Secret, api_key
+from sparkwright.catalog import Catalog, load_catalog
+from sparkwright.findings import Finding
+from sparkwright.plan import HostPlan, plan_host
+from sparkwright.preflight import Wanted
+from sparkwright.probe import Probe
+from sparkwright.problems import Problem, UserError, suggest
+from sparkwright.release import render_release
+from sparkwright.resolve import Resolution, resolve
+from sparkwright.settings import HostSettings, parse_settings
+
+CATALOG = Path(__file__).resolve().parent.parent / "catalog"
+
+
+@dataclass
+class HostRun:
+    """One host in this run: what it shall be, what was seen of it, what became of it."""
+
+    wanted: Wanted
+    key: Secret
+    token: Secret | None
+    probe: Probe | None = None
+    findings: list[Finding] = field(default_factory=list)
+    refused: str | None = None
+    changes: list[str] = field(default_factory=list)
+    smoke: dict[str, report.Smoke] = field(default_factory=dict)
+
+    @property
+    def plan(self) -> HostPlan:
+        """The host's plan."""
+        return self.wanted.plan
+
+    @property
+    def seen(self) -> Probe:
+        """The probe, for code that runs after preflight only."""
+        assert self.probe is not None, "a role ran before preflight"
+        return self.probe
+
+
+@dataclass
+class Site:
+    """All hosts of this run, by name."""
+
+    inventory: str
+    hosts: dict[str, HostRun]
+    resolution: Resolution
+    meter: connection.Meter
+    dry: bool
+    started: float = field(default_factory=time.monotonic)
+
+
+_current: Site | None = None
+
+
+def host_run(host: Host) -> HostRun | None:
+    """This host's part of the run; None once it failed or was refused."""
+    if _current is None:
+        raise RuntimeError(
+            "config.py of the project was not read: run pyinfra in the project's folder"
+        )
+    if host not in host.state.active_hosts:
+        return None
+    return _current.hosts[host.name]
+
+
+def install() -> None:
+    """Hook the planning into this run of pyinfra. Called by ``config.py``."""
+    state: State = ctx_state.get()
+    parameters = click.get_current_context().params
+    _or_exit(partial(user_files.check, parameters["inventory"], parameters["group_data"]))
+    original = state.init
+
+    def init(inventory: Inventory, config: Any, initial_limit: list[Host] | None = None) -> None:
+        _or_exit(partial(_plan, inventory, initial_limit, parameters))
+        original(inventory, config, initial_limit=initial_limit)
+        # A host that fails is left alone and named at the end: the others need no question.
+        state.should_raise_failed_hosts = lambda _state: False
+        if _current is not None:
+            state.add_callback_handler(connection.Watcher(_current.meter, _refuse))
+
+    state.init = init  # type: ignore[method-assign]
+
+
+def _or_exit(step: Callable[[], None]) -> None:
+    try:
+        step()
+    except UserError as error:
+        click.echo(click.style("--> ", fg="red") + str(error), err=True)
+        sys.exit(2)
+
+
+def _plan(inventory: Inventory, limit: list[Host] | None, parameters: dict[str, Any]) -> None:
+    global _current
+    _check_choice(inventory, parameters)
+    if not any(
+        name.endswith("deploy.py") or name.startswith("roles.") for name in parameters["operations"]
+    ):
+        return  # an ad-hoc command or fact: no plan is needed
+    if not parameters["yes"] and not parameters["dry"] and not sys.stdin.isatty():
+        raise UserError(
+            [
+                Problem(
+                    "command line",
+                    "pyinfra would ask before it changes anything, and nobody can answer",
+                    "add --yes, or --dry to only look",
+                )
+            ]
+        )
+    hosts = list(inventory) if limit is None else limit
+    problems: list[Problem] = []
+    settings: dict[str, HostSettings] = {}
+    plans: dict[str, HostPlan] = {}
+    catalogs: dict[tuple[str, ...], Catalog] = {}
+    for host in hosts:
+        origin = partial(_origin, inventory, host, parameters["inventory"])
+        try:
+            settings[host.name] = parse_settings(host.name, host.data.dict(), origin)
+            directories = settings[host.name].catalog_directories
+            if directories not in catalogs:
+                catalogs[directories] = load_catalog([CATALOG, *map(Path, directories)])
+            plans[host.name] = plan_host(
+                host.name, settings[host.name], catalogs[directories], origin
+            )
+        except UserError as error:
+            problems.extend(error.problems)
+    problems.extend(_stray_group_data(inventory))
+    if problems:
+        raise UserError(problems)
+    keys = {
+        path: api_key(Path(path), os.environ)
+        for path in {s.api_key_file for s in settings.values()}
+    }
+    tokens = {path: _token(path) for path in {s.hub_token_file for s in settings.values()}}
+    resolution = Resolution({}, {})
+    for directories, catalog in catalogs.items():
+        for token_file, token in tokens.items():
+            group = [
+                plan
+                for plan in plans.values()
+                if (plan.settings.catalog_directories, plan.settings.hub_token_file)
+                == (directories, token_file)
+            ]
+            if group:
+                found = resolve(group, catalog, token.value if token else None)
+                resolution.images.update(found.images)
+                resolution.models.update(found.models)
+    meter = connection.Meter()
+    _current = Site(
+        inventory=parameters["inventory"],
+        hosts={
+            name: HostRun(
+                wanted=Wanted(
+                    plan,
+                    resolution,
+                    tuple(render_release(plan, service, resolution) for service in plan.services),
+                ),
+                key=keys[plan.settings.api_key_file],
+                token=tokens[plan.settings.hub_token_file],
+            )
+            for name, plan in plans.items()
+        },
+        resolution=resolution,
+        meter=meter,
+        dry=parameters["dry"],
+    )
+    atexit.register(_report)
+
+
+def _check_choice(inventory: Inventory, parameters: dict[str, Any]) -> None:
+    """An inventory without hosts, or a --limit that matches none, is a mistake, not success."""
+    if len(inventory) == 0:
+        raise UserError(
+            [
+                Problem(
+                    "command line: INVENTORY",
+                    f"{parameters['inventory']!r} gives no hosts",
+                    "name an existing file such as inventory/lab.py",
+                )
+            ]
+        )
+    hosts = [host.name for host in inventory]
+    groups = [name for name, members in inventory.groups.items() if members]
+    problems = []
+    for option in ("limit", "exclude"):
+        for pattern in parameters.get(option) or ():
+            known = [*hosts, *groups]
+            if pattern not in groups and not user_files.matches(pattern, hosts):
+                problems.append(
+                    Problem(
+                        f"command line: --{option} {pattern}",
+                        "this is no host and no group of the inventory",
+                        suggest(pattern, known),
+                    )
+                )
+    if problems:
+        raise UserError(problems)
+
+
+def _origin(inventory: Inventory, host: Host, filename: str, key: str) -> str:
+    """The file that gives a host this key, in pyinfra's own order of precedence."""
+    if key in inventory.get_override_data():
+        return "--data"
+    if key in inventory.get_host_data(host.name):
+        return filename
+    for group in reversed(host.groups):
+        if key in inventory.get_group_data(group):
+            return f"group_data/{group}.py"
+    return "group_data/all.py" if key in inventory.get_data() else filename
+
+
+def _stray_group_data(inventory: Inventory) -> Iterator[Problem]:
+    """group_data of a group that has no hosts, when a group without data is spelt almost so."""
+    bare = [
+        name
+        for name, hosts in inventory.groups.items()
+        if hosts and not inventory.get_group_data(name)
+    ]
+    for name, hosts in inventory.groups.items():
+        if not hosts and inventory.get_group_data(name):
+            remedy = suggest(name, bare)
+            if remedy.startswith("did you mean"):
+                yield Problem(
+                    f"group_data/{name}.py", f"the inventory has no group {name!r}", remedy
+                )
+
+
+def _token(path: str | None) -> Secret | None:
+    if path is None:
+        token = os.environ.get("HF_TOKEN", "").strip()
+        return Secret(token) if token else None
+    try:
+        return Secret(Path(path).read_text(encoding="utf-8").strip())
+    except OSError as error:
+        raise UserError(
+            [
+                Problem(
+                    f"hub_token_file: {path}",
+                    f"can't be read: {error.strerror}",
+                    "put the token there, or set HF_TOKEN instead",
+                )
+            ]
+        ) from None
+
+
+def _refuse(host: Host, reason: str) -> None:
+    if _current is not None and host.name in _current.hosts:
+        _current.hosts[host.name].refused = reason
+
+
+def _report() -> None:
+    if _current is None:
+        return
+    rows = [
+        report.Row(
+            host=name,
+            services=tuple(
+                report.ServiceRow(
+                    name=release.service.name,
+                    address=f"{_address(name)}:{release.service.port}",
+                    served_names=release.service.served_names,
+                    tag=release.service.image.tag,
+                    image=release.image,
+                    models=dict(release.models),
+                    release=release.id,
+                    smoke=run.smoke.get(release.service.name),
+                )
+                for release in run.wanted.releases
+            ),
+            refused=run.refused,
+            findings=tuple(run.findings),
+            changes=tuple(run.changes),
+            executions=_current.meter.executions.get(name, 0),
+        )
+        for name, run in _current.hosts.items()
+    ]
+    click.echo(
+        report.render(
+            rows,
+            dry=_current.dry,
+            seconds=time.monotonic() - _current.started,
+            key_hint=_key_hint(),
+        )
+    )
+
+
+def _address(name: str) -> str:
+    state: State = ctx_state.get()
+    host = state.inventory.get_host(name)
+    return str(host.data.get("ssh_hostname") or name)
+
+
+def _key_hint() -> str:
+    assert _current is not None
+    if os.environ.get("SPARKWRIGHT_API_KEY"):
+        return "$SPARKWRIGHT_API_KEY"
+    first = next(iter(_current.hosts.values()))
+    return f"$(cat {first.plan.settings.api_key_file})"

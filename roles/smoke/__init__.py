@@ -1,0 +1,44 @@
+"""Smoke: over SSH, bounded: health, every alias, the key, and a real generation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pyinfra.api.host import Host
+
+from roles import remote, site, steps
+from roles.serving import changes
+from roles.smoke.host import check as program
+from sparkwright.smoke import smoke_of, smoke_request
+
+#: Requests after a start, before the service counts as ready: the first ones compile kernels.
+WARM_UPS = 2
+
+
+def smoke() -> None:
+    """Ask each service for real answers; a failure shows the service's last journal lines."""
+    steps.verify(look=_look, name="Smoke: health, models, key, generation")
+
+
+def _look(host: Host, run: site.HostRun) -> Sequence[str]:
+    services = [
+        smoke_request(release, warm_ups=WARM_UPS if changes(run, release) else 0)
+        for release in run.wanted.releases
+    ]
+    longest = max(
+        (service["boot_seconds"] + 4 * service["first_answer_seconds"] for service in services),
+        default=0,
+    )
+    answers = remote.ask(
+        host, "sparkwright-smoke", (program,), {"services": services}, timeout=longest + 60
+    )
+    wrong: list[str] = []
+    for name, answer in answers.items():
+        verdict = smoke_of(answer)
+        run.smoke[name] = verdict
+        if verdict.failures:
+            wrong.extend(
+                f"service {name} fails its smoke test: {failure}" for failure in verdict.failures
+            )
+            wrong.extend(f"    journal: {line}" for line in answer["journal"])
+    return wrong

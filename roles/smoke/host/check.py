@@ -1,0 +1,170 @@
+"""Asks the services of this host for real answers. Runs on the host as root (roles/remote.py).
+
+Root, because the API key lies in a 0600 file: it is read here and never leaves the host.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import subprocess
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+#: Asked without thinking, so that a short budget is enough for an answer.
+QUESTION = "What is 17 + 25? Answer with the number only."
+BUDGET = 32
+
+
+class Failure(Exception):
+    """A check did not hold; the text says what was seen."""
+
+
+class Service:
+    """One service on this host, and how to talk to it."""
+
+    def __init__(self, request: dict[str, Any]) -> None:
+        self.request = request
+        self.unit: str = request["unit"]
+        text = Path(request["secrets"]).read_text()
+        self.key = dict(line.split("=", 1) for line in text.splitlines() if "=" in line)[
+            "VLLM_API_KEY"
+        ]
+
+    def call(
+        self, method: str, path: str, body: Any = None, *, key: bool = True, timeout: float = 30
+    ) -> tuple[int, bytes]:
+        """One request; status and body."""
+        connection = http.client.HTTPConnection(
+            self.request["address"], self.request["port"], timeout=timeout
+        )
+        headers = {"Content-Type": "application/json"}
+        if key:
+            headers["Authorization"] = f"Bearer {self.key}"
+        try:
+            connection.request(
+                method, path, body=json.dumps(body) if body is not None else None, headers=headers
+            )
+            answer = connection.getresponse()
+            return answer.status, answer.read()
+        finally:
+            connection.close()
+
+
+def health(service: Service) -> str:
+    """Wait for /health, as long as a first boot may take, or until systemd has given up."""
+    deadline = time.monotonic() + service.request["boot_seconds"]
+    looked = 0.0
+    while True:
+        try:
+            status, _ = service.call("GET", "/health", timeout=5)
+            if status == 200:
+                return "200"
+            seen = f"HTTP {status}"
+        except (OSError, http.client.HTTPException) as error:
+            seen = str(error) or type(error).__name__
+        now = time.monotonic()
+        if now > deadline:
+            raise Failure(f"not healthy after {service.request['boot_seconds']} s: {seen}")
+        if now - looked > 3:
+            looked = now
+            state = subprocess.run(
+                ["systemctl", "is-active", service.unit],
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+            if state.stdout.strip() in ("failed", "inactive"):
+                raise Failure(f"the unit is {state.stdout.strip()}: it ended and was given up")
+        time.sleep(0.3)
+
+
+def models(service: Service) -> str:
+    """Every served name is in the model list."""
+    status, body = service.call("GET", "/v1/models")
+    if status != 200:
+        raise Failure(f"/v1/models answers HTTP {status}")
+    listed = {model["id"] for model in json.loads(body)["data"]}
+    missing = [name for name in service.request["served_names"] if name not in listed]
+    if missing:
+        raise Failure(f"not served: {', '.join(missing)}; served: {', '.join(sorted(listed))}")
+    return ", ".join(service.request["served_names"])
+
+
+def key_required(service: Service) -> str:
+    """Without the key there is no answer."""
+    status, _ = service.call("GET", "/v1/models", key=False)
+    if status != 401:
+        raise Failure(f"/v1/models answers HTTP {status} without the key: it must be 401")
+    return "401 without it"
+
+
+def generate(service: Service) -> str:
+    """A real generation: only that proves life, since a wedged engine keeps answering /health."""
+    body = {
+        "model": service.request["served_names"][0],
+        "messages": [{"role": "user", "content": QUESTION}],
+        "max_tokens": BUDGET,
+        "temperature": 0,
+        "chat_template_kwargs": {"enable_thinking": False},
+    }
+    try:
+        status, raw = service.call(
+            "POST", "/v1/chat/completions", body, timeout=service.request["first_answer_seconds"]
+        )
+    except TimeoutError:
+        raise Failure(
+            f"no answer within {service.request['first_answer_seconds']} s while /health answers: "
+            "the engine is wedged"
+        ) from None
+    if status != 200:
+        raise Failure(f"HTTP {status}: {raw[:300].decode(errors='replace')}")
+    answer = json.loads(raw)
+    choice = answer["choices"][0]
+    message = choice["message"]
+    text = (
+        message.get("content") or message.get("reasoning") or message.get("reasoning_content") or ""
+    )
+    if not answer["usage"]["completion_tokens"] or not text:
+        raise Failure(f"an empty answer (finish_reason {choice['finish_reason']})")
+    if len(text) >= 8 and not text.strip("! \n"):
+        raise Failure("the answer is nothing but '!': the weights or their names are wrong")
+    return str(text)[:60]
+
+
+def run(request: dict[str, Any]) -> dict[str, Any]:
+    """All checks of one service; the first failure ends them, since the rest would fail with it."""
+    checks: list[dict[str, Any]] = []
+    plan = [("health", health), ("models", models), ("key", key_required), ("generation", generate)]
+    plan += [(f"warm-up {number + 1}", generate) for number in range(request["warm_ups"])]
+    journal: list[str] = []
+    for name, check in plan:
+        started = time.monotonic()
+        try:
+            detail, ok = check(Service(request)), True
+        except Failure as failure:
+            detail, ok = str(failure), False
+        except (OSError, http.client.HTTPException, ValueError, KeyError) as error:
+            detail, ok = f"{type(error).__name__}: {error}", False
+        checks.append(
+            {"name": name, "ok": ok, "seconds": time.monotonic() - started, "detail": detail}
+        )
+        if not ok:
+            lines = subprocess.run(
+                ["journalctl", "-u", request["unit"], "-n", "15", "-o", "cat", "--no-pager"],
+                capture_output=True, text=True, check=False,
+            )  # fmt: skip
+            journal = lines.stdout.splitlines()
+            break
+    return {"checks": checks, "journal": journal}
+
+
+def main(request: dict[str, Any]) -> dict[str, Any]:
+    """``{"services": [...]}`` (sparkwright/smoke.py) -> by name, checks and journal."""
+    services = request["services"]
+    with ThreadPoolExecutor(max_workers=max(1, len(services))) as pool:
+        return dict(
+            zip((service["name"] for service in services), pool.map(run, services), strict=True)
+        )

@@ -1,0 +1,9 @@
+"""Plain Python that decides what each host shall be.
+
+Nothing in this package imports pyinfra or touches a provisioned host: it turns catalog,
+settings and what a probe saw into a plan, rendered files, findings and a report.
+"""
+
+from __future__ import annotations
+
+__version__ = "0.1.0"

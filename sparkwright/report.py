@@ -1,0 +1,139 @@
+"""The table at the end of a run: hosts, what they serve, where, from which bytes, and the proof."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from sparkwright.findings import Finding
+
+
+@dataclass(frozen=True)
+class Smoke:
+    """The smoke test's verdict on one service."""
+
+    passed: int
+    total: int
+    seconds: float
+    failures: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class ServiceRow:
+    """One service of a host.
+
+    Attributes:
+        address: ``host:port`` to reach it at.
+        image: reference by digest.
+        models: repository -> commit.
+        smoke: None where the test was not reached.
+    """
+
+    name: str
+    address: str
+    served_names: tuple[str, ...]
+    tag: str
+    image: str
+    models: Mapping[str, str]
+    release: str
+    smoke: Smoke | None
+
+
+@dataclass(frozen=True)
+class Row:
+    """One host.
+
+    Attributes:
+        refused: why the host was left alone or failed; None when all went well.
+        changes: what was changed on it in this run.
+        executions: remote executions that the run needed.
+    """
+
+    host: str
+    services: tuple[ServiceRow, ...]
+    refused: str | None
+    findings: tuple[Finding, ...]
+    changes: tuple[str, ...]
+    executions: int
+
+
+def render(rows: Sequence[Row], *, dry: bool, seconds: float, key_hint: str) -> str:
+    """The whole report as text."""
+    table: list[tuple[str, ...]] = [
+        ("HOST", "SERVICE", "STATE", "ADDRESS", "SMOKE", "RELEASE", "IMAGE")
+    ]
+    details: list[str] = []
+    for row in rows:
+        for service in row.services:
+            table.append(
+                (
+                    row.host,
+                    service.name,
+                    _state(row, service, dry),
+                    f"http://{service.address}/v1",
+                    _smoke(service.smoke),
+                    service.release,
+                    f"{service.tag} {_short(service.image.rsplit('@', 1)[1])}",
+                )
+            )
+            models = ", ".join(
+                f"{repository}@{commit[:12]}" for repository, commit in service.models.items()
+            )
+            line = f"{', '.join(service.served_names)} from {models}"
+            if line not in details:
+                details.append(line)
+        if row.refused:
+            details.append(f"{row.host}: {row.refused}")
+    changed = sum(len(row.changes) for row in rows)
+    failed = [row.host for row in rows if row.refused]
+    lines = ["", *_columns(table), "", *(f"  {line}" for line in details)]
+    executions = ", ".join(f"{row.host} {row.executions}" for row in rows)
+    lines.append(f"  {changed} changes, {seconds:.1f} s, remote executions: {executions}")
+    served = next(
+        (s for row in rows for s in row.services if s.smoke and not s.smoke.failures), None
+    )
+    if served:
+        lines += ["", "Ask it:", *(f"  {line}" for line in _curl(served, key_hint))]
+    if failed:
+        lines += ["", f"NOT as planned: {', '.join(failed)}"]
+    return "\n".join([*lines, ""])
+
+
+def _state(row: Row, service: ServiceRow, dry: bool) -> str:
+    if row.refused:
+        return (
+            "failed" if row.changes or (service.smoke and service.smoke.failures) else "left alone"
+        )
+    if dry:
+        return "planned"
+    if service.smoke is None:
+        return "unknown"
+    return "serving, changed" if row.changes else "serving"
+
+
+def _smoke(smoke: Smoke | None) -> str:
+    return f"{smoke.passed}/{smoke.total} in {smoke.seconds:.1f} s" if smoke else "-"
+
+
+def _short(digest: str) -> str:
+    return digest[: len("sha256:") + 12]
+
+
+def _curl(service: ServiceRow, key_hint: str) -> list[str]:
+    body = (
+        f'{{"model": "{service.served_names[0]}", "max_tokens": 2048, '
+        '"messages": [{"role": "user", "content": "What is 17 + 25?"}]}'
+    )
+    return [
+        f"curl -s http://{service.address}/v1/chat/completions "
+        f'-H "Authorization: Bearer {key_hint}" '
+        f"-H 'Content-Type: application/json' -d '{body}'"
+    ]
+
+
+def _columns(table: Sequence[Sequence[str]]) -> list[str]:
+    widths = [max(len(line[column]) for line in table) for column in range(len(table[0]))]
+    return [
+        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
+        for line in table
+    ]

@@ -1,0 +1,92 @@
+"""Resolving what the plan leaves open: tags to digests, revisions to commits.
+
+Done once per run on the controller, side by side, so that all hosts run the same bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+from sparkwright.catalog import Catalog
+from sparkwright.hub import HubError, ResolvedModel, resolve_model
+from sparkwright.plan import HostPlan, ImageReference, ModelReference
+from sparkwright.problems import Problem, UserError
+from sparkwright.registry import RegistryError, ResolvedImage, resolve_image
+
+
+@dataclass(frozen=True)
+class Resolution:
+    """What the tags and revisions of a run were found to be.
+
+    Attributes:
+        images: by (registry, repository, tag).
+        models: by (hub endpoint, repository, revision).
+    """
+
+    images: dict[tuple[str, str, str], ResolvedImage]
+    models: dict[tuple[str, str, str], ResolvedModel]
+
+    def image(self, reference: ImageReference) -> ResolvedImage:
+        """The digest behind a planned image."""
+        return self.images[reference.registry, reference.repository, reference.tag]
+
+    def model(self, endpoint: str, reference: ModelReference) -> ResolvedModel:
+        """The commit behind a planned model."""
+        return self.models[endpoint, reference.repository, reference.revision]
+
+
+def resolve(plans: Iterable[HostPlan], catalog: Catalog, token: str | None) -> Resolution:
+    """Ask registries and hubs for everything that the plans name.
+
+    Raises:
+        UserError: every tag and revision that could not be resolved.
+    """
+    images: dict[tuple[str, str, str], ImageReference] = {}
+    models: dict[tuple[str, str, str], str] = {}
+    for plan in plans:
+        for service in plan.services:
+            image = service.image
+            images[image.registry, image.repository, image.tag] = image
+            for model in service.models:
+                key = (plan.settings.hub_endpoint, model.repository, model.revision)
+                models[key] = model.name
+    problems: list[Problem] = []
+    with ThreadPoolExecutor(max_workers=8) as pool:
+        image_jobs = {key: pool.submit(resolve_image, image) for key, image in images.items()}
+        model_jobs = {key: pool.submit(resolve_model, *key, token) for key in models}
+        resolved_images: dict[tuple[str, str, str], ResolvedImage] = {}
+        resolved_models: dict[tuple[str, str, str], ResolvedModel] = {}
+        for key, image_job in image_jobs.items():
+            try:
+                resolved_images[key] = image_job.result()
+            except RegistryError as error:
+                problems.append(error.problem)
+        for key, model_job in model_jobs.items():
+            try:
+                resolved_models[key] = model_job.result()
+            except HubError as error:
+                problems.append(error.problem)
+    problems.extend(
+        problem
+        for key, resolved in resolved_models.items()
+        if (problem := _too_old(catalog, models[key], resolved)) is not None
+    )
+    if problems:
+        raise UserError(problems)
+    return Resolution(resolved_images, resolved_models)
+
+
+def _too_old(catalog: Catalog, name: str, resolved: ResolvedModel) -> Problem | None:
+    model = catalog.models[name]
+    if model.not_before is None or resolved.last_modified is None:
+        return None
+    if resolved.last_modified >= model.not_before:
+        return None
+    return Problem(
+        f"model {model.repository}@{model.revision}",
+        f"commit {resolved.commit[:12]} is of {resolved.last_modified}; "
+        f"revisions before {model.not_before} are known to be bad",
+        f"take a newer revision ({model.source})",
+    )

@@ -1,0 +1,188 @@
+"""Settings of a host, as inventory and group_data give them: typed, complete, nothing unknown."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+
+from sparkwright.catalog import ArgumentValue
+from sparkwright.problems import Problem, UserError
+from sparkwright.validation import problems_of
+
+#: A service's name becomes a systemd unit, a Compose project and a directory.
+ServiceName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9-]{0,40}$")]
+AbsolutePath = Annotated[str, StringConstraints(pattern=r"^/[A-Za-z0-9._/-]+$")]
+HttpAddress = Annotated[str, StringConstraints(pattern=r"^https?://[^/\s]+$")]
+
+#: Arguments that are settings of the service, so that checks and smoke tests know them.
+_OWN_ARGUMENTS = {
+    "port": "port",
+    "host": "bind",
+    "served_model_name": "served_names",
+    "api_key": "api_key_file (a key on the command line is visible to every user of the host)",
+}
+
+
+class _Settings(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class ServiceSettings(_Settings):
+    """A recipe on a host.
+
+    Attributes:
+        recipe: a recipe's name in the catalog.
+        port: TCP port that vLLM listens on.
+        bind: address that vLLM listens on.
+        served_names: replaces the recipe's names; the first is the main one.
+        image_tag: replaces the image's newest tag for this service.
+        arguments: ``vllm serve`` arguments over the recipe's; None takes one away.
+        environment: variables over the recipe's; None takes one away.
+        boot_seconds: replaces the recipe's deadline for ``/health``.
+    """
+
+    recipe: str
+    port: int = Field(default=8000, ge=1, le=65535)
+    bind: str = "0.0.0.0"
+    served_names: tuple[str, ...] | None = Field(default=None, min_length=1)
+    image_tag: str | None = None
+    arguments: dict[str, ArgumentValue | None] = {}
+    environment: dict[str, str | None] = {}
+    boot_seconds: int | None = Field(default=None, gt=0)
+
+
+class HostSettings(_Settings):
+    """Everything that inventory and group_data may say of a host.
+
+    Attributes:
+        services: by name.
+        image_tag: tag for every service of the host that names none of its own.
+        image_mirrors: registry host -> ``http(s)://host:port`` to pull from instead.
+        hub_endpoint: where models are looked up and fetched.
+        hub_token_file: file on the controller with a token for gated models; the environment's
+            HF_TOKEN serves where this is not set.
+        models_root: holds ``<org>--<name>/<commit>/`` with the files of each model.
+        services_root: holds services, releases, runtime and job state.
+        weights_mover: ``hf_transfer`` or ``http`` (slower, a tenth of the memory).
+        weights_connections: ranges fetched at once for one file.
+        disk_headroom_gib: GiB that must stay free after everything is fetched.
+        api_key_file: file on the controller with the fleet's API key; made when absent. The
+            environment's SPARKWRIGHT_API_KEY goes before it.
+        catalog_directories: catalogs of the user's own, over the one that is shipped.
+    """
+
+    services: dict[ServiceName, ServiceSettings]
+    image_tag: str | None = None
+    image_mirrors: dict[str, HttpAddress] = {}
+    hub_endpoint: HttpAddress = "https://huggingface.co"
+    hub_token_file: str | None = None
+    models_root: AbsolutePath = "/opt/models"
+    services_root: AbsolutePath = "/opt/sparkwright"
+    weights_mover: Literal["hf_transfer", "http"] = "hf_transfer"
+    weights_connections: int = Field(default=16, ge=1, le=64)
+    disk_headroom_gib: float = Field(default=20, ge=0)
+    api_key_file: str = ".sparkwright/api_key"
+    catalog_directories: tuple[str, ...] = ()
+
+
+#: Keys of host data that belong to pyinfra, not to us.
+_PYINFRA_KEYS = frozenset(
+    [
+        "ssh_hostname",
+        "ssh_port",
+        "ssh_user",
+        "ssh_password",
+        "ssh_key",
+        "ssh_key_password",
+        "ssh_allow_agent",
+        "ssh_look_for_keys",
+        "ssh_forward_agent",
+        "ssh_config_file",
+        "ssh_known_hosts_file",
+        "ssh_strict_host_key_checking",
+        "ssh_paramiko_connect_kwargs",
+        "ssh_connect_retries",
+        "ssh_connect_retry_min_delay",
+        "ssh_connect_retry_max_delay",
+        "ssh_file_transfer_protocol",
+    ]
+)
+#: Keys by depth: at the top, and in ``services.<name>``.
+KNOWN_KEYS = {
+    1: (*HostSettings.model_fields, *sorted(_PYINFRA_KEYS)),
+    3: tuple(ServiceSettings.model_fields),
+}
+
+
+def parse_settings(
+    host: str, data: Mapping[str, Any], origin: Callable[[str], str]
+) -> HostSettings:
+    """Validate one host's data.
+
+    Args:
+        host: the host's name, for messages.
+        data: all host data; keys of pyinfra's (``ssh_*``, ``_sudo`` ...) and keys that start
+            with ``my_`` (the user's own) are passed over.
+        origin: file that a top-level key comes from, for messages.
+
+    Raises:
+        UserError: every problem of this host.
+    """
+    problems: list[Problem] = []
+    own = {
+        key: value
+        for key, value in data.items()
+        if key not in _PYINFRA_KEYS and not key.startswith(("_", "my_"))
+    }
+    if "services" not in own:
+        problems.append(
+            Problem(
+                "services",
+                "this host has no services",
+                "put it into a group whose group_data has services, or name some in the inventory",
+                host,
+            )
+        )
+        own["services"] = {}
+    problems.extend(_missing_ssh_key(host, data, origin))
+    try:
+        settings = HostSettings.model_validate(own)
+    except ValidationError as error:
+        for problem in problems_of(error, "", KNOWN_KEYS):
+            key = problem.where.removeprefix(": ")
+            where = f"{origin(key.split('.')[0])}: {key}"
+            problems.append(Problem(where, problem.what, problem.remedy, host))
+        raise UserError(problems) from None
+    for name, service in settings.services.items():
+        for key in service.arguments:
+            if key in _OWN_ARGUMENTS:
+                problems.append(
+                    Problem(
+                        f"{origin('services')}: services.{name}.arguments.{key}",
+                        "this is a setting of its own, not an argument",
+                        f"write {_OWN_ARGUMENTS[key]}",
+                        host,
+                    )
+                )
+    if problems:
+        raise UserError(problems)
+    return settings
+
+
+def _missing_ssh_key(
+    host: str, data: Mapping[str, Any], origin: Callable[[str], str]
+) -> list[Problem]:
+    key = data.get("ssh_key")
+    if not isinstance(key, str) or Path(key).expanduser().is_file():
+        return []
+    return [
+        Problem(
+            f"{origin('ssh_key')}: ssh_key",
+            f"there is no file {key!r}",
+            "name an existing private key, or drop ssh_key to use your SSH agent and ssh_config",
+            host,
+        )
+    ]

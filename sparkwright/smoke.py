@@ -1,0 +1,36 @@
+"""Judging what a service answered: pure, so that every verdict can be tested without a server."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sparkwright.release import Release
+from sparkwright.report import Smoke
+
+
+def smoke_of(answer: dict[str, Any]) -> Smoke:
+    """A host program's answer for one service as a verdict."""
+    checks = answer["checks"]
+    failures = tuple(f"{check['name']}: {check['detail']}" for check in checks if not check["ok"])
+    return Smoke(
+        passed=sum(bool(check["ok"]) for check in checks),
+        total=len(checks),
+        seconds=sum(float(check["seconds"]) for check in checks),
+        failures=failures,
+    )
+
+
+def smoke_request(release: Release, *, warm_ups: int) -> dict[str, Any]:
+    """What the host program needs to know of a service."""
+    service = release.service
+    return {
+        "name": service.name,
+        "unit": service.unit,
+        "address": "127.0.0.1" if service.bind in ("0.0.0.0", "::") else service.bind,
+        "port": service.port,
+        "secrets": release.secrets,
+        "served_names": list(service.served_names),
+        "boot_seconds": service.boot_seconds,
+        "first_answer_seconds": service.first_answer_seconds,
+        "warm_ups": warm_ups,
+    }

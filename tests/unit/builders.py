@@ -1,0 +1,102 @@
+"""Whole, valid inputs for unit tests, to be changed in one place each."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from sparkwright.catalog import Catalog, load_catalog
+from sparkwright.hub import RemoteFile, ResolvedModel
+from sparkwright.plan import GIB, HostPlan, plan_host
+from sparkwright.preflight import Wanted
+from sparkwright.probe import Probe, parse_probe
+from sparkwright.registry import ResolvedImage
+from sparkwright.release import render_release
+from sparkwright.resolve import Resolution
+from sparkwright.settings import parse_settings
+
+ROOT = Path(__file__).resolve().parents[2]
+DIGEST = f"sha256:{'ab' * 32}"
+COMMIT = "c" * 40
+SPARK = {"qwen36": {"recipe": "qwen36-35b-a3b-heretic-dflash"}}
+RTX = {"qwen36": {"recipe": "qwen36-35b-a3b-heretic-dflash-rtx5090"}}
+
+
+@cache
+def catalog() -> Catalog:
+    """The shipped catalog."""
+    return load_catalog([ROOT / "catalog"])
+
+
+def origin(key: str) -> str:
+    """Every key comes from one file here."""
+    return "group_data/sparks.py"
+
+
+def plan(services: Mapping[str, Any] = SPARK, host: str = "spark-1", **data: Any) -> HostPlan:
+    """A host's plan from settings as group_data gives them."""
+    settings = parse_settings(host, {"services": services, **data}, origin)
+    return plan_host(host, settings, catalog(), origin)
+
+
+def resolution(host_plan: HostPlan, *, architectures: tuple[str, ...] = ("arm64",)) -> Resolution:
+    """Every tag and revision of the plan, resolved without a network."""
+    endpoint = host_plan.settings.hub_endpoint
+    file = RemoteFile("model.safetensors", 22 * GIB, "d" * 64, None)
+    return Resolution(
+        images={
+            (s.image.registry, s.image.repository, s.image.tag): ResolvedImage(
+                DIGEST, dict.fromkeys(architectures, 9 * GIB)
+            )
+            for s in host_plan.services
+        },
+        models={
+            (endpoint, m.repository, m.revision): ResolvedModel(
+                m.repository, COMMIT, dt.date(2026, 7, 1), (file,)
+            )
+            for s in host_plan.services
+            for m in s.models
+        },
+    )
+
+
+def wanted(host_plan: HostPlan, **keywords: Any) -> Wanted:
+    """What the checks are given."""
+    resolved = resolution(host_plan, **keywords)
+    releases = tuple(render_release(host_plan, s, resolved) for s in host_plan.services)
+    return Wanted(host_plan, resolved, releases)
+
+
+def probe(**changes: Any) -> Probe:
+    """A fresh Spark in perfect order; ``changes`` replace whole keys."""
+    answered = {"found": True, "code": 0, "err": ""}
+    disk = {"device": 1, "free": 3000 * GIB, "exists": True, "read_only": False}
+    data: dict[str, Any] = {
+        "time": 1000.0,
+        "user": "spark",
+        "python": [3, 12],
+        "architecture": "aarch64",
+        "kernel": "6.14.0-1013-nvidia",
+        "clock_synchronised": True,
+        "memory": {"total": 125513944 * 1024, "available": 120000000 * 1024},
+        "disks": {"/opt/models": disk, "/opt/sparkwright": disk},
+        "docker_socket": True,
+        "docker_found": True,
+        "sudo": None,
+        "gpu": {**answered, "out": "NVIDIA GB10, 12.1, 580.95.05, [N/A]\n"},
+        "toolkit": {**answered, "out": "NVIDIA Container Toolkit CLI version 1.17.8\n"},
+        "compose": {**answered, "out": "2.26.1\n"},
+        "systemd": {"Version": "255", "SystemState": "running"},
+        "systemd_version": 255,
+        "docker": {
+            "version": "28.2.2",
+            "root": "/var/lib/docker",
+            "runtimes": ["nvidia", "runc"],
+            "driver": "overlay2",
+        },
+        "docker_disk": disk,
+    }
+    return parse_probe({**data, **changes})

@@ -1,0 +1,46 @@
+"""The API key: made once, kept to its owner, never printed."""
+
+from __future__ import annotations
+
+import stat
+from pathlib import Path
+
+import pytest
+
+from sparkwright.api_key import VARIABLE, Secret, api_key
+from sparkwright.problems import UserError
+
+
+def test_made_once_and_kept_to_its_owner(tmp_path: Path) -> None:
+    path = tmp_path / "state" / "key"
+    first = api_key(path, {})
+    assert api_key(path, {}).value == first.value
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert len(first.value) > 40
+
+
+def test_the_environment_goes_before_the_file(tmp_path: Path) -> None:
+    assert api_key(tmp_path / "key", {VARIABLE: "k" * 32}).value == "k" * 32
+    assert not (tmp_path / "key").exists()
+
+
+def test_a_key_that_others_may_read_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "key"
+    api_key(path, {})
+    path.chmod(0o644)
+    with pytest.raises(UserError, match="chmod 600"):
+        api_key(path, {})
+
+
+@pytest.mark.parametrize(
+    "key", ["", "short", "has space in it and is long", "ends with newline\n" * 2]
+)
+def test_a_key_that_would_switch_the_check_off_or_not_survive_is_refused(
+    tmp_path: Path, key: str
+) -> None:
+    with pytest.raises(UserError, match="no usable API key"):
+        api_key(tmp_path / "key", {VARIABLE: key})
+
+
+def test_a_secret_never_prints_itself() -> None:
+    assert "hidden" not in f"{Secret('hidden')} {Secret('hidden')!r} {[Secret('hidden')]}"

@@ -1,0 +1,202 @@
+"""Every check of preflight, each seen to find its fault and to pass a host in order."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from sparkwright.findings import Severity, errors
+from sparkwright.plan import GIB
+from sparkwright.preflight import judge
+from tests.unit.builders import RTX, SPARK, plan, probe, wanted
+
+NOW = 1000.0
+ANSWERED = {"found": True, "code": 0, "err": "", "out": ""}
+ABSENT = {"found": False, "code": None, "err": "", "out": ""}
+
+
+def findings(**changes: Any) -> dict[str, Any]:
+    """By check, what a Spark with these changes is found to lack."""
+    return {f.check: f for f in judge(wanted(plan()), probe(**changes), NOW)}
+
+
+def test_a_fresh_spark_in_order_has_no_finding() -> None:
+    assert findings() == {}
+
+
+@pytest.mark.parametrize(
+    ("check", "changes", "words"),
+    [
+        ("sudo", {"sudo": "sudo: a password is required"}, "password is required"),
+        ("nvidia-driver", {"gpu": ABSENT}, "not installed"),
+        (
+            "nvidia-driver",
+            {"gpu": {**ANSWERED, "code": None, "err": "no answer within 10 s"}},
+            "hangs",
+        ),
+        (
+            "nvidia-driver",
+            {
+                "gpu": {
+                    **ANSWERED,
+                    "code": 9,
+                    "out": "NVIDIA-SMI has failed because it couldn't ...",
+                }
+            },
+            "exits with 9: NVIDIA-SMI has failed",
+        ),
+        (
+            "nvidia-driver",
+            {"gpu": {**ANSWERED, "out": "NVIDIA GB10, 12.1, 570.86.10, [N/A]"}},
+            "570.86.10",
+        ),
+        (
+            "nvidia-driver",
+            {"gpu": {**ANSWERED, "out": "NVIDIA GB10, 12.1, [N/A], [N/A]"}},
+            "unknown",
+        ),
+        ("gpu", {"gpu": {**ANSWERED, "out": "NVIDIA H200, 9.0, 580.159.04, 143771 MiB"}}, "Hopper"),
+        ("gpu", {"gpu": {**ANSWERED, "out": "NVIDIA A100, 8.0, 580.1, 81920 MiB"}}, "Ampere"),
+        ("gpu", {"gpu": {**ANSWERED, "out": "NVIDIA L40S, 8.9, 580.1, 46068 MiB"}}, "Ada"),
+        ("gpu", {"gpu": {**ANSWERED, "out": "NVIDIA B200, 10.0, 580.1, 183359 MiB"}}, "B200"),
+        ("docker", {"docker_found": False}, "not installed"),
+        ("docker", {"docker": None}, "does not answer"),
+        (
+            "docker",
+            {
+                "docker": {
+                    "version": "20.10.24",
+                    "root": "/",
+                    "runtimes": ["nvidia"],
+                    "driver": "overlay2",
+                }
+            },
+            "20.10.24",
+        ),
+        ("docker-compose", {"compose": {**ANSWERED, "code": 1}}, "not installed"),
+        ("docker-compose", {"compose": {**ANSWERED, "out": "1.29.2"}}, "1.29.2"),
+        ("nvidia-container-toolkit", {"toolkit": ABSENT}, "not installed"),
+        (
+            "nvidia-runtime",
+            {
+                "docker": {
+                    "version": "28.2.2",
+                    "root": "/",
+                    "runtimes": ["runc"],
+                    "driver": "overlay2",
+                }
+            },
+            "runc",
+        ),
+        ("architecture", {"architecture": "x86_64"}, "arm64"),
+        ("memory", {"memory": {"total": 64 * GIB, "available": 60 * GIB}}, "64.0 GiB"),
+        ("port", {"ports": {"8000": {"command": "nginx", "cgroup": "/system.slice"}}}, "nginx"),
+        ("systemd", {"systemd_version": None}, "does not answer"),
+        ("python", {"python": [3, 8]}, "3.8"),
+        ("clock", {"time": NOW - 3600}, "-3600 s"),
+    ],
+)
+def test_each_fault_is_found_with_its_words_and_a_remedy(
+    check: str, changes: dict[str, Any], words: str
+) -> None:
+    found = findings(**changes)[check]
+    assert found.severity is Severity.ERROR
+    assert words in found.found
+    assert found.remedy
+    assert found.why
+
+
+@pytest.mark.parametrize(
+    ("check", "changes"),
+    [
+        ("docker-user", {"docker_socket": False}),
+        ("clock", {"clock_synchronised": False}),
+        ("kernel", {"kernel": "5.10.0-30"}),
+        ("systemd", {"systemd": {"Version": "255", "SystemState": "degraded"}}),
+        ("memory-available", {"memory": {"total": 120 * GIB, "available": 40 * GIB}}),
+    ],
+)
+def test_what_only_disturbs_is_a_warning(check: str, changes: dict[str, Any]) -> None:
+    found = findings(**changes)
+    assert found[check].severity is Severity.WARNING
+    assert errors(found.values()) == []
+
+
+def test_all_faults_are_told_at_once_errors_first() -> None:
+    found = judge(
+        wanted(plan()),
+        probe(gpu=ABSENT, toolkit=ABSENT, sudo="no", docker_socket=False, python=[3, 8]),
+        NOW,
+    )
+    assert {f.check for f in found} >= {
+        "nvidia-driver",
+        "nvidia-container-toolkit",
+        "sudo",
+        "python",
+    }
+    severities = [f.severity for f in found]
+    assert severities == sorted(severities, key=lambda s: s is Severity.WARNING)
+
+
+def test_disk_counts_only_what_is_still_to_be_fetched() -> None:
+    want = wanted(plan())
+    small = {"device": 1, "free": 40 * GIB, "exists": True, "read_only": False}
+    disks = {"disks": {"/opt/models": small, "/opt/sparkwright": small}, "docker_disk": small}
+    assert "disk" in {f.check for f in judge(want, probe(**disks), NOW)}
+    everything = {
+        "models": dict.fromkeys(want.models()),
+        "images": {release.image: True for release in want.releases},
+    }
+    assert "disk" not in {f.check for f in judge(want, probe(**disks, **everything), NOW)}
+
+
+def test_weights_and_image_on_two_file_systems_are_counted_apart() -> None:
+    want = wanted(plan())
+    models = {"device": 1, "free": 70 * GIB, "exists": True, "read_only": False}
+    docker = {"device": 2, "free": 60 * GIB, "exists": True, "read_only": False}
+    apart = probe(disks={"/opt/models": models, "/opt/sparkwright": docker}, docker_disk=docker)
+    assert [f.check for f in judge(want, apart, NOW)] == []
+    together = {**models, "device": 2}
+    shared = probe(disks={"/opt/models": together, "/opt/sparkwright": docker}, docker_disk=docker)
+    assert [f.check for f in judge(want, shared, NOW)] == ["disk"]
+
+
+def test_a_port_held_by_our_own_container_is_ours() -> None:
+    container = {
+        "id": "f" * 64,
+        "running": True,
+        "created": "2026-11-20T00:00:00.5Z",
+        "release": "x",
+        "image": "y",
+    }
+    state = {
+        "current": None,
+        "compose": None,
+        "unit": None,
+        "secrets": None,
+        "secrets_mode": None,
+        "newest": 0.0,
+        "container": container,
+    }
+    ours = {"command": "vllm", "cgroup": f"0::/system.slice/docker-{'f' * 64}.scope"}
+    assert findings(ports={"8000": ours}, services={"qwen36": state}) == {}
+
+
+def test_a_discrete_card_needs_the_memory_of_its_recipe() -> None:
+    want = wanted(plan(RTX, "rtx-1"), architectures=("amd64",))
+    box = {"architecture": "x86_64", "memory": {"total": 64 * GIB, "available": 60 * GIB}}
+    card = {**ANSWERED, "out": "NVIDIA GeForce RTX 5090, 12.0, 580.95.05, 32607 MiB"}
+    assert judge(want, probe(**box, gpu=card), NOW) == []
+    small = {**ANSWERED, "out": "NVIDIA GeForce RTX 5080, 12.0, 580.95.05, 16303 MiB"}
+    assert [f.check for f in judge(want, probe(**box, gpu=small), NOW)] == ["gpu-memory"]
+
+
+def test_one_fitting_gpu_among_several_is_enough() -> None:
+    both = "NVIDIA A100, 8.0, 580.1, 81920 MiB\nNVIDIA GB10, 12.1, 580.95.05, [N/A]\n"
+    assert findings(gpu={**ANSWERED, "out": both}) == {}
+
+
+def test_two_services_need_the_memory_of_both() -> None:
+    two = {**SPARK, "second": {**SPARK["qwen36"], "port": 8001, "served_names": ["other"]}}
+    assert [f.check for f in judge(wanted(plan(two)), probe(), NOW)] == ["memory"]

@@ -1,0 +1,153 @@
+"""Rendered releases: what the card says, nothing else, and a name that follows the content."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+import yaml
+
+from sparkwright.command import argument_words
+from sparkwright.release import Release, render_release
+from tests.unit.builders import COMMIT, DIGEST, RTX, SPARK, plan, resolution
+
+
+def release(services: Any = SPARK, **data: Any) -> Release:
+    """The first service's release."""
+    host_plan = plan(services, **data)
+    return render_release(host_plan, host_plan.services[0], resolution(host_plan))
+
+
+def compose(text: str) -> dict[str, Any]:
+    """The one container of a compose file, as Compose reads it."""
+    data = yaml.safe_load(text)
+    assert list(data["services"]) == ["vllm"]
+    service: dict[str, Any] = data["services"]["vllm"]
+    return service
+
+
+#: The production compose file of the card (seed 001), argument for argument.
+CARD = """
+serve /models/qwen36 --served-model-name qwen36-35b-heretic qwen36-fast qwen36-deep
+--host 0.0.0.0 --port 8000 --tensor-parallel-size 1 --dtype auto --quantization compressed-tensors
+--max-model-len 262144 --max-num-seqs 64 --max-num-batched-tokens 32768
+--gpu-memory-utilization 0.7 --enable-chunked-prefill --enable-prefix-caching --trust-remote-code
+--enable-auto-tool-choice --tool-call-parser qwen3_coder --reasoning-parser qwen3
+--speculative-config
+{"method":"dflash","model":"/models/qwen36-dflash","num_speculative_tokens":11}
+--attention-backend flash_attn
+""".split()
+
+
+def test_the_command_is_the_cards() -> None:
+    assert compose(release().compose)["command"] == CARD
+
+
+def test_the_environment_is_the_cards() -> None:
+    assert compose(release().compose)["environment"] == {
+        "VLLM_ALLOW_LONG_MAX_MODEL_LEN": "1",
+        "TORCH_CUDA_ARCH_LIST": "12.1a",
+        "ENABLE_NVFP4_SM100": "0",
+        "PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:True",
+        "NVIDIA_FORWARD_COMPAT": "1",
+        "VLLM_TEST_FORCE_FP8_MARLIN": "1",
+    }
+
+
+def test_image_by_digest_weights_by_commit_and_read_only() -> None:
+    service = compose(release().compose)
+    assert service["image"] == f"ghcr.io/aeon-7/aeon-vllm-ultimate@{DIGEST}"
+    assert [mount["source"] for mount in service["volumes"]] == [
+        f"/opt/models/AEON-7--Qwen3.6-35B-A3B-heretic-NVFP4/{COMMIT}",
+        f"/opt/models/z-lab--Qwen3.6-35B-A3B-DFlash/{COMMIT}",
+    ]
+    assert all(mount["read_only"] for mount in service["volumes"])
+    assert not any(mount["bind"]["create_host_path"] for mount in service["volumes"])
+
+
+def test_the_container_is_started_as_the_image_needs_it() -> None:
+    service = compose(release().compose)
+    assert service["entrypoint"] == ["vllm"]
+    assert service["restart"] == "no"
+    assert (service["network_mode"], service["ipc"]) == ("host", "host")
+    (device,) = service["deploy"]["resources"]["reservations"]["devices"]
+    assert device == {"driver": "nvidia", "count": "all", "capabilities": ["gpu"]}
+
+
+def test_the_key_is_in_no_rendered_file() -> None:
+    rendered = release()
+    assert "API_KEY" not in rendered.compose + rendered.unit
+    assert compose(rendered.compose)["env_file"] == [rendered.secrets]
+
+
+def test_the_unit_limits_restarts_over_the_time_of_three_boots() -> None:
+    unit = release().unit
+    assert "StartLimitBurst=3" in unit
+    assert "StartLimitIntervalSec=3600" in unit  # 4 x 900 s
+    assert "RequiresMountsFor=/opt/models /opt/sparkwright" in unit
+    assert "{{" not in unit
+
+
+def test_the_same_plan_gives_the_same_release() -> None:
+    assert release().id == release().id
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"arguments": {"max_model_len": 131072}},
+        {"environment": {"VLLM_LOGGING_LEVEL": "DEBUG"}},
+        {"image_tag": "2026-06-18-v0.23.0-dflashfix"},
+        {"port": 8001},
+        {"served_names": ["one"]},
+        {"boot_seconds": 60},
+    ],
+)
+def test_every_change_gives_another_release(changed: dict[str, Any]) -> None:
+    assert release({"qwen36": {**SPARK["qwen36"], **changed}}).id != release().id
+
+
+def test_an_argument_is_taken_away_by_none() -> None:
+    service = {**SPARK["qwen36"], "arguments": {"enable_prefix_caching": None}}
+    assert "--enable-prefix-caching" not in compose(release({"q": service}).compose)["command"]
+
+
+def test_a_dollar_is_not_interpolated_by_compose() -> None:
+    service = {**SPARK["qwen36"], "environment": {"A": "$HOME ${X}"}}
+    assert compose(release({"q": service}).compose)["environment"]["A"] == "$$HOME $${X}"
+
+
+@pytest.mark.parametrize("value", ['quo"te', "new\nline", "ünïcode", "{{ x }}", "#", "- a: b"])
+def test_any_text_survives_rendering(value: str) -> None:
+    service = {**SPARK["qwen36"], "environment": {"A": value}}
+    assert compose(release({"q": service}).compose)["environment"]["A"] == value
+
+
+def test_a_budget_that_vllm_refuses_is_not_shipped() -> None:
+    """max_num_seqs x (n - 1) drafted tokens must leave room (vLLM: max_num_scheduled_tokens)."""
+    for services in (SPARK, RTX):
+        words = compose(release(services).compose)["command"]
+        number = {w: words[i + 1] for i, w in enumerate(words) if w.startswith("--max-num")}
+        draft = json.loads(words[words.index("--speculative-config") + 1])["num_speculative_tokens"]
+        spent = int(number["--max-num-seqs"]) * (draft - 1)
+        assert int(number["--max-num-batched-tokens"]) - spent > 0
+
+
+def test_a_mirror_replaces_the_registry_alone() -> None:
+    rendered = release(image_mirrors={"ghcr.io": "http://10.0.0.5:5000"})
+    assert rendered.image == f"10.0.0.5:5000/aeon-7/aeon-vllm-ultimate@{DIGEST}"
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "words"),
+    [
+        ("enable_x", True, ["--enable-x"]),
+        ("enable_x", False, ["--no-enable-x"]),
+        ("names", ["a", 1], ["--names", "a", "1"]),
+        ("config", {"a": None, "b": 1}, ["--config", '{"a":null,"b":1}']),
+        ("x", 0.7, ["--x", "0.7"]),
+    ],
+)
+def test_arguments_as_words(key: str, value: Any, words: list[str]) -> None:
+    assert argument_words(key, value) == words
