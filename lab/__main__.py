@@ -1,0 +1,79 @@
+"""`python -m lab`: the virtual fleet's command line. Standard library only; run it as root."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+
+from lab import fleet, machines, network, packages
+from lab.layout import MACHINES, Machine
+
+
+def main() -> int:
+    """Parse and run one command."""
+    parser = argparse.ArgumentParser(prog="python -m lab", description="The virtual fleet.")
+    commands = parser.add_subparsers(dest="command", required=True)
+    commands.add_parser("packages", help="install the system packages that the lab needs")
+    up = commands.add_parser("up", help="bring up what is not up")
+    up.add_argument("--only", default="", help="hosts, separated by commas")
+    down = commands.add_parser("down", help="remove every trace")
+    down.add_argument("--keep-base", action="store_true", help="keep what takes long to make")
+    commands.add_parser("status", help="which machines run")
+    for name, text in (
+        ("power-cut", "end every process of a machine at once"),
+        ("power-on", "boot it again with the disk it had"),
+        ("restart", "both"),
+    ):
+        commands.add_parser(name, help=text).add_argument("machine", type=_machine)
+    link = commands.add_parser("link", help="pull or plug a machine's cable")
+    link.add_argument("machine", type=_machine)
+    link.add_argument("state", choices=("up", "down"))
+    inside = commands.add_parser("exec", help="run a command in a machine as root, not over SSH")
+    inside.add_argument("machine", type=_machine)
+    inside.add_argument("words", nargs=argparse.REMAINDER)
+    ssh = commands.add_parser("ssh", help="log in to a machine")
+    ssh.add_argument("machine", type=_machine)
+    ssh.add_argument("words", nargs=argparse.REMAINDER)
+    arguments = parser.parse_args()
+    if arguments.command == "ssh":
+        command = [*fleet.ssh_command(arguments.machine), *arguments.words]
+        os.execvp(command[0], command)
+    if os.geteuid() != 0:
+        parser.error("machines, mounts and bridges are root's: run it with sudo")
+    match arguments.command:
+        case "packages":
+            packages.install()
+        case "up":
+            fleet.up(tuple(filter(None, arguments.only.split(","))))
+        case "down":
+            fleet.down(keep_base=arguments.keep_base)
+        case "status":
+            fleet.status()
+        case "power-cut":
+            machines.cut_power(arguments.machine)
+        case "power-on":
+            fleet.up((arguments.machine.name,))
+        case "restart":
+            machines.cut_power(arguments.machine)
+            fleet.up((arguments.machine.name,))
+        case "link":
+            network.link(arguments.machine, up=arguments.state == "up")
+        case "exec":
+            words = [word for word in arguments.words if word != "--"]
+            done = machines.inside(arguments.machine, words)
+            sys.stdout.write(done.stdout)
+            sys.stderr.write(done.stderr)
+            return done.returncode
+    return 0
+
+
+def _machine(name: str) -> Machine:
+    for machine in MACHINES:
+        if machine.name == name:
+            return machine
+    raise argparse.ArgumentTypeError(f"{name!r} is none of {', '.join(m.name for m in MACHINES)}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,57 @@
+"""The base file system of all machines: Debian 13, made once with mmdebstrap and kept."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import subprocess
+import time
+from pathlib import Path
+
+from lab.layout import CACHE
+
+SUITE = "trixie"
+PACKAGES = (
+    # a host as its users have it
+    "systemd", "systemd-sysv", "dbus", "openssh-server", "python3", "sudo", "iproute2",
+    "ca-certificates", "curl", "iptables", "docker.io", "docker-cli", "docker-compose",
+    # what the depot runs
+    "docker-registry", "python3-starlette", "python3-uvicorn",
+)  # fmt: skip
+
+
+def ensure() -> Path:
+    """The base tree, made when it is not there; a build that was killed leaves nothing that counts."""
+    key = hashlib.sha256(" ".join((SUITE, *PACKAGES)).encode()).hexdigest()[:12]
+    base = CACHE / f"base-{key}"
+    if base.is_dir():
+        return base
+    started = time.monotonic()
+    print(f"building the base file system ({SUITE}, {len(PACKAGES)} packages)", flush=True)
+    CACHE.mkdir(parents=True, exist_ok=True)
+    for stale in CACHE.glob("base-*"):
+        shutil.rmtree(stale, ignore_errors=True)
+    building = CACHE / f"base-{key}.new"
+    done = subprocess.run(
+        [
+            "mmdebstrap",
+            "--quiet",
+            "--variant=minbase",
+            "--keyring=/usr/share/keyrings",
+            f"--include={','.join(PACKAGES)}",
+            "--dpkgopt=path-exclude=/usr/share/doc/*",
+            "--dpkgopt=path-exclude=/usr/share/man/*",
+            "--dpkgopt=path-exclude=/usr/share/locale/*",
+            SUITE,
+            str(building),
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode != 0:
+        shutil.rmtree(building, ignore_errors=True)
+        raise SystemExit(f"mmdebstrap failed:\n{done.stderr.strip()[-2000:]}")
+    building.rename(base)
+    print(f"base file system built in {time.monotonic() - started:.0f} s", flush=True)
+    return base

@@ -1,0 +1,181 @@
+"""The whole fleet: up, down, what runs."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from lab import base, machines, network, packages
+from lab.layout import (
+    CACHE,
+    DEPOT,
+    HOSTS,
+    HUB_PORT,
+    MACHINES,
+    REGISTRY_PORT,
+    SSH,
+    STATE,
+    USER,
+    Machine,
+)
+
+_PROJECT = Path(__file__).resolve().parent.parent
+_LOCK = Path("/run/lock/sparkwright-lab.lock")
+
+
+@contextlib.contextmanager
+def only_one() -> Iterator[None]:
+    """One `up` or `down` at a time; the lock is the kernel's, so a killed one holds nothing."""
+    _LOCK.parent.mkdir(parents=True, exist_ok=True)
+    with _LOCK.open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            print("waiting for another run of the lab to end", flush=True)
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def up(only: tuple[str, ...] = ()) -> None:
+    """Bring up what is not up. On a running fleet nothing is changed."""
+    started = time.monotonic()
+
+    def say(text: str) -> None:
+        print(f"[{time.monotonic() - started:5.1f} s] {text}", flush=True)
+
+    hosts = [host for host in HOSTS if not only or host.name in only]
+    with only_one():
+        packages.install()
+        with ThreadPoolExecutor(max_workers=8) as pool:
+            # The image needs a root file system of its own: made beside the hosts'.
+            image = pool.submit(_image_files)
+            tree = base.ensure()
+            STATE.mkdir(mode=0o755, parents=True, exist_ok=True)
+            _keys()
+            network.up()
+            repositories = pool.submit(_repositories)
+            asleep = [machine for machine in (DEPOT, *hosts) if not machines.running(machine)]
+            for machine in asleep:
+                machines.start(machine, tree)
+            if asleep:
+                say(f"booting {', '.join(machine.name for machine in asleep)}")
+            repositories.result()
+            image.result()
+            ready = [pool.submit(_wait_host, host) for host in hosts]
+            _wait("registry", DEPOT, REGISTRY_PORT)
+            _wait("hub", DEPOT, HUB_PORT)
+            _push()
+            for job in ready:
+                job.result()
+        say(f"the fleet is up: {', '.join(host.name for host in hosts)}, registry and hub")
+
+
+def down(*, keep_base: bool = False) -> None:
+    """Remove every trace: processes, mounts, bridge, files. Also after a failure, also twice."""
+    with only_one():
+        for machine in MACHINES:
+            machines.remove(machine)
+        network.down()
+        shutil.rmtree(STATE, ignore_errors=True)
+        if not keep_base:
+            shutil.rmtree(CACHE, ignore_errors=True)
+    _LOCK.unlink(missing_ok=True)
+    print("the fleet is gone" + (", its base is kept" if keep_base else ""), flush=True)
+
+
+def status() -> None:
+    """Which machines run and whether they answer."""
+    for machine in MACHINES:
+        port = REGISTRY_PORT if machine is DEPOT else 22
+        state = "off" if machines.running(machine) is None else "booting"
+        if state == "booting" and _open(machine.address, port):
+            state = "up"
+        print(f"{machine.name:10} {machine.address:14} {state}")
+
+
+def ssh_command(machine: Machine) -> list[str]:
+    """The ssh command for a machine."""
+    options = ["-i", f"{SSH}/id_ed25519", "-o", f"UserKnownHostsFile={SSH}/known_hosts"]
+    return ["ssh", *options, "-o", "BatchMode=yes", "-o", "ConnectTimeout=5", f"{USER}@{machine.address}"]
+
+
+def _keys() -> None:
+    """One key pair for the user and one for all hosts, made once per fleet."""
+    if (SSH / "known_hosts").exists():
+        return
+    SSH.mkdir(mode=0o755, parents=True, exist_ok=True)
+    for name in ("id_ed25519", "host_ed25519"):
+        (SSH / name).unlink(missing_ok=True)
+        subprocess.run(
+            ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", f"sparkwright-lab {name}", "-f", SSH / name],
+            check=True,
+        )  # fmt: skip
+    public = " ".join((SSH / "host_ed25519.pub").read_text().split()[:2])
+    (SSH / "known_hosts").write_text("".join(f"{m.address} {public}\n" for m in MACHINES))
+    # `sudo make demo` or a Makefile that uses sudo: the user's own ssh must be able to read them.
+    owner = os.environ.get("SUDO_UID")
+    if owner:
+        for place in (SSH, *SSH.iterdir()):
+            os.chown(place, int(owner), -1)
+
+
+def _module(*words: str) -> None:
+    if not (_PROJECT / f"{words[0].replace('.', '/')}.py").exists():
+        return  # TEMPORARY
+    done = subprocess.run(
+        [sys.executable, "-m", *words], cwd=_PROJECT, capture_output=True, text=True, check=False
+    )
+    if done.returncode != 0:
+        raise SystemExit(f"python -m {words[0]} failed:\n{(done.stdout + done.stderr)[-3000:]}")
+
+
+def _repositories() -> None:
+    _module("lab.hub.repositories", str(STATE / "depot" / "hub"))
+
+
+def _image_files() -> None:
+    _module("lab.serving.build", "--cache", str(CACHE), "--build-only")
+
+
+def _push() -> None:
+    registry = f"http://{DEPOT.address}:{REGISTRY_PORT}"
+    _module("lab.serving.build", "--cache", str(CACHE), "--registry", registry)
+
+
+def _wait_host(host: Machine) -> None:
+    """SSH answers and Docker runs."""
+    _wait("SSH", host, 22)
+
+    def docker() -> bool:
+        return machines.inside(host, ["docker", "version", "-f", "{{.Server.Version}}"]).returncode == 0
+
+    _until(docker, f"Docker of {host.name}", 60)
+
+
+def _wait(what: str, machine: Machine, port: int) -> None:
+    _until(lambda: _open(machine.address, port), f"{what} of {machine.name}", 90)
+
+
+def _until(condition: Callable[[], bool], what: str, seconds: float) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > deadline:
+            raise SystemExit(f"{what} does not answer after {seconds:.0f} s; see {STATE}/machines/*/console.log")
+        time.sleep(0.1)
+
+
+def _open(address: str, port: int) -> bool:
+    try:
+        with socket.create_connection((address, port), timeout=1):
+            return True
+    except OSError:
+        return False

@@ -1,0 +1,66 @@
+"""The virtual fleet's names, addresses and places."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+BRIDGE = "sw-lab"
+CONTROLLER = "10.213.77.1"
+PREFIX_LENGTH = 24
+
+#: Everything of a running fleet: keys, known_hosts, machines, logs. Gone after `down`.
+STATE = Path("/var/lib/sparkwright-lab")
+#: What takes long to make and is the same for every fleet: base file system, serving image.
+CACHE = Path("/var/cache/sparkwright-lab")
+
+SSH = STATE / "ssh"
+USER = "spark"
+REGISTRY_PORT = 5000
+HUB_PORT = 8880
+
+
+@dataclass(frozen=True)
+class Machine:
+    """One systemd-nspawn machine.
+
+    Attributes:
+        gpu: which stand-in GPU it has (a key of ``stand_ins.GPUS``); None for the depot.
+        memory_kib: what /proc/meminfo shows as MemTotal; None leaves this machine's own.
+        dgx: whether it has the release files of DGX OS.
+    """
+
+    name: str
+    address: str
+    gpu: str | None = None
+    memory_kib: int | None = None
+    dgx: bool = False
+
+    @property
+    def machine(self) -> str:
+        """The name systemd-nspawn knows it by."""
+        return f"swlab-{self.name}"
+
+    @property
+    def home(self) -> Path:
+        """Its overlay, its Docker storage, its log and its process id."""
+        return STATE / "machines" / self.name
+
+    @property
+    def root(self) -> Path:
+        """Its root file system, mounted while it runs."""
+        return self.home / "root"
+
+
+#: MemTotal of a real Spark reads 125513944 to 127601388 kB, never 128 GiB.
+SPARK_MEMORY = 127601388
+BOX_MEMORY = 64 * 1024 * 1024
+
+DEPOT = Machine("depot", "10.213.77.2")
+HOSTS = (
+    Machine("spark-1", "10.213.77.11", "gb10", SPARK_MEMORY, dgx=True),
+    Machine("spark-2", "10.213.77.12", "gb10", SPARK_MEMORY, dgx=True),
+    Machine("rtx-1", "10.213.77.13", "rtx5090", BOX_MEMORY),
+    Machine("hopper-1", "10.213.77.14", "h200", BOX_MEMORY),
+)
+MACHINES = (DEPOT, *HOSTS)

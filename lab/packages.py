@@ -1,0 +1,38 @@
+"""Debian packages that the lab needs on the controller: installed when they are missing."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+
+NEEDED = (
+    "ca-certificates",
+    "debian-archive-keyring",
+    "iproute2",
+    "mmdebstrap",
+    "openssh-client",
+    "python3-venv",
+    "systemd-container",
+)
+
+
+def install() -> None:
+    """Install what is missing, with one look and no call of apt-get when nothing is."""
+    shown = subprocess.run(
+        ["dpkg-query", "-W", "-f", "${Package} ${db:Status-Status}\n", *NEEDED],
+        capture_output=True,
+        text=True,
+        check=False,
+    ).stdout
+    there = {line.split()[0] for line in shown.splitlines() if line.endswith(" installed")}
+    missing = [name for name in NEEDED if name not in there]
+    if not missing:
+        return
+    print(f"installing {', '.join(missing)}", flush=True)
+    environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+    for command in (["update", "-qq"], ["install", "-qq", "--yes", "--no-install-recommends", *missing]):
+        done = subprocess.run(
+            ["apt-get", *command], env=environment, capture_output=True, text=True, check=False
+        )
+        if done.returncode != 0:
+            raise SystemExit(f"apt-get {command[0]} failed:\n{done.stderr.strip()}")

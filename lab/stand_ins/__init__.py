@@ -1,0 +1,122 @@
+"""Stand-ins for what can't be had here: the GPU, NVIDIA's tools, a Spark's memory.
+
+Each file says in its first lines that it is a stand-in, and behaves like captures of the real
+thing. What a machine's GPU is, and what is wrong with it, stands in one small file of the
+machine, so that tests can change it: ``/etc/sparkwright-lab/gpu.json``.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+from lab.layout import Machine
+
+HERE = Path(__file__).parent
+GPU_FILE = "etc/sparkwright-lab/gpu.json"
+
+#: Values as real drivers print them; sources: captures/ (H200) and public reports (GB10, 5090).
+GPUS: dict[str, dict[str, Any]] = {
+    "gb10": {
+        "name": "NVIDIA GB10",
+        "compute_cap": "12.1",
+        "driver_version": "580.95.05",
+        "memory.total": "[N/A]",
+        "memory.free": "[N/A]",
+        "memory.used": "[N/A]",
+        "power.draw": "10.20 W",
+        "power.limit": "[N/A]",
+        "temperature.gpu": "41",
+        "pci.bus_id": "0000000F:01:00.0",
+        "uuid": "GPU-57a4d100-0000-0000-0000-000000000001",
+    },
+    "rtx5090": {
+        "name": "NVIDIA GeForce RTX 5090",
+        "compute_cap": "12.0",
+        "driver_version": "580.95.05",
+        "memory.total": "32607 MiB",
+        "memory.free": "32111 MiB",
+        "memory.used": "2 MiB",
+        "power.draw": "21.33 W",
+        "power.limit": "575.00 W",
+        "temperature.gpu": "38",
+        "pci.bus_id": "00000000:01:00.0",
+        "uuid": "GPU-57a4d100-0000-0000-0000-000000000002",
+    },
+    "h200": {
+        "name": "NVIDIA H200",
+        "compute_cap": "9.0",
+        "driver_version": "580.159.04",
+        "memory.total": "143771 MiB",
+        "memory.free": "143156 MiB",
+        "memory.used": "0 MiB",
+        "power.draw": "126.76 W",
+        "power.limit": "700.00 W",
+        "temperature.gpu": "41",
+        "pci.bus_id": "00000000:00:06.0",
+        "uuid": "GPU-00000000-0000-0000-0000-000000000000",
+        "plain": "nvidia-smi-h200.txt",
+        "xml": "nvidia-smi-h200.xml",
+    },
+}
+
+
+def gpu_file(kind: str, mode: str = "ok") -> str:
+    """Text of the machine's GPU file. Modes: ok, driver-dead, hang, none."""
+    return json.dumps({"mode": mode, "gpus": [GPUS[kind]]}, indent=1) + "\n"
+
+
+def install(machine: Machine) -> None:
+    """Put the stand-ins into a machine's root file system, before it boots."""
+    if machine.gpu is None:
+        return
+    for name in (
+        "nvidia-smi",
+        "nvidia-ctk",
+        "nvidia-container-runtime",
+        "nvidia-container-runtime-hook",
+    ):
+        target = machine.root / "usr/bin" / name
+        shutil.copyfile(HERE / name, target)
+        target.chmod(0o755)
+    captures = machine.root / "usr/share/sparkwright-lab"
+    shutil.copytree(HERE / "captures", captures, dirs_exist_ok=True)
+    _write(machine, GPU_FILE, gpu_file(machine.gpu))
+    if machine.dgx:
+        _write(machine, "etc/dgx-release", (HERE / "dgx-release").read_text())
+        _write(machine, "etc/fastos-release", (HERE / "fastos-release").read_text())
+    if machine.memory_kib:
+        _write(machine, "etc/sparkwright-lab/meminfo", _meminfo(machine.memory_kib))
+        unit = "etc/systemd/system/sparkwright-lab-memory.service"
+        _write(machine, unit, (HERE / "sparkwright-lab-memory.service").read_text())
+        wants = machine.root / "etc/systemd/system/sysinit.target.wants"
+        wants.mkdir(parents=True, exist_ok=True)
+        link = wants / "sparkwright-lab-memory.service"
+        link.unlink(missing_ok=True)
+        link.symlink_to("/etc/systemd/system/sparkwright-lab-memory.service")
+
+
+def _meminfo(total_kib: int) -> str:
+    """A meminfo of an idle host of that size: about 3 % in use."""
+    available = int(total_kib * 0.97)
+    values = {
+        "MemTotal": total_kib,
+        "MemFree": int(total_kib * 0.93),
+        "MemAvailable": available,
+        "Buffers": 120000,
+        "Cached": int(total_kib * 0.03),
+        "SwapTotal": 0,
+        "SwapFree": 0,
+        "Dirty": 100,
+        "Shmem": 20000,
+        "Slab": 300000,
+    }
+    return "".join(f"{f'{name}:':15} {value:>8} kB\n" for name, value in values.items())
+
+
+def _write(machine: Machine, path: str, text: str) -> None:
+    place = machine.root / path
+    place.parent.mkdir(parents=True, exist_ok=True)
+    place.write_text(text)
