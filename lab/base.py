@@ -21,7 +21,7 @@ PACKAGES = (
 
 
 def ensure() -> Path:
-    """The base tree, made when it is not there; a build that was killed leaves nothing that counts."""
+    """The base tree, made when it is not there; a killed build leaves none."""
     key = hashlib.sha256(" ".join((SUITE, *PACKAGES)).encode()).hexdigest()[:12]
     base = CACHE / f"base-{key}"
     if base.is_dir():

@@ -105,7 +105,8 @@ def status() -> None:
 def ssh_command(machine: Machine) -> list[str]:
     """The ssh command for a machine."""
     options = ["-i", f"{SSH}/id_ed25519", "-o", f"UserKnownHostsFile={SSH}/known_hosts"]
-    return ["ssh", *options, "-o", "BatchMode=yes", "-o", "ConnectTimeout=5", f"{USER}@{machine.address}"]
+    options += ["-o", "BatchMode=yes", "-o", "ConnectTimeout=5"]
+    return ["ssh", *options, f"{USER}@{machine.address}"]
 
 
 def _keys() -> None:
@@ -115,10 +116,10 @@ def _keys() -> None:
     SSH.mkdir(mode=0o755, parents=True, exist_ok=True)
     for name in ("id_ed25519", "host_ed25519"):
         (SSH / name).unlink(missing_ok=True)
-        subprocess.run(
-            ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", f"sparkwright-lab {name}", "-f", SSH / name],
-            check=True,
-        )  # fmt: skip
+        comment = f"sparkwright-lab {name}"
+        file = str(SSH / name)
+        words = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", comment, "-f", file]
+        subprocess.run(words, check=True)
     public = " ".join((SSH / "host_ed25519.pub").read_text().split()[:2])
     (SSH / "known_hosts").write_text("".join(f"{m.address} {public}\n" for m in MACHINES))
     # `sudo make demo` or a Makefile that uses sudo: the user's own ssh must be able to read them.
@@ -156,7 +157,7 @@ def _wait_host(host: Machine) -> None:
     _wait("SSH", host, 22)
 
     def docker() -> bool:
-        return machines.inside(host, ["docker", "version", "-f", "{{.Server.Version}}"]).returncode == 0
+        return machines.inside(host, ["docker", "version"]).returncode == 0
 
     _until(docker, f"Docker of {host.name}", 60)
 
@@ -169,7 +170,8 @@ def _until(condition: Callable[[], bool], what: str, seconds: float) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > deadline:
-            raise SystemExit(f"{what} does not answer after {seconds:.0f} s; see {STATE}/machines/*/console.log")
+            log = f"{STATE}/machines/*/console.log"
+            raise SystemExit(f"{what} does not answer after {seconds:.0f} s; see {log}")
         time.sleep(0.1)
 
 

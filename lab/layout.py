@@ -38,8 +38,8 @@ class Machine:
 
     @property
     def machine(self) -> str:
-        """The name systemd-nspawn knows it by."""
-        return f"swlab-{self.name}"
+        """The name systemd-nspawn knows it by; short, because its network interface has it too."""
+        return f"sw-{self.name}"
 
     @property
     def home(self) -> Path:

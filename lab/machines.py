@@ -11,7 +11,7 @@ import subprocess
 import time
 from pathlib import Path
 
-from lab import stand_ins
+from lab import cgroups, stand_ins
 from lab.layout import (
     BRIDGE,
     CONTROLLER,
@@ -54,9 +54,7 @@ def start(machine: Machine, base: Path) -> None:
     for name in ("upper", "work", "root", "docker"):
         (machine.home / name).mkdir(parents=True, exist_ok=True)
     options = f"lowerdir={base},upperdir={machine.home}/upper,workdir={machine.home}/work"
-    subprocess.run(
-        ["mount", "-t", "overlay", "overlay", "-o", options, machine.root], check=True
-    )
+    subprocess.run(["mount", "-t", "overlay", "overlay", "-o", options, machine.root], check=True)
     if not (machine.root / "etc/sparkwright-lab/configured").exists():
         _configure(machine)
     command = [
@@ -74,7 +72,9 @@ def start(machine: Machine, base: Path) -> None:
         "--console=read-only",
         *_binds(machine),
     ]
-    if SYSTEMD_HOST:
+    if not SYSTEMD_HOST:
+        command = [*cgroups.enter(machine.machine), *command]
+    else:
         scope = ["systemd-run", "--quiet", "--scope", "--slice=sparkwright-lab.slice"]
         command = [*scope, f"--unit={machine.machine}", "--property=Delegate=yes", *command]
     with (machine.home / "console.log").open("ab") as log:
@@ -108,6 +108,7 @@ def cut_power(machine: Machine) -> None:
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
     (machine.home / "pid").unlink(missing_ok=True)
+    cgroups.remove(machine.machine)
     _unmount(machine)
 
 
@@ -187,8 +188,7 @@ def _configure(machine: Machine) -> None:
     if machine is DEPOT:
         _depot(root)
     else:
-        for unit in ("docker-registry.service",):
-            _mask(root, unit)
+        _mask(root, "docker-registry.service")
         daemon = {
             "insecure-registries": [f"{CONTROLLER}/{PREFIX_LENGTH}"],
             "runtimes": {"nvidia": {"args": [], "path": "nvidia-container-runtime"}},
@@ -200,15 +200,14 @@ def _configure(machine: Machine) -> None:
 
 def _users(root: Path) -> None:
     """The deploy user, as on a real Spark: not root, sudo, member of the group docker."""
-    subprocess.run(
-        ["chroot", root, "useradd", "--create-home", "--shell", "/bin/bash", "--groups", "sudo,docker", USER],
-        check=True,
-    )  # fmt: skip
+    options = ["--create-home", "--shell", "/bin/bash", "--groups", "sudo,docker"]
+    subprocess.run(["chroot", root, "useradd", *options, USER], check=True)
     _write(root, f"etc/sudoers.d/{USER}", f"{USER} ALL=(ALL) NOPASSWD: ALL\n", 0o440)
     home = root / "home" / USER / ".ssh"
     home.mkdir(mode=0o700)
     shutil.copyfile(SSH / "id_ed25519.pub", home / "authorized_keys")
-    subprocess.run(["chroot", root, "chown", "-R", f"{USER}:{USER}", f"/home/{USER}/.ssh"], check=True)
+    owner = f"{USER}:{USER}"
+    subprocess.run(["chroot", root, "chown", "-R", owner, f"/home/{USER}/.ssh"], check=True)
     for old in (root / "etc/ssh").glob("ssh_host_*"):
         old.unlink()
     for name in ("host_ed25519", "host_ed25519.pub"):
@@ -234,10 +233,12 @@ def _depot(root: Path) -> None:
     _write(root, "etc/systemd/system/docker-registry.service.d/lab.conf", override)
     _enable(root, "docker-registry.service")
     hub = (
-        "[Unit]\nDescription=STAND-IN for a Hugging Face hub (sparkwright lab)\nAfter=network.target\n"
+        "[Unit]\nDescription=STAND-IN for a Hugging Face hub (sparkwright lab)\n"
+        "After=network.target\n"
         "[Service]\nWorkingDirectory=/srv/lab\nEnvironment=SPARKWRIGHT_LAB_HUB_DATA=/srv/hub\n"
         "Environment=PYTHONDONTWRITEBYTECODE=1\n"
-        f"ExecStart=/usr/bin/python3 -m uvicorn hub.app:app --host 0.0.0.0 --port {HUB_PORT} --log-level warning\n"
+        "ExecStart=/usr/bin/python3 -m uvicorn hub.app:app --host 0.0.0.0 "
+        f"--port {HUB_PORT} --log-level warning\n"
         "Restart=on-failure\n[Install]\nWantedBy=multi-user.target\n"
     )
     _write(root, "etc/systemd/system/sparkwright-lab-hub.service", hub)

@@ -25,12 +25,8 @@ def down() -> None:
 
 
 def interface(machine: Machine) -> str:
-    """The machine's end of its cable on this side: systemd-nspawn calls it ``vb-<machine>``.
-
-    Linux allows 15 characters; systemd-nspawn shortens longer names, so the bridge is asked.
-    """
-    wanted = f"vb-{machine.machine}"[:15]
-    return wanted
+    """This side's end of the machine's cable, as systemd-nspawn names it (15 characters fit)."""
+    return f"vb-{machine.machine}"
 
 
 def link(machine: Machine, *, up: bool) -> None:

@@ -30,7 +30,8 @@ def install() -> None:
         return
     print(f"installing {', '.join(missing)}", flush=True)
     environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
-    for command in (["update", "-qq"], ["install", "-qq", "--yes", "--no-install-recommends", *missing]):
+    install = ["install", "-qq", "--yes", "--no-install-recommends", *missing]
+    for command in (["update", "-qq"], install):
         done = subprocess.run(
             ["apt-get", *command], env=environment, capture_output=True, text=True, check=False
         )

@@ -1,0 +1,38 @@
+"""A control group for each machine, where no systemd of this machine makes one.
+
+systemd-nspawn puts its machine below the group it was started in. Two machines in one group would
+be two systemds that manage, and end, each other's services.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from pathlib import Path
+
+#: cgroup2 alone, or beside the older hierarchies with systemd's own named one.
+_MOUNTS = (Path("/sys/fs/cgroup/unified"), Path("/sys/fs/cgroup/systemd"), Path("/sys/fs/cgroup"))
+
+
+def _groups(name: str) -> list[Path]:
+    return [mount / name for mount in _MOUNTS if (mount / "cgroup.procs").exists()]
+
+
+def enter(name: str) -> list[str]:
+    """Words to put before a command, so that it runs in a group of that name."""
+    steps = [f"mkdir -p {group} && echo $$ > {group}/cgroup.procs" for group in _groups(name)]
+    return ["sh", "-c", " && ".join([*steps, 'exec "$@"']), name]
+
+
+def remove(name: str) -> None:
+    """Remove the groups of that name, once their processes are gone."""
+    for group in _groups(name):
+        deadline = time.monotonic() + 5
+        while group.exists() and time.monotonic() < deadline:
+            for inner in sorted(group.rglob("*/"), reverse=True):
+                with contextlib.suppress(OSError):
+                    inner.rmdir()
+            try:
+                group.rmdir()
+            except OSError:
+                time.sleep(0.05)
