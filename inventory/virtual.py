@@ -15,7 +15,7 @@ _CONNECTION = {
 }
 
 
-def _host(name, address):
+def _host(name: str, address: str) -> tuple[str, dict[str, object]]:
     return (name, {"ssh_hostname": address, **_CONNECTION})
 
 

@@ -300,6 +300,9 @@ def _report() -> None:
         )
         for name, run in _current.hosts.items()
     ]
+    record = Path(".sparkwright/last-run.json")
+    record.parent.mkdir(mode=0o700, exist_ok=True)
+    record.write_text(report.as_json(rows, dry=_current.dry), encoding="utf-8")
     click.echo(
         report.render(
             rows,

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from sparkwright.findings import Finding
 
@@ -97,6 +98,11 @@ def render(rows: Sequence[Row], *, dry: bool, seconds: float, key_hint: str) -> 
     if failed:
         lines += ["", f"NOT as planned: {', '.join(failed)}"]
     return "\n".join([*lines, ""])
+
+
+def as_json(rows: Sequence[Row], *, dry: bool) -> str:
+    """The same as data: ``{"dry": bool, "hosts": [...]}``, one object per ``Row``."""
+    return json.dumps({"dry": dry, "hosts": [asdict(row) for row in rows]}, indent=1) + "\n"
 
 
 def _state(row: Row, service: ServiceRow, dry: bool) -> str:

@@ -55,7 +55,11 @@ def resolve(plans: Iterable[HostPlan], catalog: Catalog, token: str | None) -> R
     problems: list[Problem] = []
     with ThreadPoolExecutor(max_workers=8) as pool:
         image_jobs = {key: pool.submit(resolve_image, image) for key, image in images.items()}
-        model_jobs = {key: pool.submit(resolve_model, *key, token) for key in models}
+        # A token in clear text on the network is nobody's secret any more.
+        model_jobs = {
+            key: pool.submit(resolve_model, *key, token if key[0].startswith("https://") else None)
+            for key in models
+        }
         resolved_images: dict[tuple[str, str, str], ResolvedImage] = {}
         resolved_models: dict[tuple[str, str, str], ResolvedModel] = {}
         for key, image_job in image_jobs.items():

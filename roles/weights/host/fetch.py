@@ -1,0 +1,36 @@
+"""Entry of the program: `python3 -I -S fetch.py [--runtime DIR] REQUEST`.
+
+Standard library only. --runtime names the unpacked tree with huggingface_hub and hf_transfer.
+REQUEST is a JSON file (request.py). Exit codes: 0 done, 1 failed, 75 temporary: run it again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import sys
+from pathlib import Path
+
+
+def _main() -> int:
+    parser = argparse.ArgumentParser(description="Fetch one model repository onto this host.")
+    parser.add_argument("--runtime", type=Path, help="unpacked tree with huggingface_hub")
+    parser.add_argument("request", type=Path, help="JSON file that says what to fetch")
+    arguments = parser.parse_args()
+    # -I leaves the script's folder off sys.path. The folder is imported as a package under
+    # whatever name it was given; last on the path, so that it can never hide another module.
+    folder = Path(__file__).resolve().parent
+    sys.path.append(str(folder.parent))
+    code: int = importlib.import_module(f"{folder.name}.run").run(
+        arguments.request, arguments.runtime
+    )
+    return code
+
+
+if __name__ == "__main__":
+    # os._exit: a worker blocked on a dead line must not hold up the end. Everything that has
+    # to be on the disk is there by now.
+    code = _main()
+    sys.stderr.flush()
+    os._exit(code)

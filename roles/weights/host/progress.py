@@ -1,0 +1,109 @@
+"""How far a fetch is: counters, `progress.json` for whoever follows it, and log lines."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from collections import deque
+from pathlib import Path
+from threading import Event, Lock, Thread
+
+NAME = "progress.json"
+_WINDOW = 10.0  # seconds that the rate is averaged over
+
+
+def log(line: str) -> None:
+    """Write one plain line to stderr."""
+    print(line, file=sys.stderr, flush=True)
+
+
+class Progress:
+    """Counters of one run, safe for threads, written at most once a second."""
+
+    def __init__(self, state_dir: Path) -> None:
+        self._path = state_dir / NAME
+        self._lock = Lock()
+        self._write_lock = Lock()
+        self._present: dict[str, int] = {}
+        self._finished = 0
+        self._moved = 0
+        self._samples: deque[tuple[float, int]] = deque(maxlen=64)
+        self._end = Event()
+        self.state = "running"
+        self.message = ""
+        self.bytes_total = 0
+        self.bytes_kept = 0
+        self.files_total = 0
+
+    def start(self) -> None:
+        """Write the file now, and go on writing it once a second."""
+        self.write()
+        Thread(target=self._tick, daemon=True).start()
+
+    def present(self, path: str, count: int) -> None:
+        """Set how many bytes of a file are on the disk."""
+        with self._lock:
+            self._present[path] = count
+
+    def moved(self, path: str, count: int) -> None:
+        """Count bytes of a file that came over the line."""
+        with self._lock:
+            self._present[path] = self._present.get(path, 0) + count
+            self._moved += count
+
+    def finished(self) -> None:
+        """Count a file that is verified and in place."""
+        with self._lock:
+            self._finished += 1
+
+    @property
+    def bytes_moved(self) -> int:
+        """Bytes that came over the line in this run."""
+        return self._moved
+
+    @property
+    def bytes_done(self) -> int:
+        """Bytes on the disk, kept ones included."""
+        with self._lock:
+            return sum(self._present.values())
+
+    def end(self, state: str, message: str) -> None:
+        """Write the last state."""
+        self._end.set()
+        self.state, self.message = state, message
+        self.write()
+
+    def write(self) -> None:
+        """Replace progress.json. A full or missing state directory never ends a fetch."""
+        now = time.monotonic()
+        with self._write_lock:
+            self._samples.append((now, self._moved))
+            while now - self._samples[0][0] > _WINDOW:
+                self._samples.popleft()
+            passed = now - self._samples[0][0]
+            gained = self._moved - self._samples[0][1]
+            document = {
+                "state": self.state,
+                "bytes_done": self.bytes_done,
+                "bytes_total": self.bytes_total,
+                "bytes_kept": self.bytes_kept,
+                "rate": round(gained / passed) if passed else 0,
+                "files_done": self._finished,
+                "files_total": self.files_total,
+                "message": self.message,
+                "pid": os.getpid(),
+                "updated": round(time.time(), 3),
+            }
+            temporary = self._path.with_name(f".{NAME}.{os.getpid()}")
+            try:
+                self._path.parent.mkdir(parents=True, exist_ok=True)
+                temporary.write_text(json.dumps(document) + "\n", encoding="utf-8")
+                temporary.replace(self._path)
+            except OSError as error:
+                log(f"cannot write {self._path}: {error.strerror}")
+
+    def _tick(self) -> None:
+        while not self._end.wait(1.0):
+            self.write()

@@ -1,0 +1,53 @@
+"""The virtual fleet as fixtures: up once for all tests, gone at the end, also after a failure."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.fleet.site import ROOT, Site
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Everything here needs the fleet."""
+    here = Path(__file__).parent
+    for item in items:
+        if item.path.is_relative_to(here):
+            item.add_marker(pytest.mark.fleet)
+
+
+@pytest.fixture(scope="session")
+def fleet() -> Iterator[None]:
+    """Fresh machines, for all tests. SPARKWRIGHT_TEST_FLEET=keep leaves them up afterwards."""
+    if os.geteuid() != 0:
+        pytest.fail("the virtual fleet is root's: run `make test`, which uses sudo")
+    lab = [sys.executable, "-m", "lab"]
+    keep = os.environ.get("SPARKWRIGHT_TEST_FLEET") == "keep"
+    try:
+        if not keep:
+            subprocess.run([*lab, "down", "--keep-base"], cwd=ROOT, check=True)
+        subprocess.run([*lab, "up"], cwd=ROOT, check=True)
+        yield
+    finally:
+        if not keep:
+            subprocess.run([*lab, "down", "--keep-base"], cwd=ROOT, check=True)
+
+
+@pytest.fixture(scope="session")
+def site(fleet: None, tmp_path_factory: pytest.TempPathFactory) -> Site:
+    """A user's checkout of the project, with state of its own."""
+    return Site(tmp_path_factory.mktemp("site"))
+
+
+@pytest.fixture
+def converged(site: Site) -> Site:
+    """The fleet as inventory/virtual.py wants it, whatever a test before did."""
+    site.power_on()
+    site.repair()
+    site.deploy(refused={"hopper-1"})
+    return site

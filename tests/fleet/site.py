@@ -1,0 +1,190 @@
+"""A user of sparkwright: runs pyinfra as the README says, and looks at hosts over plain ssh.
+
+What a test asserts of a host is read by ssh, Docker and curl, never through sparkwright itself.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from lab import fleet, machines, stand_ins
+from lab.layout import HOSTS, Machine
+
+ROOT = Path(__file__).resolve().parents[2]
+PYINFRA = Path(sys.executable).with_name("pyinfra")
+MACHINES: dict[str, Machine] = {host.name: host for host in HOSTS}
+GOOD = ("spark-1", "spark-2", "rtx-1")
+#: What a user has of the project; everything else of it is tests and lab.
+PROJECT = (
+    *("catalog", "config.py", "deploy.py", "group_data"),
+    *("inventory", "roles", "sparkwright", "templates"),
+)
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run of pyinfra: exit code, everything printed, and the record it leaves."""
+
+    code: int
+    output: str
+    record: dict[str, Any]
+
+    def host(self, name: str) -> dict[str, Any]:
+        """The record of one host."""
+        row: dict[str, Any] = next(row for row in self.record["hosts"] if row["host"] == name)
+        return row
+
+    @property
+    def refused(self) -> set[str]:
+        """Hosts that are not as planned."""
+        return {row["host"] for row in self.record["hosts"] if row["refused"]}
+
+    @property
+    def changed(self) -> set[str]:
+        """Hosts on which anything was changed."""
+        return {row["host"] for row in self.record["hosts"] if row["changes"]}
+
+
+class Site:
+    """A checkout with an API key and records of its own."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        for name in PROJECT:
+            source = ROOT / name
+            if source.is_dir():
+                shutil.copytree(source, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+            else:
+                shutil.copy(source, folder / name)
+        cache = ROOT / ".sparkwright/cache"
+        if cache.is_dir():  # the bundles for hosts: made once, not for each test run
+            shutil.copytree(cache, folder / ".sparkwright/cache")
+
+    @property
+    def key(self) -> str:
+        """The fleet's API key."""
+        return (self.folder / ".sparkwright/api_key").read_text().strip()
+
+    def command(self, *words: str, inventory: str = "inventory/virtual.py") -> list[str]:
+        """The command line of a run."""
+        return [str(PYINFRA), *words, inventory, "deploy.py"]
+
+    def run(self, *words: str, inventory: str = "inventory/virtual.py", **environment: str) -> Run:
+        """Run pyinfra to its end."""
+        record = self.folder / ".sparkwright/last-run.json"
+        record.unlink(missing_ok=True)
+        done = subprocess.run(
+            self.command(*words, inventory=inventory),
+            cwd=self.folder,
+            env={**os.environ, **environment},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=400,
+            check=False,
+        )
+        assert "Traceback" not in done.stdout, done.stdout
+        data = json.loads(record.read_text()) if record.exists() else {"hosts": []}
+        return Run(done.returncode, done.stdout, data)
+
+    def deploy(
+        self,
+        *words: str,
+        refused: set[str] | None = None,
+        inventory: str = "inventory/virtual.py",
+    ) -> Run:
+        """Run for real and expect exactly these hosts to be refused."""
+        run = self.run("--yes", *words, inventory=inventory)
+        assert run.refused == (refused or set()), run.output
+        assert run.code == (1 if refused else 0), run.output
+        return run
+
+    def start(self, *words: str) -> subprocess.Popen[bytes]:
+        """Start a run that the test will interrupt."""
+        return subprocess.Popen(
+            self.command("--yes", *words),
+            cwd=self.folder,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+
+    def edit(self, file: str, old: str, new: str) -> None:
+        """Change a file of the checkout as a user would."""
+        path = self.folder / file
+        text = path.read_text()
+        assert old in text, f"{file} has no {old!r}"
+        path.write_text(text.replace(old, new))
+
+    def restore(self, file: str) -> None:
+        """Undo what ``edit`` did."""
+        shutil.copy(ROOT / file, self.folder / file)
+
+    def repair(self) -> None:
+        """Undo what a failed test may have left in settings and machines."""
+        for name in ("group_data", "inventory", "catalog", "templates"):
+            shutil.rmtree(self.folder / name)
+            shutil.copytree(ROOT / name, self.folder / name)
+        for name in MACHINES:
+            self.gpu(name)
+
+    def power_on(self) -> None:
+        """Every machine is up."""
+        fleet.up()
+
+    def gpu(self, host: str, mode: str = "ok") -> None:
+        """Set the mode of a machine's stand-in GPU."""
+        machine = MACHINES[host]
+        assert machine.gpu is not None
+        (machine.root / stand_ins.GPU_FILE).write_text(stand_ins.gpu_file(machine.gpu, mode))
+
+
+def ssh(host: str, command: str) -> str:
+    """What a command prints on a host; it must succeed."""
+    done = subprocess.run(
+        [*fleet.ssh_command(MACHINES[host]), command],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, f"{host}: {command}: {done.stdout}{done.stderr}"
+    return done.stdout.strip()
+
+
+def inside(host: str, *command: str) -> str:
+    """The same as root and without SSH, for what SSH is not to be part of."""
+    done = machines.inside(MACHINES[host], list(command))
+    assert done.returncode == 0, f"{host}: {command}: {done.stdout}{done.stderr}"
+    return done.stdout.strip()
+
+
+def container(host: str, service: str = "qwen36") -> str:
+    """Id of the running container of a service."""
+    return ssh(host, f"docker inspect -f '{{{{.Id}}}}' sparkwright-{service}")
+
+
+def fingerprint(host: str) -> str:
+    """Every file, link and unit that a run could have touched on a host, with its content."""
+    places = "/opt /etc/systemd/system /etc/docker"
+    listing = ssh(host, f"sudo find {places} -printf '%p %m %u %s %T@ %l\\n' 2>/dev/null | sort")
+    docker = ssh(host, "docker ps -aq --no-trunc; docker images -q --no-trunc")
+    units = ssh(host, "systemctl list-units --all --no-legend 'sparkwright*' | cut -c1-60")
+    return f"{listing}\n{docker}\n{units}"
+
+
+def until(condition: Any, what: str, seconds: float = 60) -> None:
+    """Wait for something that must become true."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, f"not within {seconds} s: {what}"
+        time.sleep(0.05)

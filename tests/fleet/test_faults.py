@@ -1,0 +1,151 @@
+"""Hosts that are wrong, die, or are left half done: each alone, each told, each mended by a run."""
+
+from __future__ import annotations
+
+import signal
+import time
+
+import pytest
+
+from lab import fleet, machines
+from tests.fleet.site import GOOD, MACHINES, Site, container, fingerprint, inside, ssh, until
+
+
+@pytest.mark.parametrize(
+    ("mode", "words"),
+    [("driver-dead", "couldn't communicate"), ("hang", "hangs"), ("none", "No devices were found")],
+)
+def test_a_driver_that_does_not_answer_refuses_the_host_alone(
+    converged: Site, mode: str, words: str
+) -> None:
+    converged.gpu("spark-2", mode)
+    before = fingerprint("spark-2")
+    run = converged.deploy("--limit", "sparks", refused={"spark-2"})
+    assert words in run.output
+    assert "refused by preflight: nvidia-driver" in run.output
+    assert fingerprint("spark-2") == before
+    assert run.host("spark-1")["services"][0]["smoke"]["failures"] == []
+
+
+def test_a_missing_toolkit_is_told_with_its_remedy(converged: Site) -> None:
+    inside("spark-2", "mv", "/usr/bin/nvidia-ctk", "/root/")
+    try:
+        run = converged.deploy("--limit", "spark-2", refused={"spark-2"})
+    finally:
+        inside("spark-2", "mv", "/root/nvidia-ctk", "/usr/bin/")
+    assert "apt install nvidia-container-toolkit" in run.output
+
+
+def test_no_sudo_is_told_and_everything_else_with_it(converged: Site) -> None:
+    inside("spark-2", "chmod", "000", "/etc/sudoers.d/spark")
+    inside("spark-2", "mv", "/etc/sudoers.d/spark", "/root/")
+    converged.gpu("spark-2", "driver-dead")
+    try:
+        run = converged.deploy("--limit", "spark-2", refused={"spark-2"})
+    finally:
+        inside("spark-2", "mv", "/root/spark", "/etc/sudoers.d/")
+        inside("spark-2", "chmod", "440", "/etc/sudoers.d/spark")
+    assert "refused by preflight: sudo, nvidia-driver" in run.output
+    assert "NOPASSWD" in run.output
+
+
+def test_an_unreachable_host_is_named_and_the_others_go_on(converged: Site) -> None:
+    machines.cut_power(MACHINES["rtx-1"])
+    run = converged.deploy(refused={"rtx-1", "hopper-1"})
+    assert "not reached" in run.output
+    assert "rtx-1" in run.output
+    assert run.host("spark-1")["services"][0]["smoke"]["failures"] == []
+
+
+def test_another_program_on_the_port_refuses_the_host(converged: Site) -> None:
+    ssh("spark-2", "sudo systemd-run --quiet --unit=squatter python3 -m http.server 8009")
+    converged.edit("group_data/sparks.py", "8000", "8009")
+    try:
+        run = converged.deploy("--limit", "spark-2", refused={"spark-2"})
+    finally:
+        ssh("spark-2", "sudo systemctl stop squatter")
+    assert "port 8009 is taken by python3" in run.output
+
+
+@pytest.mark.parametrize("delay", [0.6, 1.2, 2.0, 3.0, 4.5])
+def test_a_controller_killed_at_any_moment_leaves_nothing_that_the_next_run_does_not_mend(
+    converged: Site, delay: float
+) -> None:
+    """Two hosts begin with everything still to be done."""
+    for host in ("spark-1", "rtx-1"):
+        _bare(host)
+    run = converged.start()
+    time.sleep(delay)
+    run.send_signal(signal.SIGKILL)
+    run.wait()
+    after = converged.deploy(refused={"hopper-1"})
+    for host in GOOD:
+        assert after.host(host)["services"][0]["smoke"]["failures"] == []
+    again = converged.deploy(refused={"hopper-1"})
+    assert again.changed == set()
+
+
+def test_a_host_that_dies_in_the_middle_fails_alone(converged: Site) -> None:
+    _bare("rtx-1")
+    kept = container("spark-1")
+    run = converged.start()
+    until(lambda: "sparkwright-fetch" in _units("rtx-1"), "rtx-1 fetches", 30)
+    machines.cut_power(MACHINES["rtx-1"])
+    assert run.wait(timeout=180) == 1
+    assert container("spark-1") == kept
+    fleet.up()
+    after = converged.deploy(refused={"hopper-1"})
+    assert after.host("rtx-1")["services"][0]["smoke"]["failures"] == []
+
+
+def test_a_service_that_can_not_start_shows_its_journal_and_is_given_up(converged: Site) -> None:
+    converged.edit(
+        "group_data/sparks.py",
+        '"port": 8000,',
+        '"port": 8000, "environment": {"VLLM_STAND_IN_FAULT": "oom"},',
+    )
+    started = time.monotonic()
+    run = converged.deploy("--limit", "spark-1", refused={"spark-1"})
+    assert "fails its smoke test" in run.output
+    assert "OutOfMemoryError" in run.output
+    assert time.monotonic() - started < 120  # three tries, not the whole time of a boot
+    until(lambda: _result("spark-1") in ("failed",), "systemd gives up", 60)
+
+
+def test_a_wedged_engine_is_not_taken_for_health(converged: Site) -> None:
+    converged.edit(
+        "group_data/sparks.py",
+        '"port": 8000,',
+        '"port": 8000, "environment": {"VLLM_STAND_IN_FAULT": "wedge"},',
+    )
+    converged.edit(
+        "catalog/recipes/qwen36-35b-a3b-heretic-dflash.yaml",
+        "first_answer_seconds: 120",
+        "first_answer_seconds: 4",
+    )
+    run = converged.deploy("--limit", "spark-1", refused={"spark-1"})
+    assert "the engine is wedged" in run.output
+
+
+def _bare(host: str) -> None:
+    """Take a host back to where it was before its first run."""
+    ssh(
+        host,
+        "sudo systemctl disable --now sparkwright-qwen36 2>/dev/null;"
+        " sudo systemctl stop 'sparkwright-fetch*' 'sparkwright-pull*' 2>/dev/null;"
+        " sudo rm -rf /opt/sparkwright /opt/models /etc/systemd/system/sparkwright-*;"
+        " sudo systemctl daemon-reload;"
+        " docker rm -f sparkwright-qwen36 >/dev/null 2>&1;"
+        " docker image prune -af >/dev/null",
+    )
+
+
+def _units(host: str) -> str:
+    return machines.inside(
+        MACHINES[host], ["systemctl", "list-units", "--no-legend", "sparkwright*"]
+    ).stdout
+
+
+def _result(host: str) -> str:
+    shown = machines.inside(MACHINES[host], ["systemctl", "is-active", "sparkwright-qwen36"])
+    return shown.stdout.strip()

@@ -1,0 +1,187 @@
+"""The main job, end to end, in the order a user meets it: look, make, make again, change."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+
+import pytest
+
+from tests.fleet.site import GOOD, MACHINES, Site, container, fingerprint, ssh
+
+
+@pytest.mark.timeout(900)
+class TestFirstRuns:
+    """These run first and in order: the fleet is bare only once."""
+
+    def test_a_dry_run_on_bare_hosts_tells_everything_and_touches_nothing(self, site: Site) -> None:
+        before = {host: fingerprint(host) for host in MACHINES}
+        run = site.run("--dry")
+        assert run.code == 1, run.output  # hopper-1 is refused
+        assert run.refused == {"hopper-1"}
+        for host in GOOD:
+            for words in (
+                "would make /opt/models",
+                "would fetch AEON-7/Qwen3.6-35B-A3B-heretic-NVFP4@",
+                "would fetch z-lab/Qwen3.6-35B-A3B-DFlash@",
+                "would pull 10.213.77.2:5000/aeon-7/aeon-vllm-ultimate@sha256:",
+                "would service qwen36: release",
+            ):
+                assert re.search(rf"\[{host}\] +{re.escape(words)}", run.output), (host, words)
+        assert {host: fingerprint(host) for host in MACHINES} == before
+
+    def test_the_first_run_turns_bare_hosts_into_serving_ones(self, site: Site) -> None:
+        untouched = fingerprint("hopper-1")
+        run = site.deploy(refused={"hopper-1"})
+        assert run.changed == set(GOOD)
+        assert "Hopper" in run.output
+        assert "NOT as planned: hopper-1" in run.output
+        assert fingerprint("hopper-1") == untouched
+        for host in GOOD:
+            (service,) = run.host(host)["services"]
+            assert service["smoke"]["failures"] == []
+            assert service["smoke"]["total"] == 6  # four checks and two warm-ups
+
+    def test_the_line_that_is_printed_answers_when_pasted(self, site: Site) -> None:
+        run = site.deploy(refused={"hopper-1"})
+        (line,) = [
+            text.strip() for text in run.output.splitlines() if text.strip().startswith("curl")
+        ]
+        done = subprocess.run(
+            line, shell=True, cwd=site.folder, capture_output=True, text=True, check=False
+        )
+        answer = json.loads(done.stdout)
+        message = answer["choices"][0]["message"]
+        assert message["content"] or message["reasoning"], answer
+
+
+@pytest.mark.parametrize("host", GOOD)
+def test_hosts_are_as_the_readme_says(converged: Site, host: str) -> None:
+    """An independent look: Docker, systemd, files and HTTP, not sparkwright's own word."""
+    image = ssh(host, "docker inspect -f '{{.Config.Image}}' sparkwright-qwen36")
+    assert re.fullmatch(r"10\.213\.77\.2:5000/aeon-7/aeon-vllm-ultimate@sha256:[0-9a-f]{64}", image)
+    policy = "{{.HostConfig.RestartPolicy.Name}} {{.HostConfig.NetworkMode}}"
+    assert ssh(host, f"docker inspect -f '{policy}' sparkwright-qwen36") == "no host"
+    assert ssh(host, "systemctl is-enabled sparkwright-qwen36") == "enabled"
+    home = "/opt/sparkwright/services/qwen36"
+    assert ssh(host, f"sudo stat -c '%a %U' {home}/secrets.env") == "600 root"
+    models = f"http://{MACHINES[host].address}:8000/v1/models"
+    listed = subprocess.run(
+        ["curl", "-s", "-H", f"Authorization: Bearer {converged.key}", models],
+        capture_output=True, text=True, check=True,
+    ).stdout  # fmt: skip
+    names = [model["id"] for model in json.loads(listed)["data"]]
+    assert names == ["qwen36-35b-heretic", "qwen36-fast", "qwen36-deep"]
+    code = subprocess.run(
+        ["curl", "-s", "-o", "/dev/null", "-w", "%{http_code}", models],
+        capture_output=True, text=True, check=True,
+    ).stdout  # fmt: skip
+    assert code == "401"
+
+
+@pytest.mark.parametrize("host", GOOD)
+def test_weights_are_real_files_as_the_hub_has_them(converged: Site, host: str) -> None:
+    assert ssh(host, "sudo find /opt/models -type l") == ""
+    assert ssh(host, "sudo find /opt/models -name '*.part' -o -name '.staging*'") == ""
+    receipts = ssh(host, "sudo find /opt/models -name .sparkwright-receipt.json").splitlines()
+    assert len(receipts) == 2
+    for receipt in receipts:
+        data = json.loads(ssh(host, f"sudo cat {receipt}"))
+        folder = receipt.rsplit("/", 1)[0]
+        assert folder.endswith(data["commit"])
+        sums = {path: entry["sha256"] for path, entry in data["files"].items()}
+        lines = "\\n".join(f"{value}  {path}" for path, value in sums.items() if value)
+        ssh(host, f"cd {folder} && printf '{lines}\\n' | sha256sum --check --quiet")
+
+
+def test_the_second_run_changes_nothing_and_says_so(converged: Site) -> None:
+    before = {host: (container(host), fingerprint(host)) for host in GOOD}
+    run = converged.deploy(refused={"hopper-1"})
+    assert run.changed == set()
+    said = [line for line in run.output.splitlines() if re.match(r" +\[(spark|rtx)-\d\] ", line)]
+    results = [line for line in said if line.split("] ")[1].strip() in ("No changes", "Success")]
+    assert results
+    assert all(line.endswith("No changes") for line in results), run.output
+    assert {host: (container(host), fingerprint(host)) for host in GOOD} == before
+    for host in GOOD:
+        assert run.host(host)["executions"] <= 12
+    assert "remote executions: spark-1 2, spark-2 2, rtx-1 2" in run.output
+
+
+def test_a_dry_run_on_converged_hosts_finds_nothing_to_do(converged: Site) -> None:
+    run = converged.run("--dry")
+    assert "would " not in run.output
+    before = converged.run("--dry", "--limit", "sparks")
+    assert before.code == 0
+    assert before.refused == set()
+
+
+def test_one_changed_value_restarts_that_service_alone(converged: Site) -> None:
+    """A second service on the same host, and a neighbour, keep their containers."""
+    converged.edit(
+        "catalog/recipes/qwen36-35b-a3b-heretic-dflash.yaml", "memory_gib: 110", "memory_gib: 50"
+    )
+    two = (
+        'services = {"qwen36": {"recipe": "qwen36-35b-a3b-heretic-dflash"}, '
+        '"second": {"recipe": "qwen36-35b-a3b-heretic-dflash", "port": 8001, '
+        '"served_names": ["second"], "arguments": {"max_model_len": 65536}}}\n'
+    )
+    (converged.folder / "group_data/sparks.py").write_text(two)
+    converged.deploy("--limit", "sparks")
+    before = {(h, s): container(h, s) for h in ("spark-1", "spark-2") for s in ("qwen36", "second")}
+    converged.edit("group_data/sparks.py", "65536", "32768")
+    run = converged.deploy("--limit", "spark-1")
+    after = {(h, s): container(h, s) for h in ("spark-1", "spark-2") for s in ("qwen36", "second")}
+    assert {key for key in before if before[key] != after[key]} == {("spark-1", "second")}
+    (change,) = run.host("spark-1")["changes"]
+    assert re.fullmatch(r"service second: release \w{12} after \w{12}, restart", change)
+    words = ssh("spark-1", "docker inspect -f '{{json .Args}}' sparkwright-second")
+    assert '"--max-model-len","32768"' in words
+    for host in ("spark-1", "spark-2"):  # a service taken out of the settings is the user's to stop
+        ssh(host, "sudo systemctl disable --now sparkwright-second")
+
+
+def test_a_tag_given_on_the_command_line_is_rolled_out(converged: Site) -> None:
+    tag = "2026-06-18-v0.23.0-dflashfix"
+    run = converged.deploy("--data", f"image_tag={tag}", "--limit", "spark-1")
+    (service,) = run.host("spark-1")["services"]
+    assert service["tag"] == tag
+    assert (
+        ssh("spark-1", "docker inspect -f '{{.Config.Image}}' sparkwright-qwen36")
+        == service["image"]
+    )
+    assert "0.23.0" in ssh("spark-1", "curl -s localhost:8000/version")
+
+
+def test_drift_on_a_host_is_found_and_undone(converged: Site) -> None:
+    home = "/opt/sparkwright/services/qwen36"
+    ssh("spark-1", f"sudo sed -i 's/262144/4096/' {home}/current/compose.yaml")
+    ssh("spark-1", f"sudo chmod 644 {home}/secrets.env")
+    ssh("spark-2", "sudo systemctl disable --now sparkwright-qwen36")
+    assert converged.run("--dry").output.count("would service qwen36") == 2
+    run = converged.deploy(refused={"hopper-1"})
+    assert run.changed == {"spark-1", "spark-2"}
+    assert "262144" in ssh("spark-1", f"sudo cat {home}/current/compose.yaml")
+    assert ssh("spark-1", f"sudo stat -c %a {home}/secrets.env") == "600"
+    assert ssh("spark-2", "systemctl is-enabled sparkwright-qwen36") == "enabled"
+
+
+def test_a_boot_brings_the_service_back(converged: Site) -> None:
+    from lab import machines  # the power switch is the lab's
+
+    machines.cut_power(MACHINES["spark-2"])
+    converged.power_on()
+    run = converged.deploy("--limit", "spark-2")
+    assert [line for line in run.host("spark-2")["changes"] if "restart" not in line] == []
+    assert run.host("spark-2")["services"][0]["smoke"]["failures"] == []
+
+
+def test_preflight_runs_alone(converged: Site) -> None:
+    done = subprocess.run(
+        [*converged.command("--yes")[:-1], "roles.preflight.preflight"],
+        cwd=converged.folder, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 1
+    assert "Hopper" in done.stdout + done.stderr
+    assert "Preflight" in done.stdout + done.stderr

@@ -1,0 +1,130 @@
+"""Wrong input gives one clear message before any host is touched, and never a traceback."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.fleet.site import Site
+
+SPARKS = "group_data/sparks.py"
+RECIPES = "catalog/recipes/qwen36-35b-a3b-heretic-dflash.yaml"
+
+
+def _write(file: str, text: str) -> Callable[[Site], object]:
+    return lambda site: (site.folder / file).write_text(text)
+
+
+def _edit(file: str, old: str, new: str) -> Callable[[Site], object]:
+    return lambda site: site.edit(file, old, new)
+
+
+def _rename(old: str, new: str) -> Callable[[Site], object]:
+    return lambda site: (site.folder / old).rename(site.folder / new)
+
+
+def _nothing(site: Site) -> None:
+    return
+
+
+TWICE = 'services = {n: {"recipe": "qwen36-35b-a3b-heretic-dflash"} for n in ("a", "b")}\n'
+CASES: dict[str, tuple[Callable[[Site], object], list[str], list[str]]] = {
+    "yaml that is none": (
+        _write("catalog/models/x.yaml", "kind: [\n"),
+        [],
+        ["catalog/models/x.yaml", "no YAML"],
+    ),
+    "python that is none": (_write(SPARKS, "services = {\n"), [], [SPARKS, "line 1", "no Python"]),
+    "name that is none": (_write(SPARKS, "services = servces\n"), [], [SPARKS, "NameError"]),
+    "unknown recipe": (
+        _edit(SPARKS, '"qwen36-35b-a3b-heretic-dflash"', '"qwen36-35b-heretic"'),
+        [],
+        ["spark-1, spark-2", SPARKS, "services.qwen36.recipe", "did you mean"],
+    ),
+    "unknown key": (
+        _edit(SPARKS, '"port"', '"prot"'),
+        [],
+        ["services.qwen36.prot", "did you mean 'port'?"],
+    ),
+    "wrong type": (
+        _edit(SPARKS, "8000", '"many"'),
+        [],
+        ["services.qwen36.port", "'many'", "whole number"],
+    ),
+    "port twice": (_write(SPARKS, TWICE), [], ["services.b.port", "8000", "taken by service 'a'"]),
+    "wrong key in the catalog": (
+        _edit(RECIPES, "served_names:", "served_nmes:"),
+        [],
+        [RECIPES, "served_nmes"],
+    ),
+    "missing ssh key": (
+        _edit("inventory/virtual.py", "id_ed25519", "id_none"),
+        [],
+        ["inventory/virtual.py", "ssh_key", "id_none"],
+    ),
+    "typo in --limit": (_nothing, ["--limit", "spark-9"], ["--limit spark-9", "did you mean"]),
+    "typo in --exclude": (_nothing, ["--exclude", "rtx5"], ["--exclude rtx5", "'rtx50'"]),
+    "typo in --data": (_nothing, ["--data", "imge_tag=x"], ["--data: imge_tag", "'image_tag'"]),
+    "a number for a tag": (_nothing, ["--data", "image_tag=1.10"], ["--data: image_tag", "quotes"]),
+    "typo in --group-data": (
+        _nothing,
+        ["--group-data", "grup"],
+        ["--group-data grup", "does not exist"],
+    ),
+    "typo in a group of the inventory": (
+        _edit("inventory/virtual.py", "sparks = ", "sparkz = "),
+        [],
+        ["group_data/sparks.py", "no group 'sparks'", "'sparkz'"],
+    ),
+    "typo in a file of group_data": (
+        _rename(SPARKS, "group_data/spraks.py"),
+        [],
+        ["group_data/spraks.py", "'sparks'", "no services"],
+    ),
+    "empty key": (_nothing, [], ["SPARKWRIGHT_API_KEY", "no usable API key"]),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_wrong_input_is_told_before_any_host_is_touched(site: Site, case: str) -> None:
+    site.repair()
+    prepare, words, expected = CASES[case]
+    prepare(site)
+    environment = {"SPARKWRIGHT_API_KEY": ""} if case == "empty key" else {}
+    try:
+        run = site.run("--yes", *words, **environment)
+    finally:
+        site.repair()
+    assert run.code == 2, run.output
+    for text in expected:
+        assert text in run.output
+    assert "nothing was touched" in run.output
+    assert "Connecting" not in run.output
+
+
+def test_an_inventory_that_is_not_there(site: Site) -> None:
+    run = site.run("--yes", inventory="inventory/labb.py")
+    assert run.code == 2
+    assert "inventory/labb.py" in run.output
+
+
+def test_without_yes_and_without_a_terminal_nothing_hangs(site: Site) -> None:
+    run = site.run()
+    assert run.code == 2
+    assert "--yes" in run.output
+
+
+def test_the_example_inventory_is_valid_as_far_as_it_can_be(site: Site, tmp_path: Path) -> None:
+    """Its hosts are nobody's: everything up to the connection must be right."""
+    mirror = [
+        'image_mirrors={"ghcr.io": "http://10.213.77.2:5000"}',
+        "hub_endpoint=http://10.213.77.2:8880",
+    ]
+    words = [word for text in mirror for word in ("--data", text)]
+    hosts = [f"ssh_hostname={tmp_path}"]  # resolves nowhere, on any machine
+    run = site.run("--dry", *words, "--data", *hosts, inventory="inventory/lab.py")
+    assert run.code == 1
+    assert run.refused == {"spark-1", "spark-2", "rtx-1"}
+    assert "not reached" in run.output

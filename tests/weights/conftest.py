@@ -1,0 +1,138 @@
+"""Fixtures: a stand-in hub with a small repository, and a runner of the fetch program."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import importlib.util
+import io
+import json
+import random
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import huggingface_hub
+import pytest
+
+from .standin import COMMIT, Standin, serving
+
+HOST = Path(__file__).parents[2] / "roles" / "weights" / "host"
+# The tests take the libraries from their own environment; test_runtime.py uses a real bundle.
+RUNTIME = Path(huggingface_hub.__file__).parents[1]
+MIB = 1 << 20
+
+
+def _program() -> Any:
+    """Import the program from its folder, apart from the packages around it."""
+    spec = importlib.util.spec_from_file_location("weights_on_host", HOST / "__init__.py")
+    assert spec is not None
+    assert spec.loader is not None
+    package = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = package
+    spec.loader.exec_module(package)
+    return importlib.import_module("weights_on_host.run")
+
+
+PROGRAM = _program()
+
+
+@dataclass
+class Fetch:
+    """Runs the program as a host would, against the stand-in."""
+
+    hub: Standin
+    root: Path
+    runtime: Path = RUNTIME
+
+    @property
+    def destination(self) -> Path:
+        return self.root / "models" / "org--model" / COMMIT
+
+    @property
+    def stage(self) -> Path:
+        return self.destination.parent / f".staging-{COMMIT}"
+
+    def request(self, **changes: Any) -> Path:
+        document = {
+            "endpoint": self.hub.endpoint,
+            "repo": "org/model",
+            "revision": COMMIT,
+            "destination": str(self.destination),
+            "state_dir": str(self.root / "state"),
+            "files": self.hub.listing(),
+            "mover": "http",  # the quicker one to start; tests of hf_transfer say so
+            "chunk_size": 128 << 10,
+            "max_connections": 8,
+            "headroom": 0,
+            "retries": 4,
+            "backoff": 0.05,
+            "stall": 10,
+            **changes,
+        }
+        path = self.root / "request.json"
+        path.write_text(json.dumps(document), encoding="utf-8")
+        return path
+
+    def start(self, **changes: Any) -> subprocess.Popen[str]:
+        request = self.request(**changes)
+        command = [sys.executable, "-I", "-S", str(HOST / "fetch.py")]
+        command += ["--runtime", str(self.runtime), str(request)]
+        return subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+
+    def run(self, **changes: Any) -> tuple[int, str]:
+        """Run as on a host. Returns (exit code, what it said on stderr)."""
+        process = self.start(**changes)
+        _, said = process.communicate(timeout=60)
+        return process.returncode, said
+
+    def here(self, **changes: Any) -> tuple[int, str]:
+        """As run(), but in this process: it saves half a second of imports each time."""
+        said = io.StringIO()
+        with contextlib.redirect_stderr(said):
+            code = PROGRAM.run(self.request(**changes), self.runtime)
+        return code, said.getvalue()
+
+    def progress(self) -> dict[str, Any]:
+        text = (self.root / "state" / "progress.json").read_text(encoding="utf-8")
+        document: dict[str, Any] = json.loads(text)
+        return document
+
+    def assert_whole(self) -> None:
+        """The destination holds the hub's files, all of them, as real files."""
+        for path, content in self.hub.files.items():
+            file = self.destination / path
+            assert file.is_file()
+            assert not file.is_symlink()
+            assert file.read_bytes() == content, path
+        assert not self.stage.exists()
+
+
+@pytest.fixture
+def hub() -> Iterator[Standin]:
+    rng = random.Random(0)
+    with serving() as standin:
+        standin.add("config.json", b'{"model_type": "standin"}\n')
+        standin.add("tokenizer/vocab.json", rng.randbytes(70_001))
+        standin.add("empty.txt", b"")
+        standin.add("model-00001-of-00002.safetensors", rng.randbytes(2 * MIB), lfs=True)
+        standin.add("model-00002-of-00002.safetensors", rng.randbytes(MIB + 12_345), lfs=True)
+        standin.add("small.safetensors", rng.randbytes(9_999), lfs=True)
+        yield standin
+
+
+@pytest.fixture
+def fetch(hub: Standin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Fetch]:
+    # A token in the environment of whoever runs it must not matter.
+    monkeypatch.setenv("HF_TOKEN", "hf_from_the_environment")
+    monkeypatch.setenv("NO_PROXY", "*")
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    numbers = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+    handlers = {number: signal.getsignal(number) for number in numbers}
+    yield Fetch(hub, tmp_path)
+    for number, handler in handlers.items():
+        signal.signal(number, handler)

@@ -1,0 +1,264 @@
+"""A stand-in for a Hugging Face hub and its CDN, small enough to break in any way a test wants.
+
+It answers what huggingface_hub 2.x asks: model info, tree, and HEAD/GET resolve with the headers
+X-Repo-Commit, X-Linked-ETag and X-Linked-Size. LFS files redirect to the CDN, which listens on
+another address (127.0.0.2) and gives ranges.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import http.server
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+from urllib.parse import quote, unquote
+
+COMMIT = "c0ffee" + "0" * 34
+TOKEN = "hf_standin"
+
+
+@dataclass
+class Hit:
+    """One request as it arrived."""
+
+    where: str
+    method: str
+    path: str
+    headers: dict[str, str]
+    sent: int = 0
+
+
+@dataclass
+class Fault:
+    """Something that goes wrong for `times` GETs of the CDN whose path ends with `path`."""
+
+    path: str
+    times: int = 1
+    status: int = 0
+    headers: dict[str, str] = field(default_factory=dict)
+    cut_after: int = -1
+    corrupt_at: int = -1
+    hang_after: int = -1
+
+
+@dataclass
+class Standin:
+    """The hub's content, its faults, and what it was asked."""
+
+    files: dict[str, bytes] = field(default_factory=dict)
+    lfs: set[str] = field(default_factory=set)
+    gated: bool = False
+    private: bool = False
+    redirects: bool = True  # False: the hub itself gives the LFS files
+    ranges: bool = True
+    rate: int = 0  # bytes/s of each CDN connection, 0 for no limit
+    faults: list[Fault] = field(default_factory=list)
+    hits: list[Hit] = field(default_factory=list)
+    hub_port: int = 0
+    cdn_port: int = 0
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    @property
+    def endpoint(self) -> str:
+        return f"http://127.0.0.1:{self.hub_port}"
+
+    def add(self, path: str, content: bytes, lfs: bool = False) -> None:
+        self.files[path] = content
+        if lfs:
+            self.lfs.add(path)
+
+    def listing(self) -> list[dict[str, Any]]:
+        """Return the files as a lock would list them."""
+        return [
+            {
+                "path": path,
+                "size": len(content),
+                "sha256": hashlib.sha256(content).hexdigest() if path in self.lfs else None,
+                "blob_id": None if path in self.lfs else blob_id(content),
+            }
+            for path, content in self.files.items()
+        ]
+
+    def fault(self, path: str) -> Fault | None:
+        with self.lock:
+            for fault in self.faults:
+                if path.endswith(fault.path) and fault.times > 0:
+                    fault.times -= 1
+                    return fault
+        return None
+
+    def sent(self) -> int:
+        """Bytes of file content that went out."""
+        return sum(hit.sent for hit in self.hits)
+
+    def wait_for(self, ready: Callable[[], bool], seconds: float = 10.0) -> None:
+        end = time.monotonic() + seconds
+        while not ready():
+            assert time.monotonic() < end, "the fetch never got that far"
+            time.sleep(0.01)
+
+
+def blob_id(content: bytes) -> str:
+    """Return git's sha1 of a file."""
+    return hashlib.sha1(b"blob %d\0" % len(content) + content).hexdigest()
+
+
+class _Handler(http.server.BaseHTTPRequestHandler):
+    standin: ClassVar[Standin]
+    where: ClassVar[str]
+    protocol_version = "HTTP/1.1"
+
+    def log_message(self, *_: Any) -> None:
+        pass
+
+    def do_HEAD(self) -> None:
+        self._answer()
+
+    def do_GET(self) -> None:
+        self._answer()
+
+    def _answer(self) -> None:
+        path = unquote(self.path.split("?")[0])
+        headers = {key.lower(): value for key, value in self.headers.items()}
+        self.hit = Hit(self.where, self.command, path, headers)
+        with self.standin.lock:
+            self.standin.hits.append(self.hit)
+        try:
+            if self.where == "cdn":
+                self._content(path.lstrip("/"))
+            else:
+                self._hub(path)
+        except OSError:
+            self.close_connection = True
+
+    def _reply(self, status: int, headers: dict[str, str], body: bytes = b"") -> None:
+        self.send_response(status)
+        for key, value in {"Content-Length": str(len(body)), **headers}.items():
+            self.send_header(key, value)
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(body)
+
+    def _refuse(self, status: int, code: str, message: str) -> None:
+        self._reply(status, {"X-Error-Code": code, "X-Error-Message": message})
+
+    def _hub(self, path: str) -> None:
+        standin, token = self.standin, self.hit.headers.get("authorization")
+        good = token == f"Bearer {TOKEN}"
+        if token and not (good or token == "Bearer hf_noaccess"):
+            self._reply(401, {"X-Error-Message": "Invalid credentials in Authorization header"})
+        elif "org/model" not in path or (standin.private and not good):
+            self._refuse(404 if token else 401, "RepoNotFound", "Repository not found")
+        elif COMMIT not in path:
+            self._refuse(404, "RevisionNotFound", "Invalid rev id")
+        elif path.startswith("/api/models/org/model/revision/"):
+            info = {"id": "org/model", "sha": COMMIT, "siblings": [], "tags": []}
+            self._json({**info, "private": False, "downloads": 0, "likes": 0})
+        elif path.startswith("/api/models/org/model/tree/"):
+            self._json(self._tree())
+        elif standin.gated and not good:
+            self._refuse(403 if token else 401, "GatedRepo", "Access is restricted")
+        else:
+            name = path.split(f"/resolve/{COMMIT}/", 1)[1]
+            self._resolve(name)
+
+    def _json(self, document: Any) -> None:
+        body = json.dumps(document).encode()
+        self._reply(200, {"Content-Type": "application/json"}, body)
+
+    def _tree(self) -> list[dict[str, Any]]:
+        entries = []
+        for file in self.standin.listing():
+            oid = blob_id(self.standin.files[file["path"]])
+            entry = {"type": "file", "path": file["path"], "size": file["size"], "oid": oid}
+            if file["sha256"]:
+                lfs = {"oid": file["sha256"], "size": file["size"], "pointerSize": 130}
+                entry["lfs"] = lfs
+            entries.append(entry)
+        return entries
+
+    def _resolve(self, name: str) -> None:
+        content = self.standin.files.get(name)
+        if content is None:
+            self._refuse(404, "EntryNotFound", "Entry not found")
+        elif name in self.standin.lfs and self.standin.redirects:
+            port = self.standin.cdn_port
+            self._reply(
+                302,
+                {
+                    "Location": f"http://127.0.0.2:{port}/{quote(name)}?X-Signature=secret",
+                    "X-Repo-Commit": COMMIT,
+                    "X-Linked-ETag": f'"{hashlib.sha256(content).hexdigest()}"',
+                    "X-Linked-Size": str(len(content)),
+                },
+            )
+        else:
+            self._content(name)
+
+    def _content(self, name: str) -> None:
+        content = self.standin.files[name]
+        fault = self.standin.fault(name) if self.command == "GET" else None
+        if fault and fault.status:
+            self._reply(fault.status, fault.headers)
+            return
+        start, end, asked = 0, len(content), self.headers.get("Range")
+        if asked and self.standin.ranges:
+            first, last = asked.removeprefix("bytes=").split("-")
+            start, end = int(first), min(len(content), int(last) + 1)
+            self.send_response(206)
+            self.send_header("Content-Range", f"bytes {start}-{end - 1}/{len(content)}")
+        else:
+            self.send_response(200)
+        self.send_header("Content-Length", str(end - start))
+        self.send_header("X-Repo-Commit", COMMIT)
+        self.send_header("ETag", f'"{blob_id(content)}"')
+        self.end_headers()
+        if self.command == "GET":
+            self._body(content, start, end, fault)
+
+    def _body(self, content: bytes, start: int, end: int, fault: Fault | None) -> None:
+        body = bytearray(content[start:end])
+        if fault and fault.corrupt_at >= 0 and fault.corrupt_at < len(body):
+            body[fault.corrupt_at] ^= 0xFF
+        stop = len(body)
+        for limit in (fault.cut_after, fault.hang_after) if fault else ():
+            stop = min(stop, limit) if limit >= 0 else stop
+        step = max(1, self.standin.rate // 50) if self.standin.rate else 1 << 20
+        for at in range(0, stop, step):
+            piece = body[at : min(at + step, stop)]
+            self.wfile.write(piece)
+            self.hit.sent += len(piece)
+            if self.standin.rate:
+                time.sleep(0.02)
+        if fault and fault.hang_after >= 0:
+            time.sleep(3)
+        if stop < len(body):
+            self.close_connection = True
+
+
+@contextmanager
+def serving() -> Iterator[Standin]:
+    """Serve a stand-in hub on 127.0.0.1 and its CDN on 127.0.0.2, both on free ports."""
+    standin = Standin()
+    servers = []
+    for where, address in (("hub", "127.0.0.1"), ("cdn", "127.0.0.2")):
+        handler = type("Handler", (_Handler,), {"standin": standin, "where": where})
+        server = http.server.ThreadingHTTPServer((address, 0), handler, bind_and_activate=False)
+        server.daemon_threads = True
+        server.request_queue_size = 128
+        server.server_bind()
+        server.server_activate()
+        threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
+        servers.append(server)
+    standin.hub_port, standin.cdn_port = (server.server_address[1] for server in servers)
+    try:
+        yield standin
+    finally:
+        for server in servers:
+            server.shutdown()
+            server.server_close()

@@ -1,0 +1,164 @@
+"""The fetch program against the hub of the lab."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import requests
+
+from lab.hub import access
+from lab.hub.repositories import make
+from lab.hub.store import Repository
+
+from .conftest import Fetch
+
+ROOT = Path(__file__).parents[2]
+
+
+class LabHub:
+    """A running hub, its repositories, and the calls that control it."""
+
+    def __init__(self, endpoint: str, repositories: list[Repository]) -> None:
+        self.endpoint = endpoint
+        self.repositories = {repository.id: repository for repository in repositories}
+
+    def fault(self, **order: Any) -> None:
+        requests.post(f"{self.endpoint}/control", json=order, timeout=5).raise_for_status()
+
+    def reset(self) -> None:
+        requests.delete(f"{self.endpoint}/control", timeout=5).raise_for_status()
+        requests.delete(f"{self.endpoint}/control/counters", timeout=5).raise_for_status()
+
+    def counters(self) -> dict[str, Any]:
+        answer: dict[str, Any] = requests.get(f"{self.endpoint}/control/counters", timeout=5).json()
+        return answer
+
+    def request(self, fetch: Fetch, name: str, **changes: Any) -> dict[str, Any]:
+        """Return what a request for a repository's newest commit changes."""
+        commit = self.repositories[name].commits[-1]
+        return {
+            "endpoint": self.endpoint,
+            "repo": name,
+            "revision": commit.id,
+            "destination": str(self.directory(fetch, name)),
+            "files": None,
+            "mover": "hf_transfer",
+            "chunk_size": 64 << 10,
+            **changes,
+        }
+
+    def directory(self, fetch: Fetch, name: str) -> Path:
+        commit = self.repositories[name].commits[-1].id
+        return fetch.root / "models" / name.replace("/", "--") / commit
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LabHub]:
+    data = tmp_path_factory.mktemp("hub")
+    repositories = make(data, scale=0.1)
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    environment = {
+        **os.environ,
+        "SPARKWRIGHT_LAB_HUB_DATA": str(data),
+        "SPARKWRIGHT_LAB_HUB_CDN": f"http://localhost:{port}",  # another origin than the hub's
+    }
+    command = [sys.executable, "-m", "uvicorn", "lab.hub.app:app", "--log-level", "warning"]
+    server = subprocess.Popen([*command, "--port", str(port)], cwd=ROOT, env=environment)
+    hub = LabHub(f"http://127.0.0.1:{port}", repositories)
+    try:
+        for _ in range(200):
+            try:
+                hub.reset()
+                break
+            except requests.ConnectionError:
+                assert server.poll() is None
+                time.sleep(0.05)
+        yield hub
+    finally:
+        server.terminate()
+        server.wait(10)
+
+
+@pytest.fixture
+def lab(running: LabHub) -> LabHub:
+    running.reset()
+    return running
+
+
+def _largest(repository: Repository) -> str:
+    return max(repository.commits[-1].files, key=lambda file: file.size).path
+
+
+def test_all_repositories(lab: LabHub, fetch: Fetch) -> None:
+    token = fetch.root / "token"
+    token.write_text(access.MEMBER_TOKEN, encoding="utf-8")
+    for name in lab.repositories:
+        changes = lab.request(fetch, name, token_file=str(token), allow_token_over_http=True)
+        code, said = fetch.here(**changes)
+        assert code == 0, said
+        assert "hf_transfer ended" not in said
+        found = {
+            path.relative_to(lab.directory(fetch, name)).as_posix(): path.stat().st_size
+            for path in lab.directory(fetch, name).rglob("*")
+            if path.is_file() and not path.name.startswith(".sparkwright")
+        }
+        assert found == {f.path: f.size for f in lab.repositories[name].commits[-1].files}
+    assert lab.counters()["tokens_at_cdn"] == 0
+
+
+def test_faults(lab: LabHub, fetch: Fetch) -> None:
+    name = max(
+        lab.repositories,
+        key=lambda key: sum(f.size for f in lab.repositories[key].commits[-1].files),
+    )
+    files = sorted(lab.repositories[name].commits[-1].files, key=lambda file: -file.size)
+    shard, other = files[0].path, files[1].path
+    lab.fault(match="/api/*", status=503, times=1)
+    lab.fault(match="*/resolve/*", status=500, times=2)
+    lab.fault(match=f"/cdn/*{other}", method="GET", drop_after=100_000, times=3)
+    lab.fault(match=f"/cdn/*{shard}", method="GET", corrupt_at=files[0].size // 2, times=1)
+    lab.fault(match="*/resolve/*", method="HEAD", etag="wrong", times=1)
+    code, said = fetch.here(**lab.request(fetch, name))
+    assert code == 0, said
+    assert f"{shard}: wanted sha256" in said
+    code, said = fetch.here(**lab.request(fetch, name))
+    assert said.startswith("already complete")
+
+
+def test_truncated_for_good(lab: LabHub, fetch: Fetch) -> None:
+    name = next(iter(lab.repositories))
+    lab.fault(match=f"/cdn/*{_largest(lab.repositories[name])}", truncate=100_000)
+    code, said = fetch.here(**lab.request(fetch, name))
+    assert code == 1
+    assert "serves another file than the locked one" in said.splitlines()[-1]
+    assert not lab.directory(fetch, name).exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "token", "message"),
+    [
+        ("lab/gated-tiny", None, "is gated and no token was sent"),
+        ("lab/gated-tiny", access.STRANGER_TOKEN, "account has no access"),
+        ("lab/private-tiny", access.STRANGER_TOKEN, "may not see it"),
+        ("lab/private-tiny", None, "knows no lab/private-tiny"),
+        ("lab/open-tiny", "hf_bad", "refuses the token (401)"),
+    ],
+)
+def test_refusals(lab: LabHub, fetch: Fetch, name: str, token: str | None, message: str) -> None:
+    changes: dict[str, Any] = {}
+    if token is not None:
+        (fetch.root / "token").write_text(token, encoding="utf-8")
+        changes = {"token_file": str(fetch.root / "token"), "allow_token_over_http": True}
+    code, said = fetch.here(**lab.request(fetch, name, **changes))
+    assert code == 1
+    assert message in said.splitlines()[-1]

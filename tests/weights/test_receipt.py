@@ -1,0 +1,99 @@
+"""The receipt check, used as a probe uses it: from its source text alone."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from .conftest import HOST
+
+COMMIT = "a" * 40
+
+
+@pytest.fixture
+def module() -> dict[str, Any]:
+    namespace: dict[str, Any] = {"__name__": "receipt"}
+    exec(compile((HOST / "receipt.py").read_text(encoding="utf-8"), "receipt", "exec"), namespace)
+    return namespace
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    directory = tmp_path / "model"
+    (directory / "sub").mkdir(parents=True)
+    files = {}
+    for name in ("a.bin", "sub/b.bin"):
+        (directory / name).write_bytes(b"content")
+        found = (directory / name).stat()
+        files[name] = {"size": 7, "mtime_ns": found.st_mtime_ns, "sha256": "0" * 64}
+    receipt = {"version": 1, "repo": "o/m", "endpoint": "x", "commit": COMMIT, "files": files}
+    (directory / ".sparkwright-receipt.json").write_text(json.dumps(receipt), encoding="utf-8")
+    return directory
+
+
+def test_good(module: dict[str, Any], model: Path) -> None:
+    assert module["check"](str(model), COMMIT) is None
+    missing = str(model.parent / "none")
+    found = module["check_all"]([(str(model), COMMIT), (missing, COMMIT)])
+    assert found == {str(model): None, missing: "is missing"}
+
+
+def _cut(model: Path) -> None:
+    (model / "a.bin").write_bytes(b"cont")
+
+
+def _touch(model: Path) -> None:
+    os.utime(model / "a.bin", ns=(1, 1))
+
+
+def _remove(model: Path) -> None:
+    (model / "sub/b.bin").unlink()
+
+
+def _link(model: Path) -> None:
+    (model / "a.bin").rename(model / "c.bin")
+    (model / "a.bin").symlink_to("c.bin")
+
+
+def _unreceipt(model: Path) -> None:
+    (model / ".sparkwright-receipt.json").unlink()
+
+
+def _garbage(model: Path) -> None:
+    (model / ".sparkwright-receipt.json").write_text("[]", encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("harm", "why"),
+    [
+        (_cut, "a.bin has 4 bytes, the receipt says 7"),
+        (_touch, "a.bin was changed after it was verified"),
+        (_remove, "sub/b.bin is missing"),
+        (_link, "a.bin is no regular file"),
+        (_unreceipt, "has no receipt"),
+        (_garbage, "has no receipt"),
+    ],
+)
+def test_harm(module: dict[str, Any], model: Path, harm: Callable[[Path], None], why: str) -> None:
+    harm(model)
+    assert module["check"](str(model), COMMIT) == why
+
+
+def test_other_commit_and_linked_directory(module: dict[str, Any], model: Path) -> None:
+    assert module["check"](str(model), "b" * 40) == f"holds commit {COMMIT}"
+    link = model.parent / "link"
+    link.symlink_to(model)
+    assert module["check"](str(link), COMMIT) == "is no directory of its own"
+
+
+def test_takes_milliseconds(module: dict[str, Any], model: Path) -> None:
+    began = time.perf_counter()
+    for _ in range(20):
+        module["check"](str(model), COMMIT)
+    assert time.perf_counter() - began < 0.2
