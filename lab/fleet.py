@@ -130,8 +130,6 @@ def _keys() -> None:
 
 
 def _module(*words: str) -> None:
-    if not (_PROJECT / f"{words[0].replace('.', '/')}.py").exists():
-        return  # TEMPORARY
     done = subprocess.run(
         [sys.executable, "-m", *words], cwd=_PROJECT, capture_output=True, text=True, check=False
     )
@@ -144,7 +142,7 @@ def _repositories() -> None:
 
 
 def _image_files() -> None:
-    _module("lab.serving.build", "--cache", str(CACHE), "--build-only")
+    _module("lab.serving.build", "--cache", str(CACHE))
 
 
 def _push() -> None:

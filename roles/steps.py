@@ -26,9 +26,20 @@ Pending = Callable[[site.HostRun], Sequence[str]]
 Look = Callable[[Host, site.HostRun], Sequence[str]]
 
 
+def step(name: str, pending: Pending, act: Act) -> None:
+    """Do what is pending, or nothing. A host that was refused has no operations at all."""
+    if site.host_run(ctx_host.get()) is not None:
+        _step(name=name, pending=pending, act=act)
+
+
+def verify(name: str, look: Look) -> None:
+    """Look at the host once everything before this is done; a fault fails the host."""
+    if site.host_run(ctx_host.get()) is not None:
+        _verify(name=name, look=look)
+
+
 @operation()
-def step(pending: Pending, act: Act) -> Generator[PyinfraCommand, None, None]:
-    """Do what is pending, or nothing."""
+def _step(pending: Pending, act: Act) -> Generator[PyinfraCommand, None, None]:
     host = ctx_host.get()
     run = site.host_run(host)
     todo = list(pending(run)) if run is not None else []
@@ -42,8 +53,7 @@ def step(pending: Pending, act: Act) -> Generator[PyinfraCommand, None, None]:
 
 
 @operation()
-def verify(look: Look) -> Generator[PyinfraCommand, None, None]:
-    """Look at the host once everything before this is done; a fault fails the host."""
+def _verify(look: Look) -> Generator[PyinfraCommand, None, None]:
     host = ctx_host.get()
     run = site.host_run(host)
     if run is None or not ctx_state.get().is_executing:

@@ -13,7 +13,7 @@ from roles.jobs.host import jobs as jobs_program
 
 def image() -> None:
     """Start pulling what is missing."""
-    steps.step(pending=_pending, act=_act, name="Image: pull")
+    steps.step("Image: pull", _pending, _act)
 
 
 def missing(run: site.HostRun) -> dict[str, str]:

@@ -23,8 +23,8 @@ _PATIENCE = 6 * 3600
 
 def fetched() -> None:
     """Wait for image and weights, then prove both and the GPU inside a container."""
-    steps.step(pending=_pending, act=_wait, name="Image and weights: on the disk and verified")
-    steps.step(pending=_unproved, act=_prove, name="GPU: seen from inside the image")
+    steps.step("Image and weights: on the disk and verified", _pending, _wait)
+    steps.step("GPU: seen from inside the image", _unproved, _prove)
 
 
 def _pending(run: site.HostRun) -> Sequence[str]:

@@ -16,7 +16,7 @@ from sparkwright.release import Release
 
 def serving() -> None:
     """Put each service's release in place and have it run."""
-    steps.step(pending=_pending, act=_act, name="Serving: releases, units, services")
+    steps.step("Serving: releases, units, services", _pending, _act)
 
 
 def secrets_text(run: site.HostRun) -> str:

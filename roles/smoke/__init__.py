@@ -17,7 +17,7 @@ WARM_UPS = 2
 
 def smoke() -> None:
     """Ask each service for real answers; a failure shows the service's last journal lines."""
-    steps.verify(look=_look, name="Smoke: health, models, key, generation")
+    steps.verify("Smoke: health, models, key, generation", _look)
 
 
 def _look(host: Host, run: site.HostRun) -> Sequence[str]:

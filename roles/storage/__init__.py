@@ -13,7 +13,7 @@ from sparkwright.plan import HostPlan
 
 def storage() -> None:
     """Make the directories that are not there, and put owner and mode of ours right."""
-    steps.step(pending=_pending, act=_act, name="Storage: directories")
+    steps.step("Storage: directories", _pending, _act)
 
 
 def directories(plan: HostPlan) -> dict[str, str | None]:

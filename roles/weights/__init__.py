@@ -32,7 +32,7 @@ _BUILD = Lock()
 
 def weights() -> None:
     """Start fetching what is missing."""
-    steps.step(pending=_pending, act=_act, name="Weights: fetch")
+    steps.step("Weights: fetch", _pending, _act)
 
 
 def missing(run: site.HostRun) -> dict[str, ResolvedModel]:

@@ -1,0 +1,480 @@
+"""The hub of the lab: a stand-in that speaks the Hugging Face hub's protocol to its clients.
+
+Run it as `uvicorn hub.app:app` with SPARKWRIGHT_LAB_HUB_DATA set to the directory that
+`repositories.py` filled. Large files are answered with a redirect to signed /cdn/ links, by
+default on this same server; SPARKWRIGHT_LAB_HUB_CDN gives them another origin (another name of
+this server, say), as the real hub's have. There is no Xet service: no file has a Xet hash.
+
+What was asked for in which form: huggingface_hub 0.36 and 2.4, hf_transfer, curl.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import hashlib
+import hmac
+import json
+import os
+import time
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, quote, urlencode
+
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.routing import Route
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from . import access
+from .access import Refusal
+from .content import FileResponse, Source, disposition
+from .faults import BadFault, Counters, Faults
+from .store import Commit, File, Repository, Store, lfs_pointer
+
+DEFAULT_DATA = "/var/lib/sparkwright-lab-hub"
+# The real hub's page lengths.
+PAGE, PAGE_EXPANDED = 1000, 50
+LINK_SECONDS = 3600
+# Signs links of a stand-in: it guards nothing, and stays the same so that links outlive a restart.
+LINK_KEY = b"sparkwright lab hub stand-in"
+
+
+class Hub:
+    """The endpoints, with the store, the faults and the counters that they share."""
+
+    def __init__(self, data: Path, cdn: str | None = None) -> None:
+        self.store = Store(data)
+        self.faults = Faults()
+        self.counters = Counters()
+        self.cdn = cdn
+
+    # --- what a request names -----------------------------------------------------------------
+
+    def _repository(self, request: Request) -> Repository:
+        name = access.user(request.headers.get("authorization"))
+        parameters = request.path_params
+        repository = self.store.load(f"{parameters['organisation']}/{parameters['name']}")
+        return access.check_visible(repository, name)
+
+    def _content_of(self, request: Request) -> Repository:
+        repository = self._repository(request)
+        access.check_content(repository, access.user(request.headers.get("authorization")))
+        return repository
+
+    # --- the API ------------------------------------------------------------------------------
+
+    async def model(self, request: Request) -> Response:
+        """GET /api/models/ORG/NAME[/revision/REV]: the repository at a revision."""
+        repository = self._repository(request)
+        commit = _commit(repository, request.path_params.get("revision", "main"))
+        info = _model_info(repository, commit, blobs=_true(request.query_params.get("blobs")))
+        wanted = request.query_params.getlist("expand")
+        if wanted:
+            info = {key: info[key] for key in ("_id", "id", *wanted) if key in info}
+        return JSONResponse(info)
+
+    async def tree(self, request: Request) -> Response:
+        """GET /api/models/ORG/NAME/tree/REV[/FOLDER]: a listing, in pages."""
+        repository = self._repository(request)
+        commit, folder = _split(repository, request.path_params["rest"])
+        query = request.query_params
+        expand = _true(query.get("expand"))
+        entries = _listing(commit, folder, recursive=_true(query.get("recursive")))
+        if folder and not entries:
+            raise Refusal(404, "EntryNotFound", f"{folder} does not exist on {commit.id}")
+        page = PAGE_EXPANDED if expand else PAGE
+        try:
+            page = min(int(query.get("limit", page)), page)
+            start = int(base64.urlsafe_b64decode(query.get("cursor", "MA==")))
+        except ValueError:
+            raise Refusal(400, "", "Invalid limit or cursor") from None
+        headers = {}
+        if start + page < len(entries):
+            cursor = base64.urlsafe_b64encode(str(start + page).encode()).decode()
+            following = request.url.include_query_params(cursor=cursor)
+            headers["link"] = f'<{following}>; rel="next"'
+        content = [
+            _details(repository, commit, entry) if expand else entry
+            for entry in entries[start : start + page]
+        ]
+        return JSONResponse(content, headers=headers)
+
+    async def paths_info(self, request: Request) -> Response:
+        """POST /api/models/ORG/NAME/paths-info/REV: the entries of some paths (form or JSON)."""
+        repository = self._repository(request)
+        commit = _commit(repository, request.path_params["revision"])
+        body = await request.body()
+        if request.headers.get("content-type", "").startswith("application/json"):
+            form = json.loads(body)
+            paths, expand = form.get("paths", []), _true(str(form.get("expand", "")))
+        else:
+            fields = parse_qs(body.decode())
+            paths, expand = fields.get("paths", []), _true(fields.get("expand", [""])[0])
+        known = {entry["path"]: entry for entry in _listing(commit, "", recursive=True)}
+        found = [known[path] for path in paths if path in known]
+        return JSONResponse(
+            [_details(repository, commit, entry) if expand else entry for entry in found]
+        )
+
+    async def refs(self, request: Request) -> Response:
+        """GET /api/models/ORG/NAME/refs: branches and tags."""
+        repository = self._repository(request)
+
+        def listing(kind: str, refs: dict[str, str]) -> list[dict[str, str]]:
+            return [
+                {"name": name, "ref": f"refs/{kind}/{name}", "targetCommit": commit}
+                for name, commit in sorted(refs.items())
+            ]
+
+        return JSONResponse(
+            {
+                "branches": listing("heads", repository.branches),
+                "tags": listing("tags", repository.tags),
+                "converts": [],
+                "pullRequests": [],
+            }
+        )
+
+    async def commits(self, request: Request) -> Response:
+        """GET /api/models/ORG/NAME/commits/REV: the history, newest first."""
+        repository = self._repository(request)
+        commit = _commit(repository, request.path_params["revision"])
+        history = repository.commits[: repository.commits.index(commit) + 1]
+        return JSONResponse(
+            [
+                {
+                    "id": entry.id,
+                    "title": entry.title,
+                    "message": "",
+                    "authors": [{"user": "stand-in"}],
+                    "date": entry.date,
+                }
+                for entry in reversed(history)
+            ]
+        )
+
+    async def whoami(self, request: Request) -> Response:
+        """GET /api/whoami-v2: the account of a token."""
+        name = access.user(request.headers.get("authorization"))
+        if name is None:
+            raise Refusal(401, "", "Invalid username or password.")
+        return JSONResponse(
+            {
+                "type": "user",
+                "id": _object_id(name),
+                "name": name,
+                "fullname": f"{name} (stand-in)",
+                "orgs": [],
+                "auth": {"type": "access_token", "accessToken": {"role": "read"}},
+            }
+        )
+
+    # --- files --------------------------------------------------------------------------------
+
+    async def resolve(self, request: Request) -> Response:
+        """GET and HEAD /ORG/NAME/resolve/REV/PATH: small files, or the way to large ones."""
+        repository = self._content_of(request)
+        commit, file = _file(repository, request.path_params["rest"])
+        etag = self._etag(request, file)
+        headers = {
+            "x-repo-commit": commit.id,
+            "accept-ranges": "bytes",
+            "etag": f'"{etag}"',
+        }
+        if not file.lfs:
+            headers["content-disposition"] = disposition(file.path)
+            return self._send(repository, file, headers, "text/plain; charset=utf-8")
+        headers["x-linked-size"] = str(file.size)
+        headers["x-linked-etag"] = f'"{etag}"'
+        headers["location"] = location = self._link(request, repository, commit, file)
+        return PlainTextResponse(f"Found. Redirecting to {location}", 302, headers)
+
+    async def raw(self, request: Request) -> Response:
+        """GET /ORG/NAME/raw/REV/PATH: the file as git has it, so the pointer of a large one."""
+        repository = self._content_of(request)
+        commit, file = _file(repository, request.path_params["rest"])
+        headers = {
+            "x-repo-commit": commit.id,
+            "accept-ranges": "bytes",
+            "etag": f'"{file.blob_id}"',
+        }
+        if file.lfs:
+            return PlainTextResponse(lfs_pointer(file.sha256, file.size), headers=headers)
+        return self._send(repository, file, headers, "text/plain; charset=utf-8")
+
+    async def content(self, request: Request) -> Response:
+        """GET and HEAD /cdn/ORG/NAME/COMMIT/PATH: a large file, for who has a signed link."""
+        # The link is the permission; a token here means that a client leaks it to the CDN.
+        if "authorization" in request.headers:
+            self.counters.tokens_at_cdn += 1
+        parameters = request.path_params
+        expires = request.query_params.get("Expires", "")
+        signature = request.query_params.get("Signature", "")
+        if not hmac.compare_digest(signature, _signature(request.scope["path"], expires)):
+            raise Refusal(403, "", "Access denied: the link is not signed by this hub")
+        if int(expires) < time.time():
+            raise Refusal(403, "", "Access denied: the link has expired")
+        repository = self.store.load(f"{parameters['organisation']}/{parameters['name']}")
+        commit = repository.commit(parameters["commit"]) if repository else None
+        file = commit.file(parameters["path"]) if commit else None
+        if repository is None or commit is None or file is None:
+            raise Refusal(404, "", "No such object")
+        # On the hub's own origin clients follow the redirect of a HEAD, and look here for these.
+        headers = {
+            "x-repo-commit": commit.id,
+            "accept-ranges": "bytes",
+            "etag": f'"{self._etag(request, file)}"',
+            "content-disposition": disposition(file.path),
+            "cache-control": "public, max-age=604800, immutable",
+        }
+        return self._send(repository, file, headers, "application/octet-stream")
+
+    def _etag(self, request: Request, file: File) -> str:
+        fault = self.faults.take("etag", request.method, request.scope["path"])
+        return str(fault.value) if fault else file.etag
+
+    def _send(
+        self, repository: Repository, file: File, headers: dict[str, str], kind: str
+    ) -> FileResponse:
+        source = Source(
+            self.store.blob(file.sha256), file.size, file.etag, repository.id, file.path
+        )
+        self.counters.file_requests[repository.id, file.path] += 1
+        headers = {**headers, "content-type": kind}
+        return FileResponse(source, self.faults, self.counters, headers)
+
+    def _link(self, request: Request, repository: Repository, commit: Commit, file: File) -> str:
+        origin = self.cdn or f"{request.url.scheme}://{request.url.netloc}"
+        path = f"/cdn/{repository.id}/{commit.id}/{file.path}"
+        expires = str(int(time.time()) + LINK_SECONDS)
+        query = urlencode({"Expires": expires, "Signature": _signature(path, expires)})
+        return f"{origin}{quote(path)}?{query}"
+
+    # --- control ------------------------------------------------------------------------------
+
+    async def control(self, request: Request) -> Response:
+        """GET, POST, DELETE /control: the faults in force."""
+        if request.method == "DELETE":
+            self.faults.clear()
+        elif request.method == "POST":
+            try:
+                fault = self.faults.order(json.loads(await request.body()))
+            except ValueError as error:
+                text = str(error) if isinstance(error, BadFault) else f"not JSON: {error}"
+                return JSONResponse({"error": text}, 400)
+            return JSONResponse(fault.state(), 201)
+        return JSONResponse({"faults": [fault.state() for fault in self.faults]})
+
+    async def count(self, request: Request) -> Response:
+        """GET, DELETE /control/counters: what was asked for and sent."""
+        if request.method == "DELETE":
+            self.counters.reset()
+        return JSONResponse(self.counters.state())
+
+    async def health(self, _request: Request) -> Response:
+        """GET /health: what this is and which repositories it has."""
+        return JSONResponse(
+            {"stand-in": "sparkwright lab hub", "repositories": list(self.store.repositories())}
+        )
+
+
+class FaultsFirst:
+    """Counts requests and answers with the faults that need no file: status and sleep."""
+
+    def __init__(self, app: ASGIApp, hub: Hub) -> None:
+        self.app = app
+        self.hub = hub
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handle one request."""
+        if scope["type"] != "http" or scope["path"].startswith(("/control", "/health")):
+            await self.app(scope, receive, send)
+            return
+        method, path = scope["method"], scope["path"]
+        self.hub.counters.requests[_kind(path)] += 1
+
+        async def counted(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                self.hub.counters.statuses[str(message["status"])] += 1
+                message["headers"] = [
+                    *message["headers"],
+                    (b"x-stand-in", b"sparkwright lab hub"),
+                ]
+            await send(message)
+
+        sleep = self.hub.faults.take("sleep", method, path)
+        if sleep is not None:
+            await asyncio.sleep(sleep.value)
+        status = self.hub.faults.take("status", method, path)
+        if status is not None:
+            text = f"Status {status.value} ordered by a test"
+            await PlainTextResponse(text, status.value, status.headers)(scope, receive, counted)
+            return
+        await self.app(scope, receive, counted)
+
+
+def create_app(data: Path, cdn: str | None = None) -> Starlette:
+    """Return the hub over a data directory; repositories may be added while it runs."""
+    hub = Hub(data, cdn)
+    api = "/api/models/{organisation}/{name}"
+    files = "/{organisation}/{name}"
+    return Starlette(
+        routes=[
+            Route("/control", hub.control, methods=["GET", "POST", "DELETE"]),
+            Route("/control/counters", hub.count, methods=["GET", "DELETE"]),
+            Route("/health", hub.health),
+            Route("/api/whoami-v2", hub.whoami),
+            Route(f"{api}/tree/{{rest:path}}", hub.tree),
+            Route(f"{api}/paths-info/{{revision:path}}", hub.paths_info, methods=["POST"]),
+            Route(f"{api}/revision/{{revision:path}}", hub.model),
+            Route(f"{api}/commits/{{revision:path}}", hub.commits),
+            Route(f"{api}/refs", hub.refs),
+            Route(api, hub.model),
+            Route("/cdn/{organisation}/{name}/{commit}/{path:path}", hub.content),
+            Route(f"{files}/resolve/{{rest:path}}", hub.resolve),
+            Route(f"{files}/raw/{{rest:path}}", hub.raw),
+        ],
+        exception_handlers={Refusal: _refused},
+        middleware=[Middleware(FaultsFirst, hub=hub)],
+    )
+
+
+async def _refused(request: Request, error: Exception) -> Response:
+    assert isinstance(error, Refusal)
+    headers = {"x-error-message": error.message}
+    if error.code:
+        headers["x-error-code"] = error.code
+    if request.url.path.startswith("/api/"):
+        return JSONResponse({"error": error.message}, error.status, headers)
+    return PlainTextResponse(error.message, error.status, headers)
+
+
+def _commit(repository: Repository, revision: str) -> Commit:
+    commit = repository.commit(revision)
+    if commit is None:
+        raise Refusal(404, "RevisionNotFound", f"Invalid rev id: {revision}")
+    return commit
+
+
+def _split(repository: Repository, rest: str) -> tuple[Commit, str]:
+    """Split REV/PATH; a branch or tag may have slashes of its own."""
+    for ref in [*repository.branches, *repository.tags]:
+        if "/" in ref and (rest + "/").startswith(ref + "/"):
+            return _commit(repository, ref), rest[len(ref) + 1 :]
+    revision, _, path = rest.partition("/")
+    return _commit(repository, revision), path
+
+
+def _file(repository: Repository, rest: str) -> tuple[Commit, File]:
+    commit, path = _split(repository, rest)
+    file = commit.file(path)
+    if file is None:
+        raise Refusal(404, "EntryNotFound", "Entry not found")
+    return commit, file
+
+
+def _model_info(repository: Repository, commit: Commit, *, blobs: bool) -> dict[str, Any]:
+    siblings: list[dict[str, Any]] = []
+    for file in commit.files:
+        sibling: dict[str, Any] = {"rfilename": file.path}
+        if blobs:
+            sibling |= {"size": file.size, "blobId": file.blob_id}
+            if file.lfs:
+                sibling["lfs"] = {
+                    "sha256": file.sha256,
+                    "size": file.size,
+                    "pointerSize": file.pointer_size,
+                }
+        siblings.append(sibling)
+    blobs_kept = {file.sha256: file.size for entry in repository.commits for file in entry.files}
+    return {
+        "_id": _object_id(repository.id),
+        "id": repository.id,
+        "modelId": repository.id,
+        "author": repository.id.partition("/")[0],
+        "sha": commit.id,
+        "createdAt": repository.commits[0].date,
+        "lastModified": commit.date,
+        "private": repository.private,
+        "gated": "manual" if repository.gated else False,
+        "disabled": False,
+        "downloads": 0,
+        "likes": 0,
+        "tags": ["safetensors", "stand-in"],
+        "library_name": "transformers",
+        "siblings": siblings,
+        "usedStorage": sum(blobs_kept.values()),
+    }
+
+
+def _listing(commit: Commit, folder: str, *, recursive: bool) -> list[dict[str, Any]]:
+    """Return files and folders under `folder`, sorted by path."""
+    prefix = f"{folder.strip('/')}/" if folder.strip("/") else ""
+    entries: dict[str, dict[str, Any]] = {}
+    for file in commit.files:
+        if not file.path.startswith(prefix):
+            continue
+        names = file.path[len(prefix) :].split("/")
+        for depth in range(1, len(names)):
+            path = prefix + "/".join(names[:depth])
+            if recursive or depth == 1:
+                entries.setdefault(path, _folder_entry(commit, path))
+        if recursive or len(names) == 1:
+            entries[file.path] = _file_entry(file)
+    return [entries[path] for path in sorted(entries)]
+
+
+def _file_entry(file: File) -> dict[str, Any]:
+    entry: dict[str, Any] = {
+        "type": "file",
+        "oid": file.blob_id,
+        "size": file.size,
+        "path": file.path,
+    }
+    if file.lfs:
+        entry["lfs"] = {"oid": file.sha256, "size": file.size, "pointerSize": file.pointer_size}
+    return entry
+
+
+def _folder_entry(commit: Commit, path: str) -> dict[str, Any]:
+    inside = [
+        (file.path, file.blob_id) for file in commit.files if file.path.startswith(f"{path}/")
+    ]
+    oid = hashlib.sha1(repr(inside).encode(), usedforsecurity=False).hexdigest()
+    return {"type": "directory", "oid": oid, "size": 0, "path": path}
+
+
+def _details(repository: Repository, commit: Commit, entry: dict[str, Any]) -> dict[str, Any]:
+    """Add what `expand` asks for: the commit in which a file was last changed."""
+    changed = commit
+    if entry["type"] == "file":
+        changed = repository.last_change(commit, entry["path"])
+    last = {"id": changed.id, "title": changed.title, "date": changed.date}
+    return {**entry, "lastCommit": last}
+
+
+def _signature(path: str, expires: str) -> str:
+    return hmac.new(LINK_KEY, f"{path}\n{expires}".encode(), "sha256").hexdigest()
+
+
+def _object_id(name: str) -> str:
+    return hashlib.sha256(name.encode()).hexdigest()[:24]
+
+
+def _kind(path: str) -> str:
+    if path.startswith(("/api/", "/cdn/")):
+        return path.split("/")[1]
+    return "resolve"
+
+
+def _true(text: str | None) -> bool:
+    return (text or "").lower() in ("1", "true")
+
+
+app = create_app(
+    Path(os.environ.get("SPARKWRIGHT_LAB_HUB_DATA", DEFAULT_DATA)),
+    os.environ.get("SPARKWRIGHT_LAB_HUB_CDN"),
+)

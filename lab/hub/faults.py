@@ -1,0 +1,167 @@
+"""Faults that a test can order, and the counters it can read.
+
+A fault has one kind. It touches requests whose URL path fits its pattern (`*` fits slashes too)
+and counts only where it bites: a byte to corrupt must be in the range asked for, a connection to
+drop must have that many bytes to send.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from typing import Any
+
+# Kind -> type of its value.
+KINDS: dict[str, type] = {
+    "status": int,  # answer with this status, and nothing else
+    "sleep": float,  # seconds to wait before answering
+    "drop_after": int,  # close the connection after this many bytes of a response's body
+    "drop_at": int,  # close the connection before the byte at this offset of the file
+    "corrupt_at": int,  # flip all bits of the byte at this offset of the file
+    "truncate": int,  # behave as if the file had only this many bytes
+    "rate": int,  # bytes per second and connection
+    "no_ranges": bool,  # answer a range request with 200 and the whole file
+    "etag": str,  # the entity tag to answer with, without quotes
+}
+OPTIONS: dict[str, type] = {"match": str, "method": str, "times": int, "headers": dict}
+
+
+class BadFault(ValueError):
+    """The order for a fault is wrong; the message says how."""
+
+
+@dataclass
+class Fault:
+    """One ordered fault. `times` is how often it still may bite, None for always."""
+
+    id: int
+    kind: str
+    value: Any
+    match: str = "*"
+    method: str | None = None
+    times: int | None = None
+    headers: dict[str, str] = field(default_factory=dict)
+    hits: int = 0
+
+    def fits(self, method: str, path: str) -> bool:
+        """Say whether the fault may bite this request."""
+        return (
+            (self.times is None or self.hits < self.times)
+            and (self.method is None or self.method == method)
+            and fnmatchcase(path, self.match)
+        )
+
+    def state(self) -> dict[str, Any]:
+        """Return the fault as it was ordered, with its id and how often it bit."""
+        state: dict[str, Any] = {"id": self.id, "match": self.match, self.kind: self.value}
+        if self.method is not None:
+            state["method"] = self.method
+        if self.headers:
+            state["headers"] = self.headers
+        return state | {"times": self.times, "hits": self.hits}
+
+
+class Faults:
+    """The faults in force, oldest first."""
+
+    def __init__(self) -> None:
+        self._faults: list[Fault] = []
+        self._next = 1
+
+    def order(self, order: object) -> Fault:
+        """Add a fault from its JSON form, or raise BadFault."""
+        if not isinstance(order, dict):
+            raise BadFault('a fault is a JSON object such as {"match": "*", "status": 503}')
+        unknown = set(order) - set(KINDS) - set(OPTIONS)
+        if unknown:
+            raise BadFault(f"unknown key {sorted(unknown)[0]!r}; known: {[*OPTIONS, *KINDS]}")
+        kinds = [kind for kind in KINDS if kind in order]
+        if len(kinds) != 1:
+            raise BadFault(f"give exactly one of {list(KINDS)}, not {kinds}")
+        for key, value in order.items():
+            _check(key, value, KINDS.get(key) or OPTIONS[key])
+        if kinds[0] == "rate" and order["rate"] < 1:
+            raise BadFault("'rate' must be at least 1 byte per second")
+        if kinds[0] == "status" and not 200 <= order["status"] <= 599:
+            raise BadFault("'status' must be between 200 and 599")
+        options = {key: value for key, value in order.items() if key in OPTIONS}
+        fault = Fault(self._next, kinds[0], order[kinds[0]], **options)
+        self._next += 1
+        self._faults.append(fault)
+        return fault
+
+    def find(self, kind: str, method: str, path: str) -> Fault | None:
+        """Return the oldest fault of a kind that fits a request, without counting it."""
+        return next((f for f in self._faults if f.kind == kind and f.fits(method, path)), None)
+
+    def take(self, kind: str, method: str, path: str) -> Fault | None:
+        """Return the oldest fault of a kind that fits a request, and count it."""
+        fault = self.find(kind, method, path)
+        if fault is not None:
+            fault.hits += 1
+        return fault
+
+    def clear(self) -> None:
+        """Lift all faults."""
+        self._faults.clear()
+
+    def __iter__(self) -> Iterator[Fault]:
+        return iter(self._faults)
+
+
+def _check(key: str, value: object, kind: type) -> None:
+    # JSON has one kind of number, and Python's booleans are integers.
+    good = isinstance(value, (int, float) if kind is float else kind)
+    if not good or (isinstance(value, bool) and kind is not bool):
+        raise BadFault(f"{key!r} must be of type {kind.__name__}, not {value!r}")
+    if isinstance(value, int | float) and value < 0:
+        raise BadFault(f"{key!r} must not be negative, not {value!r}")
+
+
+@dataclass
+class Counters:
+    """What was asked for and sent since the start or the last reset."""
+
+    requests: Counter[str] = field(default_factory=Counter)
+    statuses: Counter[str] = field(default_factory=Counter)
+    file_requests: Counter[tuple[str, str]] = field(default_factory=Counter)
+    file_bytes: Counter[tuple[str, str]] = field(default_factory=Counter)
+    tokens_at_cdn: int = 0
+    streams: int = 0
+    peak_streams: int = 0
+
+    def reset(self) -> None:
+        """Set everything to zero, but for the streams that are open now."""
+        for counter in (self.requests, self.statuses, self.file_requests, self.file_bytes):
+            counter.clear()
+        self.tokens_at_cdn = 0
+        self.peak_streams = self.streams
+
+    def open_stream(self) -> None:
+        """Count a body that begins to be sent."""
+        self.streams += 1
+        self.peak_streams = max(self.peak_streams, self.streams)
+
+    def state(self) -> dict[str, Any]:
+        """Return the JSON form."""
+        repositories: dict[str, dict[str, Any]] = {}
+        for repository, path in sorted(self.file_requests):
+            entry = repositories.setdefault(repository, {"requests": 0, "bytes": 0, "files": {}})
+            key = (repository, path)
+            entry["requests"] += self.file_requests[key]
+            entry["bytes"] += self.file_bytes[key]
+            entry["files"][path] = {
+                "requests": self.file_requests[key],
+                "bytes": self.file_bytes[key],
+            }
+        return {
+            "requests": dict(sorted(self.requests.items())),
+            "statuses": dict(sorted(self.statuses.items())),
+            "bytes": self.file_bytes.total(),
+            "streams": self.streams,
+            "peak_streams": self.peak_streams,
+            "tokens_at_cdn": self.tokens_at_cdn,
+            "repositories": repositories,
+        }

@@ -1,0 +1,72 @@
+"""Makes the miniature repositories that the hub serves: `python -m lab.hub.repositories DIR`.
+
+They are stand-ins under the real names. The same call makes the same bytes and commit ids on
+every machine, and a second call changes nothing. Standard library only.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import sys
+from pathlib import Path
+
+from . import qwen36_body, qwen36_drafter, tiny
+from .miniature import Miniature, build
+from .store import Repository, Store
+
+# To add a repository, write a module like qwen36_drafter and name its MINIATURE here.
+MINIATURES: tuple[Miniature, ...] = (
+    qwen36_body.MINIATURE,
+    qwen36_drafter.MINIATURE,
+    *tiny.MINIATURES,
+)
+
+
+def make(directory: Path, scale: float = 1.0) -> list[Repository]:
+    """Make all repositories under `directory`; tensors are `scale` times their usual size."""
+    store = Store(directory)
+    recipe = _recipe(scale)
+    made = []
+    for miniature in MINIATURES:
+        known = store.load(miniature.id)
+        if known is None or known.recipe != recipe or not store.complete(known):
+            known = build(miniature, store, scale, recipe)
+        made.append(known)
+    return made
+
+
+def _recipe(scale: float) -> str:
+    """Name what the repositories are made from: this folder's sources and the scale."""
+    digest = hashlib.sha256(f"{scale}".encode())
+    for source in sorted(Path(__file__).parent.glob("*.py")):
+        digest.update(source.read_bytes())
+    return digest.hexdigest()
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Make the repositories and print one line for each: id, commit, files, bytes."""
+    parser = argparse.ArgumentParser(
+        prog="python -m lab.hub.repositories", description="Make the lab's stand-in repositories."
+    )
+    parser.add_argument("directory", type=Path, help="data directory of the hub")
+    parser.add_argument(
+        "--scale", type=float, default=1.0, help="size of the weights, 1 is about 24 MiB"
+    )
+    options = parser.parse_args(arguments)
+    if options.scale <= 0:
+        parser.error("--scale must be greater than 0, for example 0.5 or 40")
+    try:
+        made = make(options.directory, options.scale)
+    except OSError as error:
+        print(f"cannot write {options.directory}: {error.strerror or error}", file=sys.stderr)
+        return 1
+    for repository in made:
+        newest = repository.commits[-1]
+        size = sum(file.size for file in newest.files)
+        print(f"{repository.id} {newest.id} {len(newest.files)} files {size} bytes")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,235 @@
+"""Make the stand-in serving images and push them to a registry, without a Docker engine.
+
+    python -m lab.serving.build --registry http://HOST:5000 --cache DIR [--only TAG]
+
+An image is three layers: Debian's Python and a shell, the stand-in with its tables, and the
+small files that say which vLLM it stands for. Its index has one entry per architecture, all with
+the same x86_64 files: the arm64 entry is there so that the index looks like the real one's.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from .layers import Layer, base_layer, file_layer
+from .push import Registry
+from .tags import REPOSITORY, TAGS, Tag
+
+HERE = Path(__file__).resolve().parent
+INSTALLED = "opt/vllm-stand-in"
+CREATED = "2026-01-01T00:00:00Z"
+
+LAUNCHER = f"""#!/usr/bin/python3
+import sys
+
+sys.path.insert(0, "/{INSTALLED}")
+from vllm_stand_in.command import main
+
+sys.exit(main(sys.argv[1:]))
+"""
+
+_OCI = {
+    "index": "application/vnd.oci.image.index.v1+json",
+    "manifest": "application/vnd.oci.image.manifest.v1+json",
+    "config": "application/vnd.oci.image.config.v1+json",
+    "layer": "application/vnd.oci.image.layer.v1.tar+gzip",
+}
+_DOCKER = {
+    "index": "application/vnd.docker.distribution.manifest.list.v2+json",
+    "manifest": "application/vnd.docker.distribution.manifest.v2+json",
+    "config": "application/vnd.docker.container.image.v1+json",
+    "layer": "application/vnd.docker.image.rootfs.diff.tar.gzip",
+}
+
+
+@dataclass(frozen=True)
+class Document:
+    """A JSON document of an image: its bytes and what they are called by."""
+
+    content: bytes
+    media_type: str
+
+    @property
+    def digest(self) -> str:
+        """`sha256:...` of the bytes."""
+        return "sha256:" + hashlib.sha256(self.content).hexdigest()
+
+    def descriptor(self, **more: Any) -> dict[str, Any]:
+        """How another document refers to this one."""
+        size = len(self.content)
+        return {"mediaType": self.media_type, "digest": self.digest, "size": size, **more}
+
+
+@dataclass(frozen=True)
+class Image:
+    """The documents of one tag: an index over manifests over configs."""
+
+    index: Document
+    manifests: list[Document]
+    configs: list[Document]
+
+
+def stand_in_files() -> dict[str, tuple[bytes, int]]:
+    """The files of the stand-in's layer, by path in the image, with their modes."""
+    files: dict[str, tuple[bytes, int]] = {
+        "usr/local/bin/vllm": (LAUNCHER.encode(), 0o755),
+        "etc/passwd": (b"root:x:0:0:root:/root:/bin/bash\n", 0o644),
+        "etc/group": (b"root:x:0:\n", 0o644),
+    }
+    for pattern in ("vllm_stand_in/*.py", "flags/*.json", "metrics/*.json"):
+        for path in HERE.glob(pattern):
+            name = path.relative_to(HERE).as_posix()
+            files[f"{INSTALLED}/{name}"] = (path.read_bytes(), 0o644)
+    return files
+
+
+def identity_files(tag: Tag) -> dict[str, tuple[bytes, int]]:
+    """The files of a tag's own layer."""
+    files = {
+        "etc/vllm-stand-in-version": (f"{tag.version}\n".encode(), 0o644),
+        "etc/vllm-stand-in-flavour": (b"aeon\n", 0o644),
+    }
+    if tag.fault:
+        files["etc/vllm-stand-in-fault"] = (f"{tag.fault}\n".encode(), 0o644)
+    return files
+
+
+def image_of(tag: Tag, layers: list[Layer]) -> Image:
+    """The documents of a tag over its layers."""
+    types = _DOCKER if tag.docker_types else _OCI
+    configs = [_config(tag, layers, name, types) for name in tag.architectures]
+    manifests = [_manifest(config, layers, types) for config in configs]
+    entries = [
+        manifest.descriptor(platform={"architecture": name, "os": "linux"})
+        for manifest, name in zip(manifests, tag.architectures, strict=True)
+    ]
+    if not tag.docker_types:
+        for entry, name in zip(entries, tag.architectures, strict=True):
+            entry["annotations"] = {"dev.sparkwright.stand-in": _note(name)}
+    index: dict[str, Any] = {"schemaVersion": 2, "mediaType": types["index"]}
+    index["manifests"] = entries
+    if not tag.docker_types:
+        index["annotations"] = {"dev.sparkwright.stand-in": "a stand-in for vLLM, without a model"}
+    return Image(_document(index, types["index"]), manifests, configs)
+
+
+def push(registry: Registry, tag: Tag, image: Image, layers: list[Layer]) -> int:
+    """Push what the registry lacks of a tag; returns the bytes sent, 0 when all was there."""
+    missing = [
+        name
+        for name in tag.names
+        if not registry.has_manifest(name, image.index.digest, image.index.media_type)
+    ]
+    if not missing:
+        return 0
+    sent = 0
+    for layer in layers:
+        if registry.put_blob(layer.digest, layer.size, Path(layer.path)):
+            sent += layer.size
+    for config in image.configs:
+        if registry.put_blob(config.digest, len(config.content), config.content):
+            sent += len(config.content)
+    for manifest in image.manifests:
+        registry.put_manifest(manifest.digest, manifest.content, manifest.media_type)
+        sent += len(manifest.content)
+    for name in missing:
+        registry.put_manifest(name, image.index.content, image.index.media_type)
+        sent += len(image.index.content)
+    return sent
+
+
+def main(words: list[str]) -> int:
+    """The command; prints one line per tag: name, digest, and what was sent."""
+    parser = argparse.ArgumentParser(prog="python -m lab.serving.build", description=__doc__)
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.add_argument("--registry", help="http://HOST:PORT; without it only the base is made")
+    parser.add_argument("--cache", required=True, type=Path, help="keeps the base layer")
+    parser.add_argument(
+        "--only", metavar="TAG", action="append", help="this tag alone (repeatable)"
+    )
+    arguments = parser.parse_args(words)
+    known = [name for tag in TAGS for name in tag.names]
+    unknown = [name for name in arguments.only or [] if name not in known]
+    if unknown:
+        parser.error(f"no such tag: {', '.join(unknown)}; there are {', '.join(known)}")
+    base = base_layer(arguments.cache)
+    if not arguments.registry:
+        return 0
+    registry = Registry(arguments.registry, REPOSITORY)
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            stand_in = file_layer(stand_in_files(), Path(folder) / "stand-in")
+            for number, tag in enumerate(TAGS):
+                if arguments.only and not set(arguments.only) & set(tag.names):
+                    continue
+                own = file_layer(identity_files(tag), Path(folder) / f"tag-{number}")
+                layers = [base, stand_in, own]
+                image = image_of(tag, layers)
+                sent = push(registry, tag, image, layers)
+                print(f"{','.join(tag.names)} {image.index.digest} sent {sent} bytes", flush=True)
+    finally:
+        registry.close()
+    return 0
+
+
+def _config(tag: Tag, layers: list[Layer], architecture: str, types: dict[str, str]) -> Document:
+    path = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+    labels = {
+        "dev.sparkwright.stand-in": _note(architecture),
+        "dev.sparkwright.stand-in.fault": tag.fault or "none",
+        "org.opencontainers.image.title": f"stand-in for {REPOSITORY}",
+        "org.opencontainers.image.version": f"{tag.version}+standin",
+    }
+    config = {
+        "architecture": architecture,
+        "os": "linux",
+        "created": CREATED,
+        "config": {
+            "Env": [path, "LANG=C.UTF-8", "NVIDIA_VISIBLE_DEVICES=all"],
+            # As the real image: started without `entrypoint: vllm`, bash is given bash to read.
+            "Entrypoint": ["/bin/bash"],
+            "Cmd": ["/bin/bash"],
+            "WorkingDir": "/",
+            "Labels": labels,
+        },
+        "rootfs": {"type": "layers", "diff_ids": [layer.diff_id for layer in layers]},
+        "history": [
+            {"created": CREATED, "created_by": "sparkwright lab", "comment": comment}
+            for comment in ("Debian's Python and bash", "vLLM stand-in", "which vLLM it stands for")
+        ],
+    }
+    return _document(config, types["config"])
+
+
+def _manifest(config: Document, layers: list[Layer], types: dict[str, str]) -> Document:
+    manifest = {
+        "schemaVersion": 2,
+        "mediaType": types["manifest"],
+        "config": config.descriptor(),
+        "layers": [
+            {"mediaType": types["layer"], "digest": layer.digest, "size": layer.size}
+            for layer in layers
+        ],
+    }
+    return _document(manifest, types["manifest"])
+
+
+def _note(architecture: str) -> str:
+    if architecture == "amd64":
+        return "a stand-in for vLLM, without a model"
+    return f"a stand-in entry for {architecture}: its files are those of amd64"
+
+
+def _document(value: dict[str, Any], media_type: str) -> Document:
+    return Document(json.dumps(value, indent=2).encode(), media_type)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

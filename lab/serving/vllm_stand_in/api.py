@@ -1,0 +1,266 @@
+"""The routes of vLLM's server, answered in the shapes that the real one answers in."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import hmac
+import json
+import time
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from typing import Any
+
+from . import chat, completions
+from .engine import Engine, Generation
+from .errors import ApiError, bad_request
+from .faults import Faults
+from .http_server import Request, Response
+from .identity import Identity
+from .metrics import Metrics
+from .settings import Settings
+from .shapes import new_id
+from .text import compact, tokens_of
+
+GUARDED = ("/v1", "/v2", "/inference")
+"""Paths that need the API key. The others, /invocations among them, answer without."""
+
+UNCOUNTED = ("/health", "/metrics", "/ping", "/version", "/load")
+
+_JSON = "application/json"
+_HTML = "text/html; charset=utf-8"
+
+
+class Api:
+    """The application: one handler for every request."""
+
+    def __init__(self, settings: Settings, identity: Identity, faults: Faults) -> None:
+        self.settings = settings
+        self.version = identity.version
+        self.faults = faults
+        self.metrics = Metrics(settings, identity.version)
+        self.engine = Engine(settings, self.metrics, faults)
+        self._keys = [hashlib.sha256(key.encode()).digest() for key in settings.keys]
+        self._load = 0
+        get: dict[str, Callable[[Request], Awaitable[Response]]] = {
+            "/health": self._empty,
+            "/ping": self._empty,
+            "/metrics": self._metrics,
+            "/version": self._version,
+            "/v1/models": self._models,
+            "/load": self._server_load,
+            "/docs": self._docs,
+            "/openapi.json": self._openapi,
+        }
+        post: dict[str, Callable[[Request], Awaitable[Response]]] = {
+            "/ping": self._empty,
+            "/tokenize": self._tokenize,
+            "/detokenize": self._detokenize,
+            "/v1/chat/completions": self._chat,
+            "/v1/completions": self._completions,
+            "/v1/messages": self._messages,
+            "/invocations": self._invocations,
+            "/v1/responses": self._not_here,
+            "/generative_scoring": self._not_here,
+            "/inference/v1/generate": self._not_here,
+        }
+        self._routes = {"GET": get, "HEAD": get, "POST": post}
+
+    async def handle(self, request: Request) -> Response:
+        """Answer one request, and count it."""
+        begun = time.monotonic()
+        response = await self._dispatch(request)
+        self._count(request, response, time.monotonic() - begun)
+        return response
+
+    async def _dispatch(self, request: Request) -> Response:
+        if not self._allowed(request):
+            return Response(401, b'{"error":"Unauthorized"}', vary=False)
+        route = self._routes.get(request.method, {}).get(request.path)
+        if route is None:
+            known = any(request.path in routes for routes in self._routes.values())
+            status, text = (405, "Method Not Allowed") if known else (404, "Not Found")
+            return Response(status, compact({"detail": text}).encode())
+        try:
+            return await route(request)
+        except ApiError as error:
+            return error.response()
+
+    def _allowed(self, request: Request) -> bool:
+        if not self._keys or request.method == "OPTIONS":
+            return True
+        if not request.path.startswith(GUARDED):
+            return True
+        scheme, _, key = request.headers.get("authorization", "").partition(" ")
+        digest = hashlib.sha256(key.encode("latin-1", "replace")).digest()
+        matches = [hmac.compare_digest(digest, known) for known in self._keys]
+        return scheme.lower() == "bearer" and any(matches)
+
+    async def _empty(self, _: Request) -> Response:
+        return Response(200, b"", content_type=None)
+
+    async def _metrics(self, _: Request) -> Response:
+        kind = "text/plain; version=1.0.0; charset=utf-8"
+        return Response(200, self.metrics.render().encode(), content_type=kind)
+
+    async def _version(self, _: Request) -> Response:
+        return _json({"version": self.version})
+
+    async def _server_load(self, _: Request) -> Response:
+        return _json({"server_load": self._load})
+
+    async def _docs(self, _: Request) -> Response:
+        text = (
+            f"<!DOCTYPE html>\n<html><head><title>vLLM {self.version}: stand-in</title></head>"
+            "<body><p>This is a stand-in for vLLM (sparkwright lab): no model is computed."
+            '</p><p><a href="/openapi.json">openapi.json</a></p></body></html>\n'
+        )
+        return Response(200, text.encode(), content_type=_HTML)
+
+    async def _openapi(self, _: Request) -> Response:
+        paths: dict[str, dict[str, Any]] = {}
+        for method in ("GET", "POST"):
+            for path in self._routes[method]:
+                responses = {"200": {"description": "Successful Response"}}
+                paths.setdefault(path, {})[method.lower()] = {"responses": responses}
+        title = "stand-in for vLLM (sparkwright lab)"
+        info = {"title": title, "version": self.version}
+        return _json({"openapi": "3.1.0", "info": info, "paths": paths})
+
+    async def _models(self, _: Request) -> Response:
+        now = int(time.time())
+        return _json({"object": "list", "data": [self._card(name, now) for name in self.names]})
+
+    def _card(self, name: str, now: int) -> dict[str, Any]:
+        permission = {
+            "id": f"modelperm-{new_id()}",
+            "object": "model_permission",
+            "created": now,
+            "allow_create_engine": False,
+            "allow_sampling": True,
+            "allow_logprobs": True,
+            "allow_search_indices": False,
+            "allow_view": True,
+            "allow_fine_tuning": False,
+            "organization": "*",
+            "group": None,
+            "is_blocking": False,
+        }
+        return {
+            "id": name,
+            "object": "model",
+            "created": now,
+            "owned_by": "vllm",
+            "root": self.settings.model.path,
+            "parent": None,
+            "max_model_len": self.settings.max_model_len,
+            "permission": [permission],
+        }
+
+    @property
+    def names(self) -> list[str]:
+        """The served aliases, in the order of the command line."""
+        return self.settings.names
+
+    def model_of(self, body: dict[str, Any]) -> str:
+        """The alias a request asks for, the first when it names none; ApiError for another."""
+        name = body.get("model") or self.names[0]
+        if name in self.names:
+            return str(name)
+        aliases = f" Valid aliases: {', '.join(self.names)}." if self.version == "0.32.0" else ""
+        raise ApiError(
+            404, "NotFoundError", f"The model `{name}` does not exist.{aliases}", "model"
+        )
+
+    async def _chat(self, request: Request) -> Response:
+        return await chat.respond(self, read_body(request))
+
+    async def _completions(self, request: Request) -> Response:
+        return await completions.respond(self, read_body(request))
+
+    async def _invocations(self, request: Request) -> Response:
+        body = read_body(request)
+        if "messages" in body:
+            return await chat.respond(self, body)
+        if "prompt" in body:
+            return await completions.respond(self, body)
+        raise bad_request("Cannot find suitable handler for request.")
+
+    async def _messages(self, request: Request) -> Response:
+        return await chat.respond_as_messages(self, read_body(request))
+
+    async def _not_here(self, _: Request) -> Response:
+        raise bad_request("The stand-in does not serve this route.")
+
+    async def _tokenize(self, request: Request) -> Response:
+        body = read_body(request)
+        self.model_of(body)
+        if "messages" in body:
+            text = "\n".join(str(item.get("content", "")) for item in body["messages"])
+        else:
+            text = str(body.get("prompt", ""))
+        pieces = tokens_of(text)
+        return _json(
+            {
+                "count": len(pieces),
+                "max_model_len": self.settings.max_model_len,
+                "tokens": [_token_id(piece) for piece in pieces],
+                "token_strs": pieces if body.get("return_token_strs") else None,
+            }
+        )
+
+    async def _detokenize(self, request: Request) -> Response:
+        body = read_body(request)
+        self.model_of(body)
+        numbers = body.get("tokens")
+        if not isinstance(numbers, list):
+            raise bad_request("tokens: a list of numbers is required", "tokens")
+        # A token's number is a hash, which has no way back.
+        return _json({"prompt": " ".join(f"<{number}>" for number in numbers)})
+
+    def _count(self, request: Request, response: Response, seconds: float) -> None:
+        known = any(request.path in routes for routes in self._routes.values())
+        if response.status == 401 or request.path in UNCOUNTED:
+            # As in vLLM: these, and what its key check turns away, are not in its HTTP metrics.
+            return
+        handler = request.path if known else "none"
+        group = f"{response.status // 100}xx"
+        size = len(response.body) if isinstance(response.body, bytes) else 0
+        metrics = self.metrics
+        labels = {"handler": handler, "method": request.method}
+        metrics.add("http_requests_total", handler=handler, method=request.method, status=group)
+        metrics.observe("http_request_size_bytes", len(request.body), handler=handler)
+        metrics.observe("http_response_size_bytes", size, handler=handler)
+        metrics.observe("http_request_duration_highr_seconds", seconds)
+        metrics.observe("http_request_duration_seconds", seconds, **labels)
+
+    async def run(self, generation: Generation) -> AsyncGenerator[int, None]:
+        """Run a generation, yielding how many tokens each step brings; counted in /load."""
+        self._load += 1
+        try:
+            async with contextlib.aclosing(self.engine.run(generation)) as steps:
+                async for step in steps:
+                    yield step
+        finally:
+            self._load -= 1
+
+
+def read_body(request: Request) -> dict[str, Any]:
+    """The JSON object of a request; ApiError for anything else."""
+    try:
+        body = json.loads(request.body)
+    except ValueError as error:
+        message = (
+            f"[{{'type': 'json_invalid', 'loc': ('body',), 'msg': 'JSON decode error: {error}'}}]"
+        )
+        raise ApiError(400, "Bad Request", message) from None
+    if not isinstance(body, dict):
+        raise ApiError(400, "Bad Request", "[{'type': 'dict_type', 'loc': ('body',)}]")
+    return body
+
+
+def _token_id(piece: str) -> int:
+    return int.from_bytes(hashlib.sha256(piece.encode()).digest()[:4], "big") % 151_643
+
+
+def _json(value: Any) -> Response:
+    return Response(200, compact(value).encode(), content_type=_JSON)

@@ -1,0 +1,152 @@
+"""`vllm serve`: from the command line to a running server, with vLLM's log on the way."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import signal
+import socket
+import sys
+import time
+from typing import NoReturn
+
+from . import log
+from .api import Api
+from .arguments import given, parse
+from .faults import Faults, read_faults
+from .gpu import find_gpu
+from .http_server import HttpServer
+from .identity import AEON, Identity, read_identity
+from .model import Model, read_weights
+from .refusal import Refusal, print_refusal
+from .settings import Settings, check_frontend, read_settings
+from .table import Table, load_table
+
+_GRACE_SECONDS = 5.0
+"""What running requests get to finish on SIGTERM where --shutdown-timeout says nothing longer."""
+
+
+def main(words: list[str]) -> int:
+    """Run `vllm WORDS`; returns the exit status (2 for refused arguments, by SystemExit)."""
+    identity = read_identity()
+    table = load_table(identity)
+    try:
+        arguments = parse(words, table)
+    except (ValueError, OSError) as error:
+        print_refusal(Refusal(type(error).__name__, str(error)))
+        return 1
+    if arguments.subparser != "serve":
+        sys.stderr.write("vllm stand-in: only `vllm serve` is here\n")
+        return 2
+    signal.signal(signal.SIGTERM, _leave)
+    signal.signal(signal.SIGINT, _leave)
+    try:
+        return _serve(arguments, table, identity)
+    except Refusal as refusal:
+        print_refusal(refusal)
+        return 1
+
+
+def _serve(arguments: argparse.Namespace, table: Table, identity: Identity) -> int:
+    begun = time.monotonic()
+    log.raw(
+        f"STAND-IN for vLLM {table.version} (sparkwright lab): no model is computed; "
+        "answers come from a hash of the prompt"
+    )
+    faults = read_faults(identity.fault)
+    if identity.fault:
+        log.raw(f"STAND-IN: fault asked for: {identity.fault}")
+    boot_seconds = float(os.environ.get("VLLM_STAND_IN_BOOT_SECONDS") or "2")
+    version = table.version
+    log.server("INFO", "utils.py:299", f"vLLM API server version {version} (stand-in)")
+    # The real one prints an --api-key in clear here, and so does its stand-in.
+    log.server("INFO", "utils.py:233", f"non-default args: {given(arguments, table)}")
+    check_frontend(arguments, table)
+    listener = _bind(arguments.host, arguments.port)
+    time.sleep(min(0.5, boot_seconds / 4))
+    gpu = find_gpu(aeon=identity.flavour == AEON)
+    log.server("INFO", "__init__.py:216", f"Automatically detected platform cuda ({gpu.name}).")
+    settings = read_settings(arguments, table, identity)
+    log.server("INFO", "model.py:1561", f"Using max model len {settings.max_model_len}")
+    log.engine("INFO", "core.py:93", f"Initializing a V1 LLM engine (v{version}, stand-in)")
+    faults.before_loading()
+    _load(settings.model)
+    if settings.drafter:
+        log.engine("INFO", "gpu_model_runner.py:4412", "Loading drafter model...")
+        _load(settings.drafter)
+    if faults.never_healthy:
+        while True:
+            log.engine("INFO", "core.py:210", "STAND-IN: never becomes healthy, as asked for")
+            time.sleep(30)
+    time.sleep(max(0.0, boot_seconds - (time.monotonic() - begun)))
+    took = time.monotonic() - begun
+    log.engine("INFO", "core.py:282", f"init engine took {took:.2f} seconds")
+    return asyncio.run(_run(settings, identity, faults, listener))
+
+
+async def _run(
+    settings: Settings, identity: Identity, faults: Faults, listener: socket.socket
+) -> int:
+    api = Api(settings, identity, faults)
+    server = HttpServer(api.handle)
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    host, port = listener.getsockname()[:2]
+    log.server("INFO", "api_server.py:606", f"Starting vLLM server on http://{host}:{port}")
+    log.uvicorn(f"Started server process [{os.getpid()}]")
+    log.uvicorn("Waiting for application startup.")
+    await server.start(listener)
+    log.uvicorn("Application startup complete.")
+    if faults.crash_after is not None:
+        loop.call_later(faults.crash_after, _crash)
+    await stop.wait()
+    log.uvicorn("Shutting down")
+    await server.stop(max(_GRACE_SECONDS, settings.shutdown_timeout))
+    log.uvicorn("Waiting for application shutdown.")
+    log.uvicorn("Application shutdown complete.")
+    log.uvicorn(f"Finished server process [{os.getpid()}]")
+    return 0
+
+
+def _load(model: Model) -> None:
+    begun = time.monotonic()
+
+    def progress(done: int, count: int) -> None:
+        log.raw(
+            f"Loading safetensors checkpoint shards: {100 * done // count:3d}% Completed | "
+            f"{done}/{count} [{time.monotonic() - begun:05.2f}s]"
+        )
+
+    log.engine("INFO", "gpu_model_runner.py:4395", f"Starting to load model {model.path}...")
+    size = read_weights(model, progress)
+    took = time.monotonic() - begun
+    log.engine("INFO", "default_loader.py:384", f"Loading weights took {took:.2f} seconds")
+    log.engine("INFO", "default_loader.py:385", f"STAND-IN: {size} bytes read and left unused")
+
+
+def _bind(host: str | None, port: int) -> socket.socket:
+    """The listening address, taken at once as vLLM takes it, so that a used port fails early."""
+    family = socket.AF_INET6 if host and ":" in host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((host or "0.0.0.0", port))
+    except (OSError, OverflowError) as error:
+        listener.close()
+        raise Refusal(type(error).__name__, str(error)) from None
+    return listener
+
+
+def _crash() -> NoReturn:
+    log.engine("ERROR", "core.py:1240", "EngineCore encountered a fatal error.")
+    log.engine("ERROR", "core.py:1240", "torch.AcceleratorError: CUDA error: an illegal memory")
+    log.engine("ERROR", "core.py:1240", "access was encountered (STAND-IN: asked for)")
+    log.raw_error("vllm.v1.engine.exceptions.EngineDeadError: EngineCore encountered an issue.")
+    os._exit(1)
+
+
+def _leave(_signal: int, _frame: object) -> NoReturn:
+    raise SystemExit(0)

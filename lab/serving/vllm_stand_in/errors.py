@@ -1,0 +1,32 @@
+"""Errors that a request is answered with, in the form vLLM gives them."""
+
+from __future__ import annotations
+
+from .http_server import Response
+from .text import compact
+
+
+class ApiError(Exception):
+    """status: of HTTP; kind: such as `BadRequestError`; param: the request's field, if one."""
+
+    def __init__(self, status: int, kind: str, message: str, param: str | None = None) -> None:
+        super().__init__(message)
+        self.status = status
+        self.kind = kind
+        self.message = message
+        self.param = param
+
+    def response(self) -> Response:
+        """The response to send."""
+        error = {
+            "message": self.message,
+            "type": self.kind,
+            "param": self.param,
+            "code": self.status,
+        }
+        return Response(self.status, compact({"error": error}).encode())
+
+
+def bad_request(message: str, param: str | None = None) -> ApiError:
+    """A request that can't be served as asked: status 400."""
+    return ApiError(400, "BadRequestError", message, param)

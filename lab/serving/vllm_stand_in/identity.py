@@ -1,0 +1,46 @@
+"""Which vLLM this stand-in stands for: version, flavour and built-in fault.
+
+The image says so in three files of /etc, each of one line; the environment wins over them, which
+is for tests and for faults that a service sets itself.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+VERSION_FILE = Path("/etc/vllm-stand-in-version")
+FLAVOUR_FILE = Path("/etc/vllm-stand-in-flavour")
+FAULT_FILE = Path("/etc/vllm-stand-in-fault")
+
+DEFAULT_VERSION = "0.24.0"
+"""Used outside the image, where no file says otherwise."""
+
+AEON = "aeon"
+"""The flavour with what the AEON build adds to stock vLLM."""
+
+
+@dataclass(frozen=True)
+class Identity:
+    """version: of the vLLM stood for; flavour: `stock` or `aeon`; fault: see `faults`."""
+
+    version: str
+    flavour: str
+    fault: str
+
+
+def read_identity() -> Identity:
+    """The identity that environment and image give; nothing set is stock, without a fault."""
+    return Identity(
+        version=_setting("VLLM_STAND_IN_VERSION", VERSION_FILE) or DEFAULT_VERSION,
+        flavour=_setting("VLLM_STAND_IN_FLAVOUR", FLAVOUR_FILE) or "stock",
+        fault=_setting("VLLM_STAND_IN_FAULT", FAULT_FILE),
+    )
+
+
+def _setting(name: str, file: Path) -> str:
+    value = os.environ.get(name, "")
+    if not value and file.is_file():
+        value = file.read_text(encoding="utf-8")
+    return value.strip()

@@ -1,0 +1,59 @@
+"""Why vLLM would not start, and the lines it ends with.
+
+vLLM ends a failed start with a Python traceback, from the API server or from its engine process.
+The stand-in prints the same last lines, which are what people and programs look for; the frames
+in between are left out.
+"""
+
+from __future__ import annotations
+
+from . import log
+
+VALIDATION = "pydantic_core._pydantic_core.ValidationError"
+
+
+class Refusal(Exception):
+    """A start that the real vLLM refuses too.
+
+    kind: the exception's name as a traceback prints it; text: its message, possibly of several
+    lines; engine: raised in the engine process rather than in the API server.
+    """
+
+    def __init__(self, kind: str, text: str, *, engine: bool = False) -> None:
+        super().__init__(f"{kind}: {text}")
+        self.kind = kind
+        self.text = text
+        self.engine = engine
+
+
+def invalid(model: str, field: str, message: str) -> Refusal:
+    """A pydantic refusal of one field of a config class, such as `CacheConfig`."""
+    return Refusal(VALIDATION, f"1 validation error for {model}\n{field}\n  {message}")
+
+
+def invalid_value(model: str, message: str) -> Refusal:
+    """A pydantic refusal by a validator of the whole config class."""
+    return Refusal(
+        VALIDATION,
+        f"1 validation error for {model}\n  Value error, {message} [type=value_error]",
+    )
+
+
+def print_refusal(refusal: Refusal) -> None:
+    """Print the end of the traceback, as the process it comes from would."""
+    if refusal.engine:
+        log.engine("ERROR", "core.py:1231", "EngineCore failed to start.")
+        log.engine("ERROR", "core.py:1231", "Traceback (most recent call last):")
+        for line in f"{refusal.kind}: {refusal.text}".splitlines():
+            log.engine("ERROR", "core.py:1231", line)
+        log.raw_error("Traceback (most recent call last):")
+        log.raw_error(
+            "RuntimeError: Engine core initialization failed. See root cause above. "
+            "Failed core proc(s): {}"
+        )
+        return
+    log.raw_error("Traceback (most recent call last):")
+    log.raw_error('  File "/usr/local/bin/vllm", line 8, in <module>')
+    log.raw_error("    sys.exit(main())")
+    for line in f"{refusal.kind}: {refusal.text}".splitlines():
+        log.raw_error(line)

@@ -1,0 +1,62 @@
+"""What one vLLM version accepts: its `serve` arguments and the names its configs know.
+
+The tables are dumped from the real parsers and lie beside the package in `flags/`.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from .identity import AEON, Identity
+
+FLAGS = Path(__file__).resolve().parent.parent / "flags"
+
+AEON_CHOICES: dict[str, list[str]] = {
+    # TurboQuant of the AEON build; stock's nearest is turboquant_k8v4. (`nvfp4` is in stock too.)
+    "kv_cache_dtype": ["tq_k8v4"],
+}
+"""Argument values that the AEON build has and stock vLLM has not."""
+
+
+@dataclass(frozen=True)
+class Table:
+    """options: one mapping per argument (flags, dest, action, nargs, type, choices, default);
+    the other fields: the names that vLLM's configs accept."""
+
+    version: str
+    options: list[dict[str, Any]]
+    tool_parsers: list[str]
+    reasoning_parsers: list[str]
+    attention_backends: list[str]
+    speculative_keys: list[str]
+    speculative_methods: list[str]
+    quantization_methods: list[str]
+
+
+def load_table(identity: Identity) -> Table:
+    """The table of an identity's version, with the additions of its flavour.
+
+    Raises SystemExit for a version that has no table.
+    """
+    path = FLAGS / f"{identity.version}.json"
+    if not path.is_file():
+        known = ", ".join(sorted(file.stem for file in FLAGS.glob("*.json")))
+        raise SystemExit(f"vllm stand-in: no table for vLLM {identity.version}; there are {known}")
+    data = json.loads(path.read_text(encoding="utf-8"))
+    if identity.flavour == AEON:
+        for option in data["options"]:
+            if option["dest"] in AEON_CHOICES:
+                option["choices"] += AEON_CHOICES[option["dest"]]
+    return Table(
+        version=data["vllm"],
+        options=data["options"],
+        tool_parsers=data["tool_parsers"],
+        reasoning_parsers=data["reasoning_parsers"],
+        attention_backends=data["attention_backends"],
+        speculative_keys=data["speculative_keys"],
+        speculative_methods=data["speculative_methods"],
+        quantization_methods=data["quantization_methods"],
+    )
