@@ -7,6 +7,7 @@ import subprocess
 
 NEEDED = (
     "ca-certificates",
+    "curl",
     "debian-archive-keyring",
     "iproute2",
     "mmdebstrap",

@@ -242,8 +242,8 @@ def _stray_group_data(inventory: Inventory) -> Iterator[Problem]:
         for name, hosts in inventory.groups.items()
         if hosts and not inventory.get_group_data(name)
     ]
-    for name, hosts in inventory.groups.items():
-        if not hosts and inventory.get_group_data(name):
+    for name, data in inventory.group_data.items():
+        if data and not inventory.groups.get(name):
             remedy = suggest(name, bare)
             if remedy.startswith("did you mean"):
                 yield Problem(

@@ -213,7 +213,7 @@ class Hub:
         parameters = request.path_params
         expires = request.query_params.get("Expires", "")
         signature = request.query_params.get("Signature", "")
-        if not hmac.compare_digest(signature, _signature(request.scope["path"], expires)):
+        if not hmac.compare_digest(signature, link_signature(request.scope["path"], expires)):
             raise Refusal(403, "", "Access denied: the link is not signed by this hub")
         if int(expires) < time.time():
             raise Refusal(403, "", "Access denied: the link has expired")
@@ -250,7 +250,7 @@ class Hub:
         origin = self.cdn or f"{request.url.scheme}://{request.url.netloc}"
         path = f"/cdn/{repository.id}/{commit.id}/{file.path}"
         expires = str(int(time.time()) + LINK_SECONDS)
-        query = urlencode({"Expires": expires, "Signature": _signature(path, expires)})
+        query = urlencode({"Expires": expires, "Signature": link_signature(path, expires)})
         return f"{origin}{quote(path)}?{query}"
 
     # --- control ------------------------------------------------------------------------------
@@ -456,7 +456,8 @@ def _details(repository: Repository, commit: Commit, entry: dict[str, Any]) -> d
     return {**entry, "lastCommit": last}
 
 
-def _signature(path: str, expires: str) -> str:
+def link_signature(path: str, expires: str) -> str:
+    """Return the signature of a /cdn/ link; `expires` is in seconds since 1970."""
     return hmac.new(LINK_KEY, f"{path}\n{expires}".encode(), "sha256").hexdigest()
 
 

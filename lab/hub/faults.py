@@ -1,8 +1,16 @@
 """Faults that a test can order, and the counters it can read.
 
-A fault has one kind. It touches requests whose URL path fits its pattern (`*` fits slashes too)
-and counts only where it bites: a byte to corrupt must be in the range asked for, a connection to
-drop must have that many bytes to send.
+    POST   /control            {"match": "/cdn/*/model-00003-*", "drop_after": 1000000, "times": 1}
+    GET    /control            {"faults": [{"id": 1, "match": ..., "times": 1, "hits": 0}]}
+    DELETE /control            lifts all faults
+    GET    /control/counters   requests, statuses, bytes, streams, and both per file
+    DELETE /control/counters   sets them to zero
+
+A fault has one kind (KINDS) and these options: `match`, a pattern for the URL path in which `*`
+fits slashes too (default all); `method` (default all); `times` it may bite (default always);
+`headers` to add to an ordered status. Several faults may hold at once. A fault counts only where
+it bites: a byte to corrupt must be in the range asked for, a connection to drop must have that
+many bytes to send.
 """
 
 from __future__ import annotations

@@ -89,13 +89,13 @@ def install(machine: Machine) -> None:
         _write(machine, "etc/fastos-release", (HERE / "fastos-release").read_text())
     if machine.memory_kib:
         _write(machine, "etc/sparkwright-lab/meminfo", _meminfo(machine.memory_kib))
-        unit = "etc/systemd/system/sparkwright-lab-memory.service"
-        _write(machine, unit, (HERE / "sparkwright-lab-memory.service").read_text())
+        unit = "etc/systemd/system/lab-memory.service"
+        _write(machine, unit, (HERE / "lab-memory.service").read_text())
         wants = machine.root / "etc/systemd/system/sysinit.target.wants"
         wants.mkdir(parents=True, exist_ok=True)
-        link = wants / "sparkwright-lab-memory.service"
+        link = wants / "lab-memory.service"
         link.unlink(missing_ok=True)
-        link.symlink_to("/etc/systemd/system/sparkwright-lab-memory.service")
+        link.symlink_to("/etc/systemd/system/lab-memory.service")
 
 
 def _meminfo(total_kib: int) -> str:

@@ -35,15 +35,18 @@ def changes(run: site.HostRun, release: Release) -> list[str]:
         found.append("unit")
     if state.secrets != _digest(secrets_text(run)) or state.secrets_mode != "600 0":
         found.append("API key")
+    rewritten = bool(found)
     if unit.get("UnitFileState") != "enabled":
         found.append("start at boot")
-    if found and set(found) == {"start at boot"}:
-        return found
     container = state.container
-    if found or unit.get("ActiveState") != "active" or container is None or not container.running:
-        found.append("restart" if container else "start")
-    elif container.release != release.id or state.newest > _epoch(container.created):
+    if container is None or not container.running or unit.get("ActiveState") != "active":
+        found.append("start")
+    elif (
+        rewritten
         # A run that was killed after it wrote and before it restarted.
+        or container.release != release.id
+        or state.newest > _epoch(container.created)
+    ):
         found.append("restart")
     return found
 

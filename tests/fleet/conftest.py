@@ -14,11 +14,12 @@ from tests.fleet.site import ROOT, Site
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Everything here needs the fleet."""
+    """Everything here needs the fleet, and the main job comes first: the fleet is bare once."""
     here = Path(__file__).parent
     for item in items:
         if item.path.is_relative_to(here):
             item.add_marker(pytest.mark.fleet)
+    items.sort(key=lambda item: (item.path.parent == here, item.path.name != "test_main_job.py"))
 
 
 @pytest.fixture(scope="session")

@@ -177,7 +177,7 @@ def fingerprint(host: str) -> str:
     """Every file, link and unit that a run could have touched on a host, with its content."""
     places = "/opt /etc/systemd/system /etc/docker"
     listing = ssh(host, f"sudo find {places} -printf '%p %m %u %s %T@ %l\\n' 2>/dev/null | sort")
-    docker = ssh(host, "docker ps -aq --no-trunc; docker images -q --no-trunc")
+    docker = ssh(host, "docker ps -aq --no-trunc; docker images -q --no-trunc | sort")
     units = ssh(host, "systemctl list-units --all --no-legend 'sparkwright*' | cut -c1-60")
     return f"{listing}\n{docker}\n{units}"
 
