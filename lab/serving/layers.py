@@ -14,12 +14,17 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 MTIME = 1_767_225_600
-"""Time of every file that is not from a package: 2026-01-01."""
+"""Time of every file in the layers: 2026-01-01."""
 
 PACKAGES = "base-files,bash,dash,coreutils,grep,sed,libc-bin,python3"
 SUITE = "trixie"
 
 _UNUSED = (
+    # Written by mmdebstrap itself, from this machine's own.
+    "./etc/apt/",
+    "./etc/fstab",
+    "./etc/hostname",
+    "./etc/resolv.conf",
     "./usr/share/",
     "./var/lib/apt/",
     "./var/lib/dpkg/",
@@ -36,7 +41,16 @@ _UNUSED = (
 )
 """What the packages bring and a server of this kind never opens. An engine makes /dev itself."""
 
-_WARM = "import argparse, asyncio, email.utils, gc, hashlib, hmac, json, platform, resource, socket"
+_COMPILE = """
+import argparse, asyncio, email.utils, gc, hashlib, hmac, json, platform, py_compile, resource
+import secrets, signal, socket, subprocess, sys, urllib.parse
+for module in list(sys.modules.values()):
+    source = getattr(module, '__file__', None) or ''
+    if source.endswith('.py'):
+        mode = py_compile.PycInvalidationMode.UNCHECKED_HASH
+        py_compile.compile(source, doraise=True, invalidation_mode=mode)
+"""
+"""Run in the new root: compiles what the server imports, which halves the time to start it."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +72,7 @@ def base_layer(cache: Path) -> Layer:
     """
     archive = cache / "serving-base.tar.gz"
     facts = cache / "serving-base.json"
-    recipe = hashlib.sha256(f"{SUITE}|{PACKAGES}|{_UNUSED}|{_WARM}".encode()).hexdigest()
+    recipe = hashlib.sha256(f"{SUITE}|{PACKAGES}|{_UNUSED}|{_COMPILE}".encode()).hexdigest()
     if archive.is_file() and facts.is_file():
         known = json.loads(facts.read_text(encoding="utf-8"))
         if known["recipe"] == recipe and known["layer"]["size"] == archive.stat().st_size:
@@ -105,11 +119,10 @@ def file_layer(files: dict[str, tuple[bytes, int]], path: Path) -> Layer:
 def _bootstrap(target: Path) -> None:
     if shutil.which("mmdebstrap") is None:
         raise SystemExit("lab image: mmdebstrap is missing: apt-get install mmdebstrap")
-    # Compiles what the server imports, which saves each container half a second at its start.
-    warm = f'chroot "$1" /usr/bin/python3 -c "{_WARM}"'
+    compile_hook = f'chroot "$1" /usr/bin/python3 -B -c "{_COMPILE}"'
     command = [
         "mmdebstrap", "--quiet", "--variant=extract", f"--include={PACKAGES}",
-        "--components=main", f"--customize-hook={warm}", SUITE, str(target),
+        "--components=main", f"--extract-hook={compile_hook}", SUITE, str(target),
     ]  # fmt: skip
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode != 0:
@@ -117,20 +130,18 @@ def _bootstrap(target: Path) -> None:
 
 
 def _repack(source: tarfile.TarFile, target: Path) -> None:
-    """Sort, leave out what is unused, and forget the owners; times of packages stay as they are,
-    since compiled Python files name them."""
+    """Sort (hard links after what they link to), drop what is unused, forget owners and times."""
     kept = [entry for entry in source if not f"{entry.name}/".startswith(_UNUSED)]
     with (
         target.open("wb") as file,
         gzip.GzipFile(filename="", fileobj=file, mode="wb", compresslevel=5, mtime=0) as packed,
         tarfile.open(fileobj=packed, mode="w", format=tarfile.GNU_FORMAT) as tar,
     ):
-        for entry in sorted(kept, key=lambda entry: (not entry.isdir(), entry.name)):
+        for entry in sorted(kept, key=lambda entry: (not entry.isdir(), entry.islnk(), entry.name)):
             entry.uid = entry.gid = 0
             entry.uname = entry.gname = ""
             entry.pax_headers = {}
-            if not entry.isreg() or not entry.size:
-                entry.mtime = MTIME
+            entry.mtime = MTIME
             tar.addfile(entry, source.extractfile(entry) if entry.isreg() else None)
 
 

@@ -14,7 +14,7 @@ import struct
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -240,6 +240,8 @@ def test_broken_model_directories_are_refused(model: Path) -> None:
     refused("SafetensorError: Error while deserializing header: header too large")
     first.write_bytes(whole[:-1])
     refused("incomplete metadata, file not fully covered")
+    first.write_bytes(whole + b"x")
+    refused("incomplete metadata, file not fully covered")
     first.write_bytes(b"")
     refused("header too small")
     first.unlink()
@@ -356,6 +358,13 @@ def wait_healthy(server: Server) -> None:
                 return
         time.sleep(0.02)
     raise AssertionError(server.log.read_text())
+
+
+def wait_until(holds: Callable[[], bool]) -> None:
+    end = time.monotonic() + 10
+    while not holds():
+        assert time.monotonic() < end
+        time.sleep(0.02)
 
 
 @pytest.fixture(scope="module")
@@ -602,17 +611,17 @@ def test_it_streams_and_serves_many_at_once(shared_model: Path) -> None:
         first_after = time.monotonic() - begun
         answer.read()
         assert first.startswith(b"data: ")
-        assert first_after < 0.4
-        assert time.monotonic() - begun > 0.8
+        whole_after = time.monotonic() - begun
+        assert whole_after > 0.8
+        assert first_after < whole_after / 2
         # Keep-alive: the connection serves on.
         connection.request("GET", "/health")
         assert connection.getresponse().status == 200
         connection.close()
         with concurrent.futures.ThreadPoolExecutor(64) as pool:
             asked = [pool.submit(slow.ask, "POST", "/v1/completions", body) for _ in range(64)]
-            time.sleep(0.6)
-            assert slow.metric("vllm:num_requests_running") == 32
-            assert slow.metric("vllm:num_requests_waiting") == 32
+            states = ("vllm:num_requests_running", "vllm:num_requests_waiting")
+            wait_until(lambda: [slow.metric(name) for name in states] == [32, 32])
             assert {future.result()[0] for future in asked} == {200}
         assert slow.metric("vllm:num_requests_running") == 0
 
@@ -627,7 +636,7 @@ def test_sigterm_lets_a_running_request_finish(shared_model: Path) -> None:
         }
         with concurrent.futures.ThreadPoolExecutor(1) as pool:
             asked = pool.submit(slow.ask, "POST", "/v1/completions", body)
-            time.sleep(0.3)
+            wait_until(lambda: slow.metric("vllm:num_requests_running") == 1)
             slow.process.send_signal(signal.SIGTERM)
             status, _, text = asked.result()
         assert status == 200
@@ -646,28 +655,35 @@ def test_a_refused_start_ends_with_a_traceback_and_status_1(shared_model: Path) 
 
 
 def test_faults(shared_model: Path) -> None:
-    with launched(shared_model, healthy=False, VLLM_STAND_IN_FAULT="oom") as oom:
+    def faulty(fault: str) -> contextlib.AbstractContextManager[Server]:
+        return launched(shared_model, healthy=False, VLLM_STAND_IN_FAULT=fault)
+
+    with (
+        faulty("oom") as oom,
+        faulty("crash-after=0.3") as crash,
+        faulty("garbage") as garbage,
+        faulty("wedge") as wedge,
+        faulty("never-healthy") as never,
+    ):
         assert oom.process.wait(10) == 1
         assert "torch.OutOfMemoryError: CUDA out of memory." in oom.log.read_text()
-    with launched(shared_model, VLLM_STAND_IN_FAULT="crash-after=0.3") as crash:
-        assert crash.process.wait(10) == 1
-        assert "EngineDeadError" in crash.log.read_text()
-    with launched(shared_model, VLLM_STAND_IN_FAULT="garbage") as garbage:
+        wait_healthy(garbage)
         assert garbage.chat("hello")["choices"][0]["message"]["content"] == "!!!!"
-    with launched(shared_model, VLLM_STAND_IN_FAULT="wedge") as wedge:
+        wait_healthy(wedge)
         connection = http.client.HTTPConnection("127.0.0.1", wedge.port, timeout=0.5)
-        body = json.dumps({"model": "tiny", "prompt": "x"})
-        connection.request("POST", "/invocations", body)
+        connection.request("POST", "/invocations", json.dumps({"model": "tiny", "prompt": "x"}))
         with pytest.raises(TimeoutError):
             connection.getresponse()
-        assert wedge.ask("GET", "/health")[0] == 200
         connection.close()
-    with launched(shared_model, healthy=False, VLLM_STAND_IN_FAULT="never-healthy") as never:
-        time.sleep(0.7)
+        assert wedge.ask("GET", "/health")[0] == 200
+        wait_until(lambda: "never becomes healthy" in never.log.read_text())
         with pytest.raises(ConnectionRefusedError):
             never.ask("GET", "/health")
         never.process.send_signal(signal.SIGTERM)
         assert never.process.wait(5) == 0
+        assert crash.process.wait(10) == 1
+        log = crash.log.read_text()
+        assert log.index("Application startup complete.") < log.index("EngineDeadError")
 
 
 # --- The image -----------------------------------------------------------------------------------

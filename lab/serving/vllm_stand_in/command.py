@@ -29,6 +29,8 @@ _GRACE_SECONDS = 5.0
 
 def main(words: list[str]) -> int:
     """Run `vllm WORDS`; returns the exit status (2 for refused arguments, by SystemExit)."""
+    signal.signal(signal.SIGTERM, _leave)
+    signal.signal(signal.SIGINT, _leave)
     identity = read_identity()
     table = load_table(identity)
     try:
@@ -39,8 +41,6 @@ def main(words: list[str]) -> int:
     if arguments.subparser != "serve":
         sys.stderr.write("vllm stand-in: only `vllm serve` is here\n")
         return 2
-    signal.signal(signal.SIGTERM, _leave)
-    signal.signal(signal.SIGINT, _leave)
     try:
         return _serve(arguments, table, identity)
     except Refusal as refusal:
