@@ -60,6 +60,7 @@ def judge(wanted: Wanted, probe: Probe, now: float) -> list[Finding]:
         *_disks(wanted, probe),
         *_memory(wanted, probe),
         *_ports(wanted, probe),
+        *_strays(wanted, probe),
         *_system(probe, now),
     ]
     return sorted(findings, key=lambda finding: finding.severity is not Severity.ERROR)
@@ -336,6 +337,21 @@ def _ports(wanted: Wanted, probe: Probe) -> Iterator[Finding]:
             "two servers can't listen on one port",
             f"stop it ('sudo ss -ltnp sport = :{service.port}' shows it), or take another port",
         )
+
+
+def _strays(wanted: Wanted, probe: Probe) -> Iterator[Finding]:
+    planned = {service.unit for service in wanted.plan.services}
+    for unit in probe.unit_files:
+        if unit not in planned:
+            name = unit.removeprefix("sparkwright-").removesuffix(".service")
+            yield _warning(
+                "stray-service",
+                f"{unit} is on the host, but the host has no service {name!r} any more",
+                "services as the inventory has them",
+                "it may hold the port, the GPU and memory that others count on",
+                f"sudo systemctl disable --now {unit} && sudo rm /etc/systemd/system/{unit} "
+                f"&& sudo rm -r {wanted.plan.settings.services_root}/services/{name}",
+            )
 
 
 def _ours(listener: Listener, probe: Probe) -> bool:

@@ -109,6 +109,7 @@ class Probe(_Seen):
     services: dict[str, ServiceState] = {}
     units: dict[str, dict[str, str]] = {}
     directories: dict[str, str | None] = {}
+    unit_files: list[str] = []
     gpu_check: str | None = None
 
 

@@ -92,7 +92,8 @@ class Site:
             timeout=400,
             check=False,
         )
-        assert "Traceback" not in done.stdout, done.stdout
+        ours = [line for line in done.stdout.splitlines() if "journal:" not in line]
+        assert not any("Traceback" in line for line in ours), done.stdout
         data = json.loads(record.read_text()) if record.exists() else {"hosts": []}
         return Run(done.returncode, done.stdout, data)
 

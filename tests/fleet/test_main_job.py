@@ -138,8 +138,15 @@ def test_one_changed_value_restarts_that_service_alone(converged: Site) -> None:
     assert re.fullmatch(r"service second: release \w{12} after \w{12}, restart", change)
     words = ssh("spark-1", "docker inspect -f '{{json .Args}}' sparkwright-second")
     assert '"--max-model-len","32768"' in words
-    for host in ("spark-1", "spark-2"):  # a service taken out of the settings is the user's to stop
+    # A service taken out of the settings is told of, and is the user's to remove.
+    converged.restore("group_data/sparks.py")
+    left = converged.deploy("--limit", "sparks")
+    assert "sparkwright-second.service" in left.output
+    assert container("spark-2", "second") == before["spark-2", "second"]
+    for host in ("spark-1", "spark-2"):
         ssh(host, "sudo systemctl disable --now sparkwright-second")
+        ssh(host, "sudo rm -r /etc/systemd/system/sparkwright-second.service")
+        ssh(host, "sudo rm -r /opt/sparkwright/services/second")
 
 
 def test_a_tag_given_on_the_command_line_is_rolled_out(converged: Site) -> None:

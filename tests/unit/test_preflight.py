@@ -111,6 +111,7 @@ def test_each_fault_is_found_with_its_words_and_a_remedy(
     ("check", "changes"),
     [
         ("docker-user", {"docker_socket": False}),
+        ("stray-service", {"unit_files": ["sparkwright-qwen36.service", "sparkwright-b.service"]}),
         ("clock", {"clock_synchronised": False}),
         ("kernel", {"kernel": "5.10.0-30"}),
         ("systemd", {"systemd": {"Version": "255", "SystemState": "degraded"}}),

@@ -225,6 +225,9 @@ def as_root(request: dict[str, Any]) -> dict[str, Any]:
                 service["name"]: service_state(service) for service in request["services"]
             },
             "directories": {path: directory(path) for path in request["directories"]},
+            "unit_files": sorted(
+                path.name for path in Path("/etc/systemd/system").glob("sparkwright-*.service")
+            ),
             "gpu_check": gpu_check.read_text() if gpu_check.exists() else None,
         }
         docker_info = info.result()
