@@ -66,6 +66,10 @@ def render(rows: Sequence[Row], *, dry: bool, seconds: float, key_hint: str) -> 
     details: list[str] = []
     for row in rows:
         for service in row.services:
+            if row.refused and service.smoke is None and not row.changes:
+                # Nothing is claimed of a host that was not touched.
+                table.append((row.host, service.name, "left alone", "-", "-", "-", "-"))
+                continue
             table.append(
                 (
                     row.host,
@@ -107,9 +111,7 @@ def as_json(rows: Sequence[Row], *, dry: bool) -> str:
 
 def _state(row: Row, service: ServiceRow, dry: bool) -> str:
     if row.refused:
-        return (
-            "failed" if row.changes or (service.smoke and service.smoke.failures) else "left alone"
-        )
+        return "failed"
     if dry:
         return "planned"
     if service.smoke is None:
