@@ -149,11 +149,9 @@ def _playbook(ansible: Path, hosts: list[str]) -> list[str]:
     variables = json.loads((WORK / "variables.json").read_text())
     inventory.write_text(json.dumps({"all": {"hosts": {host: variables[host] for host in hosts}}}))
     inventory.chmod(0o600)
-    return [
-        str(ansible), "-i", str(inventory), "-u", "spark",
-        "--ssh-common-args", " ".join(_ssh_options()),
-        str(ROOT / "alternatives/ansible/site.yaml"),
-    ]  # fmt: skip
+    options = f"--ssh-common-args={' '.join(_ssh_options())}"
+    playbook = str(ROOT / "alternatives/ansible/site.yaml")
+    return [str(ansible), "-i", str(inventory), "-u", "spark", options, playbook]
 
 
 def _ansible() -> Path:
