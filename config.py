@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import sys
+
 from pyinfra import config
 
-from roles import site
+# pyinfra turns this off, and would compile every role anew in every run.
+sys.dont_write_bytecode = bool(os.environ.get("PYTHONDONTWRITEBYTECODE"))
+
+from roles import site  # noqa: E402
 
 config.REQUIRE_PYINFRA_VERSION = ">=3.10,<4"
 site.install()

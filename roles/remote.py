@@ -10,6 +10,7 @@ from __future__ import annotations
 import inspect
 import json
 from collections.abc import Mapping
+from enum import Enum
 from functools import cache
 from types import ModuleType
 from typing import Any
@@ -43,7 +44,13 @@ def _source(module: ModuleType) -> str:
 
 def command(label: str) -> StringCommand:
     """The command that runs a program on a host; ``label`` shows in logs and process lists."""
-    return StringCommand("python3", "-I", "-c", QuoteString(_BOOTSTRAP), label)
+    return StringCommand("python3", "-IS", "-c", QuoteString(_BOOTSTRAP), label)
+
+
+def _by_sudo_if_possible(label: str) -> StringCommand:
+    return StringCommand(
+        "S=; sudo -n true 2>/dev/null && S='sudo -n'; exec $S", *command(label).bits
+    )
 
 
 def standard_input(modules: tuple[ModuleType, ...], request: Mapping[str, Any]) -> str:
@@ -61,6 +68,13 @@ def answer(output: list[str]) -> Any:
     return json.loads("\n".join(output))
 
 
+class Sudo(Enum):
+    """How a program becomes root: it must, or it also tells something as the deploy user."""
+
+    NEEDED = "needed"
+    IF_POSSIBLE = "if possible"
+
+
 class HostError(Exception):
     """The host did not answer a question: lost connection, deadline, or a failing program."""
 
@@ -71,7 +85,7 @@ def ask(
     modules: tuple[ModuleType, ...],
     request: Mapping[str, Any],
     *,
-    sudo: bool = True,
+    sudo: Sudo = Sudo.NEEDED,
     timeout: int = 120,
 ) -> Any:
     """Run a program on a host and return its answer. One round trip.
@@ -83,14 +97,13 @@ def ask(
         HostError: with the reason, in one line.
     """
     arguments: dict[str, Any] = {"_stdin": standard_input(modules, request), "_timeout": timeout}
-    if sudo:
-        data = host.data
-        arguments |= {
-            "_sudo": True,
-            "_sudo_password": host.state.config.SUDO_PASSWORD or data.get("_sudo_password"),
-        }
+    password = host.state.config.SUDO_PASSWORD or host.data.get("_sudo_password")
+    by_pyinfra = sudo is Sudo.NEEDED or bool(password)
+    if by_pyinfra:
+        arguments |= {"_sudo": True, "_sudo_password": password}
+    run = command(label) if by_pyinfra else _by_sudo_if_possible(label)
     try:
-        ok, output = host.run_shell_command(command(label), **arguments)
+        ok, output = host.run_shell_command(run, **arguments)
     except TimeoutError:
         raise HostError(f"{label}: no answer within {timeout} s") from None
     except (OSError, EOFError, SSHException, PyinfraError) as error:

@@ -93,10 +93,8 @@ def _probe(host: Host, run: site.HostRun) -> Probe:
             for release in run.wanted.releases
         ],
     }
-    # With a password pyinfra must do the sudo; without one the program itself does, so that it
-    # can still say everything else when sudo is what is missing.
-    password = host.state.config.SUDO_PASSWORD or host.data.get("_sudo_password")
+    # Without sudo the probe still says everything else.
     answer = remote.ask(
-        host, "sparkwright-probe", MODULES, request, sudo=bool(password), timeout=60
+        host, "sparkwright-probe", MODULES, request, sudo=remote.Sudo.IF_POSSIBLE, timeout=60
     )
     return parse_probe(answer)

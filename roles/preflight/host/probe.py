@@ -9,57 +9,89 @@ from __future__ import annotations
 
 import ctypes
 import hashlib
-import http.client
 import json
 import os
-import platform
+import pwd
 import re
 import shutil
 import socket
 import subprocess
 import sys
 import time
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 from roles.weights.host import receipt
 
 DOCKER_SOCKET = "/var/run/docker.sock"
+UNIT_FIELDS = "Id,LoadState,ActiveState,SubState,UnitFileState,NRestarts,Result,NeedDaemonReload"
+#: Where the docker command looks for its plugins, in its order.
+COMPOSE_PLACES = (
+    "/usr/local/lib",
+    "/usr/local/libexec",
+    "/usr/lib",
+    "/usr/libexec",
+)
 
 
-def run(argv: list[str], timeout: float = 10) -> dict[str, Any]:
-    """A command's outcome; ``code`` is None when it hung, ``found`` False when it is not there."""
-    if shutil.which(argv[0]) is None:
-        return {"found": False, "code": None, "out": "", "err": ""}
-    try:
-        done = subprocess.run(
-            argv, capture_output=True, text=True, timeout=timeout, stdin=subprocess.DEVNULL
-        )
-    except subprocess.TimeoutExpired:
-        return {"found": True, "code": None, "out": "", "err": f"no answer within {timeout:.0f} s"}
-    return {"found": True, "code": done.returncode, "out": done.stdout, "err": done.stderr}
+class Running:
+    """A command that runs while others do; at most ``timeout`` seconds."""
 
+    def __init__(self, argv: list[str], timeout: float = 10) -> None:
+        self._timeout = timeout
+        self._process: subprocess.Popen[str] | None = None
+        if shutil.which(argv[0]) is not None:
+            self._process = subprocess.Popen(
+                argv,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+            )
 
-class _DockerConnection(http.client.HTTPConnection):
-    def connect(self) -> None:
-        self.sock = socket.socket(socket.AF_UNIX)
-        self.sock.settimeout(10)
-        self.sock.connect(DOCKER_SOCKET)
+    def outcome(self) -> dict[str, Any]:
+        """``code`` is None when it hung, ``found`` False when it is not there."""
+        if self._process is None:
+            return {"found": False, "code": None, "out": "", "err": ""}
+        try:
+            out, err = self._process.communicate(timeout=self._timeout)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            said = f"no answer within {self._timeout:.0f} s"
+            return {"found": True, "code": None, "out": "", "err": said}
+        return {"found": True, "code": self._process.returncode, "out": out, "err": err}
 
 
 def docker(path: str) -> Any:
-    """One GET of Docker's API: decoded JSON, or None when Docker or the object is not there."""
-    connection = _DockerConnection("docker")
+    """One GET of Docker's API: decoded JSON, or None when Docker or the object is not there.
+
+    Plain HTTP/1.0 instead of http.client, whose import alone is a fifth of the probe's time.
+    """
+    connection = socket.socket(socket.AF_UNIX)
+    connection.settimeout(10)
     try:
-        connection.request("GET", path)
-        answer = connection.getresponse()
-        body = answer.read()
-        return json.loads(body) if answer.status == 200 else None
-    except (OSError, ValueError, http.client.HTTPException):
+        connection.connect(DOCKER_SOCKET)
+        connection.sendall(f"GET {path} HTTP/1.0\r\nHost: docker\r\n\r\n".encode())
+        with connection.makefile("rb") as answer:
+            head, _, body = answer.read().partition(b"\r\n\r\n")
+        return json.loads(body) if head.split(None, 2)[1:2] == [b"200"] else None
+    except (OSError, ValueError):
         return None
     finally:
         connection.close()
+
+
+def compose_command() -> list[str]:
+    """Compose by its own name where it lies in a usual place: twice as fast as through docker.
+
+    Not from a user's home: the units run it as root.
+    """
+    if shutil.which("docker"):
+        for base in COMPOSE_PLACES:
+            program = f"{base}/docker/cli-plugins/docker-compose"
+            if os.access(program, os.X_OK):
+                return [program, "version", "--short"]
+    return ["docker", "compose", "version", "--short"]
 
 
 def nearest(path: str) -> str:
@@ -150,18 +182,19 @@ def digest(path: Path) -> str | None:
         return None
 
 
-def units(names: list[str]) -> dict[str, dict[str, str]]:
-    """systemd's view of our units, by name."""
-    if not names:
-        return {}
-    wanted = "Id,LoadState,ActiveState,SubState,UnitFileState,NRestarts,Result,NeedDaemonReload"
-    answer = run(["systemctl", "show", "-p", wanted, *names])
-    shown = {}
-    for block in answer["out"].strip().split("\n\n"):
-        fields = dict(line.split("=", 1) for line in block.splitlines() if "=" in line)
+def units(shown: str) -> dict[str, dict[str, str]]:
+    """systemd's view of our units, by name, from what ``systemctl show`` printed."""
+    found = {}
+    for block in shown.strip().split("\n\n"):
+        fields = properties(block)
         if "Id" in fields:
-            shown[fields["Id"]] = fields
-    return shown
+            found[fields["Id"]] = fields
+    return found
+
+
+def properties(text: str) -> dict[str, str]:
+    """``Key=value`` lines."""
+    return dict(line.split("=", 1) for line in text.splitlines() if "=" in line)
 
 
 def service_state(service: dict[str, str]) -> dict[str, Any]:
@@ -205,33 +238,28 @@ def ports(wanted: list[int]) -> dict[str, dict[str, str]]:
 
 def as_root(request: dict[str, Any]) -> dict[str, Any]:
     """What only root may see: managed files, Docker, who listens on which port."""
-    with ThreadPoolExecutor(max_workers=8) as pool:
-        info = pool.submit(docker, "/info")
-        unit_states = pool.submit(units, [service["unit"] for service in request["services"]])
-        gpu_check = Path(request["services_root"], "state", "gpu-check.json")
-        answer: dict[str, Any] = {
-            "images": {
-                name: docker(f"/images/{name}/json") is not None for name in request["images"]
-            },
-            "models": {
-                model["directory"]: receipt.check(model["directory"], model["commit"])
-                for model in request["models"]
-            },
-            "runtimes": sorted(
-                path.name for path in Path(request["services_root"], "runtime").glob("*")
-            ),
-            "ports": ports([int(service["port"]) for service in request["services"]]),
-            "services": {
-                service["name"]: service_state(service) for service in request["services"]
-            },
-            "directories": {path: directory(path) for path in request["directories"]},
-            "unit_files": sorted(
-                path.name for path in Path("/etc/systemd/system").glob("sparkwright-*.service")
-            ),
-            "gpu_check": gpu_check.read_text() if gpu_check.exists() else None,
-        }
-        docker_info = info.result()
-        answer["units"] = unit_states.result()
+    names = [service["unit"] for service in request["services"]]
+    shown = Running(["systemctl", "show", "-p", UNIT_FIELDS, *names]) if names else None
+    gpu_check = Path(request["services_root"], "state", "gpu-check.json")
+    docker_info = docker("/info")
+    answer: dict[str, Any] = {
+        "images": {name: docker(f"/images/{name}/json") is not None for name in request["images"]},
+        "models": {
+            model["directory"]: receipt.check(model["directory"], model["commit"])
+            for model in request["models"]
+        },
+        "runtimes": sorted(
+            path.name for path in Path(request["services_root"], "runtime").glob("*")
+        ),
+        "ports": ports([int(service["port"]) for service in request["services"]]),
+        "services": {service["name"]: service_state(service) for service in request["services"]},
+        "directories": {path: directory(path) for path in request["directories"]},
+        "unit_files": sorted(
+            path.name for path in Path("/etc/systemd/system").glob("sparkwright-*.service")
+        ),
+        "gpu_check": gpu_check.read_text() if gpu_check.exists() else None,
+        "units": units(shown.outcome()["out"]) if shown else {},
+    }
     answer["docker"] = docker_info and {
         "version": docker_info.get("ServerVersion"),
         "root": docker_info.get("DockerRootDir"),
@@ -253,59 +281,55 @@ def directory(path: str) -> str | None:
     return f"{stat.st_mode & 0o7777:o} {stat.st_uid}" if place.is_dir() else "not a directory"
 
 
-def by_sudo(request: dict[str, Any]) -> dict[str, Any]:
-    """The root part, by running this program once more through sudo; says why sudo would not."""
-    if shutil.which("sudo") is None:
-        return {"sudo": "sudo is not installed"}
-    payload = {**sys.modules["__main__"].PAYLOAD, "request": {**request, "root_only": True}}
-    done = subprocess.run(
-        ["sudo", "-n", *sys.orig_argv],
-        input=json.dumps(payload),
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
-    if done.returncode != 0:
-        return {
-            "sudo": done.stderr.strip().splitlines()[-1] if done.stderr.strip() else "sudo failed"
-        }
-    answer: dict[str, Any] = json.loads(done.stdout)
-    return answer
+def may_use_docker(user: str) -> bool:
+    """Whether a login of this user may talk to Docker without sudo."""
+    try:
+        account = pwd.getpwnam(user)
+        place = os.stat(DOCKER_SOCKET)
+    except (KeyError, OSError):
+        return False
+    if account.pw_uid in (0, place.st_uid):
+        return True
+    groups = os.getgrouplist(user, account.pw_gid)
+    return bool(place.st_mode & (0o020 if place.st_gid in groups else 0o002))
+
+
+def why_no_sudo() -> str:
+    """sudo's own words; the probe runs as root wherever they are none."""
+    outcome = Running(["sudo", "-n", "true"]).outcome()
+    if not outcome["found"]:
+        return "sudo is not installed"
+    said = outcome["err"].strip().splitlines()
+    return said[-1] if said else "sudo failed"
 
 
 def main(request: dict[str, Any]) -> dict[str, Any]:
     """Answer the request; see sparkwright/probe.py for the answer's shape."""
-    if request.get("root_only"):
-        return as_root(request)
-    with ThreadPoolExecutor(max_workers=8) as pool:
-        root = pool.submit(as_root if os.geteuid() == 0 else by_sudo, request)
-        query = f"--query-gpu={','.join(request['gpu_fields'])}"
-        gpu = pool.submit(run, ["nvidia-smi", query, "--format=csv,noheader"])
-        toolkit = pool.submit(run, ["nvidia-ctk", "--version"])
-        compose = pool.submit(run, ["docker", "compose", "version", "--short"])
-        manager = pool.submit(run, ["systemctl", "show", "-p", "Version", "-p", "SystemState"])
-        answer: dict[str, Any] = {
-            "time": time.time(),
-            "user": os.environ.get("SUDO_USER") or os.environ.get("USER") or str(os.getuid()),
-            "python": [sys.version_info.major, sys.version_info.minor],
-            "architecture": platform.machine(),
-            "kernel": platform.release(),
-            "clock_synchronised": clock_synchronised(),
-            "memory": memory(),
-            "disks": {
-                path: disk(path) for path in (request["models_root"], request["services_root"])
-            },
-            "docker_socket": os.access(DOCKER_SOCKET, os.R_OK | os.W_OK),
-            "docker_found": shutil.which("docker") is not None,
-            "sudo": None,
-            "gpu": gpu.result(),
-            "toolkit": toolkit.result(),
-            "compose": compose.result(),
-            "systemd": dict(
-                line.split("=", 1) for line in manager.result()["out"].splitlines() if "=" in line
-            ),
-        }
-        answer.update(root.result())
+    root = os.geteuid() == 0
+    query = f"--query-gpu={','.join(request['gpu_fields'])}"
+    gpu = Running(["nvidia-smi", query, "--format=csv,noheader"])
+    toolkit = Running(["nvidia-ctk", "--version"])
+    compose = Running(compose_command())
+    manager = Running(["systemctl", "show", "-p", "Version", "-p", "SystemState"])
+    user = os.environ.get("SUDO_USER") or pwd.getpwuid(os.getuid()).pw_name
+    answer: dict[str, Any] = {
+        "time": time.time(),
+        "user": user,
+        "python": [sys.version_info.major, sys.version_info.minor],
+        "architecture": os.uname().machine,
+        "kernel": os.uname().release,
+        "clock_synchronised": clock_synchronised(),
+        "memory": memory(),
+        "disks": {path: disk(path) for path in (request["models_root"], request["services_root"])},
+        "docker_socket": may_use_docker(user),
+        "docker_found": shutil.which("docker") is not None,
+        "sudo": None if root else why_no_sudo(),
+        **(as_root(request) if root else {}),
+        "gpu": gpu.outcome(),
+        "toolkit": toolkit.outcome(),
+        "compose": compose.outcome(),
+        "systemd": properties(manager.outcome()["out"]),
+    }
     match = re.match(r"\d+", answer["systemd"].get("Version", ""))
     answer["systemd_version"] = int(match[0]) if match else None
     return answer

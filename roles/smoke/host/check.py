@@ -9,7 +9,6 @@ import http.client
 import json
 import subprocess
 import time
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -164,7 +163,11 @@ def run(request: dict[str, Any]) -> dict[str, Any]:
 def main(request: dict[str, Any]) -> dict[str, Any]:
     """``{"services": [...]}`` (sparkwright/smoke.py) -> by name, checks and journal."""
     services = request["services"]
-    with ThreadPoolExecutor(max_workers=max(1, len(services))) as pool:
+    if len(services) < 2:
+        return {service["name"]: run(service) for service in services}
+    from concurrent.futures import ThreadPoolExecutor  # not needed, so not loaded, for one
+
+    with ThreadPoolExecutor(max_workers=len(services)) as pool:
         return dict(
             zip((service["name"] for service in services), pool.map(run, services), strict=True)
         )
