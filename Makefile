@@ -31,10 +31,11 @@ check: setup ## format, lint and types
 	$(BIN)/mypy
 
 unit: setup ## the tests that need no fleet, under a minute
-	$(BIN)/python -m pytest -m "not fleet"
+	$(BIN)/python -m pytest -n auto -m "not fleet"
 
 test: check ## everything: format, lint, types, unit tests, and end to end on the virtual fleet
-	$(SUDO) $(BIN)/python -m pytest
+	$(SUDO) $(BIN)/python -m pytest -n auto -m "not fleet"
+	$(SUDO) $(BIN)/python -m pytest -m fleet
 
 bench: setup ## measure against Ansible and stock pyinfra on the virtual fleet
 	$(SUDO) $(PYTHON) -m lab up

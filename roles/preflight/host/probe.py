@@ -285,7 +285,7 @@ def may_use_docker(user: str) -> bool:
     """Whether a login of this user may talk to Docker without sudo."""
     try:
         account = pwd.getpwnam(user)
-        place = os.stat(DOCKER_SOCKET)
+        place = Path(DOCKER_SOCKET).stat()
     except (KeyError, OSError):
         return False
     if account.pw_uid in (0, place.st_uid):
