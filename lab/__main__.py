@@ -76,4 +76,8 @@ def _machine(name: str) -> Machine:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        print("interrupted: `up` goes on from here, `down` removes what is there", file=sys.stderr)
+        sys.exit(130)

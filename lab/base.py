@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import shutil
 import subprocess
 import time
@@ -32,7 +33,11 @@ def ensure() -> Path:
     for stale in CACHE.glob("base-*"):
         shutil.rmtree(stale, ignore_errors=True)
     building = CACHE / f"base-{key}.new"
-    done = subprocess.run(
+    # Its own scratch files lie here too, so that nothing is left elsewhere by a killed build.
+    scratch = CACHE / "tmp"
+    shutil.rmtree(scratch, ignore_errors=True)
+    scratch.mkdir(mode=0o755)
+    process = subprocess.Popen(
         [
             "mmdebstrap",
             "--quiet",
@@ -45,13 +50,21 @@ def ensure() -> Path:
             SUITE,
             str(building),
         ],
-        capture_output=True,
+        env={**os.environ, "TMPDIR": str(scratch)},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
         text=True,
-        check=False,
     )
-    if done.returncode != 0:
+    try:
+        _, said = process.communicate()
+    except KeyboardInterrupt:
+        process.wait(timeout=30)  # it got the signal too, and takes its own mounts and files away
+        raise
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+    if process.returncode != 0:
         shutil.rmtree(building, ignore_errors=True)
-        raise SystemExit(f"mmdebstrap failed:\n{done.stderr.strip()[-2000:]}")
+        raise SystemExit(f"mmdebstrap failed:\n{said.strip()[-2000:]}")
     building.rename(base)
     print(f"base file system built in {time.monotonic() - started:.0f} s", flush=True)
     return base

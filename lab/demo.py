@@ -17,8 +17,15 @@ REFUSED = {"hopper-1"}
 def main() -> int:
     """Run pyinfra and judge what it reports."""
     pyinfra = Path(sys.executable).with_name("pyinfra")
-    subprocess.run([pyinfra, "--yes", "inventory/virtual.py", "deploy.py"], check=False)
-    last = json.loads(Path(".sparkwright/last-run.json").read_text(encoding="utf-8"))
+    record = Path(".sparkwright/last-run.json")
+    record.unlink(missing_ok=True)
+    try:
+        done = subprocess.run([pyinfra, "--yes", "inventory/virtual.py", "deploy.py"], check=False)
+    except KeyboardInterrupt:
+        return 130
+    if not record.exists():  # the plan itself was refused: pyinfra has said why
+        return done.returncode or 1
+    last = json.loads(record.read_text(encoding="utf-8"))
     left = {row["host"] for row in last["hosts"] if row["refused"]}
     if left != REFUSED:
         print(f"not as expected: {', '.join(sorted(left ^ REFUSED))}", file=sys.stderr)
