@@ -9,7 +9,13 @@ _CONNECTION = {
     "ssh_known_hosts_file": f"{_STATE}/ssh/known_hosts",
     "ssh_strict_host_key_checking": "yes",
     # The lab's registry and hub stand in for the real ones; no host has a way out.
-    "image_mirrors": {"ghcr.io": f"http://{_DEPOT}:5000"},
+    "image_mirrors": {
+        "ghcr.io": f"http://{_DEPOT}:5000",
+        "registry-1.docker.io": f"http://{_DEPOT}:5000",
+        "https://github.com/AEON-7/vllm-dflash": f"http://{_DEPOT}:8880/git/AEON-7/vllm-dflash",
+    },
+    "catalog_directories": ("lab/catalog",),
+    "lock_file": ".sparkwright/virtual.lock",
     "hub_endpoint": f"http://{_DEPOT}:8880",
     "disk_headroom_gib": 1,
 }

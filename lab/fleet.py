@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from lab import base, machines, network, packages
+from lab import base, git_repository, machines, network, packages
 from lab.layout import (
     CACHE,
     DEPOT,
@@ -139,6 +139,7 @@ def _module(*words: str) -> None:
 
 def _repositories() -> None:
     _module("lab.hub.repositories", str(STATE / "depot" / "hub"))
+    git_repository.make(STATE / "depot" / "hub" / "git")
 
 
 def _image_files() -> None:

@@ -25,7 +25,8 @@ from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
-from starlette.routing import Route
+from starlette.routing import Mount, Route
+from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from . import access
@@ -334,6 +335,8 @@ def create_app(data: Path, cdn: str | None = None) -> Starlette:
             Route(f"{api}/refs", hub.refs),
             Route(api, hub.model),
             Route("/cdn/{organisation}/{name}/{commit}/{path:path}", hub.content),
+            # Git repositories beside the hub's own, for git's dumb protocol.
+            Mount("/git", StaticFiles(directory=data / "git", check_dir=False)),
             Route(f"{files}/resolve/{{rest:path}}", hub.resolve),
             Route(f"{files}/raw/{{rest:path}}", hub.raw),
         ],

@@ -11,7 +11,7 @@ import hashlib
 import sys
 from pathlib import Path
 
-from . import qwen36_body, qwen36_drafter, tiny
+from . import gemma4_body, other_drafters, qwen27b_bodies, qwen36_body, qwen36_drafter, tiny
 from .miniature import Miniature, build
 from .store import Repository, Store
 
@@ -19,6 +19,9 @@ from .store import Repository, Store
 MINIATURES: tuple[Miniature, ...] = (
     qwen36_body.MINIATURE,
     qwen36_drafter.MINIATURE,
+    *qwen27b_bodies.MINIATURES,
+    gemma4_body.MINIATURE,
+    *other_drafters.MINIATURES,
     *tiny.MINIATURES,
 )
 
@@ -51,7 +54,10 @@ def main(arguments: list[str] | None = None) -> int:
     )
     parser.add_argument("directory", type=Path, help="data directory of the hub")
     parser.add_argument(
-        "--scale", type=float, default=1.0, help="size of the weights, 1 is about 24 MiB"
+        "--scale",
+        type=float,
+        default=1.0,
+        help="size of the weights, 1 is about 24 MiB for the largest",
     )
     options = parser.parse_args(arguments)
     if options.scale <= 0:

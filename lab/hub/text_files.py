@@ -48,8 +48,11 @@ checked and "loaded" by the lab's serving stand-in, and can say nothing sensible
 """.encode()
 
 
-def byte_tokenizer(special_tokens: Mapping[str, int]) -> bytes:
-    """Return a valid tokenizer.json: one token per byte, and special tokens with their ids."""
+def byte_tokenizer(special_tokens: Mapping[str, int], *, first: int = 0) -> bytes:
+    """Return a valid tokenizer.json: one token per byte, and special tokens with their ids.
+
+    `first` is the id of the first byte's token.
+    """
     added = [
         {
             "id": number,
@@ -90,23 +93,31 @@ def byte_tokenizer(special_tokens: Mapping[str, int]) -> bytes:
                 "end_of_word_suffix": "",
                 "fuse_unk": False,
                 "byte_fallback": False,
-                "vocab": {symbol: number for number, symbol in enumerate(_byte_symbols())},
+                "vocab": {symbol: number for number, symbol in enumerate(_byte_symbols(), first)},
                 "merges": [],
             },
         }
     )
 
 
-def tokenizer_config(context: int) -> bytes:
-    """Return tokenizer_config.json for the tokenizer above."""
+def tokenizer_config(
+    context: int,
+    *,
+    kind: str = "Qwen2Tokenizer",
+    bos: str | None = None,
+    eos: str = "<|im_end|>",
+    pad: str = "<|endoftext|>",
+    unknown: str | None = None,
+) -> bytes:
+    """Return tokenizer_config.json for the tokenizer above; without more, that of Qwen."""
     return as_json(
         {
-            "tokenizer_class": "Qwen2Tokenizer",
+            "tokenizer_class": kind,
             "model_max_length": context,
-            "bos_token": None,
-            "eos_token": "<|im_end|>",
-            "pad_token": "<|endoftext|>",
-            "unk_token": None,
+            "bos_token": bos,
+            "eos_token": eos,
+            "pad_token": pad,
+            "unk_token": unknown,
             "add_prefix_space": False,
             "clean_up_tokenization_spaces": False,
         }

@@ -14,7 +14,7 @@ import hashlib
 import json
 import math
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from .store import COPY_BYTES
@@ -44,15 +44,22 @@ class Tensor:
     @property
     def size(self) -> int:
         """Bytes of the data."""
-        return self.shape[0] * self.row_bytes
+        return math.prod(self.shape) * DTYPE_BYTES[self.dtype]
 
     def rows(self, most: int) -> int:
-        """Return how many rows are left when at most `most` are; vectors stay whole."""
-        return self.shape[0] if len(self.shape) == 1 else min(self.shape[0], most)
+        """Return how many rows are left when at most `most` are; vectors and scalars stay whole."""
+        return math.prod(self.shape) if len(self.shape) < 2 else min(self.shape[0], most)
 
     def cut(self, most: int) -> Tensor:
         """Return the tensor with at most `most` rows."""
+        if len(self.shape) < 2:
+            return self
         return replace(self, shape=(self.rows(most), *self.shape[1:]))
+
+
+def bf16(name: str, *shape: int, filler: bool = False) -> Tensor:
+    """Return a tensor in BF16 whose data depend on its name."""
+    return Tensor(name, "BF16", shape, seed=name, filler=filler)
 
 
 def fit(tensors: Sequence[Tensor], size: int) -> list[Tensor]:
@@ -64,7 +71,7 @@ def fit(tensors: Sequence[Tensor], size: int) -> list[Tensor]:
         pairs = zip(tensors, row_bytes, strict=True)
         return sum(tensor.rows(most) * width for tensor, width in pairs)
 
-    low, high = 1, max(tensor.shape[0] for tensor in tensors)
+    low, high = 1, max(tensor.shape[0] for tensor in tensors if tensor.shape)
     while low < high:
         middle = (low + high + 1) // 2
         if total(middle) <= size:
@@ -90,19 +97,19 @@ def shard(tensors: Sequence[Tensor], count: int) -> list[list[Tensor]]:
     return shards
 
 
-def shard_name(number: int, count: int) -> str:
-    """Return the name of shard `number` of `count`, counted from 1."""
-    return f"model-{number:05d}-of-{count:05d}.safetensors"
-
-
-def index(shards: Sequence[Sequence[Tensor]]) -> bytes:
-    """Return model.safetensors.index.json for these shards."""
-    names = {
-        tensor.name: shard_name(number, len(shards))
+def named(shards: Sequence[Sequence[Tensor]]) -> dict[str, Sequence[Tensor]]:
+    """Return the shards by their file names, which count from 1."""
+    count = len(shards)
+    return {
+        f"model-{number:05d}-of-{count:05d}.safetensors": part
         for number, part in enumerate(shards, start=1)
-        for tensor in part
     }
-    total = sum(tensor.size for part in shards for tensor in part)
+
+
+def index(files: Mapping[str, Sequence[Tensor]]) -> bytes:
+    """Return model.safetensors.index.json for weight files by their names."""
+    names = {tensor.name: file for file, part in files.items() for tensor in part}
+    total = sum(tensor.size for part in files.values() for tensor in part)
     content = {"metadata": {"total_size": total}, "weight_map": dict(sorted(names.items()))}
     return (json.dumps(content, indent=2) + "\n").encode()
 

@@ -20,7 +20,7 @@ from typing import Any
 
 from .layers import Layer, base_layer, file_layer
 from .push import Registry
-from .tags import REPOSITORY, TAGS, Tag
+from .tags import TAGS, ULTIMATE, Tag
 
 HERE = Path(__file__).resolve().parent
 INSTALLED = "opt/vllm-stand-in"
@@ -30,7 +30,7 @@ LAUNCHER = f"""#!/usr/bin/python3
 import sys
 
 sys.path.insert(0, "/{INSTALLED}")
-from vllm_stand_in.command import main
+from vllm_stand_in.MODULE import main
 
 sys.exit(main(sys.argv[1:]))
 """
@@ -79,7 +79,11 @@ class Image:
 def stand_in_files() -> dict[str, tuple[bytes, int]]:
     """The files of the stand-in's layer, by path in the image, with their modes."""
     files: dict[str, tuple[bytes, int]] = {
-        "usr/local/bin/vllm": (LAUNCHER.encode(), 0o755),
+        "usr/local/bin/vllm": (LAUNCHER.replace("MODULE", "command").encode(), 0o755),
+        "usr/local/bin/serve-from-environment": (
+            LAUNCHER.replace("MODULE", "from_environment").encode(),
+            0o755,
+        ),
         "etc/passwd": (b"root:x:0:0:root:/root:/bin/bash\n", 0o644),
         "etc/group": (b"root:x:0:\n", 0o644),
     }
@@ -94,7 +98,7 @@ def identity_files(tag: Tag) -> dict[str, tuple[bytes, int]]:
     """The files of a tag's own layer."""
     files = {
         "etc/vllm-stand-in-version": (f"{tag.version}\n".encode(), 0o644),
-        "etc/vllm-stand-in-flavour": (b"aeon\n", 0o644),
+        "etc/vllm-stand-in-flavour": (f"{tag.flavour}\n".encode(), 0o644),
     }
     if tag.fault:
         files["etc/vllm-stand-in-fault"] = (f"{tag.fault}\n".encode(), 0o644)
@@ -131,7 +135,7 @@ def push(registry: Registry, tag: Tag, image: Image, layers: list[Layer]) -> int
         return 0
     sent = 0
     for layer in layers:
-        if registry.put_blob(layer.digest, layer.size, Path(layer.path)):
+        if registry.put_blob(layer.digest, layer.size, Path(layer.path), mount_from=ULTIMATE):
             sent += layer.size
     for config in image.configs:
         if registry.put_blob(config.digest, len(config.content), config.content):
@@ -162,20 +166,21 @@ def main(words: list[str]) -> int:
     base = base_layer(arguments.cache)
     if not arguments.registry:
         return 0
-    registry = Registry(arguments.registry, REPOSITORY)
-    try:
-        with tempfile.TemporaryDirectory() as folder:
-            stand_in = file_layer(stand_in_files(), Path(folder) / "stand-in")
-            for number, tag in enumerate(TAGS):
-                if arguments.only and not set(arguments.only) & set(tag.names):
-                    continue
-                own = file_layer(identity_files(tag), Path(folder) / f"tag-{number}")
-                layers = [base, stand_in, own]
-                image = image_of(tag, layers)
+    with tempfile.TemporaryDirectory() as folder:
+        stand_in = file_layer(stand_in_files(), Path(folder) / "stand-in")
+        for number, tag in enumerate(TAGS):
+            if arguments.only and not set(arguments.only) & set(tag.names):
+                continue
+            own = file_layer(identity_files(tag), Path(folder) / f"tag-{number}")
+            layers = [base, stand_in, own]
+            image = image_of(tag, layers)
+            registry = Registry(arguments.registry, tag.repository)
+            try:
                 sent = push(registry, tag, image, layers)
-                print(f"{','.join(tag.names)} {image.index.digest} sent {sent} bytes", flush=True)
-    finally:
-        registry.close()
+            finally:
+                registry.close()
+            names = ",".join(tag.names)
+            print(f"{tag.repository}:{names} {image.index.digest} sent {sent} bytes", flush=True)
     return 0
 
 
@@ -184,7 +189,7 @@ def _config(tag: Tag, layers: list[Layer], architecture: str, types: dict[str, s
     labels = {
         "dev.sparkwright.stand-in": _note(architecture),
         "dev.sparkwright.stand-in.fault": tag.fault or "none",
-        "org.opencontainers.image.title": f"stand-in for {REPOSITORY}",
+        "org.opencontainers.image.title": f"stand-in for {tag.repository}",
         "org.opencontainers.image.version": f"{tag.version}+standin",
     }
     config = {
@@ -192,10 +197,9 @@ def _config(tag: Tag, layers: list[Layer], architecture: str, types: dict[str, s
         "os": "linux",
         "created": CREATED,
         "config": {
-            "Env": [path, "LANG=C.UTF-8", "NVIDIA_VISIBLE_DEVICES=all"],
-            # As the real image: started without `entrypoint: vllm`, bash is given bash to read.
-            "Entrypoint": ["/bin/bash"],
-            "Cmd": ["/bin/bash"],
+            "Env": [path, "LANG=C.UTF-8", "NVIDIA_VISIBLE_DEVICES=all", *tag.environment],
+            "Entrypoint": list(tag.entrypoint),
+            "Cmd": ["/bin/bash"] if tag.entrypoint == ("/bin/bash",) else [],
             "WorkingDir": "/",
             "Labels": labels,
         },

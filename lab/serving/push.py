@@ -30,12 +30,17 @@ class Registry:
         status, headers = self._ask("HEAD", f"/manifests/{reference}", {"Accept": accept})
         return status == 200 and headers.get("docker-content-digest") == digest
 
-    def put_blob(self, digest: str, size: int, content: Path | bytes) -> bool:
-        """Send a blob unless the registry has it; tells whether it was sent."""
+    def put_blob(
+        self, digest: str, size: int, content: Path | bytes, *, mount_from: str | None = None
+    ) -> bool:
+        """Send a blob unless the registry has it, also in ``mount_from``; tells whether it was."""
         status, _ = self._ask("HEAD", f"/blobs/{digest}", {})
         if status == 200:
             return False
-        status, headers = self._ask("POST", "/blobs/uploads/", {"Content-Length": "0"})
+        mount = f"?{urlencode({'mount': digest, 'from': mount_from})}" if mount_from else ""
+        status, headers = self._ask("POST", f"/blobs/uploads/{mount}", {"Content-Length": "0"})
+        if mount and status == 201:
+            return False
         self._must(status, 202, "start an upload")
         place = urlsplit(headers["location"])
         query = "&".join(filter(None, (place.query, urlencode({"digest": digest}))))

@@ -1,11 +1,14 @@
-"""Which tags the lab's registry serves, as data: repository, tags, and what each holds."""
+"""What the lab's registry serves, as data: repositories, tags, and what each holds."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-REPOSITORY = "aeon-7/aeon-vllm-ultimate"
-"""Under the name that the real image has on its own registry."""
+ULTIMATE = "aeon-7/aeon-vllm-ultimate"
+DFLASH = "aeon-7/vllm-dflash"
+OMNI = "aeon-7/vllm-spark-omni-q36"
+STOCK = "vllm/vllm-openai"
+"""Under the names that the real images have on their own registries."""
 
 BOTH = ("arm64", "amd64")
 
@@ -16,7 +19,8 @@ class Tag:
 
     version: of the vLLM stood for; fault: built in (see `vllm_stand_in.faults`); architectures:
     the entries of its index; docker_types: written with Docker's media types, as older images
-    are, instead of OCI's.
+    are, instead of OCI's; flavour: `aeon` or `stock`; entrypoint and environment: what the
+    image itself sets, as the real one does.
     """
 
     names: tuple[str, ...]
@@ -24,17 +28,48 @@ class Tag:
     fault: str = ""
     architectures: tuple[str, ...] = BOTH
     docker_types: bool = False
+    repository: str = ULTIMATE
+    flavour: str = "aeon"
+    # As the real image: started without `entrypoint: vllm`, bash is given bash to read.
+    entrypoint: tuple[str, ...] = ("/bin/bash",)
+    environment: tuple[str, ...] = ()
 
 
+# For vLLM before 0.23 there is no table of arguments: its stand-ins go by 0.23's.
 TAGS = (
     Tag(("2026-07-01-v0.24.0", "latest"), "0.24.0"),
     Tag(("2026-06-18-v0.23.0-dflashfix",), "0.23.0"),
-    # The real one is of the 0.22.1 lineage, for which there is no table of arguments.
     Tag(("2026-06-11-pr41703",), "0.23.0", docker_types=True),
+    Tag(("2026-06-04-pr44389",), "0.23.0", docker_types=True),
     Tag(("lab-never-healthy",), "0.24.0", fault="never-healthy"),
     Tag(("lab-wedge",), "0.24.0", fault="wedge"),
     Tag(("lab-crash",), "0.24.0", fault="crash-after=5"),
     Tag(("lab-oom",), "0.24.0", fault="oom"),
     Tag(("lab-garbage",), "0.24.0", fault="garbage"),
     Tag(("lab-arm64-only",), "0.24.0", architectures=("arm64",)),
+    Tag(
+        ("latest",),
+        "0.23.0",
+        repository=DFLASH,
+        entrypoint=("/usr/local/bin/serve-from-environment",),
+    ),
+    Tag(
+        ("v1.2", "latest"),
+        "0.23.0",
+        repository=OMNI,
+        environment=("VLLM_TEST_FORCE_FP8_MARLIN=1",),
+    ),
+    Tag(
+        ("v2",),
+        "0.23.0",
+        repository=OMNI,
+        environment=("VLLM_TEST_FORCE_FP8_MARLIN=0", "VLLM_USE_FLASHINFER_MOE_FP4=0"),
+    ),
+    Tag(
+        ("v0.20.1", "latest"),
+        "0.23.0",
+        repository=STOCK,
+        flavour="stock",
+        entrypoint=("vllm", "serve"),
+    ),
 )

@@ -707,7 +707,8 @@ def test_images_say_what_they_are(tmp_path: Path) -> None:
         assert platforms == list(tag.architectures)
         for config in image.configs:
             content = json.loads(config.content)["config"]
-            assert content["Entrypoint"] == ["/bin/bash"]
+            assert content["Entrypoint"] == list(tag.entrypoint)
+            assert set(tag.environment) <= set(content["Env"])
             assert "stand-in" in content["Labels"]["dev.sparkwright.stand-in"]
 
 

@@ -79,7 +79,7 @@ def read_settings(arguments: argparse.Namespace, table: Table, identity: Identit
             f"max_num_batched_tokens ({batched}) must be greater than or equal to "
             f"max_num_seqs ({seqs}).",
         )
-    speculation = read_speculation(arguments, table)
+    speculation = read_speculation(arguments, table, model)
     drafter = None
     if speculation:
         drafter = open_model(speculation.drafter) if speculation.drafter else None

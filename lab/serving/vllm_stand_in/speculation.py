@@ -6,11 +6,19 @@ import argparse
 from dataclasses import dataclass
 from typing import Any
 
+from . import log
+from .model import Model
 from .refusal import Refusal, invalid, invalid_value
 from .table import Table
 
-_WITHOUT_SLOTS = ("ngram", "ngram_gpu", "suffix")
+_WITHOUT_DRAFTER = ("ngram", "ngram_gpu", "suffix")
 """Methods that propose without a drafter, and so take no room in the batch."""
+
+_WITHOUT_SLOTS = (*_WITHOUT_DRAFTER, "mtp")
+"""MTP heads draft one token after the other, in the places that the sequences have anyway."""
+
+_WITH_MTP = ("qwen3_5", "qwen3_5_moe", "gemma4_assistant")
+"""Model types whose MTP heads vLLM loads; of the many, those of the families in the lab."""
 
 _ATTENTION_REASONS = {
     "nvfp4": {
@@ -66,8 +74,13 @@ class Speculation:
         return accepted
 
 
-def read_speculation(arguments: argparse.Namespace, table: Table) -> Speculation | None:
-    """The speculative config of the arguments, or None; Refusal for one that vLLM refuses."""
+def read_speculation(
+    arguments: argparse.Namespace, table: Table, model: Model
+) -> Speculation | None:
+    """The speculative config of the arguments, or None; Refusal for one that vLLM refuses.
+
+    `model` is what is served, and so the drafter too where its own MTP head drafts.
+    """
     config = arguments.speculative_config
     for name, key in (
         ("spec_method", "method"),
@@ -80,10 +93,10 @@ def read_speculation(arguments: argparse.Namespace, table: Table) -> Speculation
         return None
     if not isinstance(config, dict):
         raise Refusal("TypeError", "speculative_config must be a JSON object")
-    return _checked(config, table)
+    return _checked(config, table, model)
 
 
-def _checked(config: dict[str, Any], table: Table) -> Speculation:
+def _checked(config: dict[str, Any], table: Table, model: Model) -> Speculation:
     for key in config:
         if key not in table.speculative_keys:
             raise invalid(
@@ -110,7 +123,18 @@ def _checked(config: dict[str, Any], table: Table) -> Speculation:
             f"input_type={type(tokens).__name__}]",
         )
     drafter = config.get("model")
-    if drafter is None and not (method in _WITHOUT_SLOTS or method.endswith("mtp")):
+    if method.endswith("_mtp"):
+        log.server(
+            "WARNING",
+            "speculative.py:590",
+            f"method `{method}` is deprecated and replaced with mtp.",
+        )
+        method = "mtp"
+    if drafter is None and method == "mtp":
+        if model.config.get("model_type") not in _WITH_MTP:
+            raise Refusal("NotImplementedError", f"Unsupported speculative method: '{method}'")
+        drafter = model.path
+    if drafter is None and method not in _WITHOUT_DRAFTER:
         raise invalid_value(
             "SpeculativeConfig",
             "num_speculative_tokens was provided but without speculative model.",

@@ -1,0 +1,57 @@
+"""STAND-IN for the git repository of vllm-dflash, which the TurboQuant image is built from.
+
+The card has its users build `turboquant/` of that repository. Here it is a Dockerfile of the same
+shape over the stand-in image, in a bare repository that any static HTTP server can serve. Fixed
+author and dates: the same commit on every machine.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import tempfile
+from pathlib import Path
+
+NAME = "AEON-7/vllm-dflash"
+_WHEN = "2026-04-18T12:00:00Z"
+_FILES = {
+    "README.md": "STAND-IN for the repository of vllm-dflash (sparkwright lab).\n",
+    "turboquant/Dockerfile": (
+        "# STAND-IN: the real one installs the TurboQuant plugin.\n"
+        "FROM ghcr.io/aeon-7/vllm-dflash:latest\n"
+        "COPY turboquant-stand-in /etc/turboquant-stand-in\n"
+        'LABEL dev.sparkwright.stand-in.turboquant="yes"\n'
+    ),
+    "turboquant/turboquant-stand-in": "TurboQuant 0.2.0 (stand-in)\n",
+}
+
+
+def make(directory: Path) -> str:
+    """Make the bare repository below a directory, unless it is there; its commit."""
+    bare = directory / NAME
+    if not (bare / "info/refs").is_file():
+        bare.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory() as folder:
+            work = Path(folder)
+            _git(work, "init", "--quiet", "--initial-branch=main")
+            for name, text in _FILES.items():
+                (work / name).parent.mkdir(exist_ok=True)
+                (work / name).write_text(text)
+            _git(work, "add", ".")
+            _git(work, "commit", "--quiet", "--message", "Stand-in")
+            _git(work, "clone", "--quiet", "--bare", folder, str(bare))
+        _git(bare, "update-server-info")
+    return (bare / "info/refs").read_text().split()[0]
+
+
+def _git(where: Path, *words: str) -> None:
+    who = {f"GIT_{role}_NAME": "sparkwright lab" for role in ("AUTHOR", "COMMITTER")}
+    who |= {f"GIT_{role}_EMAIL": "lab@example.invalid" for role in ("AUTHOR", "COMMITTER")}
+    who |= {f"GIT_{role}_DATE": _WHEN for role in ("AUTHOR", "COMMITTER")}
+    environment = {
+        "PATH": os.environ["PATH"],
+        "HOME": str(where),
+        "GIT_CONFIG_NOSYSTEM": "1",
+        **who,
+    }
+    subprocess.run(["git", *words], cwd=where, env=environment, check=True, capture_output=True)

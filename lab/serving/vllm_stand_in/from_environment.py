@@ -1,0 +1,71 @@
+"""STAND-IN for the entry point of vllm-dflash: environment variables to a `vllm serve` command.
+
+Names and defaults are those of the image's card; what its real entry point does beyond that is
+not published.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from . import command
+
+_ARGUMENTS = {
+    "--max-model-len": ("MAX_MODEL_LEN", "65536"),
+    "--max-num-seqs": ("MAX_NUM_SEQS", "16"),
+    "--max-num-batched-tokens": ("MAX_NUM_BATCHED_TOKENS", "32768"),
+    "--gpu-memory-utilization": ("GPU_MEMORY_UTILIZATION", "0.85"),
+    "--attention-backend": ("ATTENTION_BACKEND", "flash_attn"),
+}
+_TURBOQUANT = {
+    "TQ_MODE": ("off", "capture_only", "hybrid", "full_tq"),
+    "TQ_KEY_BITS": ("3", "4"),
+    "TQ_VALUE_BITS": ("2", "3", "4"),
+}
+
+
+def words(environment: Mapping[str, str]) -> list[str]:
+    """The command that the variables ask for.
+
+    Raises:
+        ValueError: in words, for what is missing or can't be.
+    """
+    missing = [name for name in ("MODEL_PATH", "DFLASH_DRAFTER") if not environment.get(name)]
+    if missing:
+        raise ValueError(f"{' and '.join(missing)} must be set")
+    if environment.get("ENABLE_TURBOQUANT") == "1":
+        if not Path("/etc/turboquant-stand-in").is_file():
+            raise ValueError("ENABLE_TURBOQUANT=1, and this image has no TurboQuant")
+        for name, known in _TURBOQUANT.items():
+            if environment.get(name, known[-1]) not in known:
+                raise ValueError(f"{name} is none of {', '.join(known)}")
+    model, drafter = environment["MODEL_PATH"].rstrip("/"), environment["DFLASH_DRAFTER"]
+    if not Path(drafter).is_dir():
+        raise ValueError(f"{drafter}: not here, and the hub can't be reached to download it")
+    speculative = {
+        "method": "dflash",
+        "model": drafter,
+        "num_speculative_tokens": int(environment.get("DFLASH_NUM_SPEC_TOKENS", "15")),
+    }
+    found = ["serve", model, "--host", "0.0.0.0", "--port", "8000"]
+    found += ["--served-model-name", environment.get("SERVED_MODEL_NAME") or Path(model).name]
+    for flag, (name, default) in _ARGUMENTS.items():
+        found += [flag, environment.get(name, default)]
+    found += ["--trust-remote-code", "--speculative-config", json.dumps(speculative)]
+    # Last, so that what is said there wins.
+    return found + shlex.split(environment.get("EXTRA_ARGS", ""))
+
+
+def main(_: list[str]) -> int:
+    """Serve as the environment says."""
+    try:
+        serve = words(os.environ)
+    except ValueError as error:
+        print(f"STAND-IN entry point: {error}", file=sys.stderr)
+        return 1
+    return command.main(serve)

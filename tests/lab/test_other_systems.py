@@ -1,0 +1,80 @@
+"""The lab's other images: one driven by the environment, and one that is built from a repository."""
+
+from __future__ import annotations
+
+import itertools
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from lab import git_repository
+from lab.hub.serving import running
+from lab.serving.tags import DFLASH, TAGS, ULTIMATE
+from lab.serving.vllm_stand_in.from_environment import words
+from sparkwright.build_context import BuildContextError, build_context
+from sparkwright.git import GitError, resolve_commit
+
+
+@pytest.fixture
+def environment(tmp_path: Path) -> dict[str, str]:
+    """What has to be set, and nothing else."""
+    return {"MODEL_PATH": "/models/target", "DFLASH_DRAFTER": str(tmp_path)}
+
+
+def test_the_environment_becomes_the_cards_command(environment: dict[str, str]) -> None:
+    command = words({**environment, "MAX_NUM_SEQS": "4", "EXTRA_ARGS": "--port 8001 --seed '7'"})
+    assert command[:2] == ["serve", "/models/target"]
+    flags = dict(itertools.pairwise(command[2:]))
+    assert flags["--served-model-name"] == "target"
+    assert flags["--max-num-seqs"] == "4"
+    assert flags["--max-model-len"] == "65536"
+    assert flags["--attention-backend"] == "flash_attn"
+    assert '"num_speculative_tokens": 15' in flags["--speculative-config"]
+    assert command[-4:] == ["--port", "8001", "--seed", "7"]  # last, so that it wins
+
+
+@pytest.mark.parametrize(
+    ("change", "what"),
+    [
+        ({"MODEL_PATH": ""}, "MODEL_PATH must be set"),
+        ({"DFLASH_DRAFTER": "z-lab/Qwen3.5-27B-DFlash"}, "the hub can't be reached"),
+        ({"ENABLE_TURBOQUANT": "1"}, "this image has no TurboQuant"),
+    ],
+)
+def test_what_the_entry_point_refuses(
+    environment: dict[str, str], change: dict[str, str], what: str
+) -> None:
+    with pytest.raises(ValueError, match=what):
+        words({**environment, **change})
+
+
+def test_every_repository_has_its_tags() -> None:
+    repositories = {tag.repository for tag in TAGS}
+    assert len(repositories) == 4
+    (dflash,) = [tag for tag in TAGS if tag.repository == DFLASH]
+    assert dflash.entrypoint == ("/usr/local/bin/serve-from-environment",)
+    ultimate = {name for tag in TAGS if tag.repository == ULTIMATE for name in tag.names}
+    assert "2026-06-04-pr44389" in ultimate
+
+
+def test_the_repository_is_the_same_everywhere_and_can_be_fetched(tmp_path: Path) -> None:
+    commit = git_repository.make(tmp_path / "one/git")
+    assert git_repository.make(tmp_path / "two/git") == commit
+    assert git_repository.make(tmp_path / "one/git") == commit
+    with running(tmp_path / "one") as url:
+        address = f"{url}/git/{git_repository.NAME}"
+        assert resolve_commit(address, "main") == commit
+        with pytest.raises(GitError) as raised:
+            resolve_commit(address, "nothing")
+        assert "no such branch" in raised.value.problem.what
+        files = build_context(address, commit, "turboquant", tmp_path / "cache")
+        assert set(files) == {"Dockerfile", "turboquant-stand-in"}
+        with pytest.raises(BuildContextError, match="no nowhere/Dockerfile"):
+            build_context(address, commit, "nowhere", tmp_path / "cache")
+        with pytest.raises(BuildContextError):
+            build_context(address, "0" * 40, "turboquant", tmp_path / "cache")
+    # Kept: the same commit is not fetched again.
+    assert build_context(address, commit, "turboquant", tmp_path / "cache") == files
+    assert subprocess.run(["ls", "-A", str(tmp_path / "cache")], capture_output=True, text=True,
+                          check=True).stdout.split() == [commit]  # fmt: skip
