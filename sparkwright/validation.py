@@ -59,7 +59,8 @@ def problems_of(
         elif kind in ("union_tag_not_found", "union_tag_invalid"):
             what, remedy = (
                 "this entry does not say what it is",
-                "add 'kind: image', 'kind: model' or 'kind: recipe'",
+                "add 'kind: image', 'kind: model', 'kind: recipe', 'kind: measurement' or "
+                "'kind: advice'",
             )
         else:
             what = f"{_short(value)}: {_plain(item['msg'])}"

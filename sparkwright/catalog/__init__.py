@@ -1,0 +1,28 @@
+"""The catalog: images, models, recipes, measurements and advice, as the cards publish them."""
+
+from sparkwright.catalog.data import ArgumentValue, Name, Scalar
+from sparkwright.catalog.entries import (
+    Image,
+    Model,
+    Mounted,
+    Needs,
+    Recipe,
+    Tag,
+    Variables,
+)
+from sparkwright.catalog.load import Catalog, load_catalog
+
+__all__ = [
+    "ArgumentValue",
+    "Catalog",
+    "Image",
+    "Model",
+    "Mounted",
+    "Name",
+    "Needs",
+    "Recipe",
+    "Scalar",
+    "Tag",
+    "Variables",
+    "load_catalog",
+]

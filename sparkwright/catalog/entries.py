@@ -1,0 +1,230 @@
+"""Images, models and recipes: one YAML file is one entry, and its ``kind`` says which."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import Annotated, Literal
+
+from pydantic import Field, StringConstraints
+
+from sparkwright.catalog.data import ArgumentValue, Data, Name
+from sparkwright.catalog.issues import Issue
+
+Digest = Annotated[str, StringConstraints(pattern=r"^sha256:[0-9a-f]{64}$")]
+#: What a card says of an entry as a whole.
+Status = Literal["recommended", "works", "expected", "superseded", "fails"]
+
+
+class Tag(Data):
+    """One tag of an image: what it holds and where that is said.
+
+    Attributes:
+        vllm: the vLLM version inside; ``None`` where no card tells it.
+        digest: what the tag is pinned to by the card itself.
+        names: other tags that pointed here at some time, such as ``latest``.
+        rollback: the tag that the card names to go back to.
+        architectures: as the card claims them; the registry's manifest is what counts.
+        fixes, breaks: in words; breakage that can be checked stands in the image's issues.
+    """
+
+    date: dt.date
+    vllm: str | None
+    digest: Digest | None = None
+    names: tuple[str, ...] = ()
+    rollback: str | None = None
+    architectures: tuple[Literal["arm64", "amd64"], ...] = ("arm64",)
+    fixes: tuple[str, ...] = ()
+    breaks: tuple[str, ...] = ()
+    source: str
+
+
+class ImageSize(Data):
+    """Sizes as people see them, in GiB: for checks made before the registry is asked."""
+
+    pull_gib: float
+    unpacked_gib: float
+
+
+class Build(Data):
+    """An image that is built on the host from a git repository at a pinned commit.
+
+    Attributes:
+        context: https address of the repository; a tag of the image is a revision of it.
+        directory: the folder with the Dockerfile.
+        base: the image that the Dockerfile starts from, under the name that it uses there.
+    """
+
+    context: str
+    directory: str
+    base: Name
+    base_tag: str
+
+
+class Variables(Data):
+    """Names of the environment variables of an image that is not driven by arguments.
+
+    Everything that has no variable goes to ``extra_arguments``, verbatim.
+    """
+
+    model: str
+    drafter: str
+    num_speculative_tokens: str
+    served_name: str
+    extra_arguments: str
+    arguments: dict[str, str]
+
+
+class Image(Data):
+    """A container image repository and its tags.
+
+    Attributes:
+        entrypoint: what to start instead of the image's own; None keeps the image's own.
+        variables: set for images that are driven by the environment.
+        build: set for images that no registry has.
+        issues: known mistakes with this image, by tag.
+    """
+
+    kind: Literal["image"]
+    name: Name
+    repository: str
+    entrypoint: str | None = None
+    size: ImageSize
+    newest_tag: str
+    tags: dict[str, Tag] = Field(min_length=1)
+    variables: Variables | None = None
+    build: Build | None = None
+    issues: tuple[Issue, ...] = ()
+
+
+class KvLayers(Data):
+    """Layers of one kind that keep keys and values.
+
+    Attributes:
+        window: tokens that sliding-window layers keep; None for full attention.
+    """
+
+    layers: int
+    heads: int
+    head_dim: int
+    window: int | None = None
+
+
+class Sampling(Data):
+    """Sampling that the model's authors advise for a mode and a use."""
+
+    mode: Literal["thinking", "instruct", "any"]
+    use: Literal["general", "coding", "math", "fast-drafting", "any"]
+    temperature: float
+    top_p: float | None = None
+    top_k: int | None = None
+    presence_penalty: float | None = None
+
+
+class Model(Data):
+    """A Hugging Face repository at a revision.
+
+    Attributes:
+        family: what rules and drafters go by, e.g. ``qwen3.6-27b``.
+        revision: branch, tag or commit.
+        not_before: commits older than this day are known to be bad.
+        format: how it is quantized; None where no card tells it.
+        size_gib: of all files together, as the card gives it; None where it gives none.
+        loaded_gib: what the weights take once loaded, where the card gives it.
+        context: tokens that the model was made for.
+        kv: layers that keep keys and values; empty where no card tells the geometry.
+        pairs_with: drafters made for this body.
+        status, reason: what the cards say of it, and why where it fails.
+        known_bad: older revisions, in words, and what is wrong with them.
+    """
+
+    kind: Literal["model"]
+    name: Name
+    repository: str
+    family: Name
+    revision: str = "main"
+    not_before: dt.date | None = None
+    role: Literal["body", "drafter"]
+    format: Literal["compressed-tensors", "modelopt", "bf16"] | None
+    size_gib: float | None = None
+    loaded_gib: float | None = None
+    context: int | None = None
+    capabilities: tuple[Literal["image", "video", "tools", "thinking", "mtp"], ...] = ()
+    kv: tuple[KvLayers, ...] = ()
+    pairs_with: tuple[Name, ...] = ()
+    sampling: tuple[Sampling, ...] = ()
+    status: Status = "works"
+    reason: str | None = None
+    known_bad: tuple[str, ...] = ()
+    issues: tuple[Issue, ...] = ()
+    source: str
+    date: dt.date
+
+
+class Mounted(Data):
+    """A model and the path at which the container sees it."""
+
+    model: Name
+    mount: str
+
+
+class Needs(Data):
+    """What a recipe needs of its host.
+
+    Attributes:
+        compute_caps: accepted compute capabilities.
+        memory_gib: least MemTotal of the host, in GiB.
+        vram_gib: least memory of the GPU itself, in GiB; None on unified memory.
+    """
+
+    compute_caps: tuple[str, ...]
+    memory_gib: float
+    vram_gib: float | None = None
+
+
+class TagChange(Data):
+    """What a recipe says differently on one tag; None takes an argument or variable away."""
+
+    arguments: dict[str, ArgumentValue | None] = Field(default_factory=dict)
+    environment: dict[str, str | None] = Field(default_factory=dict)
+    why: str
+    source: str
+
+
+class Recipe(Data):
+    """Image + body + drafter + vLLM arguments + environment + needs.
+
+    Attributes:
+        system: which of the cards' systems this is, for the table in the docs.
+        tag: the tag that the card gives it on; None for the image's newest.
+        tags: those it is known to run on; empty for every tag of the image.
+        by_tag: what differs on one tag.
+        arguments: ``vllm serve`` arguments, in order, with underscores; ``true`` is a bare flag.
+        shm_gib: size of /dev/shm that the card asks for.
+        memlock: whether the card lifts the limit of locked memory.
+        boot_seconds: how long a first boot may take until ``/health`` answers.
+        first_answer_seconds: how long the first generation may take after that.
+        notes: what a reader should know, in words, each with its source.
+    """
+
+    kind: Literal["recipe"]
+    name: Name
+    title: str
+    system: str
+    status: Status = "works"
+    source: str
+    date: dt.date
+    image: Name
+    tag: str | None = None
+    tags: tuple[str, ...] = ()
+    by_tag: dict[str, TagChange] = Field(default_factory=dict)
+    body: Mounted
+    drafter: Mounted | None = None
+    served_names: tuple[str, ...] = Field(min_length=1)
+    needs: Needs
+    environment: dict[str, str] = Field(default_factory=dict)
+    arguments: dict[str, ArgumentValue]
+    shm_gib: float | None = None
+    memlock: bool = False
+    boot_seconds: int = Field(default=900, gt=0)
+    first_answer_seconds: int = Field(default=120, gt=0)
+    notes: tuple[str, ...] = ()

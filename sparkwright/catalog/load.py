@@ -1,0 +1,219 @@
+"""Reading the catalog from YAML.
+
+One file is one entry; its ``kind`` says which. Later directories override earlier ones by name,
+or extend an entry with ``extends: true``, so that a user's own catalog needs no change of ours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import yaml
+from pydantic import Field, TypeAdapter, ValidationError
+
+from sparkwright.catalog.advice import Advice
+from sparkwright.catalog.data import Data
+from sparkwright.catalog.entries import Image, Model, Recipe
+from sparkwright.catalog.measurements import Measurement
+from sparkwright.problems import Problem, UserError, suggest
+from sparkwright.validation import problems_of
+
+Entry = Image | Model | Recipe | Measurement | Advice
+
+
+class Catalog(Data):
+    """Every entry by name.
+
+    Attributes:
+        files: (kind, name) -> the file that has the last word on the entry.
+    """
+
+    images: dict[str, Image] = Field(default_factory=dict)
+    models: dict[str, Model] = Field(default_factory=dict)
+    recipes: dict[str, Recipe] = Field(default_factory=dict)
+    measurements: dict[str, Measurement] = Field(default_factory=dict)
+    advice: dict[str, Advice] = Field(default_factory=dict)
+    files: dict[tuple[str, str], Path] = Field(default_factory=dict)
+
+
+_ENTRY: TypeAdapter[Entry] = TypeAdapter(Annotated[Entry, Field(discriminator="kind")])
+
+
+def load_catalog(directories: Sequence[Path]) -> Catalog:
+    """Read every ``*.yaml`` below the directories and check that names lead somewhere.
+
+    Raises:
+        UserError: with every problem of every file.
+    """
+    raw: dict[tuple[str, str], tuple[Path, dict[str, Any]]] = {}
+    problems: list[Problem] = []
+    for directory in directories:
+        if not directory.is_dir():
+            problems.append(
+                Problem(
+                    str(directory),
+                    "this catalog directory does not exist",
+                    "create it or drop it from catalog_directories",
+                )
+            )
+        own: dict[tuple[str, str], Path] = {}
+        for path in sorted(directory.rglob("*.yaml")):
+            data = _read(path, problems)
+            if data is None:
+                continue
+            key = str(data.get("kind")), str(data.get("name"))
+            if key in own:
+                problems.append(
+                    Problem(
+                        f"{path}: name",
+                        f"{key[0]} {key[1]!r} is in {own[key]} already",
+                        "give each entry a name of its own",
+                    )
+                )
+                continue
+            own[key] = path
+            raw[key] = path, _extended(path, data, raw.get(key), problems)
+    entries: list[Entry] = []
+    for path, data in raw.values():
+        try:
+            entries.append(_ENTRY.validate_python(data))
+        except ValidationError as error:
+            problems.extend(problems_of(error, str(path), tagged=True))
+    catalog = Catalog(
+        images={entry.name: entry for entry in entries if isinstance(entry, Image)},
+        models={entry.name: entry for entry in entries if isinstance(entry, Model)},
+        recipes={entry.name: entry for entry in entries if isinstance(entry, Recipe)},
+        measurements={entry.name: entry for entry in entries if isinstance(entry, Measurement)},
+        advice={entry.name: entry for entry in entries if isinstance(entry, Advice)},
+        files={key: path for key, (path, _) in raw.items()},
+    )
+    if not problems:  # an entry that could not be read would only be missed once more
+        problems.extend(_dangling(catalog))
+    if problems:
+        raise UserError(problems)
+    return catalog
+
+
+def _read(path: Path, problems: list[Problem]) -> dict[str, Any] | None:
+    try:
+        data = yaml.load(path.read_text(encoding="utf-8"), Loader=_SAFE_LOADER)
+    except (OSError, yaml.YAMLError, UnicodeDecodeError) as error:
+        problems.append(
+            Problem(
+                str(path), f"this is no YAML: {_one_line(error)}", "mend the file at that place"
+            )
+        )
+        return None
+    if not isinstance(data, dict):
+        problems.append(
+            Problem(str(path), "this is no mapping of keys to values", "start with 'kind: ...'")
+        )
+        return None
+    return {str(key): value for key, value in data.items()}
+
+
+def _extended(
+    path: Path,
+    data: dict[str, Any],
+    earlier: tuple[Path, dict[str, Any]] | None,
+    problems: list[Problem],
+) -> dict[str, Any]:
+    """An entry with ``extends: true`` over the one of the same name from an earlier directory."""
+    if data.pop("extends", False) is not True:
+        return data
+    if earlier is None:
+        problems.append(
+            Problem(
+                f"{path}: extends",
+                f"there is no {data.get('kind')} {data.get('name')!r} to extend",
+                "mend the name, or drop 'extends' and write the whole entry",
+            )
+        )
+        return data
+    return _merged(earlier[1], data)
+
+
+def _merged(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
+    """Mappings key by key; everything else is replaced."""
+    merged = dict(base)
+    for key, value in over.items():
+        before = merged.get(key)
+        merged[key] = (
+            _merged(before, value)
+            if isinstance(before, dict) and isinstance(value, dict)
+            else value
+        )
+    return merged
+
+
+def _dangling(catalog: Catalog) -> Iterator[Problem]:
+    """Names that lead nowhere."""
+
+    def missing(kind: str, name: str, key: str, wanted: str, known: Sequence[str]) -> Problem:
+        where = f"{catalog.files[kind, name]}: {key}"
+        what = f"no such {key.rpartition('.')[2].rstrip('0123456789[]')}: {wanted!r}"
+        return Problem(where, what, suggest(wanted, known))
+
+    for image in catalog.images.values():
+        tags = list(image.tags)
+        names = [("newest_tag", image.newest_tag)]
+        names += [
+            (f"tags.{tag}.rollback", data.rollback or tag) for tag, data in image.tags.items()
+        ]
+        names += [(f"issues.{i.id}.tags", tag) for i in image.issues for tag in i.tags]
+        for key, tag in names:
+            if tag not in image.tags:
+                yield missing("image", image.name, key, tag, tags)
+        if image.build and image.build.base not in catalog.images:
+            yield missing("image", image.name, "build.base", image.build.base, list(catalog.images))
+    for model in catalog.models.values():
+        for name in model.pairs_with:
+            if name not in catalog.models:
+                yield missing("model", model.name, "pairs_with", name, list(catalog.models))
+    for recipe in catalog.recipes.values():
+        own = catalog.images.get(recipe.image)
+        if own is None:
+            yield missing("recipe", recipe.name, "image", recipe.image, list(catalog.images))
+        else:
+            for key, tags in (
+                ("tag", [recipe.tag] if recipe.tag else []),
+                ("tags", list(recipe.tags)),
+                ("by_tag", list(recipe.by_tag)),
+            ):
+                for tag in tags:
+                    if tag not in own.tags:
+                        yield missing("recipe", recipe.name, key, tag, list(own.tags))
+        for key, mounted in (("body", recipe.body), ("drafter", recipe.drafter)):
+            if mounted and mounted.model not in catalog.models:
+                yield missing(
+                    "recipe", recipe.name, f"{key}.model", mounted.model, list(catalog.models)
+                )
+    for measurement in catalog.measurements.values():
+        for key, wanted, known in (
+            ("body", measurement.body, catalog.models),
+            ("drafter", measurement.drafter, catalog.models),
+            ("recipe", measurement.recipe, catalog.recipes),
+            ("image", measurement.image, catalog.images),
+        ):
+            if wanted is not None and wanted not in known:
+                yield missing("measurement", measurement.name, key, wanted, list(known))
+        served = catalog.images.get(measurement.image)
+        if served and measurement.tag and measurement.tag not in served.tags:
+            yield missing(
+                "measurement", measurement.name, "tag", measurement.tag, list(served.tags)
+            )
+    for advice in catalog.advice.values():
+        for choice in advice.choices:
+            if choice.recipe not in catalog.recipes:
+                yield missing(
+                    "advice", advice.name, "choices.recipe", choice.recipe, list(catalog.recipes)
+                )
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split())
+
+
+_SAFE_LOADER: type[yaml.SafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)

@@ -1,0 +1,103 @@
+"""Published numbers: every table of the cards that is a measurement, in SI-like units."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import Literal
+
+from pydantic import Field
+
+from sparkwright.catalog.data import Data, Name, Scalar
+
+#: One number, or the two ends of a published range.
+Value = float | tuple[float, float]
+
+Category = Literal[
+    "coding",
+    "math",
+    "reasoning",
+    "prose",
+    "natural-language",
+    "extraction-json",
+    "dialogue",
+    "summary",
+    "mixed",
+    "overall",
+]
+
+
+class Row(Data):
+    """One line of a published table. Times in milliseconds, rates in tokens/s, shares 0 to 1.
+
+    Attributes:
+        label: the line's name where no other key tells the lines apart.
+        category: kind of prompt.
+        concurrency: requests at a time.
+        prompt_tokens, output_tokens: lengths (medians where the card says so).
+        decode: tokens/s of one stream while decoding; ``decode_*`` the other statistics of it.
+        aggregate: tokens/s of all streams together.
+        prefill: tokens/s of the prompt.
+        ttft, tpot: time to first token, time per output token; median unless named otherwise.
+        acceptance: draft tokens accepted, share; ``acceptance_first`` of the first position.
+        acceptance_length: mean tokens per target step (1 + accepted / drafts).
+        values: what the card gives and no key above stands for, by name with its unit.
+    """
+
+    label: str | None = None
+    category: Category | None = None
+    concurrency: int | None = None
+    prompt_tokens: Value | None = None
+    output_tokens: Value | None = None
+    samples: int | None = None
+    errors: int | None = None
+    temperature: float | None = None
+    decode: Value | None = None
+    decode_mean: Value | None = None
+    decode_min: Value | None = None
+    decode_p95: Value | None = None
+    decode_max: Value | None = None
+    aggregate: Value | None = None
+    aggregate_peak: Value | None = None
+    prefill: Value | None = None
+    ttft: Value | None = None
+    ttft_mean: Value | None = None
+    ttft_min: Value | None = None
+    ttft_max: Value | None = None
+    ttft_p95: Value | None = None
+    tpot: Value | None = None
+    tpot_mean: Value | None = None
+    acceptance: Value | None = None
+    acceptance_first: Value | None = None
+    acceptance_length: Value | None = None
+    kv_cache_tokens: Value | None = None
+    max_concurrency: Value | None = None
+    values: dict[str, Value | str] = Field(default_factory=dict)
+
+
+class Measurement(Data):
+    """One published table and what it was measured on.
+
+    Attributes:
+        image, tag: what served; tag None where the card does not say.
+        recipe: the catalog's recipe with the same settings, where there is one.
+        gpu: as the card names it.
+        conditions: settings of the run that the card names, e.g. ``temperature: 0``.
+        status: ``measured``; ``provisional`` and ``historical`` where the card says so.
+        note: what a reader must know before comparing with it.
+    """
+
+    kind: Literal["measurement"]
+    name: Name
+    title: str
+    source: str
+    date: dt.date
+    body: Name
+    drafter: Name | None = None
+    image: Name
+    tag: str | None = None
+    recipe: Name | None = None
+    gpu: str = "NVIDIA GB10"
+    conditions: dict[str, Scalar] = Field(default_factory=dict)
+    status: Literal["measured", "provisional", "historical"] = "measured"
+    note: str | None = None
+    rows: tuple[Row, ...] = Field(min_length=1)
