@@ -43,19 +43,24 @@ class Gpu:
     @property
     def family(self) -> str:
         """The architecture's name, for messages that refuse by name."""
-        match = re.fullmatch(r"(\d+)\.(\d+)", self.compute_cap or "")
-        if match is None:
-            return "unknown architecture"
-        major, minor = int(match[1]), int(match[2])
-        for (want_major, want_minor), name in _FAMILIES:
-            if major == want_major and want_minor in (None, minor):
-                return name
-        return f"sm_{major}{minor}"
+        return family(self.compute_cap)
 
     @property
     def unified(self) -> bool:
         """Whether CPU and GPU share one pool: known by the GPU, not by a missing number."""
         return self.compute_cap == "12.1"
+
+
+def family(compute_cap: str | None) -> str:
+    """``12.1`` -> ``GB10 (sm_121a)``."""
+    match = re.fullmatch(r"(\d+)\.(\d+)", compute_cap or "")
+    if match is None:
+        return "unknown architecture"
+    major, minor = int(match[1]), int(match[2])
+    for (want_major, want_minor), name in _FAMILIES:
+        if major == want_major and want_minor in (None, minor):
+            return name
+    return f"sm_{major}{minor}"
 
 
 def parse_query(text: str) -> list[Gpu]:

@@ -30,6 +30,18 @@ class _Settings(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
+class SmokeSettings(_Settings):
+    """How a service is asked for real answers.
+
+    Attributes:
+        thinking: whether the model may think first; then max_tokens must hold its thoughts too.
+        max_tokens: budget of one answer.
+    """
+
+    thinking: bool = False
+    max_tokens: int = Field(default=32, gt=0)
+
+
 class ServiceSettings(_Settings):
     """A recipe on a host.
 
@@ -42,6 +54,8 @@ class ServiceSettings(_Settings):
         arguments: ``vllm serve`` arguments over the recipe's; None takes one away.
         environment: variables over the recipe's; None takes one away.
         boot_seconds: replaces the recipe's deadline for ``/health``.
+        smoke: how it is asked for real answers.
+        silenced: rule -> why it does not hold here. Said in every run.
     """
 
     recipe: str
@@ -52,6 +66,8 @@ class ServiceSettings(_Settings):
     arguments: dict[str, ArgumentValue | None] = {}
     environment: dict[str, str | None] = {}
     boot_seconds: int | None = Field(default=None, gt=0)
+    smoke: SmokeSettings = SmokeSettings()
+    silenced: dict[str, Annotated[str, StringConstraints(min_length=8)]] = {}
 
 
 class HostSettings(_Settings):
@@ -60,7 +76,8 @@ class HostSettings(_Settings):
     Attributes:
         services: by name.
         image_tag: tag for every service of the host that names none of its own.
-        image_mirrors: registry host -> ``http(s)://host:port`` to pull from instead.
+        image_mirrors: registry host -> ``http(s)://host:port`` to pull from instead; address of a
+            git repository that an image is built from -> address to clone instead.
         hub_endpoint: where models are looked up and fetched.
         hub_token_file: file on the controller with a token for gated models; the environment's
             HF_TOKEN serves where this is not set.
@@ -71,12 +88,16 @@ class HostSettings(_Settings):
         disk_headroom_gib: GiB that must stay free after everything is fetched.
         api_key_file: file on the controller with the fleet's API key; made when absent. The
             environment's SPARKWRIGHT_API_KEY goes before it.
+        sidecars: what else runs on the host -> GiB of memory that are kept for it.
         catalog_directories: catalogs of the user's own, over the one that is shipped.
+        lock_file: pins of everything, made by ``sparkwright lock``; used when it is there.
     """
 
     services: dict[ServiceName, ServiceSettings]
     image_tag: str | None = None
-    image_mirrors: dict[str, HttpAddress] = {}
+    image_mirrors: dict[
+        str, Annotated[str, StringConstraints(pattern=r"^https?://[^/\s]+\S*$")]
+    ] = {}
     hub_endpoint: HttpAddress = "https://huggingface.co"
     hub_token_file: str | None = None
     models_root: AbsolutePath = "/opt/models"
@@ -86,6 +107,8 @@ class HostSettings(_Settings):
     disk_headroom_gib: float = Field(default=20, ge=0)
     api_key_file: str = ".sparkwright/api_key"
     catalog_directories: tuple[str, ...] = ()
+    sidecars: dict[str, Annotated[float, Field(gt=0)]] = {}
+    lock_file: str = "fleet.lock"
 
 
 #: Keys of host data that belong to pyinfra, not to us.
@@ -114,6 +137,7 @@ _PYINFRA_KEYS = frozenset(
 KNOWN_KEYS = {
     1: (*HostSettings.model_fields, *sorted(_PYINFRA_KEYS)),
     3: tuple(ServiceSettings.model_fields),
+    4: tuple(SmokeSettings.model_fields),
 }
 
 

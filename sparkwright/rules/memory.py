@@ -1,0 +1,178 @@
+"""Memory: what weights, KV cache and everything else take of a host, and whether it fits.
+
+A Spark has one pool for CPU and GPU: every service's share, /dev/shm, sidecars and the system
+come out of it. A card of its own is the service's alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from sparkwright.catalog import Model
+from sparkwright.findings import Severity
+from sparkwright.rules.rule import Hit, Rule, Subject
+
+#: What vLLM 0.23 to 0.32 take when nothing is set (their own parsers).
+DEFAULT_UTILIZATION = 0.92
+#: The share of a Spark above which unified memory thrashes.
+MOST_ON_GB10 = 0.88
+#: GiB for activations, CUDA graphs and the engine itself: an estimate of this project, on the
+#: small side, so that what it refuses would fail for certain.
+OVERHEAD_GIB = 2.0
+#: GiB that the system of a Spark needs for itself: an estimate of this project.
+SYSTEM_GIB = 8.0
+#: The batch that has hung Sparks, and the largest that has not.
+SAFE_BATCH = 32768
+
+#: Bytes of one number in the KV cache. NVFP4: 4 bits and a scale of 8 bits per 16 numbers;
+#: TurboQuant K8V4: 8 bits for keys, 4 for values.
+KV_BYTES = {
+    "auto": 2.0, "bfloat16": 2.0, "float16": 2.0, "fp8": 1.0, "fp8_e4m3": 1.0, "fp8_e5m2": 1.0,
+    "nvfp4": 0.5625, "tq_k8v4": 0.75, "turboquant_k8v4": 0.75,
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Budget:
+    """One service's memory, in GiB; None where it can't be told.
+
+    Attributes:
+        share: what vLLM may take, by gpu_memory_utilization.
+        kv: what is left of it for the KV cache.
+        context: what one sequence of the full length takes of that.
+        shm: size of /dev/shm that the recipe asks for.
+    """
+
+    share: float | None
+    weights: float | None
+    drafter: float
+    kv: float | None
+    context: float | None
+    shm: float
+
+
+def pool_gib(subject: Subject) -> float | None:
+    """The memory that gpu_memory_utilization is a share of."""
+    hardware = subject.hardware
+    return hardware.memory_gib if hardware.unified else hardware.vram_gib
+
+
+def kv_bytes_per_token(model: Model, dtype: str, length: int) -> float | None:
+    """Bytes of one token's keys and values, averaged over a sequence of this length."""
+    width = KV_BYTES.get(dtype.lower())
+    if not model.kv or width is None:
+        return None
+    total = 0.0
+    for layer in model.kv:
+        kept = 1.0 if layer.window is None else min(1.0, layer.window / max(1, length))
+        total += layer.layers * 2 * layer.heads * layer.head_dim * width * kept
+    return total
+
+
+def budget(subject: Subject) -> Budget:
+    """The service's memory as far as the catalog knows it."""
+    pool = pool_gib(subject)
+    utilization = subject.number("gpu_memory_utilization")
+    share = None if pool is None else pool * (utilization or DEFAULT_UTILIZATION)
+    weights = subject.body.loaded_gib or subject.body.size_gib
+    drafter = (subject.drafter.size_gib or 0.0) if subject.drafter else 0.0
+    kv = None if share is None or weights is None else share - weights - drafter - OVERHEAD_GIB
+    length = subject.number("max_model_len") or subject.body.context
+    dtype = str(subject.arguments.get("kv_cache_dtype", "auto"))
+    per_token = kv_bytes_per_token(subject.body, dtype, int(length)) if length else None
+    context = None if per_token is None or length is None else per_token * length / 1024**3
+    return Budget(share, weights, drafter, kv, context, subject.service.shm_gib or 0.0)
+
+
+def _share_on_gb10(subject: Subject) -> Iterator[Hit]:
+    value = subject.number("gpu_memory_utilization")
+    if not subject.hardware.unified:
+        return
+    if (value or DEFAULT_UTILIZATION) > MOST_ON_GB10:
+        yield Hit(
+            "arguments.gpu_memory_utilization",
+            f"{value:g} of a Spark's memory" if value else "not set, so vLLM takes 0.92",
+            "0.60 beside sidecars, 0.70 to 0.85 alone; never above 0.88",
+        )
+
+
+def _batch_on_gb10(subject: Subject) -> Iterator[Hit]:
+    value = subject.number("max_num_batched_tokens")
+    if subject.hardware.unified and value is not None and value > SAFE_BATCH:
+        yield Hit(
+            "arguments.max_num_batched_tokens",
+            f"{value:g} batched tokens on a Spark",
+            f"max_num_batched_tokens: {SAFE_BATCH}",
+        )
+
+
+def _unified(subject: Subject) -> Iterator[Hit]:
+    total = subject.hardware.memory_gib
+    first = min(service.name for service in subject.plan.services)
+    if not subject.hardware.unified or total is None or subject.service.name != first:
+        return  # said once per host
+    parts = []
+    needed = SYSTEM_GIB
+    for service in subject.plan.services:
+        own = budget(Subject(subject.plan, service, subject.catalog, subject.hardware))
+        needed += (own.share or 0.0) + own.shm
+        parts.append(f"{service.name} {own.share or 0:.0f} + {own.shm:.0f} shm")
+    for name, size in subject.plan.settings.sidecars.items():
+        needed += size
+        parts.append(f"{name} {size:.0f}")
+    if needed > total:
+        yield Hit(
+            "arguments.gpu_memory_utilization",
+            f"{needed:.0f} GiB of {total:.0f} GiB: {', '.join(parts)}, system {SYSTEM_GIB:.0f}",
+            "smaller shares (gpu_memory_utilization), fewer services or fewer sidecars",
+        )
+
+
+def _fits(subject: Subject) -> Iterator[Hit]:
+    own = budget(subject)
+    if own.kv is None or own.share is None or own.weights is None:
+        return
+    pool = "memory" if subject.hardware.unified else "the card's own memory"
+    if own.kv <= 0:
+        yield Hit(
+            "arguments.gpu_memory_utilization",
+            f"{own.share:.1f} GiB of {pool} for {own.weights:g} GiB of weights, "
+            f"{own.drafter:g} GiB of drafter and about {OVERHEAD_GIB:g} GiB of the engine leave "
+            "nothing for the KV cache",
+            "a larger gpu_memory_utilization, or a smaller body",
+        )
+    elif own.context is not None and own.context > own.kv:
+        length = subject.number("max_model_len") or subject.body.context or 0
+        fits = int(length * own.kv / own.context) // 1024 * 1024
+        yield Hit(
+            "arguments.max_model_len",
+            f"one sequence of {length:g} tokens takes {own.context:.1f} GiB of KV cache, "
+            f"and {own.kv:.1f} GiB are left",
+            f"max_model_len: {fits}, or a smaller kv_cache_dtype",
+        )
+
+
+RULES = (
+    Rule(
+        "gb10-memory-share", Severity.ERROR, "too large a share of a Spark's memory",
+        "CPU and GPU share one pool, and it thrashes above 0.88",
+        "seed 000, recipe A; seed 001, quickstart", _share_on_gb10,
+    ),
+    Rule(
+        "gb10-batched-tokens", Severity.WARNING, "a batch that has hung Sparks",
+        "65536 has hung Sparks, 32768 is what the cards run in production",
+        "AEON-7/vllm-dflash#1; seeds 000 to 003", _batch_on_gb10,
+    ),
+    Rule(
+        "unified-memory", Severity.ERROR, "services and sidecars that need more than a Spark has",
+        "weights, KV caches, shared memory, sidecars and the system come out of one pool",
+        "seed 000, recipe A (sidecars); seed 002, troubleshooting (15 to 20 GB for the host)",
+        _unified,
+    ),
+    Rule(
+        "kv-cache", Severity.ERROR, "weights or a context that do not fit the share",
+        "vLLM ends at start when one full sequence does not fit into the KV cache",
+        "vLLM's check of the KV cache at start; sizes: the models' cards", _fits,
+    ),
+)  # fmt: skip

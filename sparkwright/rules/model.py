@@ -1,0 +1,121 @@
+"""The model: what it is quantized with, what it can do, and whether it works at all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sparkwright.findings import Severity
+from sparkwright.rules.rule import Hit, Rule, Subject
+
+#: What --quantization may be for a format of weights.
+QUANTIZATION = {
+    "modelopt": ("modelopt", "modelopt_fp4"),
+    "compressed-tensors": ("compressed-tensors",),
+    "bf16": (),
+}
+#: Families and the parsers that their cards serve them with: (tool calls, reasoning).
+PARSERS = {"gemma": ("gemma4", "gemma4"), "qwen3": ("qwen3_coder", "qwen3")}
+#: The least budget of an answer that may think first.
+THINKING_TOKENS = 2048
+
+
+def _quantization(subject: Subject) -> Iterator[Hit]:
+    flag, weights = subject.arguments.get("quantization"), subject.body.format
+    if flag is None or weights is None:
+        return
+    if flag not in QUANTIZATION[weights]:
+        right = QUANTIZATION[weights]
+        yield Hit(
+            "arguments.quantization",
+            f"{flag!r} for {subject.body.name}, whose weights are {weights}",
+            f"quantization: {right[0]}" if right else "leave it out",
+            source=subject.body.source,
+        )
+
+
+def _works(subject: Subject) -> Iterator[Hit]:
+    for model in filter(None, (subject.body, subject.drafter)):
+        if model.status == "fails":
+            yield Hit(
+                "recipe",
+                f"{model.repository} does not work",
+                "another model of the catalog",
+                why=model.reason,
+                source=model.source,
+            )
+        elif model.status == "expected":
+            yield Hit(
+                "recipe",
+                f"nobody has tried {model.repository} yet",
+                "try it on one host first",
+                why=model.reason,
+                source=model.source,
+                severity=Severity.WARNING,
+            )
+
+
+def _context(subject: Subject) -> Iterator[Hit]:
+    length, limit = subject.number("max_model_len"), subject.body.context
+    if length is None or limit is None or length <= limit:
+        return
+    allowed = subject.environment.get("VLLM_ALLOW_LONG_MAX_MODEL_LEN") == "1"
+    yield Hit(
+        "arguments.max_model_len",
+        f"{length:g} tokens for a model made for {limit}",
+        f"max_model_len: {limit}",
+        severity=Severity.WARNING if allowed else None,
+    )
+
+
+def _parsers(subject: Subject) -> Iterator[Hit]:
+    for prefix, (tools, reasoning) in PARSERS.items():
+        if not subject.body.family.startswith(prefix):
+            continue
+        for name, right in (("tool_call_parser", tools), ("reasoning_parser", reasoning)):
+            value = subject.arguments.get(name)
+            if value is not None and value != right:
+                yield Hit(
+                    f"arguments.{name}", f"{value!r} for {subject.body.name}", f"{name}: {right}"
+                )
+
+
+def _thinking(subject: Subject) -> Iterator[Hit]:
+    smoke = subject.service.smoke
+    if (
+        smoke.thinking
+        and "thinking" in subject.body.capabilities
+        and smoke.max_tokens < THINKING_TOKENS
+    ):
+        yield Hit(
+            "smoke.max_tokens",
+            f"{smoke.max_tokens} tokens for an answer that thinks first",
+            f"max_tokens: {THINKING_TOKENS}, or thinking: False",
+        )
+
+
+RULES = (
+    Rule(
+        "quantization-format", Severity.ERROR, "a quantization flag for another format of weights",
+        "modelopt and compressed-tensors name and scale their tensors differently",
+        "seed 003, 'The NVFP4 Quantization Problem'; seed 000, recipe A", _quantization,
+    ),
+    Rule(
+        "model-works", Severity.ERROR, "a model that the cards say does not work",
+        "the card tried it", "seed 000, known issues of models", _works,
+    ),
+    Rule(
+        "context-limit", Severity.ERROR, "a context beyond what the model was made for",
+        "vLLM refuses it, or answers get worse without a word",
+        "the models' cards (maximum context)", _context,
+    ),
+    Rule(
+        "parser-family", Severity.WARNING, "a parser of another family of models",
+        "tool calls or thoughts then show up as plain text",
+        "seeds 000, 001 and 003, serve commands", _parsers,
+    ),
+    Rule(
+        "thinking-budget", Severity.ERROR, "too few tokens for an answer that thinks first",
+        "the thoughts use them up: content is null and finish_reason length",
+        "seed 001, 'Common gotcha'; seed 004, quick start", _thinking,
+    ),
+)  # fmt: skip

@@ -1,0 +1,146 @@
+"""Speculative decoding: the settings that vLLM checks late, or not at all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sparkwright.findings import Severity
+from sparkwright.rules.rule import Hit, Rule, Subject
+from sparkwright.vllm.speculation import scheduled_token_budget
+
+#: vLLM's own default of max_num_seqs and max_num_batched_tokens is not told: it depends on the
+#: GPU, which is why the cards want both set.
+_LIMITS = ("max_num_seqs", "max_num_batched_tokens")
+
+
+def _limits(subject: Subject) -> Iterator[Hit]:
+    if subject.speculative.get("method") != "dflash":
+        return
+    for name in _LIMITS:
+        if subject.number(name) is None:
+            yield Hit(
+                f"arguments.{name}",
+                f"{name} is not set under DFlash",
+                f"{name}: {16 if name == 'max_num_seqs' else 32768}",
+            )
+
+
+def _budget(subject: Subject) -> Iterator[Hit]:
+    tokens = subject.speculative.get("num_speculative_tokens")
+    seqs, batched = (subject.number(name) for name in _LIMITS)
+    if subject.speculative.get("method") != "dflash" or seqs is None or batched is None:
+        return
+    if isinstance(tokens, bool) or not isinstance(tokens, int):
+        return
+    budget = scheduled_token_budget(int(batched), int(seqs), tokens)
+    if budget < 1:
+        yield Hit(
+            "arguments.max_num_batched_tokens",
+            f"{tokens} draft tokens for {seqs:g} sequences leave {budget} of "
+            f"{batched:g} batched tokens",
+            f"max_num_batched_tokens: 32768, or max_num_seqs below {int(batched) // tokens}",
+        )
+
+
+def _config(subject: Subject) -> Iterator[Hit]:
+    config = subject.speculative
+    if not config:
+        return
+    tokens = config.get("num_speculative_tokens")
+    key = "arguments.speculative_config"
+    if isinstance(tokens, bool) or not isinstance(tokens, int) or tokens < 1:
+        yield Hit(
+            f"{key}.num_speculative_tokens",
+            f"num_speculative_tokens is {tokens!r}",
+            "a whole number from 1 on; the cards take 10 to 15 with DFlash, 3 with MTP",
+        )
+    elif tokens > 15:
+        yield Hit(
+            f"{key}.num_speculative_tokens",
+            f"{tokens} draft tokens",
+            "10 to 15",
+            why="the drafters are trained on blocks of 16, one of which is the target's own token",
+            source="seed 003, recipe notes",
+            severity=Severity.WARNING,
+        )
+    method = config.get("method")
+    if method == "dflash":
+        mount = subject.service.drafter.mount if subject.service.drafter else None
+        if mount is None:
+            yield Hit(f"{key}.method", "DFlash without a drafter", "a recipe that has a drafter")
+        elif config.get("model") != mount:
+            yield Hit(
+                f"{key}.model",
+                f"the drafter is mounted at {mount}, not at {config.get('model')!r}",
+                f"model: {mount}",
+            )
+    elif subject.drafter is not None:
+        yield Hit(
+            f"{key}.method",
+            f"method {method!r} leaves the recipe's drafter {subject.drafter.name} unused",
+            "a recipe without a drafter, or method: dflash",
+            severity=Severity.WARNING,
+        )
+
+
+def _no_speculation(subject: Subject) -> Iterator[Hit]:
+    if not subject.speculative and subject.drafter is not None:
+        yield Hit(
+            "arguments.speculative_config",
+            f"drafter {subject.drafter.name} is fetched and mounted, and nothing drafts with it",
+            "the recipe's speculative_config, or a recipe without a drafter",
+        )
+
+
+def _family(subject: Subject) -> Iterator[Hit]:
+    if subject.drafter is not None and subject.drafter.family != subject.body.family:
+        yield Hit(
+            "recipe",
+            f"drafter {subject.drafter.name} is made for {subject.drafter.family}, "
+            f"and the body is {subject.body.family}",
+            f"one of: {', '.join(subject.body.pairs_with) or 'no drafter is known'}",
+        )
+
+
+def _mtp(subject: Subject) -> Iterator[Hit]:
+    method = str(subject.speculative.get("method", ""))
+    if method.endswith("mtp") and "mtp" not in subject.body.capabilities:
+        yield Hit(
+            "arguments.speculative_config.method",
+            f"{subject.body.name} has no MTP heads",
+            "a body with MTP in its name, or a drafter",
+        )
+
+
+RULES = (
+    Rule(
+        "speculation-limits", Severity.ERROR, "DFlash without its two limits",
+        "the scheduler can compute a negative token budget, and the server does not start",
+        "seed 001, quickstart ('Required with DFlash')", _limits,
+    ),
+    Rule(
+        "speculation-budget", Severity.ERROR, "a token budget that speculation eats up",
+        "vLLM refuses to start: max_num_scheduled_tokens is set to a negative number",
+        "seed 001, quickstart; seen with vLLM 0.24 and 0.32", _budget,
+    ),
+    Rule(
+        "speculation-config", Severity.ERROR, "speculative settings that vLLM finds minutes later",
+        "vLLM reads them only after the weights are loaded",
+        "vLLM's SpeculativeConfig; seed 000, 'Drafter materialization note'", _config,
+    ),
+    Rule(
+        "drafter-unused", Severity.WARNING, "a drafter that nothing uses",
+        "it takes disk and time to fetch",
+        "this project", _no_speculation,
+    ),
+    Rule(
+        "drafter-family", Severity.ERROR, "a drafter of another model",
+        "a drafter reads the hidden states of the body that it was trained with",
+        "seed 002, 'How DFlash works'", _family,
+    ),
+    Rule(
+        "mtp-heads", Severity.ERROR, "MTP without MTP heads",
+        "the method drafts with layers that only the MTP bodies have",
+        "seed 000, recipe B", _mtp,
+    ),
+)  # fmt: skip

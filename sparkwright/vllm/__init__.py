@@ -1,0 +1,1 @@
+"""What vLLM itself takes, by version."""

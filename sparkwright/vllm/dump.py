@@ -1,0 +1,108 @@
+"""Dumps what the installed vLLM takes. Runs inside a vLLM environment, needs nothing else:
+
+    docker run --rm -i --entrypoint python3 IMAGE - < sparkwright/vllm/dump.py > dump.json
+
+The names of vLLM's modules are those of 0.23 to 0.32. A list that a version keeps elsewhere is
+left out with a word on standard error, rather than ending the dump.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import sys
+from collections.abc import Callable, Iterable
+from typing import Any, get_args, get_type_hints
+
+
+def look_up(path: str) -> Any:
+    """``package.module:name.name`` -> the object."""
+    module, _, names = path.partition(":")
+    found: Any = importlib.import_module(module)
+    for name in names.split("."):
+        found = getattr(found, name)
+    return found
+
+
+def first(what: str, *attempts: Callable[[], Iterable[str]]) -> list[str]:
+    """The first attempt that works."""
+    reasons = []
+    for attempt in attempts:
+        try:
+            return sorted(str(name) for name in attempt())
+        except (ImportError, AttributeError, TypeError, KeyError) as error:
+            reasons.append(str(error))
+    print(f"{what}: left out ({'; '.join(reasons)})", file=sys.stderr)
+    return []
+
+
+def flags(parser: Any) -> list[dict[str, Any]]:
+    """Every argument of an argparse parser."""
+    groups = {
+        id(action): group.title
+        for group in parser._action_groups
+        for action in group._group_actions
+    }
+    return [
+        {
+            "flags": list(action.option_strings),
+            "dest": action.dest,
+            "group": groups.get(id(action)),
+            "action": type(action).__name__.strip("_"),
+            "nargs": action.nargs,
+            "type": getattr(action.type, "__qualname__", None) if action.type else None,
+            "choices": [str(choice) for choice in action.choices] if action.choices else None,
+            "default": repr(action.default),
+            "required": action.required,
+        }
+        for action in parser._actions
+    ]
+
+
+def literals(hint: Any) -> list[str]:
+    """All strings in a (nested) Literal."""
+    found = []
+    for part in get_args(hint):
+        found += [part] if isinstance(part, str) else literals(part)
+    return found
+
+
+def dump() -> dict[str, Any]:
+    """The dump, as plain data."""
+    make = look_up("vllm.entrypoints.openai.cli_args:make_arg_parser")
+    try:
+        parser_class = look_up("vllm.utils.argparse_utils:FlexibleArgumentParser")
+    except (ImportError, AttributeError):
+        parser_class = look_up("vllm.utils:FlexibleArgumentParser")
+    speculative = look_up("vllm.config:SpeculativeConfig")
+    listed = flags(make(parser_class()))
+    return {
+        "vllm": look_up("vllm:__version__"),
+        "n": len(listed),
+        "flags": listed,
+        "tool_parsers": first(
+            "tool parsers",
+            lambda: look_up("vllm.tool_parsers:ToolParserManager.list_registered")(),
+            lambda: look_up("vllm.tool_parsers:ToolParserManager.tool_parsers"),
+        ),
+        "reasoning_parsers": first(
+            "reasoning parsers",
+            lambda: look_up("vllm.reasoning:ReasoningParserManager.list_registered")(),
+            lambda: look_up("vllm.reasoning:ReasoningParserManager.reasoning_parsers"),
+        ),
+        "attention_backends": first(
+            "attention backends",
+            lambda: look_up("vllm.v1.attention.backends.registry:AttentionBackendEnum.__members__"),
+            lambda: look_up("vllm.attention.backends.registry:AttentionBackendEnum.__members__"),
+        ),
+        "speculative_config_keys": {
+            key: str(hint) for key, hint in get_type_hints(speculative).items()
+        },
+        "speculative_methods": first(
+            "speculative methods", lambda: literals(get_type_hints(speculative)["method"])
+        ),
+    }
+
+
+if __name__ == "__main__":
+    json.dump(dump(), sys.stdout, indent=1)

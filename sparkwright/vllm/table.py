@@ -1,0 +1,136 @@
+"""Tables of ``vllm serve`` arguments by version, and how one is made.
+
+    docker run --rm -i --entrypoint python3 IMAGE - < sparkwright/vllm/dump.py > dump.json
+    python -m sparkwright.vllm.table dump.json > sparkwright/vllm/tables/VERSION.json
+
+A dump holds everything that the real parser says; a table only what the checks go by.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+TABLES = Path(__file__).resolve().parent / "tables"
+
+#: What a parser's type means for a value; everything else is not checked.
+_KINDS = {
+    "int": "int",
+    "float": "float",
+    "human_readable_int": "size",
+    "human_readable_int_or_auto": "size",
+}
+
+
+@dataclass(frozen=True)
+class Argument:
+    """One argument.
+
+    Attributes:
+        kind: ``flag``, ``int``, ``float``, ``size`` (also ``32k``, ``auto``), ``many`` or ``any``.
+        negatable: whether a flag has a ``--no-`` form.
+    """
+
+    kind: str
+    choices: tuple[str, ...]
+    negatable: bool
+
+
+@dataclass(frozen=True)
+class Table:
+    """What one vLLM version takes."""
+
+    version: str
+    arguments: dict[str, Argument]
+    names: dict[str, tuple[str, ...]]
+    speculative_keys: tuple[str, ...]
+
+
+def versions() -> list[str]:
+    """Versions that there is a table of, oldest first."""
+    return sorted((path.stem for path in TABLES.glob("*.json")), key=_order)
+
+
+def _order(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in version.split(".") if part.isdigit())
+
+
+def nearest(version: str) -> str:
+    """The table to go by: the version's own, else the next lower one, else the lowest."""
+    known = versions()
+    lower = [other for other in known if _order(other) <= _order(version)]
+    return lower[-1] if lower else known[0]
+
+
+@cache
+def table(version: str) -> Table:
+    """The table of a version that has one."""
+    data = json.loads((TABLES / f"{version}.json").read_text(encoding="utf-8"))
+    return Table(
+        version=data["vllm"],
+        arguments={
+            name: Argument(kind, tuple(choices), negatable)
+            for name, (kind, choices, negatable) in data["arguments"].items()
+        },
+        names={key: tuple(values) for key, values in data["names"].items()},
+        speculative_keys=tuple(data["speculative_keys"]),
+    )
+
+
+def from_dump(dump: dict[str, Any]) -> dict[str, Any]:
+    """A table, as plain data, from a dump."""
+    arguments: dict[str, list[Any]] = {}
+    for flag in dump["flags"]:
+        long = [name for name in flag["flags"] if name.startswith("--")]
+        if not long or flag["action"] == "HelpAction":
+            continue
+        negatable = any(name.startswith("--no-") for name in long)
+        name = next(name for name in long if not (negatable and name.startswith("--no-")))
+        arguments[name[2:].replace("-", "_")] = [
+            _kind(flag),
+            [str(choice) for choice in flag["choices"] or ()],
+            negatable,
+        ]
+    return {
+        "vllm": dump["vllm"],
+        "arguments": dict(sorted(arguments.items())),
+        "names": {
+            "tool_call_parser": sorted(dump["tool_parsers"]),
+            "reasoning_parser": sorted(dump["reasoning_parsers"]),
+            "attention_backend": sorted(dump["attention_backends"]),
+            "speculative_method": sorted(dump["speculative_methods"]),
+        },
+        "speculative_keys": sorted(dump["speculative_config_keys"]),
+    }
+
+
+def _kind(flag: dict[str, Any]) -> str:
+    if flag["nargs"] == 0:
+        return "flag"
+    if flag["nargs"] in ("+", "*") or flag["action"] == "AppendAction":
+        return "many"
+    return _KINDS.get(flag["type"] or "", "any")
+
+
+def main(words: list[str]) -> int:
+    """Print the table of a dump."""
+    if len(words) != 1:
+        print("usage: python -m sparkwright.vllm.table DUMP.json", file=sys.stderr)
+        return 2
+    made = from_dump(json.loads(Path(words[0]).read_text(encoding="utf-8")))
+    lines = ",\n".join(f"  {json.dumps(k)}: {json.dumps(v)}" for k, v in made["arguments"].items())
+    rest = ",\n".join(
+        f" {json.dumps(key)}: {json.dumps(value)}"
+        for key, value in made.items()
+        if key != "arguments"
+    )
+    print(f'{{\n "arguments": {{\n{lines}\n }},\n{rest}\n}}')
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
