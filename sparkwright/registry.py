@@ -7,7 +7,8 @@ the anonymous token dance that public registries want.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import requests
 
@@ -34,12 +35,23 @@ class ResolvedImage:
     """What a tag was found to be.
 
     Attributes:
-        digest: ``sha256:...`` of the manifest or index the tag points to.
+        digest: ``sha256:...`` of the manifest or index the tag points to; for a built image, of
+            its base.
         pull_bytes: by registry architecture (``arm64``, ``amd64``), the compressed bytes.
+        commit: of a built image's context.
+        manifests: by architecture, the digest of its own manifest.
     """
 
     digest: str
-    pull_bytes: dict[str, int]
+    pull_bytes: Mapping[str, int]
+    commit: str | None = None
+    manifests: Mapping[str, str] = field(default_factory=dict)
+
+    def pull_reference(self, reference: ImageReference) -> str:
+        """What Docker is given: by digest, or by the name that a built image gets."""
+        if self.commit is None:
+            return f"{reference.pull_name}@{self.digest}"
+        return f"{reference.pull_name}:{self.commit[:12]}-{self.digest[7:19]}"
 
 
 class RegistryError(Exception):
@@ -60,7 +72,7 @@ def resolve_image(reference: ImageReference) -> ResolvedImage:
     session = requests.Session()
     base = f"{reference.registry}/v2/{reference.repository}"
     try:
-        answer = _get(session, f"{base}/manifests/{reference.tag}")
+        answer = _get(session, f"{base}/manifests/{reference.digest or reference.tag}")
         if answer.status_code in (401, 403):
             raise RegistryError(
                 Problem(
@@ -88,7 +100,8 @@ def resolve_image(reference: ImageReference) -> ResolvedImage:
                     "use a registry that answers Docker-Content-Digest",
                 )
             )
-        return ResolvedImage(digest, _pull_bytes(session, base, manifest))
+        sizes, manifests = _platforms(session, base, manifest, digest)
+        return ResolvedImage(digest, sizes, None, manifests)
     except requests.RequestException as error:
         raise RegistryError(
             Problem(
@@ -115,9 +128,10 @@ def _get(session: requests.Session, url: str) -> requests.Response:
     return answer
 
 
-def _pull_bytes(
-    session: requests.Session, base: str, manifest: dict[str, object]
-) -> dict[str, int]:
+def _platforms(
+    session: requests.Session, base: str, manifest: dict[str, object], own: str
+) -> tuple[dict[str, int], dict[str, str]]:
+    """By architecture: compressed bytes, and the digest of its manifest."""
     children = manifest.get("manifests")
     if not isinstance(children, list):
         config = manifest.get("config")
@@ -129,8 +143,9 @@ def _pull_bytes(
         architecture = (
             str(blob.json().get("architecture")) if blob is not None and blob.ok else "unknown"
         )
-        return {architecture: _layers(manifest)}
+        return {architecture: _layers(manifest)}, {architecture: own}
     sizes: dict[str, int] = {}
+    manifests: dict[str, str] = {}
     layers: dict[str, int] = {}
     for child in children:
         platform = child.get("platform", {})
@@ -142,7 +157,8 @@ def _pull_bytes(
             answer.raise_for_status()
             layers[digest] = _layers(answer.json())
         sizes[str(platform.get("architecture"))] = layers[digest]
-    return sizes
+        manifests[str(platform.get("architecture"))] = digest
+    return sizes, manifests
 
 
 def _layers(manifest: dict[str, object]) -> int:

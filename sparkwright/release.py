@@ -11,7 +11,7 @@ from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 
-from sparkwright.command import serve_command
+from sparkwright.command import container_environment, serve_command
 from sparkwright.plan import HostPlan, ServicePlan
 from sparkwright.resolve import Resolution
 
@@ -28,7 +28,8 @@ class Release:
         home: the service's directory on the host.
         compose: text of ``releases/<id>/compose.yaml``.
         unit: text of the systemd unit.
-        image: ``host/path@sha256:...``, what Docker pulls and runs.
+        image: ``host/path@sha256:...``, what Docker pulls and runs; for a built image a name
+            made of its commit and its base's digest.
         models: repository -> commit.
     """
 
@@ -60,8 +61,7 @@ def render_release(plan: HostPlan, service: ServicePlan, resolution: Resolution)
     """Render a service of a host. The same plan and resolution give the same release."""
     settings = plan.settings
     home = f"{settings.services_root}/services/{service.name}"
-    digest = resolution.image(service.image).digest
-    image = f"{service.image.pull_name}@{digest}"
+    image = resolution.image(service.image).pull_reference(service.image)
     models = {
         model.repository: resolution.model(settings.hub_endpoint, model) for model in service.models
     }
@@ -73,6 +73,7 @@ def render_release(plan: HostPlan, service: ServicePlan, resolution: Resolution)
         "models_root": settings.models_root,
         "services_root": settings.services_root,
         "command": serve_command(service),
+        "environment": container_environment(service),
         "mounts": [
             (f"{settings.models_root}/{models[model.repository].directory}", model.mount)
             for model in service.models

@@ -78,7 +78,7 @@ def render(rows: Sequence[Row], *, dry: bool, seconds: float, key_hint: str) -> 
                     f"http://{service.address}/v1",
                     _smoke(service.smoke),
                     service.release,
-                    f"{service.tag} {_short(service.image.rsplit('@', 1)[1])}",
+                    f"{service.tag} {_image(service.image)}",
                 )
             )
             models = ", ".join(
@@ -121,6 +121,12 @@ def _state(row: Row, service: ServiceRow, dry: bool) -> str:
 
 def _smoke(smoke: Smoke | None) -> str:
     return f"{smoke.passed}/{smoke.total} in {smoke.seconds:.1f} s" if smoke else "-"
+
+
+def _image(image: str) -> str:
+    """The digest of a pulled image, or the name of a built one."""
+    _, at, digest = image.partition("@")
+    return _short(digest) if at else f"built {image.rpartition(':')[2]}"
 
 
 def _short(digest: str) -> str:

@@ -5,11 +5,12 @@ Done once per run on the controller, side by side, so that all hosts run the sam
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sparkwright.catalog import Catalog
+from sparkwright.git import GitError, resolve_commit
 from sparkwright.hub import HubError, ResolvedModel, resolve_model
 from sparkwright.plan import HostPlan, ImageReference, ModelReference
 from sparkwright.problems import Problem, UserError
@@ -43,18 +44,16 @@ def resolve(plans: Iterable[HostPlan], catalog: Catalog, token: str | None) -> R
     Raises:
         UserError: every tag and revision that could not be resolved.
     """
-    images: dict[tuple[str, str, str], ImageReference] = {}
-    models: dict[tuple[str, str, str], str] = {}
-    for plan in plans:
-        for service in plan.services:
-            image = service.image
-            images[image.registry, image.repository, image.tag] = image
-            for model in service.models:
-                key = (plan.settings.hub_endpoint, model.repository, model.revision)
-                models[key] = model.name
+    plans = list(plans)
+    images: dict[tuple[str, str, str], ImageReference] = {
+        (service.image.registry, service.image.repository, service.image.tag): service.image
+        for plan in plans
+        for service in plan.services
+    }
+    models = model_names(plans)
     problems: list[Problem] = []
     with ThreadPoolExecutor(max_workers=8) as pool:
-        image_jobs = {key: pool.submit(resolve_image, image) for key, image in images.items()}
+        image_jobs = {key: pool.submit(_image, image) for key, image in images.items()}
         # A token in clear text on the network is nobody's secret any more.
         model_jobs = {
             key: pool.submit(resolve_model, *key, token if key[0].startswith("https://") else None)
@@ -65,21 +64,52 @@ def resolve(plans: Iterable[HostPlan], catalog: Catalog, token: str | None) -> R
         for key, image_job in image_jobs.items():
             try:
                 resolved_images[key] = image_job.result()
-            except RegistryError as error:
+            except (RegistryError, GitError) as error:
                 problems.append(error.problem)
         for key, model_job in model_jobs.items():
             try:
                 resolved_models[key] = model_job.result()
             except HubError as error:
                 problems.append(error.problem)
-    problems.extend(
-        problem
-        for key, resolved in resolved_models.items()
-        if (problem := _too_old(catalog, models[key], resolved)) is not None
-    )
+    found = Resolution(resolved_images, resolved_models)
+    problems.extend(known_bad(models, catalog, found))
     if problems:
         raise UserError(problems)
-    return Resolution(resolved_images, resolved_models)
+    return found
+
+
+def known_bad(
+    names: Mapping[tuple[str, str, str], str], catalog: Catalog, resolution: Resolution
+) -> list[Problem]:
+    """Commits that the catalog knows to be bad.
+
+    Args:
+        names: (hub endpoint, repository, revision) -> name of the model in the catalog.
+    """
+    return [
+        problem
+        for key, name in names.items()
+        if key in resolution.models
+        and (problem := _too_old(catalog, name, resolution.models[key])) is not None
+    ]
+
+
+def model_names(plans: Iterable[HostPlan]) -> dict[tuple[str, str, str], str]:
+    """(hub endpoint, repository, revision) -> name in the catalog, of everything planned."""
+    return {
+        (plan.settings.hub_endpoint, model.repository, model.revision): model.name
+        for plan in plans
+        for service in plan.services
+        for model in service.models
+    }
+
+
+def _image(reference: ImageReference) -> ResolvedImage:
+    """An image of a registry, or one that is built over such an image."""
+    if reference.build is None:
+        return resolve_image(reference)
+    commit = resolve_commit(reference.build.context, reference.tag)
+    return replace(resolve_image(reference.build.base), commit=commit)
 
 
 def _too_old(catalog: Catalog, name: str, resolved: ResolvedModel) -> Problem | None:

@@ -42,8 +42,8 @@ def _wait(host: Host, run: site.HostRun) -> Sequence[str]:
         watch.append(
             {"unit": weights.job_name(model), "state": weights.state_directory(run, model)}
         )
-    for image, tag in images.missing(run).items():
-        names[images.job_name(image)] = f"image {tag}"
+    for image, release in images.missing(run).items():
+        names[images.job_name(image)] = f"image {release.service.image.tag}"
         watch.append({"unit": images.job_name(image)})
     waited = 0
     while waited < _PATIENCE:
