@@ -16,6 +16,8 @@ setup: .venv/.ready ## install what is missing: system packages and .venv
 	$(SUDO) $(PYTHON) -m lab packages
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r constraints.txt
+	printf '#!/bin/sh\nexec "$$(dirname "$$0")/python" -m sparkwright "$$@"\n' > $(BIN)/sparkwright
+	chmod +x $(BIN)/sparkwright
 	touch $@
 
 demo: setup ## bring up the virtual fleet and run the main job on it

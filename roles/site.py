@@ -26,24 +26,29 @@ from pyinfra.context import ctx_state
 from roles import connection, user_files
 from sparkwright import report
 from sparkwright.api_key import Secret, api_key
-from sparkwright.catalog import Catalog, load_catalog
 from sparkwright.findings import Finding
-from sparkwright.plan import HostPlan, plan_host
+from sparkwright.fleet import plan_fleet
+from sparkwright.inventory import HostInput
+from sparkwright.pins import hub_token, pinned
+from sparkwright.plan import HostPlan
 from sparkwright.preflight import Wanted
 from sparkwright.probe import Probe
 from sparkwright.problems import Problem, UserError, suggest
 from sparkwright.release import render_release
-from sparkwright.resolve import Resolution, resolve
-from sparkwright.settings import HostSettings, parse_settings
-
-CATALOG = Path(__file__).resolve().parent.parent / "catalog"
+from sparkwright.resolve import Resolution
+from sparkwright.rules import Broken, passing_lines, stopping
 
 
 @dataclass
 class HostRun:
-    """One host in this run: what it shall be, what was seen of it, what became of it."""
+    """One host in this run: what it shall be, what was seen of it, what became of it.
+
+    Attributes:
+        broken: rules that its plan breaks and that do not stop it: warnings, and silenced ones.
+    """
 
     wanted: Wanted
+    broken: tuple[Broken, ...]
     key: Secret
     token: Secret | None
     probe: Probe | None = None
@@ -134,57 +139,44 @@ def _plan(inventory: Inventory, limit: list[Host] | None, parameters: dict[str, 
             ]
         )
     hosts = list(inventory) if limit is None else limit
-    problems: list[Problem] = []
-    settings: dict[str, HostSettings] = {}
-    plans: dict[str, HostPlan] = {}
-    catalogs: dict[tuple[str, ...], Catalog] = {}
-    for host in hosts:
-        origin = partial(_origin, inventory, host, parameters["inventory"])
-        try:
-            settings[host.name] = parse_settings(host.name, host.data.dict(), origin)
-            directories = settings[host.name].catalog_directories
-            if directories not in catalogs:
-                catalogs[directories] = load_catalog([CATALOG, *map(Path, directories)])
-            plans[host.name] = plan_host(
-                host.name, settings[host.name], catalogs[directories], origin
-            )
-        except UserError as error:
-            problems.extend(error.problems)
-    problems.extend(_stray_group_data(inventory))
-    if problems:
-        raise UserError(problems)
-    keys = {
-        path: api_key(Path(path), os.environ)
-        for path in {s.api_key_file for s in settings.values()}
-    }
-    tokens = {path: _token(path) for path in {s.hub_token_file for s in settings.values()}}
-    resolution = Resolution({}, {})
-    for directories, catalog in catalogs.items():
-        for token_file, token in tokens.items():
-            group = [
-                plan
-                for plan in plans.values()
-                if (plan.settings.catalog_directories, plan.settings.hub_token_file)
-                == (directories, token_file)
-            ]
-            if group:
-                found = resolve(group, catalog, token.value if token else None)
-                resolution.images.update(found.images)
-                resolution.models.update(found.models)
+    fleet = plan_fleet(
+        HostInput(
+            host.name,
+            host.data.dict(),
+            partial(_origin, inventory, host, parameters["inventory"]),
+        )
+        for host in hosts
+    )
+    planned = fleet.or_raise(_stray_group_data(inventory))
+    broken = [one for host in planned.values() for one in host.broken]
+    stop = list(stopping(broken))
+    if stop:
+        raise UserError(stop)
+    for line in passing_lines(broken):
+        click.echo(click.style("--> ", fg="yellow") + line, err=True)
+    every = [host.plan.settings for host in planned.values()]
+    keys = {path: api_key(Path(path), os.environ) for path in {s.api_key_file for s in every}}
+    tokens = {path: hub_token(path) for path in {s.hub_token_file for s in every}}
+    resolution = pinned(planned)
     meter = connection.Meter()
     _current = Site(
         inventory=parameters["inventory"],
         hosts={
             name: HostRun(
                 wanted=Wanted(
-                    plan,
+                    host.plan,
+                    host.catalog,
                     resolution,
-                    tuple(render_release(plan, service, resolution) for service in plan.services),
+                    tuple(
+                        render_release(host.plan, service, resolution)
+                        for service in host.plan.services
+                    ),
                 ),
-                key=keys[plan.settings.api_key_file],
-                token=tokens[plan.settings.hub_token_file],
+                broken=host.broken,
+                key=keys[host.plan.settings.api_key_file],
+                token=tokens[host.plan.settings.hub_token_file],
             )
-            for name, plan in plans.items()
+            for name, host in planned.items()
         },
         resolution=resolution,
         meter=meter,
@@ -249,24 +241,6 @@ def _stray_group_data(inventory: Inventory) -> Iterator[Problem]:
                 yield Problem(
                     f"group_data/{name}.py", f"the inventory has no group {name!r}", remedy
                 )
-
-
-def _token(path: str | None) -> Secret | None:
-    if path is None:
-        token = os.environ.get("HF_TOKEN", "").strip()
-        return Secret(token) if token else None
-    try:
-        return Secret(Path(path).read_text(encoding="utf-8").strip())
-    except OSError as error:
-        raise UserError(
-            [
-                Problem(
-                    f"hub_token_file: {path}",
-                    f"can't be read: {error.strerror}",
-                    "put the token there, or set HF_TOKEN instead",
-                )
-            ]
-        ) from None
 
 
 def _refuse(host: Host, reason: str) -> None:

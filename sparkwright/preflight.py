@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from sparkwright.catalog import Catalog
 from sparkwright.findings import Finding, Severity
 from sparkwright.gpu import Gpu, driver_major, parse_query
 from sparkwright.hub import ResolvedModel
@@ -28,6 +29,7 @@ class Wanted:
     """What a host shall be, as far as the checks need it."""
 
     plan: HostPlan
+    catalog: Catalog
     resolution: Resolution
     releases: tuple[Release, ...]
 
@@ -56,7 +58,7 @@ def judge(wanted: Wanted, probe: Probe, now: float) -> list[Finding]:
         *_docker(probe),
         *_compose(probe),
         *_toolkit(probe),
-        *_architecture(wanted, probe),
+        *_architecture(wanted, probe, gpus),
         *_disks(wanted, probe),
         *_memory(wanted, probe),
         *_ports(wanted, probe),
@@ -227,19 +229,36 @@ def _toolkit(probe: Probe) -> Iterator[Finding]:
         )
 
 
-def _architecture(wanted: Wanted, probe: Probe) -> Iterator[Finding]:
+def _architecture(wanted: Wanted, probe: Probe, gpus: list[Gpu]) -> Iterator[Finding]:
     own = ARCHITECTURES.get(probe.architecture, probe.architecture)
     for service in wanted.plan.services:
         image = wanted.resolution.image(service.image)
         if own not in image.pull_bytes:
+            others = _recipes_for(wanted.catalog, own, {gpu.compute_cap for gpu in gpus})
             yield _error(
                 "architecture",
                 f"the host is {probe.architecture}; {service.image.pull_name}:{service.image.tag} "
                 f"has {', '.join(sorted(image.pull_bytes)) or 'no platform'}",
                 f"an image with linux/{own}",
-                "an image for another architecture can be pulled but never started",
-                "take a tag or an image that has this architecture",
+                "an image for another architecture can be pulled but never started; the card "
+                "claims RTX 50, and its image has been published for arm64 alone",
+                f"recipes of the catalog with linux/{own} for this GPU: {', '.join(others)}"
+                if others
+                else "take a tag or an image that has this architecture",
             )
+
+
+def _recipes_for(catalog: Catalog, architecture: str, caps: set[str | None]) -> list[str]:
+    """Recipes whose image claims an architecture and that run on one of these GPUs."""
+    return sorted(
+        recipe.name
+        for recipe in catalog.recipes.values()
+        if caps & set(recipe.needs.compute_caps)
+        and architecture
+        in catalog.images[recipe.image]
+        .tags[recipe.tag or catalog.images[recipe.image].newest_tag]
+        .architectures
+    )
 
 
 def _disks(wanted: Wanted, probe: Probe) -> Iterator[Finding]:

@@ -23,6 +23,7 @@ from sparkwright.findings import Severity, errors
 from sparkwright.gpu import QUERY_FIELDS
 from sparkwright.preflight import judge
 from sparkwright.probe import Probe, parse_probe
+from sparkwright.rules.seen import new_findings
 
 MODULES = (receipt, probe_program)
 
@@ -41,6 +42,7 @@ def preflight() -> None:
         return
     # Half of the round trip: about when the host read its clock.
     run.findings = judge(run.wanted, run.probe, now=(asked + time.time()) / 2)
+    run.findings += new_findings(run.plan, run.wanted.catalog, run.probe, run.broken)
     for finding in run.findings:
         colour = "red" if finding.severity is Severity.ERROR else "yellow"
         first, *rest = finding.lines()

@@ -1,0 +1,129 @@
+"""``sparkwright catalog``: what there is, and who says so."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+from pydantic import BaseModel
+
+from sparkwright.catalog import Catalog, load_catalog
+from sparkwright.cli import told
+from sparkwright.cli.options import json_option, print_json
+from sparkwright.fleet import SHIPPED
+from sparkwright.problems import Problem, UserError, suggest
+from sparkwright.rules import RULES
+from sparkwright.rules.issues import all_issues
+
+_directories = click.option(
+    "--directory",
+    "directories",
+    multiple=True,
+    type=click.Path(path_type=Path, file_okay=False),
+    help="A catalog of your own over the shipped one (repeatable).",
+)
+
+
+@click.group("catalog")
+def command() -> None:
+    """Images, models, recipes, published numbers and rules."""
+
+
+@command.command("list")
+@click.option("--kind", type=click.Choice(["recipes", "models", "images", "measurements", "rules"]))
+@_directories
+@json_option
+@told
+def list_entries(kind: str | None, directories: tuple[Path, ...], as_json: bool) -> None:
+    """List entries, a line each."""
+    catalog = load_catalog([SHIPPED, *directories])
+    table: dict[str, list[tuple[str, str, str]]] = {
+        "recipes": [(r.name, r.status, r.title) for r in catalog.recipes.values()],
+        "models": [
+            (m.name, m.status, f"{m.repository} ({m.format or 'format unknown'})")
+            for m in catalog.models.values()
+        ],
+        "images": [
+            (i.name, f"{len(i.tags)} tags", f"{i.repository}, newest {i.newest_tag}")
+            for i in catalog.images.values()
+        ],
+        "measurements": [
+            (m.name, m.status, f"{m.title} ({m.date})") for m in catalog.measurements.values()
+        ],
+        "rules": _rules(catalog),
+    }
+    chosen = {kind: table[kind]} if kind else table
+    if as_json:
+        print_json({name: [row[0] for row in sorted(rows)] for name, rows in chosen.items()})
+        return
+    for name, rows in chosen.items():
+        click.echo(click.style(name, bold=True))
+        width = max((len(row[0]) for row in rows), default=0)
+        for entry, state, text in sorted(rows):
+            click.echo(f"  {entry:{width}}  {state:11}  {text}")
+
+
+def _rules(catalog: Catalog) -> list[tuple[str, str, str]]:
+    rows = [(rule.id, str(rule.severity), rule.title) for rule in RULES]
+    rows += [(name, issue.severity, issue.what) for name, issue in all_issues(catalog).items()]
+    return rows
+
+
+@command.command("show")
+@click.argument("name")
+@_directories
+@json_option
+@told
+def show(name: str, directories: tuple[Path, ...], as_json: bool) -> None:
+    """Show one entry whole, with its file."""
+    catalog = load_catalog([SHIPPED, *directories])
+    entries: dict[str, tuple[str, BaseModel]] = {}
+    for kind, group in _groups(catalog).items():
+        for key, entry in group.items():
+            entries[key] = (kind, entry)
+    if name not in entries:
+        raise UserError([Problem("catalog", f"no entry {name!r}", suggest(name, list(entries)))])
+    kind, entry = entries[name]
+    data = entry.model_dump(mode="json", exclude_defaults=True)
+    if as_json:
+        print_json(data)
+        return
+    import yaml
+
+    click.echo(f"# {catalog.files[kind, name]}")
+    click.echo(yaml.safe_dump(data, sort_keys=False, width=100, allow_unicode=True).rstrip())
+
+
+@command.command("sources")
+@_directories
+@json_option
+@told
+def sources(directories: tuple[Path, ...], as_json: bool) -> None:
+    """Say for every entry, tag and rule who says so."""
+    catalog = load_catalog([SHIPPED, *directories])
+    rows: list[tuple[str, str]] = []
+    for kind, group in _groups(catalog).items():
+        for name, entry in group.items():
+            source = getattr(entry, "source", None)
+            if source:
+                rows.append((f"{kind} {name}", source))
+    for image in catalog.images.values():
+        rows += [(f"tag {image.name}:{tag}", data.source) for tag, data in image.tags.items()]
+    rows += [(f"rule {rule.id}", rule.source) for rule in RULES]
+    rows += [(f"rule {name}", issue.source) for name, issue in all_issues(catalog).items()]
+    if as_json:
+        print_json(dict(rows))
+        return
+    for name, source in rows:
+        click.echo(f"{name}: {source}")
+
+
+def _groups(catalog: Catalog) -> dict[str, Any]:
+    return {
+        "recipe": catalog.recipes,
+        "model": catalog.models,
+        "image": catalog.images,
+        "measurement": catalog.measurements,
+        "advice": catalog.advice,
+    }

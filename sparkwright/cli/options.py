@@ -1,0 +1,56 @@
+"""Options that several commands share."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from sparkwright.fleet import Fleet, plan_fleet
+from sparkwright.inventory import read_inventory
+from sparkwright.problems import Problem, UserError, suggest
+
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+
+
+def inventory_argument(command: _Command) -> _Command:
+    """``INVENTORY`` with ``--data`` and ``--limit``, as pyinfra has them."""
+    for decorate in (
+        click.option("--limit", multiple=True, metavar="HOST", help="Only this host (repeatable)."),
+        click.option(
+            "--data",
+            "overrides",
+            multiple=True,
+            metavar="KEY=VALUE",
+            help="A setting over every file, as pyinfra's --data (repeatable).",
+        ),
+        click.argument("inventory", type=click.Path(path_type=Path, dir_okay=False)),
+    ):
+        command = decorate(command)
+    return command
+
+
+def json_option(command: _Command) -> _Command:
+    """``--json``."""
+    return click.option("--json", "as_json", is_flag=True, help="Print JSON.")(command)
+
+
+def load(inventory: Path, overrides: tuple[str, ...], limit: tuple[str, ...]) -> Fleet:
+    """Plan the hosts of an inventory."""
+    hosts = read_inventory(inventory, overrides)
+    names = [host.name for host in hosts]
+    unknown = [name for name in limit if name not in names]
+    if unknown:
+        raise UserError(
+            Problem(f"--limit {name}", "this is no host of the inventory", suggest(name, names))
+            for name in unknown
+        )
+    return plan_fleet(host for host in hosts if not limit or host.name in limit)
+
+
+def print_json(data: Any) -> None:
+    """Indented, in a stable order, with dates as text."""
+    click.echo(json.dumps(data, indent=2, ensure_ascii=False, default=str))

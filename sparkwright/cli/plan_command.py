@@ -1,0 +1,155 @@
+"""``sparkwright plan``: what each host shall be, and where every value comes from."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from sparkwright.catalog import Catalog
+from sparkwright.cli.options import inventory_argument, json_option, load, print_json
+from sparkwright.command import container_environment, serve_command
+from sparkwright.fleet import PlannedHost
+from sparkwright.lock import Lock
+from sparkwright.pins import locks
+from sparkwright.plan import GIB, ServicePlan
+from sparkwright.rules import assumed_hardware, stopping
+from sparkwright.rules.memory import SYSTEM_GIB, budget
+from sparkwright.rules.rule import LEAST_SPARK_GIB, Subject
+
+_WIDTH = 48
+
+
+@click.command("plan")
+@inventory_argument
+@json_option
+def command(
+    inventory: Path, overrides: tuple[str, ...], limit: tuple[str, ...], as_json: bool
+) -> None:
+    """Show what each host shall be.
+
+    Resolved settings with where each comes from, what is to be fetched, and a bar of the memory.
+    Nothing is asked of any host, registry or hub.
+    """
+    fleet = load(inventory, overrides, limit)
+    hosts = fleet.or_raise()
+    list_of_locks = locks(hosts)
+    shown = [_host(host, list_of_locks[host.plan.settings.lock_file]) for host in hosts.values()]
+    if as_json:
+        print_json(shown)
+        return
+    for host, planned in zip(shown, hosts.values(), strict=True):
+        _print(host)
+        for problem in stopping(planned.broken):
+            click.echo(f"  {click.style('error', fg='red')}: {problem.where}: {problem.what}")
+        click.echo()
+
+
+def _host(host: PlannedHost, lock: Lock | None) -> dict[str, Any]:
+    services = [_service(service, host, lock) for service in host.plan.services]
+    hardware = assumed_hardware(host.plan)
+    unified = hardware.unified
+    total = hardware.memory_gib if unified else hardware.vram_gib
+    return {
+        "host": host.plan.host,
+        "models_root": host.plan.settings.models_root,
+        "locked": lock is not None,
+        "memory": {
+            "total_gib": total,
+            "kind": f"unified, {LEAST_SPARK_GIB:g} GiB assumed" if unified else "of the card",
+            "system_gib": SYSTEM_GIB if unified else 0,
+            "sidecars_gib": dict(host.plan.settings.sidecars),
+        },
+        "services": services,
+    }
+
+
+def _service(service: ServicePlan, host: PlannedHost, lock: Lock | None) -> dict[str, Any]:
+    catalog = host.catalog
+    own = budget(Subject(host.plan, service, catalog, assumed_hardware(host.plan)))
+    image = lock.images.get(service.image.name) if lock else None
+    return {
+        "name": service.name,
+        "recipe": service.recipe,
+        "title": service.title,
+        "image": service.image.name,
+        "digest": image.digest if image else service.image.digest,
+        "port": service.port,
+        "served_names": list(service.served_names),
+        "arguments": [
+            {"name": key, "value": value, "from": service.origins.get(f"argument.{key}")}
+            for key, value in service.arguments
+        ],
+        "environment": [
+            {"name": key, "value": value, "from": service.origins.get(f"environment.{key}")}
+            for key, value in service.environment
+        ],
+        "command": serve_command(service),
+        "container_environment": container_environment(service),
+        "models": [
+            {
+                "repository": model.repository,
+                "revision": model.revision,
+                "gib": _size(model.name, f"{model.repository}@{model.revision}", catalog, lock),
+            }
+            for model in service.models
+        ],
+        "image_gib": catalog.images[service.image.image].size.pull_gib,
+        "budget_gib": {
+            "share": own.share, "weights": own.weights, "drafter": own.drafter,
+            "kv_cache": own.kv, "one_full_context": own.context, "shm": own.shm,
+        },
+    }  # fmt: skip
+
+
+def _size(name: str, key: str, catalog: Catalog, lock: Lock | None) -> float | None:
+    locked = lock.models.get(key) if lock else None
+    if locked:
+        return sum(file.size for file in locked.files.values()) / GIB
+    return catalog.models[name].size_gib
+
+
+def _print(host: dict[str, Any]) -> None:
+    click.echo(click.style(host["host"], bold=True))
+    for service in host["services"]:
+        click.echo(f"  {service['name']}: {service['title']}")
+        click.echo(f"    recipe {service['recipe']}, port {service['port']}")
+        click.echo(f"    names  {', '.join(service['served_names'])}")
+        pin = service["digest"] or "not locked: the tag is resolved at the run"
+        click.echo(f"    image  {service['image']} ({pin}), {service['image_gib']:g} GiB to pull")
+        for model in service["models"]:
+            size = "size unknown" if model["gib"] is None else f"{model['gib']:.1f} GiB"
+            click.echo(f"    model  {model['repository']}@{model['revision']}, {size}")
+        for kind in ("arguments", "environment"):
+            for entry in service[kind]:
+                click.echo(f"    {entry['name']} = {entry['value']}  {_dim(entry['from'])}")
+    _bar(host)
+
+
+def _dim(text: str | None) -> str:
+    return click.style(f"({text})", dim=True)
+
+
+def _bar(host: dict[str, Any]) -> None:
+    """The memory of the host, a character per fiftieth."""
+    memory = host["memory"]
+    total = memory["total_gib"]
+    if not total:
+        click.echo("    memory: not known before a host was looked at")
+        return
+    parts: list[tuple[str, str, float]] = []
+    for service in host["services"]:
+        own = service["budget_gib"]
+        weights = (own["weights"] or 0) + own["drafter"]
+        parts.append(("#", f"{service['name']} weights {weights:.0f}", weights))
+        rest = max(0.0, (own["share"] or 0) - weights)
+        parts.append(("=", f"{service['name']} KV cache and engine {rest:.0f}", rest))
+        if own["shm"]:
+            parts.append(("s", f"shm {own['shm']:.0f}", own["shm"]))
+    parts += [("+", f"{name} {size:g}", size) for name, size in memory["sidecars_gib"].items()]
+    if memory["system_gib"]:
+        parts.append(("o", f"system {memory['system_gib']:.0f}", memory["system_gib"]))
+    bar = "".join(mark * round(_WIDTH * size / total) for mark, _, size in parts)[:_WIDTH]
+    click.echo(f"    memory [{bar:.<{_WIDTH}}] {total:.0f} GiB {memory['kind']}")
+    click.echo(f"           {', '.join(f'{mark} {text}' for mark, text, _ in parts)}")

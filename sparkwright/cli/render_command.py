@@ -1,0 +1,38 @@
+"""``sparkwright render``: the files that a run would put on the hosts, to a directory."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from sparkwright.cli.options import inventory_argument, load
+from sparkwright.pins import pinned
+from sparkwright.release import render_release
+
+
+@click.command("render")
+@inventory_argument
+@click.argument("directory", type=click.Path(path_type=Path, file_okay=False))
+def command(
+    inventory: Path, overrides: tuple[str, ...], limit: tuple[str, ...], directory: Path
+) -> None:
+    """Write compose files and units of every host to DIRECTORY/HOST/.
+
+    Digests and commits come from fleet.lock; without one, registries and hubs are asked.
+    """
+    hosts = load(inventory, overrides, limit).or_raise()
+    resolution = pinned(hosts)
+    written = 0
+    for name, host in hosts.items():
+        for service in host.plan.services:
+            release = render_release(host.plan, service, resolution)
+            for path, text in (
+                (f"{release.directory}/compose.yaml", release.compose),
+                (release.unit_path, release.unit),
+            ):
+                place = directory / name / path.lstrip("/")
+                place.parent.mkdir(parents=True, exist_ok=True)
+                place.write_text(text, encoding="utf-8")
+                written += 1
+    click.echo(f"{written} files of {len(hosts)} hosts in {directory}")

@@ -1,0 +1,118 @@
+"""Makes docs/catalog.md from the catalog: ``python -m sparkwright.docs > docs/catalog.md``."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from sparkwright.catalog import Catalog, load_catalog
+from sparkwright.fleet import SHIPPED
+from sparkwright.gpu import family
+from sparkwright.rules import RULES
+from sparkwright.vllm.arguments import RULE_IDS
+
+_SOURCES = """\
+Sources are the cards as they were read:
+
+- seed 000: the card of the image aeon-vllm-ultimate (vllm-ultimate-dgx-spark), 2026-07-02
+- seed 001: the card of Qwen3.6-35B-A3B-heretic-NVFP4, 2026-06-19
+- seed 002: the card of the image vllm-dflash, for Qwen3.5-27B
+- seed 003: the card of Gemma-4-26B-A4B-it-Uncensored-NVFP4, 2026-06-11
+- seed 004: the card of the image vllm-spark-omni-q36, 2026-05-01
+
+Where two contradict each other for the same tag, the newer dated statement holds, and a comment in
+the catalog's file names both."""
+
+_KNOWN_ISSUES = Path(__file__).resolve().parent.parent / "docs/known-issues.yaml"
+
+
+def page(catalog: Catalog) -> str:
+    """The whole page."""
+    parts = [
+        "# The catalog",
+        "Made by `python -m sparkwright.docs > docs/catalog.md`: change the catalog, not this.",
+        _SOURCES,
+        "## Systems",
+        _table(
+            ("system", "recipe", "GPU", "status", "image and tag", "says who"),
+            (
+                (
+                    recipe.system,
+                    f"`{recipe.name}`",
+                    ", ".join(family(cap) for cap in recipe.needs.compute_caps),
+                    recipe.status,
+                    f"{recipe.image}:{recipe.tag or catalog.images[recipe.image].newest_tag}",
+                    recipe.source,
+                )
+                for recipe in sorted(catalog.recipes.values(), key=lambda r: (r.system, r.name))
+            ),
+        ),
+        "## Tags",
+        _table(
+            ("image", "tag", "date", "vLLM", "roll back to", "breaks"),
+            (
+                (
+                    image.name,
+                    f"`{tag}`",
+                    str(data.date),
+                    data.vllm or "not told",
+                    data.rollback or "-",
+                    "; ".join(data.breaks) or "-",
+                )
+                for image in catalog.images.values()
+                for tag, data in image.tags.items()
+            ),
+        ),
+        "## Models",
+        _table(
+            ("model", "repository", "format", "GB", "status"),
+            (
+                (
+                    f"`{model.name}`",
+                    model.repository,
+                    model.format or "not told",
+                    f"{model.size_gib:g}" if model.size_gib else "not told",
+                    f"{model.status}{': ' + model.reason if model.reason else ''}",
+                )
+                for model in sorted(catalog.models.values(), key=lambda m: m.name)
+            ),
+        ),
+        "## Rules",
+        "Each can be silenced on one service, with a reason that every run repeats: "
+        '`"silenced": {"<rule>": "why it does not hold here"}`.',
+        _table(("rule", "severity", "finds", "why", "says who"), _rules(catalog)),
+        "## Known issues of the cards",
+        _table(("issue", "found by", "how", "says who"), _issues()),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _rules(catalog: Catalog) -> Iterable[Sequence[str]]:
+    for rule in RULES:
+        yield f"`{rule.id}`", str(rule.severity), rule.title, rule.why, rule.source
+        if rule.id == "vllm-arguments":
+            for name in RULE_IDS:
+                yield f"`{name}`", "error", name.replace("-", " "), rule.why, rule.source
+    for image in catalog.images.values():
+        for issue in image.issues:
+            where = f"{issue.what} ({image.name}: {', '.join(issue.tags) or 'every tag'})"
+            yield f"`{issue.id}`", issue.severity, where, issue.why, issue.source
+
+
+def _issues() -> Iterable[Sequence[str]]:
+    entries: list[dict[str, Any]] = yaml.safe_load(_KNOWN_ISSUES.read_text(encoding="utf-8"))
+    for entry in entries:
+        yield entry["issue"], entry["by"], entry["how"], entry["source"]
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join(f"| {' | '.join(cell.replace('|', '/') for cell in row)} |" for row in lines)
+
+
+if __name__ == "__main__":
+    sys.stdout.write(page(load_catalog([SHIPPED])))

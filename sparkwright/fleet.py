@@ -1,0 +1,63 @@
+"""The plan of all hosts together: settings, catalogs, plans and rules; every problem at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from sparkwright.catalog import Catalog, load_catalog
+from sparkwright.inventory import HostInput
+from sparkwright.plan import HostPlan, plan_host
+from sparkwright.problems import Problem, UserError
+from sparkwright.rules import Broken, assumed_hardware, check_host, unknown_silences
+from sparkwright.settings import parse_settings
+
+#: The catalog that is shipped.
+SHIPPED = Path(__file__).resolve().parent.parent / "catalog"
+
+
+@dataclass(frozen=True)
+class PlannedHost:
+    """One host: its plan, the catalog it was made with, and the rules that it breaks."""
+
+    plan: HostPlan
+    catalog: Catalog
+    broken: tuple[Broken, ...]
+
+
+@dataclass(frozen=True)
+class Fleet:
+    """Planned hosts by name, and everything that stands in the way of planning the others."""
+
+    hosts: dict[str, PlannedHost]
+    problems: tuple[Problem, ...]
+
+    def or_raise(self, more: Iterable[Problem] = ()) -> dict[str, PlannedHost]:
+        """The hosts, when nothing is wrong with any."""
+        problems = [*self.problems, *more]
+        if problems:
+            raise UserError(problems)
+        return self.hosts
+
+
+def plan_fleet(inputs: Iterable[HostInput]) -> Fleet:
+    """Plan every host; a problem of one does not hide those of another."""
+    hosts: dict[str, PlannedHost] = {}
+    problems: list[Problem] = []
+    catalogs: dict[tuple[str, ...], Catalog] = {}
+    for host in inputs:
+        try:
+            settings = parse_settings(host.name, host.data, host.origin)
+            directories = settings.catalog_directories
+            if directories not in catalogs:
+                catalogs[directories] = load_catalog([SHIPPED, *map(Path, directories)])
+            catalog = catalogs[directories]
+            plan = plan_host(host.name, settings, catalog, host.origin)
+        except UserError as error:
+            problems.extend(error.problems)
+            continue
+        problems.extend(unknown_silences(plan, catalog, host.origin("services")))
+        broken = tuple(check_host(plan, catalog, assumed_hardware(plan)))
+        hosts[host.name] = PlannedHost(plan, catalog, broken)
+    return Fleet(hosts, tuple(dict.fromkeys(problems)))
