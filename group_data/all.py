@@ -20,13 +20,19 @@ use start with `my_`.
 # image_tag = "2026-07-01-v0.24.0"
 
 # Mirrors: pull from these instead, by registry; look models up at another hub.
-# image_mirrors = {"ghcr.io": "http://192.168.1.5:5000"}
+# image_mirrors = {"ghcr.io": "http://192.168.1.5:5000"}   # also for a git address to build from
 # hub_endpoint = "https://huggingface.co"
 
 # The fleet's API key: made here at the first run (0600, ignored by git), unless the environment
 # has SPARKWRIGHT_API_KEY. A token for gated models comes from HF_TOKEN, or from a file:
 # api_key_file = ".sparkwright/api_key"
 # hub_token_file = "..."
+
+# Pins of every tag and revision, made by `sparkwright lock INVENTORY`; used when it is there.
+# lock_file = "fleet.lock"
+
+# What else runs on the hosts, in GiB, so that a Spark's one pool of memory is weighed with it.
+# sidecars = {"qwen3-asr": 6, "qwen3-tts": 8}
 
 # Directories with catalog entries of your own, over the ones that are shipped.
 # catalog_directories = ["my-catalog"]

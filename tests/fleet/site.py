@@ -25,7 +25,7 @@ GOOD = ("spark-1", "spark-2", "rtx-1")
 #: What a user has of the project; everything else of it is tests and lab.
 PROJECT = (
     *("catalog", "config.py", "deploy.py", "group_data"),
-    *("inventory", "roles", "sparkwright", "templates"),
+    *("inventory", "lab/catalog", "roles", "sparkwright", "templates"),
 )
 
 
@@ -142,11 +142,12 @@ class Site:
         """Every machine is up."""
         fleet.up()
 
-    def gpu(self, host: str, mode: str = "ok") -> None:
-        """Set the mode of a machine's stand-in GPU."""
+    def gpu(self, host: str, mode: str = "ok", kind: str | None = None) -> None:
+        """Set the mode of a machine's stand-in GPU, and its kind where it is another one."""
         machine = MACHINES[host]
         assert machine.gpu is not None
-        (machine.root / stand_ins.GPU_FILE).write_text(stand_ins.gpu_file(machine.gpu, mode))
+        text = stand_ins.gpu_file(kind or machine.gpu, mode)
+        (machine.root / stand_ins.GPU_FILE).write_text(text)
 
 
 def ssh(host: str, command: str) -> str:

@@ -1,4 +1,4 @@
-"""The lab's other images: one driven by the environment, and one that is built from a repository."""
+"""The lab's other images: one driven by the environment, one that is built from a repository."""
 
 from __future__ import annotations
 

@@ -67,7 +67,7 @@ def wanted(host_plan: HostPlan, **keywords: Any) -> Wanted:
     """What the checks are given."""
     resolved = resolution(host_plan, **keywords)
     releases = tuple(render_release(host_plan, s, resolved) for s in host_plan.services)
-    return Wanted(host_plan, resolved, releases)
+    return Wanted(host_plan, catalog(), resolved, releases)
 
 
 def probe(**changes: Any) -> Probe:

@@ -114,7 +114,8 @@ CATALOG_MISTAKES = {
     "name: x": "does not say what it is",
     "kind: model\nname: x\nrepository: a/b\nrevision: main\nrole: tail\nformat: bf16\n"
     "size_gib: 1\nsource: s": "'body' or 'drafter'",
-    "kind: recipe\nname: r\ntitle: t\nsource: s\nimage: nope\nbody: {model: nope, mount: /m}\n"
+    "kind: recipe\nname: r\ntitle: t\nsystem: s\nsource: s\n"
+    "date: 2026-01-01\nimage: nope\nbody: {model: nope, mount: /m}\n"
     "served_names: [a]\nneeds: {compute_caps: ['12.1'], memory_gib: 1}\narguments: {}\n"
     "boot_seconds: 1\nfirst_answer_seconds: 1": "no such image: 'nope'",
     "kind: image\nname: i\nrepository: r\nentrypoint: vllm\nsize: {pull_gib: 1, unpacked_gib: 2}\n"

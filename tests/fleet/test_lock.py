@@ -1,0 +1,118 @@
+"""Lock and rules on the fleet: what is pinned, what is refused, what is said."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import yaml
+
+from tests.fleet.site import Site, fingerprint, ssh
+
+ARM64_ONLY = """\
+kind: image
+name: aeon-vllm-ultimate
+extends: true
+tags:
+  lab-arm64-only:
+    date: 2026-07-02
+    vllm: 0.24.0
+    source: a tag of the lab that no amd64 host can run
+"""
+
+
+def _sparkwright(site: Site, *words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "sparkwright", *words],
+        cwd=site.folder,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+def _managed(host: str) -> str:
+    """Everything that sparkwright manages on a host, by content: files, weights and image."""
+    return ssh(
+        host,
+        "cd / && sudo sha256sum $(sudo find opt/sparkwright/services opt/models"
+        " etc/systemd/system/sparkwright-*.service -type f ! -name '.sparkwright*') | sort -k2;"
+        " docker inspect -f '{{.Config.Image}} {{.Image}}' sparkwright-qwen36;"
+        " sudo readlink /opt/sparkwright/services/qwen36/current",
+    )
+
+
+def test_two_hosts_of_one_lock_are_the_same_host(converged: Site) -> None:
+    made = _sparkwright(converged, "lock", "inventory/virtual.py")
+    assert made.returncode == 0, made.stderr
+    lock = converged.folder / ".sparkwright/virtual.lock"
+    assert _sparkwright(converged, "lock", "inventory/virtual.py", "--check").returncode == 0
+    # From bare disks, with registry names that would resolve to something else if asked.
+    for host in ("spark-1", "spark-2"):
+        ssh(
+            host,
+            "sudo systemctl stop sparkwright-qwen36; docker rm -f sparkwright-qwen36;"
+            " docker image prune -af; sudo rm -rf /opt/models /opt/sparkwright"
+            " /etc/systemd/system/sparkwright-*",
+        )
+    run = converged.deploy("--limit", "spark-1", "--limit", "spark-2")
+    assert run.changed == {"spark-1", "spark-2"}
+    assert _managed("spark-1") == _managed("spark-2")
+    pins = yaml.safe_load(lock.read_text())
+    (image,) = pins["images"].values()
+    for host in ("spark-1", "spark-2"):
+        (service,) = run.host(host)["services"]
+        assert service["image"].endswith(image["digest"])
+        for repository, commit in service["models"].items():
+            assert pins["models"][f"{repository}@main"]["commit"] == commit
+    again = converged.run("--dry", "--limit", "spark-1")
+    assert again.changed == set()
+    lock.unlink()
+
+
+def test_what_is_not_locked_stops_the_run_before_any_host(converged: Site) -> None:
+    assert _sparkwright(converged, "lock", "inventory/virtual.py").returncode == 0
+    before = fingerprint("spark-1")
+    try:
+        run = converged.run("--yes", "--data", "image_tag=2026-06-18-v0.23.0-dflashfix")
+    finally:
+        (converged.folder / ".sparkwright/virtual.lock").unlink()
+    assert run.code == 2
+    assert "2026-06-18-v0.23.0-dflashfix is not locked" in run.output
+    assert "sparkwright lock" in run.output
+    assert fingerprint("spark-1") == before
+
+
+def test_an_image_without_the_hosts_architecture_is_refused_with_alternatives(
+    converged: Site,
+) -> None:
+    mine = converged.folder / "lab/catalog/arm64-only.yaml"
+    mine.write_text(ARM64_ONLY)
+    try:
+        run = converged.run("--yes", "--limit", "rtx-1", "--data", "image_tag=lab-arm64-only")
+    finally:
+        mine.unlink()
+    assert run.code == 1
+    assert "error: architecture" in run.output
+    assert "has arm64" in run.output
+    assert "gemma4-26b-a4b-stock" in run.output
+    assert run.changed == set()
+
+
+def test_a_broken_rule_stops_the_run_and_a_silenced_one_is_said(converged: Site) -> None:
+    before = fingerprint("spark-1")
+    converged.edit("group_data/sparks.py", '"port": 8000,', '"port": 8000, "arguments": '
+                   '{"quantization": "modelopt"},')  # fmt: skip
+    run = converged.run("--yes", "--limit", "spark-1")
+    assert run.code == 2
+    assert "group_data/sparks.py: services.qwen36.arguments.quantization" in run.output
+    assert "-> quantization: compressed-tensors" in run.output
+    assert fingerprint("spark-1") == before
+    converged.edit("group_data/sparks.py", '"port": 8000,', '"port": 8000, "silenced": '
+                   '{"quantization-format": "to see what happens"},')  # fmt: skip
+    run = converged.run("--dry", "--limit", "spark-1")
+    assert run.code == 0, run.output
+    assert "SILENCED quantization-format on qwen36" in run.output
+    assert "to see what happens" in run.output
+    converged.restore("group_data/sparks.py")

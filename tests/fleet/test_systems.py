@@ -1,0 +1,61 @@
+"""Every recipe of the catalog, from bare settings to answered requests, one after the other.
+
+All of them as the one service of a host, so that each also replaces another system's release.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from tests.fleet.site import ROOT, Site, ssh
+from tests.unit.builders import catalog
+
+RECIPES = sorted(catalog().recipes)
+#: The boot of a stand-in, as short as it can be.
+_QUICK = {"VLLM_STAND_IN_BOOT_SECONDS": "1"}
+
+
+def _host(recipe: str) -> tuple[str, str]:
+    """The host that a recipe is made for, and its GPU."""
+    needs = catalog().recipes[recipe].needs
+    if "12.1" in needs.compute_caps:
+        return "spark-2", "gb10"
+    return "rtx-1", "rtx5090" if (needs.vram_gib or 0) < 40 else "rtxpro6000"
+
+
+@pytest.fixture
+def systems(site: Site) -> Iterator[Site]:
+    """The fleet in order, and in order again afterwards."""
+    site.power_on()
+    site.repair()
+    yield site
+    site.repair()
+
+
+@pytest.mark.parametrize("recipe", RECIPES)
+def test_every_recipe_deploys_and_answers(systems: Site, recipe: str) -> None:
+    host, gpu = _host(recipe)
+    systems.gpu(host, kind=gpu)
+    text = (ROOT / "inventory/virtual.py").read_text()
+    service = {"qwen36": {"recipe": recipe, "environment": _QUICK}}
+    text += "\n_all = dict(sparks + rtx50)\nsparks = []\nrtx50 = []\n"
+    text += f"system = [({host!r}, {{**_all[{host!r}], 'services': {service!r}}})]\n"
+    (systems.folder / "inventory/system.py").write_text(text)
+
+    run = systems.deploy(inventory="inventory/system.py")
+
+    (row,) = run.host(host)["services"]
+    entry = catalog().recipes[recipe]
+    listed = json.loads(
+        ssh(host, f"curl -fsS -H 'Authorization: Bearer {systems.key}' localhost:8000/v1/models")
+    )
+    assert {model["id"] for model in listed["data"]} == set(entry.served_names)
+    models = [catalog().models[entry.body.model].repository]
+    models += [catalog().models[entry.drafter.model].repository] if entry.drafter else []
+    assert list(row["models"]) == models
+    assert row["smoke"]["passed"] == row["smoke"]["total"] >= 4
+    again = systems.deploy(inventory="inventory/system.py")
+    assert again.changed == set()

@@ -1,0 +1,124 @@
+"""The command line: what it prints, its exit codes, and never a traceback."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from sparkwright.cli import main
+from tests.unit.builders import ROOT
+
+
+@pytest.fixture(autouse=True)
+def _in_the_project(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+
+
+def _run(*words: str) -> Result:
+    result = CliRunner().invoke(main, list(words), prog_name="sparkwright")
+    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
+    return result
+
+
+def test_check_finds_nothing_in_the_example() -> None:
+    result = _run("check", "inventory/lab.py")
+    assert result.exit_code == 0
+    assert "3 hosts, 3 services: 0 errors, 0 warnings, 0 silenced" in result.output
+
+
+def test_check_names_host_file_key_reason_source_and_remedy() -> None:
+    result = _run("check", "inventory/lab.py", "--data", "image_tag=2026-06-11-pr41703")
+    assert result.exit_code == 1
+    assert "error: spark-1, spark-2: recipe qwen36-35b-a3b-heretic-dflash" in result.output
+    assert "services.qwen36.arguments.max_num_seqs" in result.output
+    assert "seed 000, note of 2026-06-18" in result.output
+    assert "-> max_num_seqs: 32" in result.output
+
+
+def test_check_as_json_and_for_editors() -> None:
+    words = ("check", "--recipe", "gemma4-26b-a4b-dflash-production", "--tag", "2026-06-04-pr44389")
+    entries = json.loads(_run(*words, "--format", "json").output)
+    assert {entry["rule"] for entry in entries} >= {"old-tag", "drafter-window-ignored"}
+    sarif = json.loads(_run(*words, "--format", "sarif").output)
+    (run,) = sarif["runs"]
+    assert sarif["version"] == "2.1.0"
+    assert {result["ruleId"] for result in run["results"]} == {entry["rule"] for entry in entries}
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("check",),
+        ("check", "nowhere.py"),
+        ("check", "--recipe", "nothing"),
+        ("plan", "inventory/lab.py", "--limit", "spark-9"),
+        ("catalog", "show", "gemma"),
+        ("advise", "nothing"),
+        ("lock", "inventory/lab.py", "--limit", "spark-1"),
+    ],
+)
+def test_wrong_input_ends_with_a_message(words: tuple[str, ...]) -> None:
+    result = _run(*words)
+    assert result.exit_code in (1, 2)
+    assert result.output.strip()
+    assert "Traceback" not in result.output
+
+
+def test_plan_says_where_every_value_comes_from() -> None:
+    result = _run("plan", "inventory/lab.py", "--limit", "spark-1")
+    assert result.exit_code == 0
+    assert "max_num_seqs = 64  (recipe qwen36-35b-a3b-heretic-dflash)" in result.output
+    assert "memory [" in result.output
+    data = json.loads(_run("plan", "inventory/lab.py", "--json").output)
+    assert [host["host"] for host in data] == ["spark-1", "spark-2", "rtx-1"]
+    spark = data[0]["services"][0]
+    assert spark["budget_gib"]["share"] == pytest.approx(0.70 * 119.7)
+    assert {entry["from"] for entry in spark["arguments"]} == {
+        "recipe qwen36-35b-a3b-heretic-dflash"
+    }
+
+
+@pytest.mark.parametrize(
+    ("words", "first"),
+    [
+        (("agents",), "gemma4-26b-a4b-dflash-agentic"),
+        (("chat",), "qwen36-35b-a3b-heretic-dflash"),
+        (("capacity",), "qwen36-27b-xs-mtp-nvfp4kv"),
+        (("chat", "--gpu", "rtx5090"), "qwen36-35b-a3b-heretic-dflash-rtx5090"),
+        (("agents", "--gpu", "rtx-pro-6000"), "qwen36-35b-a3b-heretic-dflash-rtx-pro-6000"),
+    ],
+)
+def test_advice_follows_the_cards(words: tuple[str, ...], first: str) -> None:
+    choices = json.loads(_run("advise", *words, "--json").output)
+    assert choices[0]["recipe"] == first
+    assert all(choice["source"] for choice in choices)
+
+
+def test_advice_names_no_recipe_that_does_not_fit_the_card() -> None:
+    assert json.loads(_run("advise", "chat", "--gpu", "rtx5080", "--json").output) == []
+
+
+def test_the_catalog_lists_shows_and_sources() -> None:
+    listed = json.loads(_run("catalog", "list", "--json").output)
+    assert len(listed["recipes"]) == 17
+    assert "kv-cache" in listed["rules"]
+    assert "vllm: 0.20.1" in _run("catalog", "show", "vllm-openai").output
+    sources = json.loads(_run("catalog", "sources", "--json").output)
+    assert all(text for text in sources.values())
+    assert sources["rule dflash-nvfp4-kv"].startswith("seed 000")
+
+
+def test_a_lock_check_asks_nobody(tmp_path: Path) -> None:
+    result = _run("lock", "inventory/lab.py", "--check", "--data", f"lock_file={tmp_path}/x.lock")
+    assert result.exit_code == 1
+    assert "there is no lock" in result.output
+
+
+def test_help_is_there_for_everything() -> None:
+    for words in ((), ("check",), ("plan",), ("lock",), ("render",), ("advise",), ("catalog",)):
+        result = _run(*words, "--help")
+        assert result.exit_code == 0
+        assert "Usage: sparkwright" in result.output

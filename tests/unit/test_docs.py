@@ -1,0 +1,28 @@
+"""The page that is made from the catalog is the one that is checked in, and names only what is."""
+
+from __future__ import annotations
+
+import yaml
+
+from sparkwright.docs import page
+from sparkwright.rules import rule_ids
+from tests.unit.builders import ROOT, catalog
+
+
+def test_the_page_is_up_to_date() -> None:
+    text = (ROOT / "docs/catalog.md").read_text()
+    assert text == page(catalog()), "run: python -m sparkwright.docs > docs/catalog.md"
+
+
+def test_nine_systems_have_a_recipe() -> None:
+    numbers = {recipe.system.partition(".")[0] for recipe in catalog().recipes.values()}
+    assert numbers == {str(number) for number in range(1, 10)}
+
+
+def test_known_issues_name_rules_that_exist() -> None:
+    entries = yaml.safe_load((ROOT / "docs/known-issues.yaml").read_text())
+    known = rule_ids(catalog())
+    for entry in entries:
+        assert entry["source"].startswith(("seed", "reports"))
+        if entry["by"] == "rule":
+            assert entry["how"] in known

@@ -1,0 +1,95 @@
+"""The lock: what it says comes back, what it lacks is named, and its text does not move."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from sparkwright.lock import (
+    Lock,
+    from_resolution,
+    read_lock,
+    render_lock,
+    to_resolution,
+    unused,
+)
+from sparkwright.problems import UserError
+from sparkwright.release import render_release
+from tests.unit.builders import RTX, SPARK, plan, resolution
+
+
+def _lock() -> Lock:
+    host = plan(SPARK)
+    return from_resolution([host], resolution(host, architectures=("arm64", "amd64")), None)
+
+
+def test_what_is_locked_comes_back_as_it_was(tmp_path: Path) -> None:
+    host = plan(SPARK)
+    found = resolution(host)
+    file = tmp_path / "fleet.lock"
+    file.write_text(render_lock(from_resolution([host], found, None)))
+    lock = read_lock(file)
+    assert lock is not None
+    again = to_resolution([host], lock, "fleet.lock")
+    assert again.models == found.models
+    service = host.services[0]
+    assert again.image(service.image).digest == found.image(service.image).digest
+    assert render_release(host, service, again) == render_release(host, service, found)
+
+
+def test_the_same_pins_give_the_same_bytes_in_any_order() -> None:
+    lock = _lock()
+    turned = Lock(
+        images=dict(reversed(lock.images.items())), models=dict(reversed(lock.models.items()))
+    )
+    assert render_lock(turned) == render_lock(lock)
+
+
+def test_a_pin_is_kept_when_others_are_added() -> None:
+    spark, rtx = plan(SPARK), plan(RTX, host="rtx-1")
+    (name,) = _lock().images
+    kept = _lock()
+    pinned = kept.images[name].model_copy(update={"digest": f"sha256:{'01' * 32}"})
+    kept = kept.model_copy(update={"images": {name: pinned}})
+    both = from_resolution([spark, rtx], resolution(rtx), kept)
+    assert both.images[name].digest == pinned.digest
+
+
+def test_what_is_not_locked_is_named_with_the_remedy() -> None:
+    empty = Lock(images={}, models={})
+    with pytest.raises(UserError) as raised:
+        to_resolution([plan(SPARK)], empty, "fleet.lock")
+    problems = raised.value.problems
+    assert {problem.what for problem in problems} == {
+        "ghcr.io/aeon-7/aeon-vllm-ultimate:2026-07-01-v0.24.0 is not locked",
+        "AEON-7/Qwen3.6-35B-A3B-heretic-NVFP4@main is not locked",
+        "z-lab/Qwen3.6-35B-A3B-DFlash@main is not locked",
+    }
+    assert all("sparkwright lock" in problem.remedy for problem in problems)
+
+
+def test_pins_that_nobody_needs_are_named() -> None:
+    gemma = plan({"s": {"recipe": "gemma4-26b-a4b-dflash-production"}})
+    assert unused([gemma], _lock()) == [
+        "AEON-7/Qwen3.6-35B-A3B-heretic-NVFP4@main",
+        "z-lab/Qwen3.6-35B-A3B-DFlash@main",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        ("images: [", "no YAML"),
+        ("images: {}", "missing"),
+        ("version: 2\nimages: {}\nmodels: {}", "lock version 2"),
+        ("images: {a: {}}\nmodels: {}", "missing"),
+    ],
+)
+def test_a_file_that_is_no_lock_is_a_located_problem(tmp_path: Path, text: str, what: str) -> None:
+    file = tmp_path / "fleet.lock"
+    file.write_text(text)
+    with pytest.raises(UserError) as raised:
+        read_lock(file)
+    assert what in raised.value.problems[0].what
+    assert raised.value.problems[0].where.startswith(str(file))

@@ -1,0 +1,125 @@
+"""Any mutation of valid settings: a located message or a plan, never a traceback."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import yaml
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from sparkwright.fleet import plan_fleet
+from sparkwright.inventory import HostInput
+from sparkwright.release import render_release
+from tests.unit.builders import catalog, origin, plan, resolution
+
+VALID: dict[str, Any] = {
+    "services": {
+        "qwen36": {
+            "recipe": "qwen36-35b-a3b-heretic-dflash",
+            "port": 8000,
+            "bind": "0.0.0.0",
+            "served_names": ["one", "two"],
+            "image_tag": "2026-07-01-v0.24.0",
+            "arguments": {
+                "gpu_memory_utilization": 0.7,
+                "max_model_len": 65536,
+                "speculative_config": {
+                    "method": "dflash",
+                    "model": "/models/qwen36-dflash",
+                    "num_speculative_tokens": 11,
+                },
+            },
+            "environment": {"VLLM_TEST_FORCE_FP8_MARLIN": "1"},
+            "smoke": {"thinking": False, "max_tokens": 32},
+            "silenced": {"mamba-block-size": "for the sake of it"},
+        }
+    },
+    "image_mirrors": {"ghcr.io": "http://10.0.0.1:5000"},
+    "hub_endpoint": "https://huggingface.co",
+    "models_root": "/opt/models",
+    "disk_headroom_gib": 20,
+    "sidecars": {"asr": 4},
+}
+_text = st.text(max_size=12)
+_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | _text,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(_text, inner, max_size=3),
+    max_leaves=6,
+)
+_quick = settings(
+    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True
+)
+
+
+def _paths(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    found = [path] if path else []
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            found += _paths(inner, (*path, key))
+    elif isinstance(value, list):
+        for number, inner in enumerate(value):
+            found += _paths(inner, (*path, number))
+    return found
+
+
+def _mutated(path: tuple[Any, ...], value: Any, key: str | None) -> dict[str, Any]:
+    """The valid settings with one value replaced, or its key renamed."""
+    data = copy.deepcopy(VALID)
+    holder: Any = data
+    for part in path[:-1]:
+        holder = holder[part]
+    if key is not None and isinstance(holder, dict):
+        holder[key] = holder.pop(path[-1])
+    else:
+        holder[path[-1]] = value
+    return data
+
+
+@_quick
+@given(st.sampled_from(_paths(VALID)), _values, st.none() | _text)
+def test_any_mutation_is_a_plan_or_a_located_problem(
+    path: tuple[Any, ...], value: Any, key: str | None
+) -> None:
+    fleet = plan_fleet([HostInput("spark-1", _mutated(path, value, key), origin)])
+    for problem in fleet.problems:
+        assert problem.where
+        assert problem.what
+        assert problem.remedy
+    assert fleet.problems or "spark-1" in fleet.hosts
+    for host in fleet.hosts.values():
+        for broken in host.broken:
+            assert broken.key.startswith("services.")
+            assert broken.instead
+
+
+def test_the_unchanged_settings_are_a_plan() -> None:
+    fleet = plan_fleet([HostInput("spark-1", VALID, origin)])
+    assert fleet.problems == ()
+
+
+_words = st.text(st.characters(blacklist_categories=["Cs", "Cc"]), min_size=1, max_size=20)
+
+
+@_quick
+@given(
+    st.sampled_from(sorted(catalog().recipes)),
+    st.dictionaries(st.from_regex(r"[A-Z][A-Z0-9_]{0,10}", fullmatch=True), _words, max_size=3),
+    st.lists(_words, min_size=1, max_size=3, unique=True),
+)
+def test_what_is_rendered_reads_back_as_it_was_meant(
+    recipe: str, environment: dict[str, str], names: list[str]
+) -> None:
+    host = plan({"s": {"recipe": recipe, "environment": environment, "served_names": names}})
+    (service,) = host.services
+    release = render_release(host, service, resolution(host))
+    read = yaml.safe_load(release.compose)["services"]["vllm"]
+    read_environment = read.get("environment", {})
+    shown = {key: str(value).replace("$$", "$") for key, value in read_environment.items()}
+    for key, value in environment.items():
+        assert shown[key] == value
+    if service.variables is None:
+        command = [word.replace("$$", "$") for word in read["command"]]
+        start = command.index("--served-model-name") + 1
+        assert command[start : start + len(names)] == names

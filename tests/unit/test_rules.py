@@ -1,0 +1,343 @@
+"""Every rule: a settings file that breaks it, and the recipe as it is, which does not."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from sparkwright.findings import Severity
+from sparkwright.problems import UserError
+from sparkwright.rules import (
+    RULES,
+    Hardware,
+    assumed_hardware,
+    check_host,
+    rule_ids,
+    stopping,
+    unknown_silences,
+)
+from sparkwright.rules.issues import all_issues
+from sparkwright.vllm.arguments import RULE_IDS
+from tests.unit.builders import catalog, origin, plan
+
+HERETIC = "qwen36-35b-a3b-heretic-dflash"
+QWEN27 = "qwen36-27b-dflash-fp8"
+MTP = "qwen36-27b-xs-mtp-nvfp4kv"
+TURBO = "qwen36-27b-turboquant-k8v4"
+GEMMA = "gemma4-26b-a4b-dflash-production"
+DFLASH = "qwen35-27b-dflash"
+TQ = "qwen35-27b-dflash-turboquant"
+OMNI2 = "qwen36-35b-a3b-heretic-omni-v2"
+V23 = "2026-06-18-v0.23.0-dflashfix"
+FIXED = "2026-06-11-pr41703"
+OLD = "2026-06-04-pr44389"
+DRAFT = {"method": "dflash", "model": "/drafter", "num_speculative_tokens": 10}
+
+
+def _arguments(**arguments: Any) -> dict[str, Any]:
+    return {"arguments": arguments}
+
+
+#: rule -> (recipe, settings over it, key below the service that is named).
+BREAKS: dict[str, tuple[str, dict[str, Any], str]] = {
+    # vLLM's own arguments and variables
+    "unknown-argument": (HERETIC, _arguments(max_modle_len=1), "arguments.max_modle_len"),
+    "argument-type": (
+        HERETIC,
+        _arguments(enable_prefix_caching="true"),
+        "arguments.enable_prefix_caching",
+    ),
+    "argument-choice": (HERETIC, _arguments(kv_cache_dtype="fp5"), "arguments.kv_cache_dtype"),
+    "argument-range": (
+        HERETIC,
+        _arguments(gpu_memory_utilization=1.5),
+        "arguments.gpu_memory_utilization",
+    ),
+    "argument-twice": (HERETIC, {"arguments": {"max-num-seqs": 8}}, "arguments.max-num-seqs"),
+    "unknown-name": (HERETIC, _arguments(reasoning_parser="qwen9"), "arguments.reasoning_parser"),
+    "speculative-key": (
+        HERETIC,
+        _arguments(speculative_config={**DRAFT, "model": "/models/qwen36-dflash", "tokens": 3}),
+        "arguments.speculative_config.tokens",
+    ),
+    "removed-variable": (
+        HERETIC,
+        {"environment": {"VLLM_NVFP4_GEMM_BACKEND": "flashinfer-cutlass"}},
+        "environment.VLLM_NVFP4_GEMM_BACKEND",
+    ),
+    "misspelt-variable": (
+        HERETIC,
+        {"environment": {"VLLM_USE_FLASHINFER_SAMPLR": "1"}},
+        "environment.VLLM_USE_FLASHINFER_SAMPLR",
+    ),
+    # speculation
+    "speculation-limits": (HERETIC, _arguments(max_num_seqs=None), "arguments.max_num_seqs"),
+    "speculation-budget": (
+        HERETIC,
+        _arguments(max_num_seqs=256, max_num_batched_tokens=2048),
+        "arguments.max_num_batched_tokens",
+    ),
+    "speculation-config": (
+        HERETIC,
+        _arguments(speculative_config=DRAFT),
+        "arguments.speculative_config.model",
+    ),
+    "drafter-unused": (
+        HERETIC,
+        _arguments(speculative_config=None),
+        "arguments.speculative_config",
+    ),
+    "mtp-heads": (
+        HERETIC,
+        _arguments(speculative_config={"method": "qwen3_5_mtp", "num_speculative_tokens": 3}),
+        "arguments.speculative_config.method",
+    ),
+    # the model
+    "quantization-format": (HERETIC, _arguments(quantization="modelopt"), "arguments.quantization"),
+    "context-limit": (GEMMA, _arguments(max_model_len=500_000), "arguments.max_model_len"),
+    "parser-family": (GEMMA, _arguments(reasoning_parser="qwen3"), "arguments.reasoning_parser"),
+    "thinking-budget": (HERETIC, {"smoke": {"thinking": True}}, "smoke.max_tokens"),
+    # memory
+    "gb10-memory-share": (
+        HERETIC,
+        _arguments(gpu_memory_utilization=0.9),
+        "arguments.gpu_memory_utilization",
+    ),
+    "gb10-batched-tokens": (
+        HERETIC,
+        _arguments(max_num_batched_tokens=65536),
+        "arguments.max_num_batched_tokens",
+    ),
+    "kv-cache": (
+        HERETIC,
+        _arguments(gpu_memory_utilization=0.2),
+        "arguments.gpu_memory_utilization",
+    ),
+    # the service
+    "secret-in-environment": (
+        HERETIC,
+        {"environment": {"HF_TOKEN": "hf_secret"}},
+        "environment.HF_TOKEN",
+    ),
+    "mounts": (HERETIC, _arguments(tokenizer="/elsewhere"), "arguments.tokenizer"),
+    "one-served-name": (DFLASH, {"served_names": ["a", "b"]}, "served_names"),
+    "old-tag": (GEMMA, {"image_tag": FIXED}, "image_tag"),
+    # the catalog's issues
+    "dflash-nvfp4-kv": (QWEN27, _arguments(kv_cache_dtype="nvfp4"), "arguments.kv_cache_dtype"),
+    "dflash-fp8-kv": (
+        HERETIC,
+        {"image_tag": V23, "arguments": {"kv_cache_dtype": "fp8_e4m3"}},
+        "arguments.kv_cache_dtype",
+    ),
+    "flash-attn-fp8-kv": (GEMMA, _arguments(kv_cache_dtype="fp8"), "arguments.kv_cache_dtype"),
+    "flash-attn-body-fp8-kv": (
+        HERETIC,
+        _arguments(kv_cache_dtype="fp8"),
+        "arguments.kv_cache_dtype",
+    ),
+    "drafter-backend-inherited": (
+        QWEN27,
+        _arguments(speculative_config=DRAFT),
+        "arguments.speculative_config.attention_backend",
+    ),
+    "gemma-drafter-flash-attn": (
+        GEMMA,
+        _arguments(speculative_config={**DRAFT, "attention_backend": "flex_attention"}),
+        "arguments.speculative_config.attention_backend",
+    ),
+    "gemma-drafter-flex-attention": (
+        GEMMA,
+        {
+            "image_tag": OLD,
+            "arguments": {"speculative_config": {**DRAFT, "attention_backend": "flash_attn"}},
+        },
+        "arguments.speculative_config.attention_backend",
+    ),
+    "gemma-body-triton": (
+        GEMMA,
+        _arguments(attention_backend="FLASH_ATTN"),
+        "arguments.attention_backend",
+    ),
+    "gemma-marlin": (
+        GEMMA,
+        {"environment": {"VLLM_TEST_FORCE_FP8_MARLIN": "1"}},
+        "environment.VLLM_TEST_FORCE_FP8_MARLIN",
+    ),
+    "prefix-caching-corrupts": (
+        GEMMA,
+        {"image_tag": OLD, "arguments": {"enable_prefix_caching": True}},
+        "arguments.enable_prefix_caching",
+    ),
+    "drafter-window-ignored": (GEMMA, {"image_tag": OLD}, "arguments.max_model_len"),
+    "dflash-concurrency": (
+        GEMMA,
+        {"image_tag": FIXED, "arguments": {"max_num_seqs": 64}},
+        "arguments.max_num_seqs",
+    ),
+    "mamba-block-size": (HERETIC, _arguments(mamba_block_size=256), "arguments.mamba_block_size"),
+    "turboquant-nvfp4-kv": (TURBO, _arguments(kv_cache_dtype="nvfp4"), "arguments.kv_cache_dtype"),
+    "turboquant-dflash": (
+        QWEN27,
+        _arguments(kv_cache_dtype="tq_k8v4"),
+        "arguments.speculative_config.method",
+    ),
+    "eager-mode": (HERETIC, _arguments(enforce_eager=True), "arguments.enforce_eager"),
+    "queue-saturation": (DFLASH, _arguments(max_num_seqs=4), "arguments.max_num_seqs"),
+    "small-token-budget": (
+        DFLASH,
+        _arguments(max_num_batched_tokens=8192),
+        "arguments.max_num_batched_tokens",
+    ),
+    "gpu-memory-on-spark": (
+        DFLASH,
+        _arguments(gpu_memory_utilization=0.87),
+        "arguments.gpu_memory_utilization",
+    ),
+    "tq-value-bits": (TQ, {"environment": {"TQ_VALUE_BITS": "2"}}, "environment.TQ_VALUE_BITS"),
+    "tq-value-bits-range": (
+        TQ,
+        {"environment": {"TQ_VALUE_BITS": "8"}},
+        "environment.TQ_VALUE_BITS",
+    ),
+    "tq-key-bits-range": (TQ, {"environment": {"TQ_KEY_BITS": "8"}}, "environment.TQ_KEY_BITS"),
+    "tq-mode": (TQ, {"environment": {"TQ_MODE": "on"}}, "environment.TQ_MODE"),
+    "tq-full-experimental": (TQ, {"environment": {"TQ_MODE": "full_tq"}}, "environment.TQ_MODE"),
+    "omni-v2-marlin": (
+        OMNI2,
+        {"environment": {"VLLM_TEST_FORCE_FP8_MARLIN": "1"}},
+        "environment.VLLM_TEST_FORCE_FP8_MARLIN",
+    ),
+}
+#: Rules that need more than one service's settings; each has a test of its own below.
+ELSEWHERE = {
+    "vllm-arguments",  # the roof over those of vllm/arguments.py
+    "drafter-family",
+    "model-works",
+    "unified-memory",
+    "omni-gb10-only",
+    "stock-dflash",
+}
+
+
+def _broken(recipe: str, settings: dict[str, Any], **data: Any) -> dict[str, Any]:
+    host = plan({"s": {"recipe": recipe, **settings}}, **data)
+    return {one.rule: one for one in check_host(host, catalog(), assumed_hardware(host))}
+
+
+@pytest.mark.parametrize("rule", BREAKS)
+def test_a_rule_finds_its_mistake_and_only_there(rule: str) -> None:
+    recipe, settings, key = BREAKS[rule]
+    found = _broken(recipe, settings)
+    assert rule in found, found
+    one = found[rule]
+    assert one.key == f"services.s.{key}"
+    assert one.what
+    assert one.why
+    assert one.source
+    assert one.instead
+    assert rule not in _broken(recipe, {})
+
+
+def test_every_rule_is_tried() -> None:
+    assert set(rule_ids(catalog())) == set(BREAKS) | ELSEWHERE
+    assert not set(BREAKS) & ELSEWHERE
+
+
+def test_ids_are_unique() -> None:
+    ids = [rule.id for rule in RULES] + list(RULE_IDS) + list(all_issues(catalog()))
+    issues = [i for image in catalog().images.values() for i in image.issues]
+    assert len(ids) == len(set(ids))
+    assert len(issues) == len({issue.id for issue in issues})
+
+
+@pytest.mark.parametrize("recipe", sorted(catalog().recipes))
+def test_a_recipe_as_it_is_breaks_no_rule(recipe: str) -> None:
+    assert _broken(recipe, {}) == {}
+
+
+def test_a_silenced_rule_stops_nothing_and_stays_visible() -> None:
+    settings = {**_arguments(mamba_block_size=256, quantization="modelopt")}
+    settings["silenced"] = {"quantization-format": "tried on spark-1 on Monday"}
+    host = plan({"s": {"recipe": HERETIC, **settings}})
+    found = check_host(host, catalog(), assumed_hardware(host))
+    assert list(stopping(found)) == []
+    (one,) = [one for one in found if one.rule == "quantization-format"]
+    assert one.silenced == "tried on spark-1 on Monday"
+
+
+def test_silencing_a_rule_that_does_not_exist_is_an_error() -> None:
+    host = plan({"s": {"recipe": HERETIC, "silenced": {"quantisation-format": "because of that"}}})
+    (problem,) = unknown_silences(host, catalog(), origin("services"))
+    assert problem.where.endswith("services.s.silenced.quantisation-format")
+    assert "quantization-format" in problem.remedy
+
+
+def test_services_and_sidecars_share_a_sparks_memory() -> None:
+    one = {"recipe": HERETIC, "arguments": {"gpu_memory_utilization": 0.5}}
+    two = {"a": {**one}, "b": {**one, "port": 8001, "served_names": ["other"]}}
+    host = plan(two, sidecars={"qwen3-asr": 6, "qwen3-tts": 8})
+    (found,) = [
+        b for b in check_host(host, catalog(), assumed_hardware(host)) if b.rule == "unified-memory"
+    ]
+    # 2 x 0.5 x 119.7 + 6 + 8 + 8 for the system
+    assert "142 GiB of 120 GiB" in found.what
+    assert "qwen3-tts 8" in found.what
+    alone = plan({"a": {**one}}, sidecars={"qwen3-asr": 6, "qwen3-tts": 8})
+    assert check_host(alone, catalog(), assumed_hardware(alone)) == []
+
+
+def test_a_drafter_of_another_model_is_refused() -> None:
+    host = plan({"s": {"recipe": HERETIC}})
+    (service,) = host.services
+    assert service.drafter is not None
+    other = replace(service.drafter, name="qwen36-27b-dflash")
+    moved = replace(host, services=(replace(service, drafter=other),))
+    rules = {one.rule for one in check_host(moved, catalog(), assumed_hardware(moved))}
+    assert rules == {"drafter-family"}
+
+
+@pytest.mark.parametrize(("status", "severity"), [("fails", "error"), ("expected", "warning")])
+def test_a_model_that_does_not_work_is_refused(status: str, severity: str) -> None:
+    whole = catalog()
+    body = whole.models["qwen36-35b-a3b-heretic-nvfp4"]
+    bad = body.model_copy(update={"status": status, "reason": "the card tried it"})
+    changed = whole.model_copy(update={"models": {**whole.models, body.name: bad}})
+    host = plan({"s": {"recipe": HERETIC}})
+    (found,) = check_host(host, changed, assumed_hardware(host))
+    assert (found.rule, found.severity, found.why) == (
+        "model-works",
+        Severity(severity),
+        "the card tried it",
+    )
+
+
+def test_an_image_for_the_spark_alone_is_refused_on_a_card() -> None:
+    host = plan({"s": {"recipe": OMNI2}})
+    card = Hardware("12.0", 64, 95.6, "amd64", assumed=False)
+    assert "omni-gb10-only" in {one.rule for one in check_host(host, catalog(), card)}
+
+
+def test_dflash_on_stock_vllm_is_refused() -> None:
+    found = _broken(
+        "gemma4-26b-a4b-stock",
+        _arguments(speculative_config={**DRAFT, "attention_backend": "flash_attn"}),
+    )
+    assert "stock-dflash" in found
+
+
+def test_the_context_is_weighed_against_what_is_left_for_the_kv_cache() -> None:
+    recipe = "qwen36-35b-a3b-heretic-dflash-rtx5090"
+    found = _broken(recipe, _arguments(max_model_len=262144))
+    # 20 KiB a token: 10 layers x 2 x 2 heads x 256 x 2 bytes; 31 GiB x 0.92 - 22 - 0.9 - 2 left
+    assert "takes 5.0 GiB of KV cache, and 3.6 GiB are left" in found["kv-cache"].what
+    assert found["kv-cache"].instead.startswith("max_model_len: 189440")
+
+
+def test_a_recipe_on_a_tag_that_it_does_not_run_on_is_a_located_problem() -> None:
+    with pytest.raises(UserError) as raised:
+        plan({"s": {"recipe": QWEN27, "image_tag": V23}})
+    (problem,) = raised.value.problems
+    assert problem.where == "group_data/sparks.py: services.s.image_tag"
+    assert "does not run on tag" in problem.what
