@@ -8,6 +8,7 @@ author and dates: the same commit on every machine.
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import tempfile
 from pathlib import Path
@@ -39,8 +40,11 @@ def make(directory: Path) -> str:
                 (work / name).write_text(text)
             _git(work, "add", ".")
             _git(work, "commit", "--quiet", "--message", "Stand-in")
-            _git(work, "clone", "--quiet", "--bare", folder, str(bare))
-        _git(bare, "update-server-info")
+            made = work / "bare"
+            _git(work, "clone", "--quiet", "--bare", folder, str(made))
+            _git(made, "update-server-info")
+            shutil.rmtree(bare, ignore_errors=True)
+            shutil.move(made, bare)
     return (bare / "info/refs").read_text().split()[0]
 
 

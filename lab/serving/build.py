@@ -189,6 +189,8 @@ def _config(tag: Tag, layers: list[Layer], architecture: str, types: dict[str, s
     labels = {
         "dev.sparkwright.stand-in": _note(architecture),
         "dev.sparkwright.stand-in.fault": tag.fault or "none",
+        # So that two tags of the same stand-in are two images, as the real ones are.
+        "dev.sparkwright.stand-in.for": f"{tag.repository}:{tag.names[0]}",
         "org.opencontainers.image.title": f"stand-in for {tag.repository}",
         "org.opencontainers.image.version": f"{tag.version}+standin",
     }

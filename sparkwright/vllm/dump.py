@@ -1,8 +1,8 @@
 """Dumps what the installed vLLM takes. Runs inside a vLLM environment, needs nothing else:
 
-    docker run --rm -i --entrypoint python3 IMAGE - < sparkwright/vllm/dump.py > dump.json
+    docker run --rm -i --gpus all --entrypoint python3 IMAGE - < sparkwright/vllm/dump.py > dump.json
 
-The names of vLLM's modules are those of 0.23 to 0.32. A list that a version keeps elsewhere is
+Seen to give the shipped table of 0.32.0 when run inside that version. A list that a version keeps elsewhere is
 left out with a word on standard error, rather than ending the dump.
 """
 
@@ -22,6 +22,16 @@ def look_up(path: str) -> Any:
     for name in names.split("."):
         found = getattr(found, name)
     return found
+
+
+def any_of(*paths: str) -> Any:
+    """The first object that is there; versions keep them in different places."""
+    for path in paths[:-1]:
+        try:
+            return look_up(path)
+        except (ImportError, AttributeError):
+            continue
+    return look_up(paths[-1])
 
 
 def first(what: str, *attempts: Callable[[], Iterable[str]]) -> list[str]:
@@ -69,11 +79,13 @@ def literals(hint: Any) -> list[str]:
 
 def dump() -> dict[str, Any]:
     """The dump, as plain data."""
-    make = look_up("vllm.entrypoints.openai.cli_args:make_arg_parser")
-    try:
-        parser_class = look_up("vllm.utils.argparse_utils:FlexibleArgumentParser")
-    except (ImportError, AttributeError):
-        parser_class = look_up("vllm.utils:FlexibleArgumentParser")
+    make = any_of(
+        "vllm.entrypoints.launchers.cli_args:make_arg_parser",  # 0.32
+        "vllm.entrypoints.openai.cli_args:make_arg_parser",
+    )
+    parser_class = any_of(
+        "vllm.utils.argparse_utils:FlexibleArgumentParser", "vllm.utils:FlexibleArgumentParser"
+    )
     speculative = look_up("vllm.config:SpeculativeConfig")
     listed = flags(make(parser_class()))
     return {

@@ -123,9 +123,11 @@ def test_one_changed_value_restarts_that_service_alone(converged: Site) -> None:
         "catalog/recipes/qwen36-35b-a3b-heretic-dflash.yaml", "memory_gib: 110", "memory_gib: 50"
     )
     two = (
-        'services = {"qwen36": {"recipe": "qwen36-35b-a3b-heretic-dflash"}, '
+        'services = {"qwen36": {"recipe": "qwen36-35b-a3b-heretic-dflash", '
+        '"arguments": {"gpu_memory_utilization": 0.35}}, '
         '"second": {"recipe": "qwen36-35b-a3b-heretic-dflash", "port": 8001, '
-        '"served_names": ["second"], "arguments": {"max_model_len": 65536}}}\n'
+        '"served_names": ["second"], '
+        '"arguments": {"gpu_memory_utilization": 0.35, "max_model_len": 65536}}}\n'
     )
     (converged.folder / "group_data/sparks.py").write_text(two)
     converged.deploy("--limit", "sparks")

@@ -10,6 +10,7 @@ import pytest
 
 from lab import git_repository
 from lab.hub.serving import running
+from lab.serving.build import image_of
 from lab.serving.tags import DFLASH, TAGS, ULTIMATE
 from lab.serving.vllm_stand_in.from_environment import words
 from sparkwright.build_context import BuildContextError, build_context
@@ -40,6 +41,8 @@ def test_the_environment_becomes_the_cards_command(environment: dict[str, str]) 
         ({"MODEL_PATH": ""}, "MODEL_PATH must be set"),
         ({"DFLASH_DRAFTER": "z-lab/Qwen3.5-27B-DFlash"}, "the hub can't be reached"),
         ({"ENABLE_TURBOQUANT": "1"}, "this image has no TurboQuant"),
+        ({"DFLASH_NUM_SPEC_TOKENS": "many"}, "DFLASH_NUM_SPEC_TOKENS is no number"),
+        ({"EXTRA_ARGS": "--seed '7"}, "EXTRA_ARGS: No closing quotation"),
     ],
 )
 def test_what_the_entry_point_refuses(
@@ -54,6 +57,8 @@ def test_every_repository_has_its_tags() -> None:
     assert len(repositories) == 4
     (dflash,) = [tag for tag in TAGS if tag.repository == DFLASH]
     assert dflash.entrypoint == ("/usr/local/bin/serve-from-environment",)
+    images = [image_of(tag, []) for tag in TAGS]
+    assert len({image.index.digest for image in images}) == len(TAGS)
     ultimate = {name for tag in TAGS if tag.repository == ULTIMATE for name in tag.names}
     assert "2026-06-04-pr44389" in ultimate
 

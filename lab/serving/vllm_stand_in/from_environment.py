@@ -42,23 +42,25 @@ def words(environment: Mapping[str, str]) -> list[str]:
         if not Path("/etc/turboquant-stand-in").is_file():
             raise ValueError("ENABLE_TURBOQUANT=1, and this image has no TurboQuant")
         for name, known in _TURBOQUANT.items():
-            if environment.get(name, known[-1]) not in known:
+            if (environment.get(name) or known[-1]) not in known:
                 raise ValueError(f"{name} is none of {', '.join(known)}")
     model, drafter = environment["MODEL_PATH"].rstrip("/"), environment["DFLASH_DRAFTER"]
     if not Path(drafter).is_dir():
         raise ValueError(f"{drafter}: not here, and the hub can't be reached to download it")
-    speculative = {
-        "method": "dflash",
-        "model": drafter,
-        "num_speculative_tokens": int(environment.get("DFLASH_NUM_SPEC_TOKENS", "15")),
-    }
+    tokens = environment.get("DFLASH_NUM_SPEC_TOKENS") or "15"
+    if not tokens.isdigit():
+        raise ValueError(f"DFLASH_NUM_SPEC_TOKENS is no number: {tokens}")
+    speculative = {"method": "dflash", "model": drafter, "num_speculative_tokens": int(tokens)}
     found = ["serve", model, "--host", "0.0.0.0", "--port", "8000"]
     found += ["--served-model-name", environment.get("SERVED_MODEL_NAME") or Path(model).name]
     for flag, (name, default) in _ARGUMENTS.items():
-        found += [flag, environment.get(name, default)]
+        found += [flag, environment.get(name) or default]
     found += ["--trust-remote-code", "--speculative-config", json.dumps(speculative)]
     # Last, so that what is said there wins.
-    return found + shlex.split(environment.get("EXTRA_ARGS", ""))
+    try:
+        return found + shlex.split(environment.get("EXTRA_ARGS", ""))
+    except ValueError as error:
+        raise ValueError(f"EXTRA_ARGS: {error}") from None
 
 
 def main(_: list[str]) -> int:
