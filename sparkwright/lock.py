@@ -199,7 +199,9 @@ def _model(model: ResolvedModel) -> LockedModel:
 
 def _unlocked(path: str, name: str) -> Problem:
     return Problem(
-        path, f"{name} is not locked", "run 'sparkwright lock INVENTORY', and look at its diff"
+        path,
+        f"{name} is not locked",
+        "run 'sparkwright lock INVENTORY' (with the same --data), and look at its diff",
     )
 
 

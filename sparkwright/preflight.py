@@ -60,7 +60,7 @@ def judge(wanted: Wanted, probe: Probe, now: float) -> list[Finding]:
         *_toolkit(probe),
         *_architecture(wanted, probe, gpus),
         *_disks(wanted, probe),
-        *_memory(wanted, probe),
+        *_memory(wanted, probe, gpus),
         *_ports(wanted, probe),
         *_strays(wanted, probe),
         *_system(probe, now),
@@ -310,8 +310,10 @@ def _disks(wanted: Wanted, probe: Probe) -> Iterator[Finding]:
             )
 
 
-def _memory(wanted: Wanted, probe: Probe) -> Iterator[Finding]:
-    needed = sum(service.needs.memory_gib for service in wanted.plan.services)
+def _memory(wanted: Wanted, probe: Probe, gpus: list[Gpu]) -> Iterator[Finding]:
+    each = [service.needs.memory_gib for service in wanted.plan.services]
+    # On unified memory a recipe's need is the whole machine; how services share it is a rule's.
+    needed = max(each, default=0) if any(gpu.unified for gpu in gpus) else sum(each)
     total = probe.memory.total / GIB
     if total < needed:
         yield _error(

@@ -5,8 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
+from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    ValidationError,
+    field_validator,
+)
 
 from sparkwright.catalog import ArgumentValue
 from sparkwright.problems import Problem, UserError
@@ -35,6 +43,7 @@ class SmokeSettings(_Settings):
 
     Attributes:
         thinking: whether the model may think first; then max_tokens must hold its thoughts too.
+            Without, a short budget is enough for an answer.
         max_tokens: budget of one answer.
     """
 
@@ -109,6 +118,14 @@ class HostSettings(_Settings):
     catalog_directories: tuple[str, ...] = ()
     sidecars: dict[str, Annotated[float, Field(gt=0)]] = {}
     lock_file: str = "fleet.lock"
+
+    @field_validator("image_mirrors")
+    @classmethod
+    def _registries_have_no_path(cls, mirrors: dict[str, str]) -> dict[str, str]:
+        for name, address in mirrors.items():
+            if "://" not in name and urlsplit(address).path.strip("/"):
+                raise ValueError(f"the mirror of {name} is http(s)://host:port, without a path")
+        return mirrors
 
 
 #: Keys of host data that belong to pyinfra, not to us.

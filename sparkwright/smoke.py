@@ -33,4 +33,6 @@ def smoke_request(release: Release, *, warm_ups: int) -> dict[str, Any]:
         "boot_seconds": service.boot_seconds,
         "first_answer_seconds": service.first_answer_seconds,
         "warm_ups": warm_ups,
+        "thinking": service.smoke.thinking,
+        "max_tokens": service.smoke.max_tokens,
     }

@@ -1,9 +1,10 @@
 """Dumps what the installed vLLM takes. Runs inside a vLLM environment, needs nothing else:
 
-    docker run --rm -i --gpus all --entrypoint python3 IMAGE - < sparkwright/vllm/dump.py > dump.json
+    docker run --rm -i --gpus all --entrypoint python3 IMAGE - \\
+        < sparkwright/vllm/dump.py > dump.json
 
-Seen to give the shipped table of 0.32.0 when run inside that version. A list that a version keeps elsewhere is
-left out with a word on standard error, rather than ending the dump.
+Seen to give the shipped table of 0.32.0 when run inside that version. A list that a version keeps
+elsewhere is left out with a word on standard error, rather than ending the dump.
 """
 
 from __future__ import annotations

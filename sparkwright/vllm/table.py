@@ -1,6 +1,7 @@
 """Tables of ``vllm serve`` arguments by version, and how one is made.
 
-    docker run --rm -i --gpus all --entrypoint python3 IMAGE - < sparkwright/vllm/dump.py > dump.json
+    docker run --rm -i --gpus all --entrypoint python3 IMAGE - \\
+        < sparkwright/vllm/dump.py > dump.json
     python -m sparkwright.vllm.table dump.json > sparkwright/vllm/tables/VERSION.json
 
 A dump holds everything that the real parser says; a table only what the checks go by.

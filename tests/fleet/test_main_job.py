@@ -119,9 +119,6 @@ def test_a_dry_run_on_converged_hosts_finds_nothing_to_do(converged: Site) -> No
 
 def test_one_changed_value_restarts_that_service_alone(converged: Site) -> None:
     """A second service on the same host, and a neighbour, keep their containers."""
-    converged.edit(
-        "catalog/recipes/qwen36-35b-a3b-heretic-dflash.yaml", "memory_gib: 110", "memory_gib: 50"
-    )
     two = (
         'services = {"qwen36": {"recipe": "qwen36-35b-a3b-heretic-dflash", '
         '"arguments": {"gpu_memory_utilization": 0.35}}, '

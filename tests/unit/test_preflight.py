@@ -198,6 +198,19 @@ def test_one_fitting_gpu_among_several_is_enough() -> None:
     assert findings(gpu={**ANSWERED, "out": both}) == {}
 
 
-def test_two_services_need_the_memory_of_both() -> None:
-    two = {**SPARK, "second": {**SPARK["qwen36"], "port": 8001, "served_names": ["other"]}}
-    assert [f.check for f in judge(wanted(plan(two)), probe(), NOW)] == ["memory"]
+def _two(services: dict[str, Any]) -> dict[str, Any]:
+    return {**services, "second": {**services["qwen36"], "port": 8001, "served_names": ["other"]}}
+
+
+def test_two_services_need_the_host_memory_of_both_beside_cards_of_their_own() -> None:
+    want = wanted(plan(_two(RTX), "rtx-1"), architectures=("amd64",))
+    card = {**ANSWERED, "out": "NVIDIA GeForce RTX 5090, 12.0, 580.95.05, 32607 MiB"}
+    box = {"architecture": "x86_64", "gpu": card}
+    little = {"total": 40 * GIB, "available": 39 * GIB}
+    assert [f.check for f in judge(want, probe(**box, memory=little), NOW)] == ["memory"]
+    enough = {"total": 64 * GIB, "available": 60 * GIB}
+    assert judge(want, probe(**box, memory=enough), NOW) == []
+
+
+def test_services_that_share_a_spark_are_weighed_by_a_rule_instead() -> None:
+    assert judge(wanted(plan(_two(SPARK))), probe(), NOW) == []

@@ -12,9 +12,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-#: Asked without thinking, so that a short budget is enough for an answer.
 QUESTION = "What is 17 + 25? Answer with the number only."
-BUDGET = 32
 
 
 class Failure(Exception):
@@ -105,9 +103,9 @@ def generate(service: Service) -> str:
     body = {
         "model": service.request["served_names"][0],
         "messages": [{"role": "user", "content": QUESTION}],
-        "max_tokens": BUDGET,
+        "max_tokens": service.request["max_tokens"],
         "temperature": 0,
-        "chat_template_kwargs": {"enable_thinking": False},
+        "chat_template_kwargs": {"enable_thinking": service.request["thinking"]},
     }
     try:
         status, raw = service.call(
