@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from sparkwright.catalog import Catalog
 from sparkwright.findings import Finding, Severity
@@ -42,6 +43,19 @@ class Wanted:
                 resolved = self.resolution.model(settings.hub_endpoint, model)
                 found[f"{settings.models_root}/{resolved.directory}"] = resolved
         return found
+
+    def expected(self, repository: str) -> dict[str, Any]:
+        """What a model's files must be, for the program that fetches them."""
+        for model in self.catalog.models.values():
+            if model.repository == repository:
+                return {
+                    "format": model.format,
+                    "checks": [
+                        check.model_dump(mode="json", exclude_none=True, exclude={"source"})
+                        for check in model.checks
+                    ],
+                }
+        return {"format": None, "checks": []}
 
 
 def judge(wanted: Wanted, probe: Probe, now: float) -> list[Finding]:

@@ -92,6 +92,7 @@ def _act(host: Host, run: site.HostRun) -> Sequence[str]:
             "max_connections": settings.weights_connections,
             "token_file": token,
             "headroom": int(settings.disk_headroom_gib * GIB),
+            "expect": run.wanted.expected(model.repository),
         }
         jobs.append(
             {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 from typing import Annotated, Literal
 
-from pydantic import Field, StringConstraints
+from pydantic import Field, StringConstraints, model_validator
 
 from sparkwright.catalog.data import ArgumentValue, Data, Name
 from sparkwright.catalog.issues import Issue
@@ -120,6 +120,32 @@ class Sampling(Data):
     presence_penalty: float | None = None
 
 
+class ContentCheck(Data):
+    """What a model's files must show, judged from headers and small files before they are used.
+
+    Attributes:
+        absent, present: prefix of tensors' names that no, or some, tensor has.
+        file, key, contains: a list in a JSON file of the repository that holds these values.
+    """
+
+    id: Name
+    why: str
+    source: str
+    absent: str | None = None
+    present: str | None = None
+    file: str | None = None
+    key: str | None = None
+    contains: tuple[int | str, ...] | None = None
+
+    @model_validator(mode="after")
+    def _says_one_thing(self) -> ContentCheck:
+        listed = (self.file, self.key, self.contains)
+        ways = [self.absent, self.present, None if None in listed else listed]
+        if sum(way is not None for way in ways) != 1 or (None in listed and any(listed)):
+            raise ValueError("give either absent, or present, or file with key and contains")
+        return self
+
+
 class Model(Data):
     """A Hugging Face repository at a revision.
 
@@ -135,6 +161,7 @@ class Model(Data):
         pairs_with: drafters made for this body.
         status, reason: what the cards say of it, and why where it fails.
         known_bad: older revisions, in words, and what is wrong with them.
+        checks: what the files must show, so that a bad revision is known by its content too.
     """
 
     kind: Literal["model"]
@@ -155,6 +182,7 @@ class Model(Data):
     status: Status = "works"
     reason: str | None = None
     known_bad: tuple[str, ...] = ()
+    checks: tuple[ContentCheck, ...] = ()
     issues: tuple[Issue, ...] = ()
     source: str
     date: dt.date

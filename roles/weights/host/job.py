@@ -12,7 +12,7 @@ from pathlib import Path
 from threading import Event, Lock
 from typing import Any
 
-from . import holes, place, receipt, verify
+from . import contents, holes, place, receipt, verify
 from .complete import complete, same
 from .errors import Failed, Temporary, size
 from .hf_mover import move
@@ -299,8 +299,15 @@ class Job:
     # The end
 
     def _finish(self, files: tuple[File, ...]) -> None:
-        """Write the receipt, bring all to the disk, and give the directory its name."""
+        """Judge the whole, write the receipt, and give the directory its name."""
         request, base = self._request, self._base
+        names = [file.path for file in files]
+        wrong_contents = contents.faults(base, names, request.expect) if request.expect else []
+        if wrong_contents:
+            raise Failed(
+                f"{request.repo}@{request.revision[:12]} is whole but not what it should be: "
+                f"{'; '.join(wrong_contents)}. Nothing was put in place. Take another revision."
+            )
         entries = {file.path: self._entries[file.path] for file in files}
         self._progress.state = "verifying"
         directories = {base, *(d for file in files for d in (base / file.path).parents)}

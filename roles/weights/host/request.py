@@ -10,7 +10,8 @@ Shape (all sizes in bytes, all times in seconds; keys with a default may be left
      "owner": "root:root", "file_mode": "0644", "directory_mode": "0755",
      "mover": "hf_transfer" or "http", "max_connections": 32, "chunk_size": 8388608,
      "token_file": null or path, "allow_token_over_http": false,
-     "headroom": 2147483648, "retries": 8, "backoff": 1.0, "stall": 60.0}
+     "headroom": 2147483648, "retries": 8, "backoff": 1.0, "stall": 60.0,
+     "expect": null, or what contents.py reads}
 """
 
 from __future__ import annotations
@@ -68,6 +69,7 @@ class Request:
     retries: int = 8
     backoff: float = 1.0
     stall: float = 60.0
+    expect: dict[str, Any] | None = None
 
 
 def read(path: Path) -> Request:
@@ -120,6 +122,8 @@ def parse(document: dict[str, Any]) -> Request:
             raise Failed(f"The request's {key} must be a number of at least {least}: {number!r}.")
     if values.get("chunk_size", PAGE) % PAGE:
         raise Failed(f"The request's chunk_size must be a multiple of {PAGE}.")
+    if not isinstance(values.get("expect") or {}, dict):
+        raise Failed(f"The request's expect must be an object: {values['expect']!r}.")
     if values.get("files") is not None:
         values["files"] = _files(values["files"])
     return Request(**values)
