@@ -27,7 +27,7 @@ from roles import connection, user_files
 from sparkwright import report
 from sparkwright.api_key import Secret, api_key
 from sparkwright.findings import Finding
-from sparkwright.fleet import plan_fleet
+from sparkwright.fleet import PlannedHost, plan_fleet, with_geometry
 from sparkwright.inventory import HostInput
 from sparkwright.pins import hub_token, pinned
 from sparkwright.plan import HostPlan
@@ -148,16 +148,15 @@ def _plan(inventory: Inventory, limit: list[Host] | None, parameters: dict[str, 
         for host in hosts
     )
     planned = fleet.or_raise(_stray_group_data(inventory))
-    broken = [one for host in planned.values() for one in host.broken]
-    stop = list(stopping(broken))
-    if stop:
-        raise UserError(stop)
-    for line in passing_lines(broken):
-        click.echo(click.style("--> ", fg="yellow") + line, err=True)
+    _stop(planned)
     every = [host.plan.settings for host in planned.values()]
     keys = {path: api_key(Path(path), os.environ) for path in {s.api_key_file for s in every}}
     tokens = {path: hub_token(path) for path in {s.hub_token_file for s in every}}
     resolution = pinned(planned)
+    planned = with_geometry(planned, resolution)
+    _stop(planned)
+    for line in passing_lines(one for host in planned.values() for one in host.broken):
+        click.echo(click.style("--> ", fg="yellow") + line, err=True)
     meter = connection.Meter()
     _current = Site(
         inventory=parameters["inventory"],
@@ -183,6 +182,13 @@ def _plan(inventory: Inventory, limit: list[Host] | None, parameters: dict[str, 
         dry=parameters["dry"],
     )
     atexit.register(_report)
+
+
+def _stop(planned: dict[str, PlannedHost]) -> None:
+    """End the run when any rule is broken that nobody has silenced."""
+    stop = [*stopping(one for host in planned.values() for one in host.broken)]
+    if stop:
+        raise UserError(stop)
 
 
 def _check_choice(inventory: Inventory, parameters: dict[str, Any]) -> None:

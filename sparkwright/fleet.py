@@ -10,6 +10,7 @@ from sparkwright.catalog import Catalog, load_catalog
 from sparkwright.inventory import HostInput
 from sparkwright.plan import HostPlan, plan_host
 from sparkwright.problems import Problem, UserError
+from sparkwright.resolve import Resolution
 from sparkwright.rules import Broken, assumed_hardware, check_host, unknown_silences
 from sparkwright.settings import parse_settings
 
@@ -39,6 +40,26 @@ class Fleet:
         if problems:
             raise UserError(problems)
         return self.hosts
+
+
+def with_geometry(hosts: dict[str, PlannedHost], resolution: Resolution) -> dict[str, PlannedHost]:
+    """The hosts once more, judged by what the models' own configurations say of the KV cache."""
+    found = {}
+    for name, host in hosts.items():
+        kv = {
+            reference.name: resolved.kv
+            for service in host.plan.services
+            for reference in service.models
+            if (resolved := resolution.model(host.plan.settings.hub_endpoint, reference)).kv
+        }
+        models = {
+            key: model.model_copy(update={"kv": kv[key]}) if key in kv else model
+            for key, model in host.catalog.models.items()
+        }
+        catalog = host.catalog.model_copy(update={"models": models})
+        broken = check_host(host.plan, catalog, assumed_hardware(host.plan))
+        found[name] = PlannedHost(host.plan, catalog, tuple(broken))
+    return found
 
 
 def plan_fleet(inputs: Iterable[HostInput]) -> Fleet:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import datetime as dt
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import requests
 
+from sparkwright.catalog.entries import KvLayers
+from sparkwright.geometry import kv_layers
 from sparkwright.problems import Problem
 
 _TIMEOUT = (5, 30)
@@ -38,12 +40,14 @@ class ResolvedModel:
     Attributes:
         commit: 40 hex digits.
         last_modified: day of that commit, where the hub says.
+        kv: layers that keep keys and values, by the commit's own config.json.
     """
 
     repository: str
     commit: str
     last_modified: dt.date | None
     files: tuple[RemoteFile, ...]
+    kv: tuple[KvLayers, ...] = ()
 
     @property
     def size(self) -> int:
@@ -94,7 +98,8 @@ def resolve_model(
     if answer.status_code != 200:
         raise HubError(_refused(where, endpoint, repository, answer, token is not None))
     try:
-        return _parse(repository, answer.json())
+        found = _parse(repository, answer.json())
+        return replace(found, kv=kv_layers(_config(endpoint, found, headers)))
     except (json.JSONDecodeError, KeyError, TypeError, ValueError) as error:
         raise HubError(
             Problem(
@@ -103,6 +108,18 @@ def resolve_model(
                 "check hub_endpoint",
             )
         ) from error
+
+
+def _config(endpoint: str, model: ResolvedModel, headers: dict[str, str]) -> Any:
+    """The commit's config.json; None where it can't be had, since nothing depends on it."""
+    if not any(file.path == "config.json" for file in model.files):
+        return None
+    url = f"{endpoint}/{model.repository}/resolve/{model.commit}/config.json"
+    try:
+        answer = requests.get(url, headers=headers, timeout=_TIMEOUT)
+        return answer.json() if answer.ok else None
+    except (requests.RequestException, ValueError):
+        return None
 
 
 def _parse(repository: str, data: dict[str, Any]) -> ResolvedModel:

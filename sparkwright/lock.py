@@ -14,6 +14,7 @@ from typing import Any
 import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from sparkwright.catalog.entries import KvLayers
 from sparkwright.hub import RemoteFile, ResolvedModel
 from sparkwright.plan import HostPlan
 from sparkwright.problems import Problem, UserError
@@ -55,10 +56,11 @@ class LockedFile(_Locked):
 
 
 class LockedModel(_Locked):
-    """What a revision stands for."""
+    """What a revision stands for; ``kv`` by its own config.json."""
 
     commit: str
     date: dt.date | None = None
+    kv: tuple[KvLayers, ...] = ()
     files: dict[str, LockedFile]
 
 
@@ -152,6 +154,7 @@ def to_resolution(plans: Iterable[HostPlan], lock: Lock, path: str) -> Resolutio
                             RemoteFile(name, file.size, file.sha256, file.blob)
                             for name, file in locked.files.items()
                         ),
+                        locked.kv,
                     )
                 )
     if problems:
@@ -190,6 +193,7 @@ def _model(model: ResolvedModel) -> LockedModel:
     return LockedModel(
         commit=model.commit,
         date=model.last_modified,
+        kv=model.kv,
         files={
             file.path: LockedFile(size=file.size, sha256=file.sha256, blob=file.blob_id)
             for file in model.files

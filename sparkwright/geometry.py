@@ -1,0 +1,60 @@
+"""Layers that keep keys and values, read from a model's own ``config.json``."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from sparkwright.catalog.entries import KvLayers
+
+
+def kv_layers(config: Any) -> tuple[KvLayers, ...]:
+    """The geometry of the KV cache; empty where the configuration does not tell all of it.
+
+    Reads the keys of transformers' configurations: layer_types or full_attention_interval,
+    num_key_value_heads, head_dim, sliding_window, and Gemma's global_head_dim with
+    num_global_key_value_heads. Linear-attention layers keep no keys and values.
+    """
+    if not isinstance(config, dict):
+        return ()
+    text = config.get("text_config")
+    data = text if isinstance(text, dict) else config
+    total = _whole(data, "num_hidden_layers")
+    heads = _whole(data, "num_key_value_heads") or _whole(data, "num_attention_heads")
+    width = _whole(data, "head_dim")
+    if width is None and (hidden := _whole(data, "hidden_size")):
+        width = hidden // (_whole(data, "num_attention_heads") or hidden)
+    if not total or not heads or not width:
+        return ()
+    kinds = _kinds(data, total)
+    found = []
+    if kinds["full_attention"]:
+        found.append(
+            KvLayers(
+                layers=kinds["full_attention"],
+                heads=_whole(data, "num_global_key_value_heads") or heads,
+                head_dim=_whole(data, "global_head_dim") or width,
+            )
+        )
+    if kinds["sliding_attention"]:
+        window = _whole(data, "sliding_window")
+        if window is None:
+            return ()
+        found.append(
+            KvLayers(layers=kinds["sliding_attention"], heads=heads, head_dim=width, window=window)
+        )
+    return tuple(found)
+
+
+def _kinds(data: dict[str, Any], total: int) -> Counter[str]:
+    """Kind of layer -> how many."""
+    listed = data.get("layer_types")
+    if isinstance(listed, list):
+        return Counter(str(kind) for kind in listed)
+    interval = _whole(data, "full_attention_interval")
+    return Counter({"full_attention": total // interval if interval else total})
+
+
+def _whole(data: dict[str, Any], key: str) -> int | None:
+    value = data.get(key)
+    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None

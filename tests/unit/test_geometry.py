@@ -1,0 +1,95 @@
+"""The KV cache's geometry, from configurations of the kinds that the catalog has."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lab.hub.repositories import MINIATURES
+from sparkwright.catalog.entries import KvLayers
+from sparkwright.fleet import PlannedHost, with_geometry
+from sparkwright.geometry import kv_layers
+from sparkwright.resolve import Resolution
+from tests.unit.builders import catalog, plan, resolution
+
+
+def _config(repository: str) -> Any:
+    (made,) = [miniature for miniature in MINIATURES if miniature.id == repository]
+    content = made.revisions[-1].files(made.size)["config.json"]
+    assert isinstance(content, bytes)
+    return json.loads(content)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["qwen36-35b-a3b-heretic-nvfp4", "qwen36-27b-aeon-mm-nvfp4-mtp", "qwen35-27b-dflash-nvfp4"],
+)
+def test_a_configuration_says_what_the_card_says(name: str) -> None:
+    model = catalog().models[name]
+    assert kv_layers(_config(model.repository)) == model.kv
+
+
+def test_gemma_has_two_kinds_of_layers() -> None:
+    assert kv_layers(_config("AEON-7/Gemma-4-26B-A4B-it-Uncensored-NVFP4")) == (
+        KvLayers(layers=5, heads=2, head_dim=512),
+        KvLayers(layers=25, heads=8, head_dim=256, window=1024),
+    )
+
+
+@pytest.mark.parametrize(
+    ("config", "found"),
+    [
+        ({}, ()),
+        (None, ()),
+        ({"num_hidden_layers": 4, "num_key_value_heads": 2}, ()),
+        (
+            {"num_hidden_layers": 4, "num_attention_heads": 8, "hidden_size": 512},
+            (KvLayers(layers=4, heads=8, head_dim=64),),
+        ),
+        (
+            {
+                "num_hidden_layers": 8,
+                "num_key_value_heads": 2,
+                "head_dim": 64,
+                "full_attention_interval": 4,
+            },
+            (KvLayers(layers=2, heads=2, head_dim=64),),
+        ),
+    ],
+)
+def test_what_is_not_told_is_not_guessed(config: Any, found: tuple[KvLayers, ...]) -> None:
+    assert kv_layers(config) == found
+
+
+_json = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=5), inner),
+    max_leaves=4,
+)
+_keys = ["num_hidden_layers", "num_key_value_heads", "head_dim", "layer_types", "text_config",
+         "full_attention_interval", "sliding_window", "hidden_size"]  # fmt: skip
+
+
+@given(st.dictionaries(st.sampled_from(_keys), _json))
+def test_no_configuration_ends_in_an_error(config: dict[str, Any]) -> None:
+    kv_layers(config)
+
+
+def test_a_models_own_configuration_goes_before_the_catalogs() -> None:
+    host = plan({"s": {"recipe": "qwen36-35b-a3b-heretic-dflash"}})
+    found = resolution(host)
+    # 100 times the layers: the context no longer fits, whatever the catalog says.
+    wide = (KvLayers(layers=1000, heads=2, head_dim=256),)
+    models = {
+        key: type(model)(**{**vars(model), "kv": wide if "heretic" in key[1] else ()})
+        for key, model in found.models.items()
+    }
+    planned = {"spark-1": PlannedHost(host, catalog(), ())}
+    (judged,) = with_geometry(planned, Resolution(found.images, models)).values()
+    assert [one.rule for one in judged.broken] == ["kv-cache"]
+    (unchanged,) = with_geometry(planned, found).values()
+    assert unchanged.broken == ()
