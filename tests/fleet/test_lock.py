@@ -7,6 +7,8 @@ import sys
 
 import yaml
 
+from lab import machines
+from lab.layout import DEPOT
 from tests.fleet.site import Site, fingerprint, ssh
 
 ARM64_ONLY = """\
@@ -66,9 +68,21 @@ def test_two_hosts_of_one_lock_are_the_same_host(converged: Site) -> None:
         assert service["image"].endswith(image["digest"])
         for repository, commit in service["models"].items():
             assert pins["models"][f"{repository}@main"]["commit"] == commit
-    again = converged.run("--dry", "--limit", "spark-1")
+    # With a lock and everything on the disk nobody else is asked: registry and hub may be gone.
+    services = ("docker-registry", "sparkwright-lab-hub")
+    for unit in services:
+        machines.inside(DEPOT, ["systemctl", "stop", unit])
+    try:
+        again = converged.deploy("--limit", "spark-1")
+        lock.rename(lock.with_suffix(".away"))
+        unlocked = converged.run("--yes", "--limit", "spark-1")
+        lock.with_suffix(".away").unlink()
+    finally:
+        for unit in services:
+            machines.inside(DEPOT, ["systemctl", "start", unit])
     assert again.changed == set()
-    lock.unlink()
+    assert unlocked.code == 2
+    assert "could not be asked: Connection refused" in unlocked.output
 
 
 def test_what_is_not_locked_stops_the_run_before_any_host(converged: Site) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import stat
 import subprocess
 import sys
@@ -445,3 +446,26 @@ def test_commit_is_checked(fetch: Fetch) -> None:
     assert code == 0
     assert "already complete" not in said
     assert receipt.read_text(encoding="utf-8") == text
+
+
+def test_files_of_another_revision_are_shared_by_hard_link(fetch: Fetch) -> None:
+    assert fetch.here()[0] == 0
+    other = fetch.destination.with_name("0" * 40)
+    fetch.destination.rename(other)
+    (other / TWO).write_bytes(b"changed after it was verified")
+    fetch.hub.hits.clear()
+    code, said = fetch.here()
+    assert code == 0, said
+    fetch.assert_whole()
+    assert f"{ONE}: shared with revision 000000000000" in said
+    assert (fetch.destination / ONE).samefile(other / ONE)
+    # What no receipt speaks for is fetched, and the other revision's file stays its own.
+    assert {Path(hit.path).name for hit in fetch.hub.hits if hit.sent} == {TWO}
+    assert (other / TWO).read_bytes() == b"changed after it was verified"
+    # The receipt speaks for the shared files too.
+    fetch.hub.hits.clear()
+    assert fetch.here()[1].startswith("already complete")
+    assert fetch.hub.sent() == 0
+    # Losing one revision loses nothing of the other.
+    shutil.rmtree(other)
+    fetch.assert_whole()

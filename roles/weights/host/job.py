@@ -70,7 +70,7 @@ class Job:
         progress.files_total = len(files)
         progress.bytes_total = sum(file.size for file in files)
         self._base.mkdir(mode=0o755, parents=True, exist_ok=True)
-        missing = self._look(files, known)
+        missing = self._share(self._look(files, known))
         kept = self._measure(missing)
         if kept:
             log(f"kept {kept} bytes ({size(kept)}) of {progress.bytes_total}")
@@ -119,6 +119,24 @@ class Job:
                 missing += [file for file, good in zip(doubtful, verdicts) if not good]  # noqa: B905
             self._progress.state = "running"
         return sorted(missing, key=lambda file: -file.size)
+
+    def _share(self, missing: list[File]) -> list[File]:
+        """Link what another revision has on this disk already. Returns what is still missing."""
+        others = place.siblings(self._request.destination)
+        return [file for file in missing if not any(self._linked(file, *one) for one in others)]
+
+    def _linked(self, file: File, directory: Path, entries: dict[str, Any]) -> bool:
+        """Link a file of another revision, if it is the same by that revision's receipt."""
+        entry, source = entries.get(file.path), directory / file.path
+        if entry is None or not same(file, entry) or receipt.fault(str(source), entry) is not None:
+            return False
+        if not place.link(source, self._base, file.path):
+            return False
+        log(f"{file.path}: shared with revision {directory.name[:12]}")
+        self._entries[file.path] = entry
+        self._progress.present(file.path, file.size)
+        self._progress.finished()
+        return True
 
     def _rehash(self, file: File) -> bool:
         """Hash a file that no receipt speaks for. Tells whether it is good, and notes it."""

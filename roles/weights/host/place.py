@@ -94,6 +94,28 @@ class Stage:
         return f"{who} is fetching into {self.root} already. Wait for it, then run again."
 
 
+def siblings(destination: Path) -> list[tuple[Path, dict[str, Any]]]:
+    """Other revisions of the same model with a receipt: directory and the receipt's entries."""
+    found = []
+    for directory in sorted(destination.parent.glob("*")):
+        known = receipt.read(str(directory)) if directory != destination else None
+        if known is not None:
+            found.append((directory, known["files"]))
+    return found
+
+
+def link(source: Path, base: Path, path: str) -> bool:
+    """Give a verified file a second name below base. False where the file system can't."""
+    real_directories(base, path)
+    target = base / path
+    target.unlink(missing_ok=True)
+    try:
+        os.link(source, target, follow_symlinks=False)
+    except OSError:
+        return False
+    return True
+
+
 def write_json(path: Path, document: Any) -> None:
     """Replace a JSON file, on the disk before it gets its name."""
     temporary = path.with_name(f".{path.name}.new")
