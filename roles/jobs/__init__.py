@@ -92,7 +92,12 @@ def _progress(name: str, job: dict[str, Any], waited: int) -> str:
         return f"{name}: {waited} s"
     done, total = progress["bytes_done"] / 1e9, progress["bytes_total"] / 1e9
     rate = progress.get("rate", 0) / 1e6
-    return f"{name}: {progress['state']} {done:.2f} of {total:.2f} GB at {rate:.0f} MB/s"
+    left = f", {_minutes((total - done) * 1e3 / rate)} left" if rate >= 0.1 else ""
+    return f"{name}: {progress['state']} {done:.2f} of {total:.2f} GB at {rate:.0f} MB/s{left}"
+
+
+def _minutes(seconds: float) -> str:
+    return f"{seconds:.0f} s" if seconds < 90 else f"{seconds / 60:.0f} min"
 
 
 def _gpu_key(run: site.HostRun) -> dict[str, str]:

@@ -24,7 +24,7 @@ from sparkwright.runtime import Runtime, RuntimeBundleError, build_runtime
 
 PROGRAM = Path(__file__).parent / "host"
 #: Modules of host/ that are the fetch program; install.py only puts it there.
-_NOT_FETCH = {"install.py"}
+_NOT_FETCH = {"install.py", "rehash.py"}
 CACHE = Path(".sparkwright/cache")
 #: One bundle serves all hosts of one kind: build it once, not once per host at the same time.
 _BUILD = Lock()

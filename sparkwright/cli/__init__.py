@@ -17,7 +17,7 @@ __all__ = ["main"]
 class _Lazy(click.Group):
     """Loads a command's module when it is asked for: `check` shall not wait for the others."""
 
-    _commands = ("advise", "catalog", "check", "lock", "plan", "render")
+    _commands = ("advise", "catalog", "check", "lock", "plan", "render", "verify")
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Every command, sorted."""

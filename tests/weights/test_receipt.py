@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import time
@@ -10,6 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+from roles.weights.host import receipt, rehash
 
 from .conftest import HOST
 
@@ -97,3 +100,34 @@ def test_takes_milliseconds(module: dict[str, Any], model: Path) -> None:
     for _ in range(20):
         module["check"](str(model), COMMIT)
     assert time.perf_counter() - began < 0.2
+
+
+def test_hashing_again_finds_what_size_and_time_do_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "nice", lambda _: 0)  # for good, and this process has other tests
+    content = {"a.bin": b"a" * 5000, "folder/b.bin": b"b" * 70}
+    entries: dict[str, Any] = {}
+    for name, data in content.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_bytes(data)
+        found = (tmp_path / name).stat()
+        entries[name] = {
+            "size": found.st_size,
+            "mtime_ns": found.st_mtime_ns,
+            "sha256": hashlib.sha256(data).hexdigest(),
+        }
+    note = {"version": 1, "repo": "o/m", "endpoint": "", "commit": "c", "files": entries}
+    (tmp_path / receipt.NAME).write_text(json.dumps(note))
+    request = {"directories": [str(tmp_path), str(tmp_path / "nowhere")]}
+    answer = rehash.main(request)
+    assert answer[str(tmp_path)]["wrong"] == []
+    assert answer[str(tmp_path)]["bytes"] == 5070
+    assert answer[str(tmp_path / "nowhere")]["wrong"] == ["it has no receipt"]
+    (tmp_path / "a.bin").write_bytes(b"a" * 4999 + b"!")
+    os.utime(tmp_path / "a.bin", ns=(0, entries["a.bin"]["mtime_ns"]))
+    assert receipt.check(str(tmp_path), "c") is None
+    assert rehash.main(request)[str(tmp_path)]["wrong"] == [
+        "a.bin has other content than was verified"
+    ]
+    assert receipt.check(str(tmp_path), "c") == "has no receipt"
