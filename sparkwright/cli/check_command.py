@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from sparkwright.cli.options import load, print_json
+from sparkwright.cli.options import load, print_json, recipe_names
 from sparkwright.findings import Severity
 from sparkwright.fleet import Fleet, plan_fleet
 from sparkwright.inventory import HostInput
@@ -18,7 +18,11 @@ from sparkwright.rules import Broken
 
 @click.command("check")
 @click.argument("inventory", type=click.Path(path_type=Path, dir_okay=False), required=False)
-@click.option("--recipe", help="Check one recipe of the catalog instead of an inventory.")
+@click.option(
+    "--recipe",
+    shell_complete=recipe_names,
+    help="Check one recipe of the catalog instead of an inventory.",
+)
 @click.option("--tag", help="With --recipe: on this tag of its image.")
 @click.option(
     "--data", "overrides", multiple=True, metavar="KEY=VALUE", help="As pyinfra's --data."

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import difflib
+import re
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 
 import click
 
-from sparkwright.cli.options import inventory_argument, load
+from sparkwright.cli.options import inventory_argument, json_option, load, print_json
+from sparkwright.fleet import PlannedHost
 from sparkwright.lock import Lock, from_resolution, read_lock, render_lock, to_resolution, unused
 from sparkwright.pins import ask
 from sparkwright.plan import HostPlan
@@ -20,12 +23,14 @@ from sparkwright.resolve import Resolution
 @inventory_argument
 @click.option("--upgrade", is_flag=True, help="Take everything anew, not only what is missing.")
 @click.option("--check", "check", is_flag=True, help="Only say whether the lock is complete.")
+@json_option
 def command(
     inventory: Path,
     overrides: tuple[str, ...],
     limit: tuple[str, ...],
     upgrade: bool,
     check: bool,
+    as_json: bool,
 ) -> None:
     """Pin every tag to a digest and every model to a commit, in fleet.lock.
 
@@ -35,28 +40,52 @@ def command(
     if limit:
         raise click.UsageError("a lock is of the whole inventory: leave --limit out")
     hosts = load(inventory, overrides, ()).or_raise()
-    changed = False
+    reports = []
     for file in sorted({host.plan.settings.lock_file for host in hosts.values()}):
-        path = Path(file)
         own = {name: host for name, host in hosts.items() if host.plan.settings.lock_file == file}
-        plans = [host.plan for host in own.values()]
-        known = read_lock(path)
         if check:
-            changed |= _check(path, known, plans)
-            continue
-        kept = None if upgrade else known
-        resolution = Resolution({}, {})
-        if kept is None or not _complete(plans, kept, file):
-            resolution = ask(own)
-        text = render_lock(from_resolution(plans, resolution, kept))
-        before = path.read_text(encoding="utf-8") if path.exists() else ""
-        if text == before:
-            click.echo(f"{path}: nothing changes")
-            continue
-        path.write_text(text, encoding="utf-8")
-        _diff(before, text)
-        click.echo(f"{path}: written. Look at its diff, and commit it.")
-    sys.exit(int(changed))
+            reports.append(_check(Path(file), [host.plan for host in own.values()]))
+        else:
+            reports.append(_write(Path(file), own, upgrade=upgrade))
+    if as_json:
+        print_json([vars(report) for report in reports])
+    else:
+        for report in reports:
+            report.show()
+    sys.exit(int(any(report.wrong for report in reports)))
+
+
+@dataclass(frozen=True)
+class _Report:
+    """What became of one lock: what is wrong with it, or which pins changed in it."""
+
+    file: str
+    state: str
+    wrong: list[str]
+    changes: list[str]
+
+    def show(self) -> None:
+        for line in self.wrong:
+            click.echo(line)
+        for line in self.changes:
+            click.echo(click.style(line, fg="green" if line[0] == "+" else "red"))
+        click.echo(f"{self.file}: {self.state}")
+
+
+def _write(path: Path, hosts: dict[str, PlannedHost], *, upgrade: bool) -> _Report:
+    plans = [host.plan for host in hosts.values()]
+    kept = None if upgrade else read_lock(path)
+    resolution = Resolution({}, {})
+    if kept is None or not _complete(plans, kept, str(path)):
+        resolution = ask(hosts)
+    text = render_lock(from_resolution(plans, resolution, kept))
+    before = path.read_text(encoding="utf-8") if path.exists() else ""
+    if text == before:
+        return _Report(str(path), "nothing changes", [], [])
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+    state = "written. Look at its diff, and commit it."
+    return _Report(str(path), state, [], _diff(before, text))
 
 
 def _complete(plans: list[HostPlan], lock: Lock, file: str) -> bool:
@@ -67,32 +96,27 @@ def _complete(plans: list[HostPlan], lock: Lock, file: str) -> bool:
     return True
 
 
-def _check(path: Path, lock: Lock | None, plans: list[HostPlan]) -> bool:
-    """Whether anything is wrong with the lock; says what."""
+def _check(path: Path, plans: list[HostPlan]) -> _Report:
+    lock = read_lock(path)
     if lock is None:
-        click.echo(f"{path}: there is no lock")
-        return True
-    wrong = False
+        return _Report(str(path), "there is no lock", ["no lock"], [])
+    wrong: list[str] = []
     try:
         to_resolution(plans, lock, str(path))
     except UserError as error:
-        wrong = True
-        for problem in error.problems:
-            click.echo(f"{problem.where}: {problem.what}")
-    for name in unused(plans, lock):
-        wrong = True
-        click.echo(f"{path}: {name} is locked, and no host needs it")
-    if not wrong:
-        click.echo(f"{path}: complete, {len(lock.images)} images, {len(lock.models)} models")
-    return wrong
+        wrong += [problem.what for problem in error.problems]
+    wrong += [f"{name} is locked, and no host needs it" for name in unused(plans, lock)]
+    state = "incomplete" if wrong else "complete"
+    counts = f"{len(lock.images)} images, {len(lock.models)} models"
+    return _Report(str(path), f"{state}, {counts}", wrong, [])
 
 
-def _diff(before: str, after: str) -> None:
+def _diff(before: str, after: str) -> list[str]:
     """The changed pins; files of new models would only hide them."""
-    for line in difflib.unified_diff(before.splitlines(), after.splitlines(), n=1, lineterm=""):
-        if (
-            line[:1] in "+-"
-            and any(word in line for word in ("digest:", "commit:", "@", "tag"))
-            and not line.startswith(("+++", "---"))
-        ):
-            click.echo(click.style(line, fg="green" if line[0] == "+" else "red"))
+    return [
+        line
+        for line in difflib.unified_diff(before.splitlines(), after.splitlines(), lineterm="")
+        if line[:1] in "+-"
+        and not line.startswith(("+++", "---"))
+        and re.search(r"digest:|commit:|^.  \S+:$", line)
+    ]

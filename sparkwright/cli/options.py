@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import click
 
-from sparkwright.fleet import Fleet, plan_fleet
+from sparkwright.fleet import SHIPPED, Fleet, plan_fleet
 from sparkwright.inventory import read_inventory
 from sparkwright.problems import Problem, UserError, suggest
 
@@ -36,6 +36,11 @@ def inventory_argument(command: _Command) -> _Command:
 def json_option(command: _Command) -> _Command:
     """``--json``."""
     return click.option("--json", "as_json", is_flag=True, help="Print JSON.")(command)
+
+
+def recipe_names(_: click.Context, __: click.Parameter, begun: str) -> list[str]:
+    """Recipes for shell completion."""
+    return [path.stem for path in (SHIPPED / "recipes").glob(f"{begun}*.yaml")]
 
 
 def load(inventory: Path, overrides: tuple[str, ...], limit: tuple[str, ...]) -> Fleet:

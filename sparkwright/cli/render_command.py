@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from sparkwright.cli.options import inventory_argument, load
+from sparkwright.cli.options import inventory_argument, json_option, load, print_json
 from sparkwright.pins import pinned
 from sparkwright.release import render_release
 
@@ -14,8 +14,13 @@ from sparkwright.release import render_release
 @click.command("render")
 @inventory_argument
 @click.argument("directory", type=click.Path(path_type=Path, file_okay=False))
+@json_option
 def command(
-    inventory: Path, overrides: tuple[str, ...], limit: tuple[str, ...], directory: Path
+    inventory: Path,
+    overrides: tuple[str, ...],
+    limit: tuple[str, ...],
+    directory: Path,
+    as_json: bool,
 ) -> None:
     """Write compose files and units of every host to DIRECTORY/HOST/.
 
@@ -23,7 +28,7 @@ def command(
     """
     hosts = load(inventory, overrides, limit).or_raise()
     resolution = pinned(hosts)
-    written = 0
+    written: list[str] = []
     for name, host in hosts.items():
         for service in host.plan.services:
             release = render_release(host.plan, service, resolution)
@@ -34,5 +39,8 @@ def command(
                 place = directory / name / path.lstrip("/")
                 place.parent.mkdir(parents=True, exist_ok=True)
                 place.write_text(text, encoding="utf-8")
-                written += 1
-    click.echo(f"{written} files of {len(hosts)} hosts in {directory}")
+                written.append(str(place))
+    if as_json:
+        print_json(written)
+        return
+    click.echo(f"{len(written)} files of {len(hosts)} hosts in {directory}")

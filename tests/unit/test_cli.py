@@ -117,8 +117,47 @@ def test_a_lock_check_asks_nobody(tmp_path: Path) -> None:
     assert "there is no lock" in result.output
 
 
+def test_a_lock_is_reported_as_json(tmp_path: Path) -> None:
+    result = _run("lock", "inventory/lab.py", "--check", "--json",
+                  "--data", f"lock_file={tmp_path}/x.lock")  # fmt: skip
+    (report,) = json.loads(result.output)
+    assert report["state"] == "there is no lock"
+    assert report["wrong"]
+
+
+def test_the_shell_completes_commands_and_recipes() -> None:
+    def complete(words: str, number: int) -> list[str]:
+        done = CliRunner().invoke(
+            main,
+            [],
+            prog_name="sparkwright",
+            env={
+                "_SPARKWRIGHT_COMPLETE": "bash_complete",
+                "COMP_WORDS": words,
+                "COMP_CWORD": str(number),
+            },
+        )
+        return sorted(line.partition(",")[2] for line in done.output.splitlines())
+
+    assert complete("sparkwright ch", 1) == ["check"]
+    assert "agents" in complete("sparkwright advise ", 2)
+    assert complete("sparkwright check --recipe qwen35", 3) == [
+        "qwen35-27b-dflash",
+        "qwen35-27b-dflash-turboquant",
+    ]
+
+
 def test_help_is_there_for_everything() -> None:
-    for words in ((), ("check",), ("plan",), ("lock",), ("render",), ("advise",), ("catalog",)):
+    for words in (
+        (),
+        ("check",),
+        ("plan",),
+        ("lock",),
+        ("render",),
+        ("advise",),
+        ("catalog",),
+        ("verify",),
+    ):
         result = _run(*words, "--help")
         assert result.exit_code == 0
         assert "Usage: sparkwright" in result.output
