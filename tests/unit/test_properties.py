@@ -6,7 +6,7 @@ import copy
 from typing import Any
 
 import yaml
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sparkwright.fleet import plan_fleet
@@ -48,9 +48,6 @@ _values = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(_text, inner, max_size=3),
     max_leaves=6,
 )
-_quick = settings(
-    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True
-)
 
 
 def _paths(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
@@ -77,7 +74,6 @@ def _mutated(path: tuple[Any, ...], value: Any, key: str | None) -> dict[str, An
     return data
 
 
-@_quick
 @given(st.sampled_from(_paths(VALID)), _values, st.none() | _text)
 def test_any_mutation_is_a_plan_or_a_located_problem(
     path: tuple[Any, ...], value: Any, key: str | None
@@ -102,7 +98,6 @@ def test_the_unchanged_settings_are_a_plan() -> None:
 _words = st.text(st.characters(blacklist_categories=["Cs", "Cc"]), min_size=1, max_size=20)
 
 
-@_quick
 @given(
     st.sampled_from(sorted(catalog().recipes)),
     st.dictionaries(st.from_regex(r"[A-Z][A-Z0-9_]{0,10}", fullmatch=True), _words, max_size=3),
