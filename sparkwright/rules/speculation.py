@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from sparkwright.findings import Severity
 from sparkwright.rules.rule import Hit, Rule, Subject
-from sparkwright.vllm.speculation import scheduled_token_budget
+from sparkwright.vllm.speculation import reserves_for_every_sequence, scheduled_token_budget
 
 #: vLLM's own default of max_num_seqs and max_num_batched_tokens is not told: it depends on the
 #: GPU, which is why the cards want both set.
@@ -32,13 +32,15 @@ def _budget(subject: Subject) -> Iterator[Hit]:
         return
     if isinstance(tokens, bool) or not isinstance(tokens, int):
         return
-    budget = scheduled_token_budget(int(batched), int(seqs), tokens)
+    budget = scheduled_token_budget(int(batched), int(seqs), tokens, subject.vllm)
     if budget < 1:
+        every = reserves_for_every_sequence(subject.vllm)
+        fewer = f", or max_num_seqs below {int(batched) // tokens}" if every else ""
         yield Hit(
             "arguments.max_num_batched_tokens",
-            f"{tokens} draft tokens for {seqs:g} sequences leave {budget} of "
-            f"{batched:g} batched tokens",
-            f"max_num_batched_tokens: 32768, or max_num_seqs below {int(batched) // tokens}",
+            f"{tokens} draft tokens for {f'{seqs:g} sequences' if every else 'a sequence'} leave "
+            f"{budget} of {batched:g} batched tokens",
+            f"max_num_batched_tokens: 32768{fewer}",
         )
 
 
@@ -121,7 +123,7 @@ RULES = (
     Rule(
         "speculation-budget", Severity.ERROR, "a token budget that speculation eats up",
         "vLLM refuses to start: max_num_scheduled_tokens is set to a negative number",
-        "seed 001, quickstart; seen with vLLM 0.24 and 0.32", _budget,
+        "seed 001, quickstart; vLLM's own VllmConfig, by version", _budget,
     ),
     Rule(
         "speculation-config", Severity.ERROR, "speculative settings that vLLM finds minutes later",

@@ -18,7 +18,7 @@ import yaml
 
 from sparkwright.catalog.data import ArgumentValue
 from sparkwright.problems import suggest
-from sparkwright.vllm.table import Argument, Table, nearest, table, versions
+from sparkwright.vllm.table import Argument, Table, nearest, release, table, versions
 
 Level = Literal["error", "warning"]
 _SOURCE = "vLLM {version}'s own parser"
@@ -95,6 +95,7 @@ class _Checker:
         spelt: dict[str, str] = {}
         for key, value in arguments.items():
             name = key.replace("-", "_").removeprefix("__")
+            name = self.table.aliases.get(name, name)
             if name in spelt:
                 yield self._finding(
                     "argument-twice", "error", key, f"{spelt[name]!r} is the same argument",
@@ -109,7 +110,9 @@ class _Checker:
             yield from self._value(key, name, known, value)
 
     def _unknown(self, key: str, name: str) -> ArgumentFinding:
-        elsewhere = [v for v in versions() if name in table(v).arguments]
+        elsewhere = [
+            v for v in versions() if name in table(v).arguments or name in table(v).aliases
+        ]
         abbreviated = [known for known in self.table.arguments if known.startswith(name)]
         if elsewhere:
             why = f"vLLM {', '.join(elsewhere)} has it, {self.table.version} does not"
@@ -142,14 +145,16 @@ class _Checker:
             )  # fmt: skip
             return
         choices = [*known.choices, *self.also.get(name, ())]
-        if known.choices and str(value) not in choices:
-            yield self._finding(
-                "argument-choice", self.level, key, f"{value!r} is no choice of {name}",
-                "vLLM ends at start with 'invalid choice'", suggest(str(value), choices),
-            )  # fmt: skip
+        for one in value if isinstance(value, list) else [value]:
+            text = str(one).lower().replace("-", "_") if known.kind == "folded" else str(one)
+            if known.choices and text not in choices:
+                yield self._finding(
+                    "argument-choice", self.level, key, f"{one!r} is no choice of {name}",
+                    "vLLM ends at start with 'invalid choice'", suggest(text, choices),
+                )  # fmt: skip
         yield from self._name(key, name, value)
         low_high = _RANGES.get(name)
-        number = _number(value)
+        number = None if known.kind == "auto-size" and _is_auto(value) else _amount(value)
         if low_high and number is not None and not low_high[0] <= number <= low_high[1]:
             yield self._finding(
                 "argument-range", "error", key, f"{value!r} is out of range", _LATE,
@@ -158,8 +163,8 @@ class _Checker:
 
     def _name(self, key: str, name: str, value: object) -> Iterator[ArgumentFinding]:
         """Parsers and backends, which argparse takes as any text."""
-        known = self.table.names.get(name)
-        if known is None or value is None:
+        known = (*self.table.names.get(name, ()), *self.also.get(name, ()))
+        if name not in self.table.names or value is None:
             return
         fold: Callable[[str], str] = str.upper if name == "attention_backend" else str
         if fold(str(value)) not in {fold(one) for one in known}:
@@ -182,15 +187,9 @@ class _Checker:
                     f"unknown speculative setting {name!r}", _LATE,
                     suggest(name, list(self.table.speculative_keys)),
                 )  # fmt: skip
-        method = value.get("method")
-        if method is not None and method not in self.table.names["speculative_method"]:
-            yield self._finding(
-                "unknown-name", self.level, f"{key}.method",
-                f"{method!r} is no speculative method", _LATE,
-                suggest(str(method), list(self.table.names["speculative_method"])),
-            )  # fmt: skip
-        part = value.get("attention_backend")
-        yield from self._name(f"{key}.attention_backend", "attention_backend", part)
+        yield from self._name(f"{key}.method", "speculative_method", value.get("method"))
+        for name in ("attention_backend", "quantization"):
+            yield from self._name(f"{key}.{name}", name, value.get(name))
 
     def _finding(
         self, rule: str, severity: Level, key: str, what: str, why: str, instead: str
@@ -213,17 +212,44 @@ def _wrong_type(known: Argument, value: ArgumentValue) -> str | None:
         return None if known.kind == "many" else "it takes one value"
     if isinstance(value, dict):
         return None if known.kind == "any" else "it takes no mapping"
-    number = _number(value)
-    if known.kind == "int" and (number is None or number != int(number)):
+    if known.kind == "int" and not _is_int(value):
         return "not a whole number"
-    if known.kind == "float" and number is None:
+    if known.kind == "float" and _number(value) is None:
         return "not a number"
-    if known.kind == "size" and number is None and not _SIZE.fullmatch(str(value)):
+    size = _is_int(value) or _SIZE.fullmatch(str(value).strip())
+    if known.kind == "size" and not size:
+        return "not a whole number, nor one such as 32k"
+    if known.kind == "auto-size" and not (size or _is_auto(value)):
         return "not a number of tokens"
     return None
 
 
-_SIZE = re.compile(r"auto|-1|\d+(\.\d+)?[kKmMgG]")
+#: Decimals go with k (1000), not with K (1024): vLLM's human_readable_int.
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)([kmgt])|(\d+)([KMGT])", re.ASCII)
+
+
+def _is_int(value: object) -> bool:
+    """Whether the parser's ``int()`` takes it: 16 and "16", not 16.0 or "1e3"."""
+    try:
+        int(str(value))
+    except ValueError:
+        return False
+    return True
+
+
+def _is_auto(value: object) -> bool:
+    """-1 and ``auto`` leave the length to what fits: vLLM's human_readable_int_or_auto."""
+    return str(value).strip().lower() in ("-1", "auto")
+
+
+def _amount(value: object) -> float | None:
+    """A number, also with a suffix."""
+    found = _SIZE.fullmatch(str(value).strip())
+    if found is None:
+        return _number(value)
+    digits, suffix = (found[1], found[2]) if found[1] else (found[3], found[4])
+    base = 1000 if suffix.islower() else 1024
+    return _number(float(digits) * base ** ("kmgt".index(suffix.lower()) + 1))
 
 
 def _number(value: object) -> float | None:
@@ -242,6 +268,7 @@ def _type_remedy(name: str, known: Argument) -> str:
         "int": "a whole number",
         "float": "a number",
         "size": "a number, such as 32768 or 32k",
+        "auto-size": "a number, such as 32768 or 32k, or auto",
     }.get(known.kind, "one value, without brackets")
 
 
@@ -265,13 +292,9 @@ def _variables(vllm: str | None, environment: Mapping[str, str]) -> Iterator[Arg
                 )  # fmt: skip
             continue
         until = known[name].get("until")
-        if vllm and until and _parts(vllm) >= _parts(until):
+        if vllm and until and release(vllm) >= release(until):
             yield ArgumentFinding(
                 "removed-variable", "error", f"environment.{name}",
                 f"vLLM {until} removed {name}", "it is ignored, and the backend is another one",
                 known[name]["instead"], known[name]["source"],
             )  # fmt: skip
-
-
-def _parts(version: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in re.findall(r"\d+", version)[:3])

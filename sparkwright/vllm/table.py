@@ -10,6 +10,7 @@ A dump holds everything that the real parser says; a table only what the checks 
 from __future__ import annotations
 
 import json
+import re
 import sys
 from dataclasses import dataclass
 from functools import cache
@@ -23,7 +24,7 @@ _KINDS = {
     "int": "int",
     "float": "float",
     "human_readable_int": "size",
-    "human_readable_int_or_auto": "size",
+    "human_readable_int_or_auto": "auto-size",
 }
 
 
@@ -32,7 +33,8 @@ class Argument:
     """One argument.
 
     Attributes:
-        kind: ``flag``, ``int``, ``float``, ``size`` (also ``32k``, ``auto``), ``many`` or ``any``.
+        kind: ``flag``, ``int``, ``float``, ``size`` (also ``32k``), ``auto-size`` (also ``auto``),
+            ``folded`` (a choice in any case, with dashes or underscores), ``many`` or ``any``.
         negatable: whether a flag has a ``--no-`` form.
     """
 
@@ -43,27 +45,37 @@ class Argument:
 
 @dataclass(frozen=True)
 class Table:
-    """What one vLLM version takes."""
+    """What one vLLM version takes.
+
+    Attributes:
+        aliases: a second long name -> the argument that it is.
+    """
 
     version: str
     arguments: dict[str, Argument]
     names: dict[str, tuple[str, ...]]
     speculative_keys: tuple[str, ...]
+    aliases: dict[str, str]
 
 
 def versions() -> list[str]:
     """Versions that there is a table of, oldest first."""
-    return sorted((path.stem for path in TABLES.glob("*.json")), key=_order)
+    return sorted((path.stem for path in TABLES.glob("*.json")), key=release)
 
 
-def _order(version: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in version.split(".") if part.isdigit())
+def release(version: str) -> tuple[int, int, int]:
+    """The release that a version belongs to: ``0.24.0rc1`` and ``0.24.0+local`` are of 0.24.0."""
+    found = re.match(r"v?(\d+)(?:\.(\d+))?(?:\.(\d+))?", version, re.ASCII)
+    if found is None:
+        return (0, 0, 0)
+    major, minor, patch = (int(part or 0) for part in found.groups())
+    return (major, minor, patch)
 
 
 def nearest(version: str) -> str:
     """The table to go by: the version's own, else the next lower one, else the lowest."""
     known = versions()
-    lower = [other for other in known if _order(other) <= _order(version)]
+    lower = [other for other in known if release(other) <= release(version)]
     return lower[-1] if lower else known[0]
 
 
@@ -79,19 +91,26 @@ def table(version: str) -> Table:
         },
         names={key: tuple(values) for key, values in data["names"].items()},
         speculative_keys=tuple(data["speculative_keys"]),
+        aliases=data["aliases"],
     )
 
 
 def from_dump(dump: dict[str, Any]) -> dict[str, Any]:
     """A table, as plain data, from a dump."""
     arguments: dict[str, list[Any]] = {}
+    aliases: dict[str, str] = {}
     for flag in dump["flags"]:
         long = [name for name in flag["flags"] if name.startswith("--")]
         if not long or flag["action"] == "HelpAction":
             continue
         negatable = any(name.startswith("--no-") for name in long)
-        name = next(name for name in long if not (negatable and name.startswith("--no-")))
-        arguments[name[2:].replace("-", "_")] = [
+        name, *others = [
+            name[2:].replace("-", "_")
+            for name in long
+            if not (negatable and name.startswith("--no-"))
+        ]
+        aliases |= dict.fromkeys(others, name)
+        arguments[name] = [
             _kind(flag),
             [str(choice) for choice in flag["choices"] or ()],
             negatable,
@@ -104,8 +123,13 @@ def from_dump(dump: dict[str, Any]) -> dict[str, Any]:
             "reasoning_parser": sorted(dump["reasoning_parsers"]),
             "attention_backend": sorted(dump["attention_backends"]),
             "speculative_method": sorted(dump["speculative_methods"]),
+            # The parser takes any text; its names stand in the drafter's annotation alone.
+            "quantization": sorted(
+                re.findall(r"'([^']+)'", dump["speculative_config_keys"].get("quantization", ""))
+            ),
         },
         "speculative_keys": sorted(dump["speculative_config_keys"]),
+        "aliases": dict(sorted(aliases.items())),
     }
 
 
@@ -114,6 +138,8 @@ def _kind(flag: dict[str, Any]) -> str:
         return "flag"
     if flag["nargs"] in ("+", "*") or flag["action"] == "AppendAction":
         return "many"
+    if flag["choices"] and "<lambda>" in (flag["type"] or ""):
+        return "folded"  # the choices of backends, which vLLM lowers and underscores
     return _KINDS.get(flag["type"] or "", "any")
 
 
