@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
-from sparkwright.fleet import SHIPPED, Fleet, plan_fleet
+from sparkwright.fleet import SHIPPED, Fleet, PlannedHost, plan_fleet, with_geometry
 from sparkwright.inventory import read_inventory
+from sparkwright.lock import to_resolution
+from sparkwright.pins import locks
 from sparkwright.problems import Problem, UserError, suggest
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
@@ -53,7 +56,21 @@ def load(inventory: Path, overrides: tuple[str, ...], limit: tuple[str, ...]) ->
             Problem(f"--limit {name}", "this is no host of the inventory", suggest(name, names))
             for name in unknown
         )
-    return plan_fleet(host for host in hosts if not limit or host.name in limit)
+    fleet = plan_fleet(host for host in hosts if not limit or host.name in limit)
+    return Fleet(_by_locked_geometry(fleet.hosts), fleet.problems)
+
+
+def _by_locked_geometry(hosts: dict[str, PlannedHost]) -> dict[str, PlannedHost]:
+    """The hosts judged by the locked models' own configurations, where everything is locked."""
+    known = locks(hosts)
+    judged = dict(hosts)
+    for name, host in hosts.items():
+        path = host.plan.settings.lock_file
+        lock = known[path]
+        if lock is not None:
+            with suppress(UserError):  # an incomplete lock is `lock --check`'s to tell
+                judged |= with_geometry({name: host}, to_resolution([host.plan], lock, path))
+    return judged
 
 
 def print_json(data: Any) -> None:

@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from sparkwright.catalog.entries import KvLayers
 from sparkwright.cli import main
-from tests.unit.builders import ROOT
+from sparkwright.lock import from_resolution, render_lock
+from tests.unit.builders import ROOT, SPARK, plan, resolution
 
 
 @pytest.fixture(autouse=True)
@@ -123,6 +125,23 @@ def test_a_lock_is_reported_as_json(tmp_path: Path) -> None:
     (report,) = json.loads(result.output)
     assert report["state"] == "there is no lock"
     assert report["wrong"]
+
+
+def test_check_weighs_contexts_by_what_the_lock_says_of_the_models(tmp_path: Path) -> None:
+    host = plan(SPARK)
+    lock = from_resolution([host], resolution(host), None)
+    name = "AEON-7/Qwen3.6-35B-A3B-heretic-NVFP4@main"
+    wide = (KvLayers(layers=1000, heads=2, head_dim=256),)
+    locked = lock.models[name].model_copy(update={"kv": wide})
+    lock = lock.model_copy(update={"models": {**lock.models, name: locked}})
+    file = tmp_path / "fleet.lock"
+    file.write_text(render_lock(lock))
+    words = ("check", "inventory/lab.py", "--limit", "spark-1", "--data", f"lock_file={file}")
+    result = _run(*words)
+    assert result.exit_code == 1
+    assert "[kv-cache]" in result.output
+    file.unlink()
+    assert _run(*words).exit_code == 0
 
 
 def test_the_shell_completes_commands_and_recipes() -> None:
