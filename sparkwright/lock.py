@@ -18,7 +18,7 @@ from sparkwright.catalog.entries import KvLayers
 from sparkwright.hub import RemoteFile, ResolvedModel
 from sparkwright.plan import HostPlan
 from sparkwright.problems import Problem, UserError
-from sparkwright.registry import ResolvedImage
+from sparkwright.registry import Blob, PlatformImage, ResolvedImage
 from sparkwright.resolve import Resolution
 from sparkwright.validation import problems_of
 
@@ -33,10 +33,31 @@ class _Locked(BaseModel):
 
 
 class LockedPlatform(_Locked):
-    """One architecture of an image: its manifest, and bytes to pull."""
+    """One architecture of an image: bytes of what is pulled, by digest; ``layers`` in order."""
 
     digest: str
-    bytes: int
+    manifests: dict[str, int]
+    config: dict[str, int]
+    layers: tuple[tuple[str, int], ...]
+
+    @classmethod
+    def of(cls, platform: PlatformImage) -> LockedPlatform:
+        """What a registry answered, as the lock keeps it."""
+        return cls(
+            digest=platform.digest,
+            manifests={blob.digest: blob.size for blob in platform.manifests},
+            config={platform.config.digest: platform.config.size},
+            layers=tuple((blob.digest, blob.size) for blob in platform.layers),
+        )
+
+    def platform(self) -> PlatformImage:
+        """The same, as a run uses it."""
+        return PlatformImage(
+            self.digest,
+            tuple(Blob(*pair) for pair in self.manifests.items()),
+            Blob(*next(iter(self.config.items()))),
+            tuple(Blob(*pair) for pair in self.layers),
+        )
 
 
 class LockedImage(_Locked):
@@ -134,9 +155,8 @@ def to_resolution(plans: Iterable[HostPlan], lock: Lock, path: str) -> Resolutio
                 found.images[reference.registry, reference.repository, reference.tag] = (
                     ResolvedImage(
                         image.digest,
-                        {name: platform.bytes for name, platform in image.platforms.items()},
+                        {name: locked.platform() for name, locked in image.platforms.items()},
                         image.commit,
-                        {name: platform.digest for name, platform in image.platforms.items()},
                     )
                 )
             for model in service.models:
@@ -182,10 +202,7 @@ def _image(image: ResolvedImage) -> LockedImage:
     return LockedImage(
         digest=image.digest,
         commit=image.commit,
-        platforms={
-            name: LockedPlatform(digest=image.manifests.get(name, image.digest), bytes=size)
-            for name, size in image.pull_bytes.items()
-        },
+        platforms={name: LockedPlatform.of(platform) for name, platform in image.platforms.items()},
     )
 
 

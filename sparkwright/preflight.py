@@ -11,7 +11,7 @@ from sparkwright.catalog import Catalog
 from sparkwright.findings import Finding, Severity
 from sparkwright.gpu import Gpu, driver_major, parse_query
 from sparkwright.hub import ResolvedModel
-from sparkwright.plan import GIB, HostPlan
+from sparkwright.plan import GIB, HostPlan, ImageReference
 from sparkwright.probe import Disk, Listener, Probe
 from sparkwright.registry import ARCHITECTURES
 from sparkwright.release import Release
@@ -23,6 +23,22 @@ LEAST_DOCKER = 25
 CLOCK_TOLERANCE = 30
 #: Unpacked bytes of an image per byte pulled: the cards give 8-9 GB pulled, 18-22 GB unpacked.
 UNPACKED_RATIO = 2.5
+
+
+@dataclass(frozen=True)
+class Pull:
+    """An image of a host: where it comes from, and what it is called there.
+
+    Attributes:
+        reference: of the registry's image; for a built image, of its base.
+        digest: of that.
+        store: directory of the host for the image's parts.
+    """
+
+    release: Release
+    reference: ImageReference
+    digest: str
+    store: str
 
 
 @dataclass(frozen=True)
@@ -43,6 +59,20 @@ class Wanted:
                 resolved = self.resolution.model(settings.hub_endpoint, model)
                 found[f"{settings.models_root}/{resolved.directory}"] = resolved
         return found
+
+    def pulls(self) -> list[Pull]:
+        """Every image of the host, each once."""
+        found = {}
+        for release in self.releases:
+            planned = release.service.image
+            digest = self.resolution.image(planned).digest
+            found[release.image] = Pull(
+                release,
+                planned.build.base if planned.build else planned,
+                digest,
+                f"{self.plan.settings.services_root}/images/{digest.partition(':')[2]}",
+            )
+        return list(found.values())
 
     def expected(self, repository: str) -> dict[str, Any]:
         """What a model's files must be, for the program that fetches them."""
@@ -247,12 +277,12 @@ def _architecture(wanted: Wanted, probe: Probe, gpus: list[Gpu]) -> Iterator[Fin
     own = ARCHITECTURES.get(probe.architecture, probe.architecture)
     for service in wanted.plan.services:
         image = wanted.resolution.image(service.image)
-        if own not in image.pull_bytes:
+        if own not in image.platforms:
             others = _recipes_for(wanted.catalog, own, {gpu.compute_cap for gpu in gpus})
             yield _error(
                 "architecture",
                 f"the host is {probe.architecture}; {service.image.pull_name}:{service.image.tag} "
-                f"has {', '.join(sorted(image.pull_bytes)) or 'no platform'}",
+                f"has {', '.join(sorted(image.platforms)) or 'no platform'}",
                 f"an image with linux/{own}",
                 "an image for another architecture can be pulled but never started; the card "
                 "claims RTX 50, and its image has been published for arm64 alone",
@@ -280,22 +310,28 @@ def _disks(wanted: Wanted, probe: Probe) -> Iterator[Finding]:
     settings = wanted.plan.settings
     own = ARCHITECTURES.get(probe.architecture, probe.architecture)
     models = {
-        directory: model.size
+        directory: max(0, model.size - probe.partial.get(directory, 0))
         for directory, model in wanted.models().items()
         if probe.models.get(directory, "not asked") is not None
     }
     images: dict[str, int] = {}
     for release in wanted.releases:
         if not probe.images.get(release.image, False):
-            pulled = wanted.resolution.image(release.service.image).pull_bytes.get(own, 0)
-            images[release.image] = int(pulled * (1 + UNPACKED_RATIO))
+            platform = wanted.resolution.image(release.service.image).platforms.get(own)
+            images[release.image] = platform.pull_bytes if platform else 0
+    pulled = sum(images.values())
     parts: list[tuple[str, Disk | None, int]] = [
         (
             f"weights under {settings.models_root}",
             probe.disks.get(settings.models_root),
             sum(models.values()),
         ),
-        ("the image under Docker's root", probe.docker_disk, sum(images.values())),
+        (
+            f"the image's parts under {settings.services_root}",
+            probe.disks.get(settings.services_root),
+            pulled,
+        ),
+        ("the image under Docker's root", probe.docker_disk, int(pulled * (1 + UNPACKED_RATIO))),
     ]
     headroom = settings.disk_headroom_gib * GIB
     by_device: dict[int, tuple[list[str], Disk, int]] = {}

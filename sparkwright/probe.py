@@ -104,6 +104,8 @@ class Probe(_Seen):
     docker_disk: Disk | None = None
     images: dict[str, bool] = {}
     models: dict[str, str | None] = {}
+    partial: dict[str, int] = {}
+    stores: list[str] = []
     runtimes: list[str] = []
     ports: dict[str, Listener] = {}
     services: dict[str, ServiceState] = {}

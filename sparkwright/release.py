@@ -28,8 +28,8 @@ class Release:
         home: the service's directory on the host.
         compose: text of ``releases/<id>/compose.yaml``.
         unit: text of the systemd unit.
-        image: ``host/path@sha256:...``, what Docker pulls and runs; for a built image a name
-            made of its commit and its base's digest.
+        image: ``host/path:sha256-...``, the name on the host, which is made of the digest;
+            for a built image of its commit and its base's digest.
         models: repository -> commit.
     """
 
@@ -61,7 +61,7 @@ def render_release(plan: HostPlan, service: ServicePlan, resolution: Resolution)
     """Render a service of a host. The same plan and resolution give the same release."""
     settings = plan.settings
     home = f"{settings.services_root}/services/{service.name}"
-    image = resolution.image(service.image).pull_reference(service.image)
+    image = resolution.image(service.image).local_name(service.image)
     models = {
         model.repository: resolution.model(settings.hub_endpoint, model) for model in service.models
     }

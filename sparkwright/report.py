@@ -124,13 +124,9 @@ def _smoke(smoke: Smoke | None) -> str:
 
 
 def _image(image: str) -> str:
-    """The digest of a pulled image, or the name of a built one."""
-    _, at, digest = image.partition("@")
-    return _short(digest) if at else f"built {image.rpartition(':')[2]}"
-
-
-def _short(digest: str) -> str:
-    return digest[: len("sha256:") + 12]
+    """The digest of a pulled image, or the name of a built one, short."""
+    tag = image.rpartition(":")[2]
+    return tag[:19] if tag.startswith("sha256-") else f"built {tag}"
 
 
 def _curl(service: ServiceRow, key_hint: str) -> list[str]:

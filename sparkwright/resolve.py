@@ -15,6 +15,7 @@ from sparkwright.hub import HubError, ResolvedModel, resolve_model
 from sparkwright.plan import HostPlan, ImageReference, ModelReference
 from sparkwright.problems import Problem, UserError
 from sparkwright.registry import RegistryError, ResolvedImage, resolve_image
+from sparkwright.registry_account import account
 
 
 @dataclass(frozen=True)
@@ -45,15 +46,18 @@ def resolve(plans: Iterable[HostPlan], catalog: Catalog, token: str | None) -> R
         UserError: every tag and revision that could not be resolved.
     """
     plans = list(plans)
-    images: dict[tuple[str, str, str], ImageReference] = {
-        (service.image.registry, service.image.repository, service.image.tag): service.image
+    images: dict[tuple[str, str, str], tuple[ImageReference, str | None]] = {
+        (service.image.registry, service.image.repository, service.image.tag): (
+            service.image,
+            account(plan.settings.registry_auth_file, registry_of(service.image)),
+        )
         for plan in plans
         for service in plan.services
     }
     models = model_names(plans)
     problems: list[Problem] = []
     with ThreadPoolExecutor(max_workers=8) as pool:
-        image_jobs = {key: pool.submit(_image, image) for key, image in images.items()}
+        image_jobs = {key: pool.submit(_image, *image) for key, image in images.items()}
         # A token in clear text on the network is nobody's secret any more.
         model_jobs = {
             key: pool.submit(resolve_model, *key, token if key[0].startswith("https://") else None)
@@ -104,12 +108,17 @@ def model_names(plans: Iterable[HostPlan]) -> dict[tuple[str, str, str], str]:
     }
 
 
-def _image(reference: ImageReference) -> ResolvedImage:
+def registry_of(reference: ImageReference) -> str:
+    """``http(s)://host[:port]`` that an image, or the base of a built one, is pulled from."""
+    return reference.build.base.registry if reference.build else reference.registry
+
+
+def _image(reference: ImageReference, credentials: str | None) -> ResolvedImage:
     """An image of a registry, or one that is built over such an image."""
     if reference.build is None:
-        return resolve_image(reference)
+        return resolve_image(reference, credentials)
     commit = resolve_commit(reference.build.context, reference.tag)
-    return replace(resolve_image(reference.build.base), commit=commit)
+    return replace(resolve_image(reference.build.base, credentials), commit=commit)
 
 
 def _too_old(catalog: Catalog, name: str, resolved: ResolvedModel) -> Problem | None:

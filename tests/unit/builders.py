@@ -13,7 +13,7 @@ from sparkwright.hub import RemoteFile, ResolvedModel
 from sparkwright.plan import GIB, HostPlan, plan_host
 from sparkwright.preflight import Wanted
 from sparkwright.probe import Probe, parse_probe
-from sparkwright.registry import ResolvedImage
+from sparkwright.registry import Blob, PlatformImage, ResolvedImage
 from sparkwright.release import render_release
 from sparkwright.resolve import Resolution
 from sparkwright.settings import parse_settings
@@ -29,6 +29,15 @@ RTX = {"qwen36": {"recipe": "qwen36-35b-a3b-heretic-dflash-rtx5090"}}
 def catalog() -> Catalog:
     """The shipped catalog."""
     return load_catalog([ROOT / "catalog"])
+
+
+#: One architecture of an image of 9 GiB.
+PLATFORM = PlatformImage(
+    f"sha256:{'1' * 64}",
+    (Blob(DIGEST, 500), Blob(f"sha256:{'1' * 64}", 900)),
+    Blob(f"sha256:{'2' * 64}", 4000),
+    (Blob(f"sha256:{'3' * 64}", 8 * GIB), Blob(f"sha256:{'4' * 64}", GIB)),
+)
 
 
 def origin(key: str) -> str:
@@ -49,7 +58,7 @@ def resolution(host_plan: HostPlan, *, architectures: tuple[str, ...] = ("arm64"
     return Resolution(
         images={
             (s.image.registry, s.image.repository, s.image.tag): ResolvedImage(
-                DIGEST, dict.fromkeys(architectures, 9 * GIB)
+                DIGEST, dict.fromkeys(architectures, PLATFORM)
             )
             for s in host_plan.services
         },

@@ -155,12 +155,25 @@ def test_disk_counts_only_what_is_still_to_be_fetched() -> None:
 def test_weights_and_image_on_two_file_systems_are_counted_apart() -> None:
     want = wanted(plan())
     models = {"device": 1, "free": 70 * GIB, "exists": True, "read_only": False}
-    docker = {"device": 2, "free": 60 * GIB, "exists": True, "read_only": False}
+    docker = {"device": 2, "free": 62 * GIB, "exists": True, "read_only": False}
     apart = probe(disks={"/opt/models": models, "/opt/sparkwright": docker}, docker_disk=docker)
     assert [f.check for f in judge(want, apart, NOW)] == []
     together = {**models, "device": 2}
     shared = probe(disks={"/opt/models": together, "/opt/sparkwright": docker}, docker_disk=docker)
     assert [f.check for f in judge(want, shared, NOW)] == ["disk"]
+
+
+def test_what_came_before_a_cut_is_not_asked_of_the_disk_again() -> None:
+    want = wanted(plan())
+    disk = {"device": 1, "free": 70 * GIB, "exists": True, "read_only": False}
+    other = {**disk, "device": 2}
+    places = {"/opt/models": disk, "/opt/sparkwright": other}
+    directory = next(iter(want.models()))
+    little = {**places, "/opt/models": {**disk, "free": 50 * GIB}}
+    fresh = probe(disks=little, docker_disk=other)
+    assert [f.check for f in judge(want, fresh, NOW)] == ["disk"]
+    resumed = probe(disks=little, docker_disk=other, partial={directory: 20 * GIB})
+    assert [f.check for f in judge(want, resumed, NOW)] == []
 
 
 def test_a_port_held_by_our_own_container_is_ours() -> None:

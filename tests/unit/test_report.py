@@ -13,7 +13,7 @@ SERVICE = ServiceRow(
     address="10.0.0.1:8000",
     served_names=("main", "fast"),
     tag="v1",
-    image=f"ghcr.io/a/b@sha256:{'0' * 64}",
+    image=f"ghcr.io/a/b:sha256-{'0' * 64}",
     models={"org/body": "c" * 40},
     release="abc",
     smoke=Smoke(passed=4, total=4, seconds=1.25, failures=()),
@@ -42,7 +42,7 @@ def test_a_serving_host_is_a_line_with_address_proof_and_bytes() -> None:
     said = text(row())
     line = next(line for line in said.splitlines() if line.startswith("spark-1"))
     assert line.split("  ")[0] == "spark-1"
-    for word in ("serving", "http://10.0.0.1:8000/v1", "4/4 in 1.2 s", "v1 sha256:000000000000"):
+    for word in ("serving", "http://10.0.0.1:8000/v1", "4/4 in 1.2 s", "v1 sha256-000000000000"):
         assert word in line
     assert "main, fast from org/body@cccccccccccc" in said
     assert '-H "Authorization: Bearer $(cat key)"' in said

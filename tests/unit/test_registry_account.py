@@ -1,0 +1,57 @@
+"""Accounts of registries from Docker's own file."""
+
+from __future__ import annotations
+
+import base64
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sparkwright.problems import UserError
+from sparkwright.registry_account import account
+
+
+def file(folder: Path, data: Any) -> str:
+    path = folder / "config.json"
+    path.write_text(data if isinstance(data, str) else json.dumps(data))
+    return str(path)
+
+
+def entry(secret: str) -> dict[str, str]:
+    return {"auth": base64.b64encode(secret.encode()).decode()}
+
+
+def test_each_registry_gets_its_own_account_and_no_other(tmp_path: Path) -> None:
+    path = file(
+        tmp_path,
+        {"auths": {"ghcr.io": entry("me:one"), "https://index.docker.io/v1/": entry("me:two")}},
+    )
+    assert account(path, "https://ghcr.io") == "me:one"
+    assert account(path, "https://registry-1.docker.io") == "me:two"
+    assert account(path, "https://quay.io") is None
+    assert account(None, "https://ghcr.io") is None
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        ("no json", "is no config.json"),
+        ([1], "is no config.json"),
+        ({"auths": {"ghcr.io": {"auth": "???"}}}, "makes no sense"),
+        ({"auths": {"ghcr.io": {}}, "credsStore": "desktop"}, "credential store"),
+    ],
+)
+def test_a_file_that_can_not_be_used_is_told(tmp_path: Path, data: Any, words: str) -> None:
+    with pytest.raises(UserError, match=words):
+        account(file(tmp_path, data), "https://ghcr.io")
+
+
+def test_a_missing_file_and_an_unencrypted_registry_are_told(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="can't be read"):
+        account(str(tmp_path / "none"), "https://ghcr.io")
+    path = file(tmp_path, {"auths": {"10.0.0.5:5000": entry("me:secret")}})
+    with pytest.raises(UserError, match="unencrypted") as told:
+        account(path, "http://10.0.0.5:5000")
+    assert "secret" not in str(told.value)
