@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -304,6 +305,29 @@ def test_too_little_space_is_said_before_the_first_byte(fetch: Fetch) -> None:
     assert code == 1
     assert "must stay free" in said.splitlines()[-1]
     assert fetch.hub.sent() == 0
+
+
+def test_what_shall_stay_free_stays_free_when_something_else_fills_the_disk(
+    fetch: Fetch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fetch.hub.rate = 100_000
+    looks = iter([1 << 40, 1 << 40])
+    real = shutil.disk_usage
+
+    def shrinking(path: Any) -> Any:
+        return real(path)._replace(free=next(looks, 4096))
+
+    monkeypatch.setattr(shutil, "disk_usage", shrinking)
+    code, said = fetch.here(headroom=8192)
+    assert code == 1
+    assert "something else fills it" in said
+    assert not fetch.destination.exists()
+    monkeypatch.undo()
+    fetch.hub.rate = 0
+    code, said = fetch.here()
+    assert code == 0, said
+    assert "kept" in said
+    fetch.assert_whole()
 
 
 def test_full_disk(fetch: Fetch) -> None:

@@ -1,7 +1,9 @@
-"""Entry of the program: `python3 -I -S fetch.py [--runtime DIR] REQUEST`.
+"""Entry of the program: `python3 -I -S fetch.py [--runtime DIR] [--task TASK] REQUEST`.
 
 Standard library only. --runtime names the unpacked tree with huggingface_hub and hf_transfer.
-REQUEST is a JSON file (request.py). Exit codes: 0 done, 1 failed, 75 temporary: run it again.
+REQUEST is a JSON file. Tasks: `run` fetches a repository (request.py), `pull` gets an image into
+Docker (pull.py), `share` lets other hosts take what is here (share.py).
+Exit codes: 0 done, 1 failed, 75 temporary: run it again.
 """
 
 from __future__ import annotations
@@ -14,15 +16,16 @@ from pathlib import Path
 
 
 def _main() -> int:
-    parser = argparse.ArgumentParser(description="Fetch one model repository onto this host.")
+    parser = argparse.ArgumentParser(description="Fetch a model or an image onto this host.")
     parser.add_argument("--runtime", type=Path, help="unpacked tree with huggingface_hub")
+    parser.add_argument("--task", choices=("run", "pull", "share"), default="run")
     parser.add_argument("request", type=Path, help="JSON file that says what to fetch")
     arguments = parser.parse_args()
     # -I leaves the script's folder off sys.path. The folder is imported as a package under
     # whatever name it was given; last on the path, so that it can never hide another module.
     folder = Path(__file__).resolve().parent
     sys.path.append(str(folder.parent))
-    code: int = importlib.import_module(f"{folder.name}.run").run(
+    code: int = importlib.import_module(f"{folder.name}.{arguments.task}").run(
         arguments.request, arguments.runtime
     )
     return code

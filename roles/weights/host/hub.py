@@ -153,6 +153,8 @@ def certificate_problem(error: BaseException) -> bool:
 class Hub:
     """One repository at one commit, asked through huggingface_hub with bounded retries."""
 
+    renews = False
+
     def __init__(self, request: Request, token: str | None, stop: Event) -> None:
         # No token, cache or switch of whoever runs this may slip in.
         for name in _TOKEN_VARIABLES:

@@ -4,22 +4,24 @@ from __future__ import annotations
 
 import os
 import shutil
-import sys
 import time
 from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from functools import partial
 from pathlib import Path
 from threading import Event, Lock
 from typing import Any
 
-from . import contents, holes, place, receipt, verify
+from . import adopt, contents, holes, place, receipt, verify
 from .complete import complete, same
-from .errors import Failed, Temporary, size
+from .errors import Failed, NoSpace, Temporary, size
 from .hf_mover import move
-from .hub import Hub, Location, read_token
+from .hub import Location
+from .peers import Peers
 from .progress import Progress, log
-from .ranges import RangeFetch
+from .ranges import Limit, RangeFetch
 from .request import File, Request
+from .upstream import Upstream
 
 _LARGE_AT_ONCE = 2
 _SMALL_AT_ONCE = 4
@@ -37,6 +39,9 @@ class Job:
         self._stage = place.Stage(request)
         self._owner = place.Ownership(request)
         self._lock = Lock()
+        self._limit = Limit(request.limit)
+        self._peers = Peers(request, stop, self._limit)
+        self._upstream = Upstream(request, runtime, stop)
         self._entries: dict[str, Any] = {}
         self._futures: set[Future[None]] = set()
 
@@ -62,33 +67,28 @@ class Job:
         old = receipt.read(str(request.destination)) if self._repair else None
         if old is not None and old.get("commit") == request.revision:
             known = {**old["files"], **known}
-        self._connect()
         files = request.files
         if files is None:
-            self._hub.check()
-            files = self._hub.files()
+            files = self._upstream.files()
         progress.files_total = len(files)
         progress.bytes_total = sum(file.size for file in files)
         self._base.mkdir(mode=0o755, parents=True, exist_ok=True)
-        missing = self._share(self._look(files, known))
+        missing = self._adopt(self._share(self._look(files, known)))
         kept = self._measure(missing)
         if kept:
             log(f"kept {kept} bytes ({size(kept)}) of {progress.bytes_total}")
         if missing:
-            if request.files is not None:
-                self._hub.check()
+            if not self._peers.any:
+                self._upstream.check()
             self._get(missing)
         self._finish(files)
         moved, took = progress.bytes_moved, time.monotonic() - began
+        near = f", {size(progress.bytes_peers)} of it from peers" if progress.bytes_peers else ""
         return (
             f"complete: {len(files)} files, {size(progress.bytes_total)}, {size(moved)} fetched "
-            f"in {took:.1f} s ({size(moved / took)}/s), {size(kept)} kept: {request.destination}"
+            f"in {took:.1f} s ({size(moved / took)}/s){near}, {size(kept)} kept: "
+            f"{request.destination}"
         )
-
-    def _connect(self) -> None:
-        if self._runtime is not None:
-            sys.path.insert(0, str(self._runtime))
-        self._hub = Hub(self._request, read_token(self._request), self._stop)
 
     # What is there
 
@@ -138,6 +138,48 @@ class Job:
         self._progress.finished()
         return True
 
+    def _adopt(self, missing: list[File]) -> list[File]:
+        """Take what the user has elsewhere on this host. Returns what is still missing."""
+        if not missing or not self._request.adopt:
+            return missing
+        self._progress.state = "looking for earlier downloads"
+        found = adopt.candidates(self._request.adopt, missing)
+        with ThreadPoolExecutor(_cpus()) as pool:
+            taken = pool.map(lambda file: self._adopted(file, found.get(file.size, [])), missing)
+            left = [file for file, done in zip(missing, taken) if not done]  # noqa: B905
+        self._progress.state = "running"
+        return left
+
+    def _adopted(self, file: File, paths: list[Path]) -> bool:
+        """Take the first of the files that is the wanted one."""
+        for path in adopt.order(file, [one for one in paths if adopt.plausible(file, one)])[:3]:
+            try:
+                stat = path.lstat()
+                sha256, blob_id = verify.digests(path, file.size, file.sha256 is None, self._stop)
+            except OSError:
+                continue
+            if verify.mismatch(file, sha256, blob_id) is not None:
+                continue
+            if shutil.disk_usage(self._stage.root).free < file.size + self._request.headroom:
+                return False
+            target = self._base / file.path
+            place.real_directories(self._base, file.path)
+            if not adopt.take(path, target, world_readable=bool(stat.st_mode & 0o004)):
+                return False
+            there = target.lstat()
+            if there.st_ino != stat.st_ino:
+                self._owner.file(target)
+                place.sync(target)
+            with self._lock:
+                entry = {"size": file.size, "sha256": sha256, "blob_id": file.blob_id}
+                self._entries[file.path] = {**entry, "mtime_ns": there.st_mtime_ns}
+                self._stage.note(self._entries)
+            self._progress.present(file.path, file.size)
+            self._progress.finished()
+            log(f"{file.path}: taken from {path}")
+            return True
+        return False
+
     def _rehash(self, file: File) -> bool:
         """Hash a file that no receipt speaks for. Tells whether it is good, and notes it."""
         path = self._base / file.path
@@ -148,8 +190,11 @@ class Job:
         self._accept(file, path)
         return True
 
-    def _judge(self, file: File, path: Path) -> str | None:
-        """Return what is wrong with a whole file's content; keep its digests when nothing is."""
+    def _judge(self, file: File, path: Path, known: str | None = None) -> str | None:
+        """Return what is wrong with a whole file's content; keep its digests when nothing is.
+
+        known: its sha256 as it was hashed while it came, if it was.
+        """
         found = path.lstat()
         if found.st_size != file.size:
             return f"wanted {file.size} bytes, got {found.st_size}"
@@ -158,7 +203,10 @@ class Job:
                 f"{file.path} is a Git LFS pointer in the repository itself: the large file was "
                 "never uploaded there. Choose another revision."
             )
-        sha256, blob_id = verify.digests(path, file.size, file.blob_id is not None, self._stop)
+        if known is not None and known == file.sha256:
+            sha256, blob_id = known, None
+        else:
+            sha256, blob_id = verify.digests(path, file.size, file.sha256 is None, self._stop)
         wrong = verify.mismatch(file, sha256, blob_id)
         if wrong is None:
             entry = {"size": file.size, "sha256": sha256, "blob_id": file.blob_id}
@@ -210,6 +258,7 @@ class Job:
         self._large = ThreadPoolExecutor(_LARGE_AT_ONCE)
         self._small = ThreadPoolExecutor(_SMALL_AT_ONCE)
         self._hashing = ThreadPoolExecutor(_cpus())
+        self._following = ThreadPoolExecutor(_LARGE_AT_ONCE)
         for file in missing:
             self._submit(self._pool(file), self._download, file, 1)
         try:
@@ -225,13 +274,25 @@ class Job:
                         self._futures.discard(future)
                 if self._stop.is_set():
                     raise Temporary("stopped")
+                self._keep_free()
         except BaseException:
             self._stop.set()
             wait(futures, timeout=_GRACE)
             raise
         finally:
-            for pool in (self._large, self._small, self._hashing):
+            for pool in (self._large, self._small, self._hashing, self._following):
                 pool.shutdown(wait=False, cancel_futures=True)
+
+    def _keep_free(self) -> None:
+        """Somebody else writes to this disk too: what shall stay free stays free."""
+        free = shutil.disk_usage(self._stage.root).free
+        if free < self._request.headroom:
+            raise NoSpace(
+                f"Only {size(free)} are free on the file system of "
+                f"{self._request.destination.parent}, and {size(self._request.headroom)} must "
+                "stay free: something else fills it. Free some space and run again: what was "
+                "fetched is kept."
+            )
 
     def _submit(
         self,
@@ -250,31 +311,57 @@ class Job:
         return self._large if self._is_large(file) else self._small
 
     def _download(self, file: File, round_: int) -> None:
-        """Fill a part, then hand it over to be verified."""
+        """Fill a part, hashed meanwhile where that pays, then hand it over to be verified."""
         part = self._stage.part(file.path)
+        follower = digest = None
+        if self._is_large(file) and file.sha256 is not None:
+            follower = verify.Follower(part, file.size, self._stop)
+            digest = self._following.submit(follower.run)
+        try:
+            self._fill(file, part, round_)
+        except BaseException:
+            if follower is not None:
+                follower.give_up()
+            raise
+        if follower is not None:
+            follower.whole()
+        self._progress.present(file.path, file.size)
+        self._submit(self._hashing, partial(self._verify, digest), file, round_)
+
+    def _fill(self, file: File, part: Path, round_: int) -> None:
+        """Fetch what a part lacks: from peers, then from where the request says."""
 
         def count(moved: int) -> None:
             self._progress.moved(file.path, moved)
 
+        def near(moved: int) -> None:
+            self._progress.moved(file.path, moved, peer=True)
+
+        # What came wrong once is not asked of the same hosts again, unless there are no others.
+        if round_ == 1 or self._request.offline:
+            self._peers.fill(file, part, near)
         missing = holes.missing(part, file.size)
-        fetch = RangeFetch(self._request, self._hub, file, part, count, self._stop)
+        if missing:
+            self._upstream.check()
+        fetch = RangeFetch(
+            self._request, self._upstream, file, part, count, self._stop, self._limit
+        )
         if missing and not self._is_large(file):
-            fetch.run(self._hub.direct(file.path), missing, 1)
+            fetch.run(self._upstream.direct(file.path), missing, 1)
         elif missing:
-            location = self._hub.locate(file)
+            location = self._upstream.locate(file)
             # hf_transfer fetches whole files only, and a file that came wrong once is fetched
             # by other means the second time.
             if missing == [(0, file.size)] and round_ == 1:
                 missing = self._move(file, part, location, count)
             fetch.run(location, missing, self._connections)
-        self._progress.present(file.path, file.size)
-        self._submit(self._hashing, self._verify, file, round_)
 
     def _move(
         self, file: File, part: Path, location: Location, count: Callable[[int], None]
     ) -> list[tuple[int, int]]:
         """Let hf_transfer fetch a file, if it shall. Returns the ranges still missing."""
-        if self._request.mover != "hf_transfer" or self._runtime is None:
+        request = self._request
+        if request.mover != "hf_transfer" or self._runtime is None or request.limit is not None:
             return [(0, file.size)]
         ended = move(
             self._request, self._runtime, location, part, self._connections, count, self._stop,
@@ -286,10 +373,10 @@ class Job:
         self._progress.present(file.path, file.size - holes.total(missing))
         return missing
 
-    def _verify(self, file: File, round_: int) -> None:
-        """Hash a filled part; put it in place, or set it aside and fetch it once more."""
+    def _verify(self, digest: Future[str | None] | None, file: File, round_: int) -> None:
+        """Judge a filled part; put it in place, or set it aside and fetch it once more."""
         part = self._stage.part(file.path)
-        wrong = self._judge(file, part)
+        wrong = self._judge(file, part, digest.result() if digest is not None else None)
         if wrong is None:
             place.sync(part)
             self._owner.file(part)

@@ -29,6 +29,7 @@ class Progress:
         self._present: dict[str, int] = {}
         self._finished = 0
         self._moved = 0
+        self._near = 0
         self._samples: deque[tuple[float, int]] = deque(maxlen=64)
         self._end = Event()
         self.state = "running"
@@ -47,11 +48,12 @@ class Progress:
         with self._lock:
             self._present[path] = count
 
-    def moved(self, path: str, count: int) -> None:
-        """Count bytes of a file that came over the line."""
+    def moved(self, path: str, count: int, *, peer: bool = False) -> None:
+        """Count bytes of a file that came over the line, or from another host of the fleet."""
         with self._lock:
             self._present[path] = self._present.get(path, 0) + count
             self._moved += count
+            self._near += count if peer else 0
 
     def finished(self) -> None:
         """Count a file that is verified and in place."""
@@ -62,6 +64,11 @@ class Progress:
     def bytes_moved(self) -> int:
         """Bytes that came over the line in this run."""
         return self._moved
+
+    @property
+    def bytes_peers(self) -> int:
+        """Those of them that came from other hosts of the fleet."""
+        return self._near
 
     @property
     def bytes_done(self) -> int:
@@ -89,6 +96,7 @@ class Progress:
                 "bytes_done": self.bytes_done,
                 "bytes_total": self.bytes_total,
                 "bytes_kept": self.bytes_kept,
+                "bytes_peers": self._near,
                 "rate": round(gained / passed) if passed else 0,
                 "files_done": self._finished,
                 "files_total": self.files_total,

@@ -5,24 +5,60 @@ from __future__ import annotations
 import errno
 import http.client
 import os
+import time
 import urllib.error
 import urllib.request
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Event, Lock
-from typing import Any, NoReturn
+from typing import Any, NoReturn, Protocol
 
 from . import holes
 from .errors import Failed, NoSpace, Temporary
-from .hub import Hub, Location, certificate_problem, origin, pause, retry_after, transient
+from .hub import Location, certificate_problem, origin, pause, retry_after, transient
 from .progress import log
 from .request import PAGE, File, Request
 
 _BUFFER = 256 << 10  # what a killed connection loses at most
 _LARGEST_PIECE = 32 << 20  # bytes asked for in one request
 _EXPIRED = frozenset({400, 401, 403, 404, 410})
+
+
+class Source(Protocol):
+    """Who knows where a file's bytes are: a hub or a registry."""
+
+    @property
+    def renews(self) -> bool:
+        """Whether a refusal may only mean that a token has run out."""
+
+    def locate(self, file: File) -> Location:
+        """Return where the bytes are, asked anew."""
+
+    def refusal(self, status: int, headers: Any, path: str) -> Failed:
+        """Explain a refusal."""
+
+
+class Limit:
+    """Bytes per second over all threads of a fetch; None is no limit."""
+
+    def __init__(self, rate: float | None) -> None:
+        self._rate = rate
+        self._lock = Lock()
+        self._free_at = 0.0
+
+    def take(self, count: int, stop: Event) -> None:
+        """Wait until so many bytes may have come."""
+        if self._rate is None:
+            return
+        with self._lock:
+            now = time.monotonic()
+            # A pause may be made up for by half a second's bytes, not by more.
+            self._free_at = max(self._free_at, now - 0.5) + count / self._rate
+            wait = self._free_at - now
+        if wait > 0:
+            stop.wait(wait)
 
 
 class _NoRanges(Exception):
@@ -63,14 +99,16 @@ class RangeFetch:
     def __init__(
         self,
         request: Request,
-        hub: Hub,
+        source: Source,
         file: File,
         part: Path,
         count: Callable[[int], None],
         stop: Event,
+        limit: Limit,
     ) -> None:
         self._request = request
-        self._hub = hub
+        self._source = source
+        self._limit = limit
         self._file = file
         self._part = part
         self._count = count
@@ -81,11 +119,7 @@ class RangeFetch:
 
     def run(self, location: Location, missing: list[tuple[int, int]], connections: int) -> None:
         """Fetch the ranges. Raises Failed, Temporary or NoSpace; what came is in the part."""
-        share = holes.total(missing) // connections // PAGE * PAGE
-        piece = min(_LARGEST_PIECE, max(self._request.chunk_size, share))
-        pieces = deque(
-            (at, min(at + piece, end)) for start, end in missing for at in range(start, end, piece)
-        )
+        pieces = deque(_pieces(missing, connections, self._request.chunk_size))
         if not pieces:
             return
         workers = min(connections, len(pieces))
@@ -130,7 +164,7 @@ class RangeFetch:
                     start, attempt = cut.reached, 0
                 if isinstance(cut, _Expired) and refused < 3:
                     refused += 1
-                    location = self._hub.locate(self._file)
+                    location = self._source.locate(self._file)
                     continue
                 if attempt >= self._request.retries:
                     raise Temporary(
@@ -178,7 +212,9 @@ class RangeFetch:
             if error.code in _EXPIRED:
                 raise _Expired(why, start) from error
             raise Failed(f"{self._file.path}: {why}.") from error
-        raise self._hub.refusal(error.code, error.headers, self._file.path) from error
+        if self._source.renews and error.code == 401:
+            raise _Expired(why, start) from error
+        raise self._source.refusal(error.code, error.headers, self._file.path) from error
 
     def _check_answer(self, answer: Any, headers: dict[str, str], start: int) -> None:
         """See that the answer holds the bytes that were asked for."""
@@ -246,7 +282,26 @@ class RangeFetch:
             if not count:
                 return filled, "the connection was cut"
             filled += count
+            self._limit.take(count, self._stop)
         return filled, None
+
+
+def _pieces(
+    missing: list[tuple[int, int]], connections: int, least: int
+) -> Iterator[tuple[int, int]]:
+    """Cut ranges into requests: large first, and ever smaller towards the end.
+
+    So that no connection is left alone with a large one, and little is still unhashed then.
+    """
+    left = holes.total(missing)
+    for start, end in missing:
+        at = start
+        while at < end:
+            share = left // (2 * connections) // PAGE * PAGE
+            piece = min(_LARGEST_PIECE, max(least, share), end - at)
+            yield at, at + piece
+            at += piece
+            left -= piece
 
 
 def disk_error(error: OSError, path: Path) -> Failed:

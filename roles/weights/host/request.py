@@ -11,7 +11,14 @@ Shape (all sizes in bytes, all times in seconds; keys with a default may be left
      "mover": "hf_transfer" or "http", "max_connections": 32, "chunk_size": 8388608,
      "token_file": null or path, "allow_token_over_http": false,
      "headroom": 2147483648, "retries": 8, "backoff": 1.0, "stall": 60.0,
-     "expect": null, or what contents.py reads}
+     "expect": null, or what contents.py reads,
+     "source": "hub" or "registry" (then `repo` is an image's path, `revision` its digest's 64 hex
+               digits, every file is named by its sha256, and `manifests` names those of them
+               that a registry keeps as manifests),
+     "peers": ["http://10.0.0.5:18650", ...] (asked before the source, in this order),
+     "peer_token_file": null or path, "offline": false (true: nobody but peers is asked),
+     "limit": null or bytes per second, "adopt": ["/models", ...] (globs of directories that may
+               hold the same files)}
 """
 
 from __future__ import annotations
@@ -28,7 +35,10 @@ from .errors import Failed
 
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
-_REPO = re.compile(r"[\w.-]+(/[\w.-]+)?", re.ASCII)
+_REPO = {
+    "hub": re.compile(r"[\w.-]+(/[\w.-]+)?", re.ASCII),
+    "registry": re.compile(r"[\w.-]+(/[\w.-]+)*", re.ASCII),
+}
 # Holes of a leftover part are exact only where every write ends on a page, and pages have up
 # to 64 KiB on aarch64.
 PAGE = 65536
@@ -70,6 +80,13 @@ class Request:
     backoff: float = 1.0
     stall: float = 60.0
     expect: dict[str, Any] | None = None
+    source: str = "hub"
+    manifests: tuple[str, ...] = ()
+    peers: tuple[str, ...] = ()
+    peer_token_file: Path | None = None
+    offline: bool = False
+    limit: float | None = None
+    adopt: tuple[str, ...] = ()
 
 
 def read(path: Path) -> Request:
@@ -95,9 +112,13 @@ def parse(document: dict[str, Any]) -> Request:
     if urlsplit(endpoint).scheme not in {"http", "https"} or not urlsplit(endpoint).hostname:
         raise Failed(f"The request's endpoint is no http(s) address: {endpoint!r}.")
     values["endpoint"] = endpoint
-    if not _REPO.fullmatch(_text(values, "repo")):
+    source = values.get("source", "hub")
+    if source not in _REPO:
+        raise Failed(f"The request's source must be hub or registry: {source!r}.")
+    if not _REPO[source].fullmatch(_text(values, "repo")):
         raise Failed(f"The request's repo must read org/name: {values['repo']!r}.")
-    if not _COMMIT.fullmatch(_text(values, "revision")):
+    pinned = _COMMIT if source == "hub" else _SHA256
+    if not pinned.fullmatch(_text(values, "revision")):
         raise Failed(
             f"The request's revision must be a full commit (40 hex digits): "
             f"{values['revision']!r}. A branch or tag can move; lock it first."
@@ -106,8 +127,14 @@ def parse(document: dict[str, Any]) -> Request:
         values[key] = Path(_text(values, key))
         if not values[key].is_absolute() or ".." in values[key].parts:
             raise Failed(f"The request's {key} must be an absolute path: {values[key]}.")
-    if values.get("token_file") is not None:
-        values["token_file"] = Path(_text(values, "token_file"))
+    for key in ("token_file", "peer_token_file"):
+        if values.get(key) is not None:
+            values[key] = Path(_text(values, key))
+    for key in ("peers", "adopt", "manifests"):
+        listed = values.get(key) or []
+        if not isinstance(listed, list) or not all(isinstance(one, str) for one in listed):
+            raise Failed(f"The request's {key} must be a list of texts: {listed!r}.")
+        values[key] = tuple(listed)
     for key in ("file_mode", "directory_mode"):
         if key in values:
             values[key] = _mode(values, key)
@@ -115,9 +142,11 @@ def parse(document: dict[str, Any]) -> Request:
         raise Failed(f"The request's mover must be hf_transfer or http: {values['mover']!r}.")
     for key, least in (
         ("max_connections", 1), ("chunk_size", PAGE), ("headroom", 0), ("retries", 0),
-        ("backoff", 0), ("stall", 0.1),
+        ("backoff", 0), ("stall", 0.1), ("limit", PAGE),
     ):  # fmt: skip
         number = values.get(key, least)
+        if key == "limit" and number is None:
+            continue
         if isinstance(number, bool) or not isinstance(number, (int, float)) or number < least:
             raise Failed(f"The request's {key} must be a number of at least {least}: {number!r}.")
     if values.get("chunk_size", PAGE) % PAGE:
@@ -126,6 +155,8 @@ def parse(document: dict[str, Any]) -> Request:
         raise Failed(f"The request's expect must be an object: {values['expect']!r}.")
     if values.get("files") is not None:
         values["files"] = _files(values["files"])
+    elif source == "registry" or values.get("offline"):
+        raise Failed("The request needs files: a list that nobody is asked for.")
     return Request(**values)
 
 
