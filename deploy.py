@@ -6,12 +6,14 @@ from roles.image import image
 from roles.jobs import fetched
 from roles.preflight import preflight
 from roles.serving import serving
+from roles.sharing import sharing
 from roles.smoke import smoke
 from roles.storage import storage
 from roles.weights import weights
 
 preflight()
 storage()
+sharing()
 weights()
 image()
 fetched()

@@ -54,6 +54,15 @@ class Watcher(BaseStateCallback):
         )
 
 
+def addresses(host: Host) -> tuple[str, str] | None:
+    """The controller's and the host's addresses of this connection; None through a jump host."""
+    client = getattr(host.connector, "client", None)
+    transport = client.get_transport() if client is not None else None
+    if transport is None or not isinstance(transport.sock, socket.socket):
+        return None
+    return transport.sock.getsockname()[0], transport.sock.getpeername()[0]
+
+
 def tune(connection: socket.socket) -> None:
     """Small packets at once, and an error instead of endless waiting for a host that is gone.
 

@@ -8,6 +8,7 @@ input is told before any host is touched.
 from __future__ import annotations
 
 import atexit
+import json
 import os
 import sys
 import time
@@ -34,8 +35,9 @@ from sparkwright.plan import HostPlan
 from sparkwright.preflight import Wanted
 from sparkwright.probe import Probe
 from sparkwright.problems import Problem, UserError, suggest
+from sparkwright.registry_account import account
 from sparkwright.release import render_release
-from sparkwright.resolve import Resolution
+from sparkwright.resolve import Resolution, registry_of
 from sparkwright.rules import Broken, passing_lines, stopping
 
 
@@ -45,17 +47,21 @@ class HostRun:
 
     Attributes:
         broken: rules that its plan breaks and that do not stop it: warnings, and silenced ones.
+        answer: what a question of the command line was answered, as plain data.
+        connection: addresses of controller and host, as far as they see each other directly.
     """
 
     wanted: Wanted
     broken: tuple[Broken, ...]
     key: Secret
     token: Secret | None
+    connection: tuple[str, str] | None = None
     probe: Probe | None = None
     findings: list[Finding] = field(default_factory=list)
     refused: str | None = None
     changes: list[str] = field(default_factory=list)
     smoke: dict[str, report.Smoke] = field(default_factory=dict)
+    answer: Any = None
 
     @property
     def plan(self) -> HostPlan:
@@ -77,6 +83,7 @@ class Site:
     hosts: dict[str, HostRun]
     resolution: Resolution
     meter: connection.Meter
+    share_token: Secret
     dry: bool
     started: float = field(default_factory=time.monotonic)
 
@@ -93,6 +100,22 @@ def host_run(host: Host) -> HostRun | None:
     if host not in host.state.active_hosts:
         return None
     return _current.hosts[host.name]
+
+
+def live() -> dict[str, HostRun]:
+    """The hosts that were probed and are neither refused nor failed, in the inventory's order."""
+    assert _current is not None, "roles run after the planning"
+    return {
+        name: run
+        for name, run in _current.hosts.items()
+        if run.probe is not None and run.refused is None
+    }
+
+
+def share_token() -> str:
+    """What hosts show each other when one takes from another: made once per site."""
+    assert _current is not None, "roles run after the planning"
+    return _current.share_token.value
 
 
 def install() -> None:
@@ -152,6 +175,9 @@ def _plan(inventory: Inventory, limit: list[Host] | None, parameters: dict[str, 
     every = [host.plan.settings for host in planned.values()]
     keys = {path: api_key(Path(path), os.environ) for path in {s.api_key_file for s in every}}
     tokens = {path: hub_token(path) for path in {s.hub_token_file for s in every}}
+    for host in planned.values():
+        for service in host.plan.services:
+            account(host.plan.settings.registry_auth_file, registry_of(service.image))
     resolution = pinned(planned)
     planned = with_geometry(planned, resolution)
     _stop(planned)
@@ -179,6 +205,7 @@ def _plan(inventory: Inventory, limit: list[Host] | None, parameters: dict[str, 
         },
         resolution=resolution,
         meter=meter,
+        share_token=api_key(Path(".sparkwright/share_token"), {}),
         dry=parameters["dry"],
     )
     atexit.register(_report)
@@ -256,6 +283,14 @@ def _refuse(host: Host, reason: str) -> None:
 
 def _report() -> None:
     if _current is None:
+        return
+    asked = os.environ.get("SPARKWRIGHT_ANSWERS")
+    if asked:  # a command of sparkwright's asks the hosts and prints by itself
+        answers = {
+            name: {"answer": run.answer, "refused": run.refused}
+            for name, run in _current.hosts.items()
+        }
+        Path(asked).write_text(json.dumps(answers), encoding="utf-8")
         return
     rows = [
         report.Row(

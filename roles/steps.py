@@ -1,4 +1,4 @@
-"""The two shapes that every role's operations have.
+"""The shapes that every role's operations have.
 
 ``step`` compares what is with what shall be and acts only on a difference; ``verify`` looks and
 never changes anything. Both fail one host alone, with one line, and never with a traceback.
@@ -36,6 +36,27 @@ def verify(name: str, look: Look) -> None:
     """Look at the host once everything before this is done; a fault fails the host."""
     if site.host_run(ctx_host.get()) is not None:
         _verify(name=name, look=look)
+
+
+def together(name: str, act: Act) -> None:
+    """Do what depends on what was seen of the other hosts: decided once all were probed."""
+    if site.host_run(ctx_host.get()) is not None:
+        _together(name=name, act=act)
+
+
+@operation()
+def _together(act: Act) -> Generator[PyinfraCommand, None, None]:
+    host = ctx_host.get()
+    run = site.host_run(host)
+    if run is None or not ctx_state.get().is_executing:
+        return
+    try:
+        done = list(act(host, run))
+    except HostError as error:
+        yield FunctionCommand(_fail, ([str(error)],), {})
+        return
+    for line in done:
+        host.log(line)
 
 
 @operation()

@@ -23,6 +23,7 @@ from sparkwright.validation import problems_of
 #: A service's name becomes a systemd unit, a Compose project and a directory.
 ServiceName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9-]{0,40}$")]
 AbsolutePath = Annotated[str, StringConstraints(pattern=r"^/[A-Za-z0-9._/-]+$")]
+AbsolutePattern = Annotated[str, StringConstraints(pattern=r"^/[A-Za-z0-9._/*?-]+$")]
 HttpAddress = Annotated[str, StringConstraints(pattern=r"^https?://[^/\s]+$")]
 
 #: Arguments that are settings of the service, so that checks and smoke tests know them.
@@ -92,8 +93,22 @@ class HostSettings(_Settings):
             HF_TOKEN serves where this is not set.
         models_root: holds ``<org>--<name>/<commit>/`` with the files of each model.
         services_root: holds services, releases, runtime and job state.
-        weights_mover: ``hf_transfer`` or ``http`` (slower, a tenth of the memory).
+        registry_auth_file: file on the controller with accounts of private registries, as
+            ``docker login`` writes it (``config.json``).
+        weights_mover: ``hf_transfer`` or ``http`` (a tenth of the memory).
         weights_connections: ranges fetched at once for one file.
+        fetch_limit_mb: megabytes per second that a host fetches at most, for
+            the image and for each model; None is no limit.
+        seeding: whether hosts take from each other what one of them has or fetches, so that the
+            way out carries it once.
+        seeding_port: TCP port on which hosts give to each other.
+        lan_address: where other hosts reach this one, if not where the controller does.
+        adopt_directories: directories of hosts (with * for any part) where earlier downloads may
+            lie; files of the right content are taken from there instead of fetched.
+        keep_releases: releases that are kept of each service, to go back to, with their images
+            and weights; ``sparkwright models prune`` removes what is beyond.
+        bundle: directory on the controller, made by ``sparkwright bundle``, that hosts take
+            everything from instead of asking hub and registry.
         disk_headroom_gib: GiB that must stay free after everything is fetched.
         api_key_file: file on the controller with the fleet's API key; made when absent. The
             environment's SPARKWRIGHT_API_KEY goes before it.
@@ -113,6 +128,19 @@ class HostSettings(_Settings):
     services_root: AbsolutePath = "/opt/sparkwright"
     weights_mover: Literal["hf_transfer", "http"] = "hf_transfer"
     weights_connections: int = Field(default=16, ge=1, le=64)
+    registry_auth_file: str | None = None
+    fetch_limit_mb: float | None = Field(default=None, ge=0.1)
+    seeding: bool = True
+    seeding_port: int = Field(default=18650, ge=1, le=65535)
+    lan_address: str | None = None
+    adopt_directories: tuple[AbsolutePattern, ...] = (
+        "/opt/qwen36",
+        "/models",
+        "/root/.cache/huggingface/hub",
+        "/home/*/.cache/huggingface/hub",
+    )
+    keep_releases: int = Field(default=3, ge=1)
+    bundle: str | None = None
     disk_headroom_gib: float = Field(default=20, ge=0)
     api_key_file: str = ".sparkwright/api_key"
     catalog_directories: tuple[str, ...] = ()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,13 +11,17 @@ from pyinfra.api.host import Host
 
 from roles import image as images
 from roles import remote, site, steps, weights
+from roles.contents import missing_images, missing_models
 from roles.jobs.host import jobs as jobs_program
 from roles.jobs.host import proof as proof_program
+from roles.jobs.live import Live
 from roles.weights.host import receipt
 from sparkwright.gpu import parse_query
+from sparkwright.progress import Job, line
 
 #: Seconds between two lines of progress.
 _LINE_EVERY = 5
+_LIVE = Live()
 #: A fetch or pull that says nothing new for so long is given up on; the job itself goes on.
 _PATIENCE = 6 * 3600
 
@@ -29,42 +34,44 @@ def fetched() -> None:
 
 def _pending(run: site.HostRun) -> Sequence[str]:
     return [
-        *(f"wait for {model.repository}" for model in weights.missing(run).values()),
-        *(f"wait for {image}" for image in images.missing(run)),
+        *(f"wait for {model.repository}" for model in missing_models(run).values()),
+        *(f"wait for {image}" for image in missing_images(run)),
     ]
 
 
 def _wait(host: Host, run: site.HostRun) -> Sequence[str]:
     names: dict[str, str] = {}
     watch: list[dict[str, str]] = []
-    for model in weights.missing(run).values():
-        names[weights.job_name(model)] = model.repository
+    for model in missing_models(run).values():
+        names[weights.job_name(model)] = model.repository.rpartition("/")[2]
         watch.append(
             {"unit": weights.job_name(model), "state": weights.state_directory(run, model)}
         )
-    for image, release in images.missing(run).items():
-        names[images.job_name(image)] = f"image {release.service.image.tag}"
-        watch.append({"unit": images.job_name(image)})
-    waited = 0
-    while waited < _PATIENCE:
-        answer = remote.ask(
-            host, "sparkwright-jobs", (jobs_program,), {"watch": watch, "wait": _LINE_EVERY}
-        )
-        failed = {unit: job for unit, job in answer.items() if job["failed"]}
-        if failed:
-            raise remote.HostError(
-                "; ".join(_failure(names[unit], job) for unit, job in failed.items())
+    for image, pull in missing_images(run).items():
+        names[images.job_name(image)] = f"image {pull.release.service.image.tag}"
+        watch.append({"unit": images.job_name(image), "state": images.state_directory(run, image)})
+    every = 1 if _LIVE.on else _LINE_EVERY
+    until = time.monotonic() + _PATIENCE
+    try:
+        while time.monotonic() < until:
+            answer = remote.ask(
+                host, "sparkwright-jobs", (jobs_program,), {"watch": watch, "wait": every}
             )
-        if not any(job["running"] for job in answer.values()):
-            break
-        waited += _LINE_EVERY
-        host.log(
-            ", ".join(
-                _progress(names[unit], job, waited)
-                for unit, job in answer.items()
-                if job["running"]
-            )
-        )
+            failed = {unit: job for unit, job in answer.items() if job["failed"]}
+            if failed:
+                raise remote.HostError(
+                    "; ".join(_failure(names[unit], job) for unit, job in failed.items())
+                )
+            if not any(job["running"] for job in answer.values()):
+                break
+            text = line([Job.of(names[unit], job) for unit, job in answer.items()])
+            if _LIVE.on:
+                _LIVE.show(host.name, text)
+            else:
+                host.log(text)
+    finally:
+        if _LIVE.on:
+            _LIVE.remove(host.name)
     request = {
         "models": [[directory, model.commit] for directory, model in run.wanted.models().items()],
         "images": [release.image for release in run.wanted.releases],
@@ -84,20 +91,6 @@ def _failure(name: str, job: dict[str, Any]) -> str:
     ]
     said = progress.get("message") if progress.get("state") == "failed" else None
     return f"{name}: {said or (words[-1] if words else 'failed without a word')}"
-
-
-def _progress(name: str, job: dict[str, Any], waited: int) -> str:
-    progress = job["progress"]
-    if not progress or not progress.get("bytes_total"):
-        return f"{name}: {waited} s"
-    done, total = progress["bytes_done"] / 1e9, progress["bytes_total"] / 1e9
-    rate = progress.get("rate", 0) / 1e6
-    left = f", {_minutes((total - done) * 1e3 / rate)} left" if rate >= 0.1 else ""
-    return f"{name}: {progress['state']} {done:.2f} of {total:.2f} GB at {rate:.0f} MB/s{left}"
-
-
-def _minutes(seconds: float) -> str:
-    return f"{seconds:.0f} s" if seconds < 90 else f"{seconds / 60:.0f} min"
 
 
 def _gpu_key(run: site.HostRun) -> dict[str, str]:

@@ -16,7 +16,7 @@ from pyinfra.api.host import Host
 from pyinfra.api.operation import operation
 from pyinfra.context import ctx_host
 
-from roles import remote, site, storage
+from roles import connection, remote, site, storage
 from roles.preflight.host import probe as probe_program
 from roles.weights.host import receipt
 from sparkwright.findings import Severity, errors
@@ -34,6 +34,7 @@ def preflight() -> None:
     run = site.host_run(host)
     if run is None:
         return
+    run.connection = connection.addresses(host)
     try:
         asked = time.time()
         run.probe = _probe(host, run)
@@ -83,6 +84,10 @@ def _probe(host: Host, run: site.HostRun) -> Probe:
         "models": [
             {"directory": directory, "commit": model.commit}
             for directory, model in run.wanted.models().items()
+        ],
+        "stores": [
+            {"directory": pull.store, "digest": pull.digest.partition(":")[2]}
+            for pull in run.wanted.pulls()
         ],
         "services": [
             {

@@ -26,7 +26,8 @@ def directories(plan: HostPlan) -> dict[str, str | None]:
     wanted: dict[str, str | None] = {plan.settings.models_root: None, root: "755 0"}
     for name in ("services", "runtime"):
         wanted[f"{root}/{name}"] = "755 0"
-    wanted[f"{root}/state"] = "700 0"
+    for name in ("state", "images"):
+        wanted[f"{root}/{name}"] = "700 0"
     for service in plan.services:
         home = f"{root}/services/{service.name}"
         wanted[home] = "750 0"

@@ -41,6 +41,8 @@ def start(job: dict[str, Any]) -> None:
     """Start a job, unless it is running already: then it is followed."""
     if show(job["unit"]).get("ActiveState") in ("active", "activating"):
         return
+    if job.get("instead_of"):
+        subprocess.run(["systemctl", "stop", job["instead_of"]], capture_output=True, check=False)
     subprocess.run(
         ["systemctl", "reset-failed", f"{job['unit']}.service"], capture_output=True, check=False
     )
@@ -55,6 +57,7 @@ def start(job: dict[str, Any]) -> None:
         f"--description={job['description']}",
     ]
     # A box that is already serving must not suffer from what is fetched for later.
+    command += [f"--property={one}" for one in job.get("properties", ())]
     command += [
         "--property=Nice=10",
         "--property=IOSchedulingClass=idle",

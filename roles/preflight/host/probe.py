@@ -248,6 +248,15 @@ def as_root(request: dict[str, Any]) -> dict[str, Any]:
             model["directory"]: receipt.check(model["directory"], model["commit"])
             for model in request["models"]
         },
+        "partial": {
+            model["directory"]: partial(Path(model["directory"])) for model in request["models"]
+        },
+        # Images whose parts are kept for other hosts.
+        "stores": [
+            store["directory"]
+            for store in request["stores"]
+            if receipt.check(store["directory"], store["digest"]) is None
+        ],
         "runtimes": sorted(
             path.name for path in Path(request["services_root"], "runtime").glob("*")
         ),
@@ -269,6 +278,17 @@ def as_root(request: dict[str, Any]) -> dict[str, Any]:
     if docker_info:
         answer["docker_disk"] = disk(docker_info["DockerRootDir"])
     return answer
+
+
+def partial(place: Path) -> int:
+    """Bytes on the disk of a model that is not whole yet; its stage lies beside it."""
+    stage = place.with_name(f".staging-{place.name}")
+    return sum(
+        file.lstat().st_blocks * 512
+        for folder in (stage, place)
+        if stage.is_dir() and folder.is_dir()
+        for file in folder.rglob("*")
+    )
 
 
 def directory(path: str) -> str | None:

@@ -1,0 +1,119 @@
+"""Sharing: hosts take from each other what one of them has or fetches.
+
+Decided once all hosts were probed. A host that gives, or that needs an image, runs a small server
+for it (roles/weights/host/share.py) as a job that ends by itself when nobody asks any more.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+
+from pyinfra.api.host import Host
+
+from roles import remote, site, steps
+from roles.contents import contents, missing_images
+from roles.jobs.host import jobs as jobs_program
+from roles.sharing import controller
+from roles.weights import runtime
+from sparkwright.seeding import peers
+
+#: Seconds without a question after which a host stops giving.
+_IDLE = 900
+#: What the server may do besides reading below its two roots and answering: nothing.
+_PROPERTIES = (
+    "ProtectSystem=strict",
+    "ProtectHome=yes",
+    "NoNewPrivileges=yes",
+    "CapabilityBoundingSet=CAP_DAC_READ_SEARCH",
+    "RestrictAddressFamilies=AF_INET AF_INET6 AF_UNIX",
+    "MemoryMax=512M",
+)
+
+
+def sharing() -> None:
+    """Have hosts give, as far as another host or their own Docker will ask."""
+    steps.together("Sharing: hosts take from each other", _act)
+
+
+def peers_of(run: site.HostRun, content: str) -> list[str]:
+    """Addresses that this host takes a model or image from, the best first."""
+    settings = run.plan.settings
+    if settings.bundle:
+        return [controller.share(settings.bundle, settings.seeding_port, run.connection)]
+    return [address for name in _takers(content).get(run.plan.host, []) if (address := _at(name))]
+
+
+def gives(run: site.HostRun, content: str) -> bool:
+    """Whether this host is the first choice of another one."""
+    return any(others[:1] == [run.plan.host] for others in _takers(content).values())
+
+
+def token_file(run: site.HostRun) -> str:
+    """The file on the host with what hosts show each other."""
+    return f"{run.plan.settings.services_root}/state/share-token"
+
+
+def _act(host: Host, run: site.HostRun) -> Sequence[str]:
+    giving = [content for content in contents(run) if gives(run, content)]
+    if not giving and not missing_images(run):
+        return []
+    settings = run.plan.settings
+    home = runtime.ensure(host, run)
+    request = {
+        "port": settings.seeding_port,
+        "token_file": token_file(run),
+        "roots": {
+            "models": settings.models_root,
+            "images": f"{settings.services_root}/images",
+        },
+        "idle": _IDLE,
+    }
+    # A changed program or setting is another job; the old one makes room for it.
+    unit = f"sparkwright-share-{hashlib.sha256(f'{home}{request}'.encode()).hexdigest()[:12]}"
+    document = f"{settings.services_root}/state/{unit}/request.json"
+    job = {
+        "unit": unit,
+        "description": "sparkwright: give models and images to other hosts",
+        "argv": runtime.command(home, "share", document),
+        "files": {document: request},
+        "properties": _PROPERTIES,
+        "instead_of": "sparkwright-share-*",
+    }
+    secrets = {token_file(run): site.share_token()}
+    remote.ask(host, "sparkwright-jobs", (jobs_program,), {"start": [job], "secrets": secrets})
+    return [f"gives {content} to other hosts" for content in sorted(giving)]
+
+
+def _takers(content: str) -> dict[str, list[str]]:
+    """Who takes this content from whom: decided at the first question, for the whole run."""
+    if not _decided:
+        _decided.update(_decide())
+    return _decided.get(content, {})
+
+
+_decided: dict[str, dict[str, list[str]]] = {}
+
+
+def _decide() -> dict[str, dict[str, list[str]]]:
+    wanting: dict[str, list[str]] = {}
+    holding: dict[str, list[str]] = {}
+    for name, run in site.live().items():
+        if not run.plan.settings.seeding or _at(name) is None:
+            continue
+        for content, missing in contents(run).items():
+            side = wanting if missing else holding
+            side.setdefault(content, []).append(name)
+    return {
+        content: peers(names, holding.get(content, []), turn)
+        for turn, (content, names) in enumerate(sorted(wanting.items()))
+    }
+
+
+def _at(name: str) -> str | None:
+    run = site.live().get(name)
+    if run is None:
+        return None
+    settings = run.plan.settings
+    address = settings.lan_address or (run.connection[1] if run.connection else None)
+    return f"http://{address}:{settings.seeding_port}" if address else None

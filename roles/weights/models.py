@@ -1,0 +1,47 @@
+"""What lies on the hosts, listed and pruned: ``sparkwright models list|prune INVENTORY``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pyinfra.api.host import Host
+
+from roles import remote, site, steps
+from roles.weights.host import holdings as program
+from roles.weights.host import receipt
+
+
+def listed() -> None:
+    """List models, images and what belongs to them."""
+    steps.verify("Models: list", _list)
+
+
+def pruned() -> None:
+    """Remove what neither the plan nor a kept release needs."""
+    steps.verify("Models: prune", _prune)
+
+
+def _list(host: Host, run: site.HostRun) -> Sequence[str]:
+    return _ask(host, run, prune=False)
+
+
+def _prune(host: Host, run: site.HostRun) -> Sequence[str]:
+    return _ask(host, run, prune=True)
+
+
+def _ask(host: Host, run: site.HostRun, *, prune: bool) -> Sequence[str]:
+    settings = run.plan.settings
+    request = {
+        "models_root": settings.models_root,
+        "services_root": settings.services_root,
+        "wanted": [
+            *run.wanted.models(),
+            *(release.image for release in run.wanted.releases),
+            *(pull.store for pull in run.wanted.pulls()),
+        ],
+        "keep_releases": settings.keep_releases,
+        "prune": prune,
+    }
+    modules = (receipt, program)
+    run.answer = remote.ask(host, "sparkwright-models", modules, request, timeout=600)
+    return []

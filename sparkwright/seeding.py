@@ -1,0 +1,41 @@
+"""Who takes from whom, so that the way out carries everything once.
+
+A host that has something, or the first that fetches it, gives it to the others while it still
+arrives; beyond a few takers these give in their turn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+#: Takers of one host. Eight streams of a tenth of a gigabit line each keep up with a line out of
+#: a hundred megabits.
+FAN_OUT = 8
+#: Hosts that are asked in turn, when the first is gone, before the way out.
+MOST_PEERS = 3
+
+
+def peers(wanting: Sequence[str], holding: Sequence[str], turn: int = 0) -> dict[str, list[str]]:
+    """For each host that wants something, the hosts to take it from, the best one first.
+
+    Args:
+        wanting: hosts that do not have it, in a stable order.
+        holding: hosts that have it already.
+        turn: by how much the order is turned, so that not one host seeds everything.
+
+    Returns:
+        An empty list for the one host that fetches from outside.
+    """
+    order = [*wanting[turn % len(wanting) :], *wanting[: turn % len(wanting)]] if wanting else []
+    roots = list(holding) or order[:1]
+    takers = order if holding else order[1:]
+    found: dict[str, list[str]] = {} if holding else {name: [] for name in roots}
+    for n, name in enumerate(takers):
+        if n < FAN_OUT * len(roots):
+            first = roots[n % len(roots)]
+        else:
+            first = takers[n // FAN_OUT - len(roots)]
+        # Should the first be gone, only the first of the takers goes out in its place.
+        others = [*roots, *takers[:n]]
+        found[name] = list(dict.fromkeys([first, *others]))[:MOST_PEERS]
+    return found
