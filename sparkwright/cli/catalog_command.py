@@ -9,7 +9,6 @@ import click
 from pydantic import BaseModel
 
 from sparkwright.catalog import Catalog, load_catalog
-from sparkwright.cli import told
 from sparkwright.cli.options import json_option, print_json
 from sparkwright.fleet import SHIPPED
 from sparkwright.problems import Problem, UserError, suggest
@@ -34,7 +33,6 @@ def command() -> None:
 @click.option("--kind", type=click.Choice(["recipes", "models", "images", "measurements", "rules"]))
 @_directories
 @json_option
-@told
 def list_entries(kind: str | None, directories: tuple[Path, ...], as_json: bool) -> None:
     """List entries, a line each."""
     catalog = load_catalog([SHIPPED, *directories])
@@ -74,7 +72,6 @@ def _rules(catalog: Catalog) -> list[tuple[str, str, str]]:
 @click.argument("name")
 @_directories
 @json_option
-@told
 def show(name: str, directories: tuple[Path, ...], as_json: bool) -> None:
     """Show one entry whole, with its file."""
     catalog = load_catalog([SHIPPED, *directories])
@@ -98,7 +95,6 @@ def show(name: str, directories: tuple[Path, ...], as_json: bool) -> None:
 @command.command("sources")
 @_directories
 @json_option
-@told
 def sources(directories: tuple[Path, ...], as_json: bool) -> None:
     """Say for every entry, tag and rule who says so."""
     catalog = load_catalog([SHIPPED, *directories])

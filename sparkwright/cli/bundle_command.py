@@ -1,0 +1,226 @@
+"""``sparkwright bundle``: everything that a lock names in one directory, for a site without a way
+out. The fetch program that runs on hosts fetches it here too."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import click
+
+from sparkwright.build_context import BuildContextError, build_context
+from sparkwright.cli.options import inventory_argument, load
+from sparkwright.lock import read_lock
+from sparkwright.pins import hub_token, pinned
+from sparkwright.plan import HostPlan, ImageReference
+from sparkwright.problems import Problem, UserError
+from sparkwright.registry import PlatformImage, ResolvedImage
+from sparkwright.registry_account import account
+from sparkwright.resolve import Resolution
+from sparkwright.runtime import RuntimeBundleError, build_runtime
+
+_PROGRAM = Path(__file__).resolve().parents[2] / "roles/weights/host/fetch.py"
+#: What registries call an architecture -> what Python calls it.
+_MACHINES = {"arm64": "aarch64", "amd64": "x86_64"}
+
+
+@click.command("bundle")
+@inventory_argument
+@click.argument("directory", type=click.Path(path_type=Path, file_okay=False))
+@click.option(
+    "--architecture",
+    "architectures",
+    multiple=True,
+    type=click.Choice(sorted(_MACHINES)),
+    help="Only this one of an image (repeatable); all that the lock has otherwise.",
+)
+@click.option(
+    "--python",
+    "pythons",
+    multiple=True,
+    default=("3.10", "3.12", "3.13"),
+    show_default=True,
+    metavar="VERSION",
+    help="Python of the hosts (DGX OS 7 and Ubuntu 24.04 have 3.12).",
+)
+def command(
+    inventory: Path,
+    overrides: tuple[str, ...],
+    limit: tuple[str, ...],
+    directory: Path,
+    architectures: tuple[str, ...],
+    pythons: tuple[str, ...],
+) -> None:
+    """Fetch everything that the locked plan needs into DIRECTORY.
+
+    Carry the directory and this project to the other site, and deploy there with
+    --data 'bundle="DIRECTORY"': hosts then take everything from the controller, and nobody asks
+    outside. Run it again to go on after a cut, or to bring the directory up to date.
+    """
+    plans = [host.plan for host in load(inventory, overrides, limit).or_raise().values()]
+    _locked(plans)
+    resolution = pinned(load(inventory, overrides, limit).or_raise())
+    directory.mkdir(parents=True, exist_ok=True)
+    failed = [
+        name
+        for name, request in _requests(plans, resolution, directory.resolve(), architectures)
+        if not _fetch(name, request)
+    ]
+    _contexts(plans, resolution, directory)
+    _runtimes(plans, resolution, directory, architectures, pythons)
+    for lock in sorted({plan.settings.lock_file for plan in plans}):
+        shutil.copyfile(lock, directory / Path(lock).name)
+    if failed:
+        click.echo(f"not whole: {', '.join(failed)}. Run it again to go on.", err=True)
+        sys.exit(1)
+    total = sum(path.stat().st_size for path in directory.rglob("*") if path.is_file())
+    click.echo(f"{directory}: {total / 1e9:.2f} GB, whole. Deploy with --data 'bundle=\"...\"'.")
+
+
+def _locked(plans: list[HostPlan]) -> None:
+    missing = sorted(
+        {p.settings.lock_file for p in plans if read_lock(Path(p.settings.lock_file)) is None}
+    )
+    if missing:
+        raise UserError(
+            Problem(path, "there is no lock, and a site without a way out can't do without",
+                    "sparkwright lock INVENTORY")
+            for path in missing
+        )  # fmt: skip
+
+
+def _requests(
+    plans: list[HostPlan],
+    resolution: Resolution,
+    directory: Path,
+    architectures: tuple[str, ...],
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """What is to be fetched, each once: a name and a request of the fetch program."""
+    done: set[str] = set()
+    for plan in plans:
+        for service in plan.services:
+            for reference in service.models:
+                model = resolution.model(plan.settings.hub_endpoint, reference)
+                if model.directory not in done:
+                    done.add(model.directory)
+                    token = hub_token(plan.settings.hub_token_file)
+                    yield (
+                        model.repository,
+                        {
+                            "endpoint": plan.settings.hub_endpoint,
+                            "repo": model.repository,
+                            "revision": model.commit,
+                            "destination": str(directory / "models" / model.directory),
+                            "files": model.manifest(),
+                            "mover": plan.settings.weights_mover,
+                            "max_connections": plan.settings.weights_connections,
+                            "secret": token.value if token else None,
+                        },
+                    )
+            image = resolution.image(service.image)
+            if image.digest not in done:
+                done.add(image.digest)
+                source = service.image.build.base if service.image.build else service.image
+                yield source.name, _image(plan, source, image, directory, architectures)
+
+
+def _image(
+    plan: HostPlan,
+    source: ImageReference,
+    image: ResolvedImage,
+    directory: Path,
+    architectures: tuple[str, ...],
+) -> dict[str, Any]:
+    platforms = _platforms(image, architectures)
+    blobs = {blob.hex: blob for platform in platforms for blob in platform.files}
+    digest = image.digest.partition(":")[2]
+    return {
+        "source": "registry",
+        "endpoint": source.registry,
+        "repo": source.repository,
+        "revision": digest,
+        "destination": str(directory / "images" / digest),
+        "files": [
+            {"path": name, "size": blob.size, "sha256": name, "blob_id": None}
+            for name, blob in blobs.items()
+        ],
+        "manifests": sorted({blob.hex for one in platforms for blob in one.manifests}),
+        "mover": "http",
+        "max_connections": plan.settings.weights_connections,
+        "secret": account(plan.settings.registry_auth_file, source.registry),
+    }
+
+
+def _platforms(image: ResolvedImage, architectures: tuple[str, ...]) -> list[PlatformImage]:
+    return [
+        platform
+        for name, platform in image.platforms.items()
+        if name in _MACHINES and (not architectures or name in architectures)
+    ]
+
+
+def _fetch(name: str, request: dict[str, Any]) -> bool:
+    click.echo(f"{name}:")
+    with tempfile.TemporaryDirectory(prefix="sparkwright-bundle-") as folder:
+        secret = request.pop("secret")
+        if secret:
+            file = Path(folder, "secret")
+            file.touch(mode=0o600)
+            file.write_text(secret, encoding="utf-8")
+            request["token_file"] = str(file)
+        document = Path(folder, "request.json")
+        document.write_text(json.dumps({**request, "state_dir": folder}), encoding="utf-8")
+        found = find_spec("huggingface_hub")
+        assert found is not None
+        assert found.origin is not None
+        libraries = Path(found.origin).parents[1]
+        words = [sys.executable, "-I", "-S", str(_PROGRAM), "--runtime", str(libraries)]
+        sys.stdout.flush()
+        return subprocess.run([*words, str(document)], check=False, env=_plain()).returncode == 0
+
+
+def _plain() -> dict[str, str]:
+    return {key: value for key, value in os.environ.items() if not key.startswith("HF_")}
+
+
+def _contexts(plans: list[HostPlan], resolution: Resolution, directory: Path) -> None:
+    for service in (service for plan in plans for service in plan.services):
+        build, commit = service.image.build, resolution.image(service.image).commit
+        if build and commit:
+            try:
+                build_context(build.context, commit, build.directory, directory / "build")
+            except BuildContextError as error:
+                raise UserError([Problem(service.image.name, str(error), "try again")]) from None
+
+
+def _runtimes(
+    plans: list[HostPlan],
+    resolution: Resolution,
+    directory: Path,
+    architectures: tuple[str, ...],
+    pythons: tuple[str, ...],
+) -> None:
+    """The fetch program's libraries, for every kind of host that the images are for."""
+    names = {
+        name
+        for plan in plans
+        for service in plan.services
+        for name in resolution.image(service.image).platforms
+        if name in _MACHINES and (not architectures or name in architectures)
+    }
+    for name in sorted(names):
+        for python in pythons:
+            try:
+                build_runtime(_MACHINES[name], python, directory / "runtime")
+            except RuntimeBundleError as error:
+                raise UserError(
+                    [Problem(f"libraries for {name}, Python {python}", str(error), "try again")]
+                ) from None

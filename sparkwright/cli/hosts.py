@@ -1,0 +1,63 @@
+"""Asking the hosts something from the command line: pyinfra does it, out of sight."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import click
+
+from sparkwright.problems import Problem, UserError
+
+
+def pyinfra() -> str:
+    """The pyinfra beside this Python, or the one of the path.
+
+    Raises:
+        UserError: when there is none.
+    """
+    beside = Path(sys.executable).with_name("pyinfra")
+    found = str(beside) if beside.exists() else shutil.which("pyinfra")
+    if found is None:
+        raise UserError([Problem("command line", "pyinfra is not installed", "see the README")])
+    return found
+
+
+def ask_hosts(
+    inventory: Path, limit: tuple[str, ...], overrides: tuple[str, ...], operation: str
+) -> dict[str, Any]:
+    """Run one operation on the hosts.
+
+    Returns:
+        By host, what it answered; hosts that did not are told on standard error.
+
+    Raises:
+        SystemExit: with pyinfra's code and words, when no host was asked at all.
+    """
+    with tempfile.TemporaryDirectory(prefix="sparkwright-") as folder:
+        answers = Path(folder, "answers.json")
+        words = [pyinfra(), "--yes"]
+        words += [word for name in limit for word in ("--limit", name)]
+        words += [word for pair in overrides for word in ("--data", pair)]
+        done = subprocess.run(
+            [*words, str(inventory), operation],
+            env={**os.environ, "SPARKWRIGHT_ANSWERS": str(answers)},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if not answers.exists():
+            sys.stderr.write(done.stderr or done.stdout)
+            sys.exit(done.returncode or 1)
+        found = json.loads(answers.read_text(encoding="utf-8"))
+    for name, said in found.items():
+        if said["answer"] is None:
+            why = said["refused"] or "no answer"
+            click.echo(f"{click.style(name, fg='red')}: {why}", err=True)
+    return {name: said["answer"] for name, said in found.items() if said["answer"] is not None}

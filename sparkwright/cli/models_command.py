@@ -1,0 +1,81 @@
+"""``sparkwright models``: what lies on the hosts, and what of it can go. Runs pyinfra."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import click
+
+from sparkwright.cli.hosts import ask_hosts, pyinfra
+from sparkwright.cli.options import inventory_argument, json_option, print_json
+from sparkwright.holdings import holdings, render
+
+
+@click.group("models")
+def command() -> None:
+    """Models and images on the hosts: list, verify, prune."""
+
+
+@command.command("list")
+@inventory_argument
+@json_option
+def list_command(
+    inventory: Path, overrides: tuple[str, ...], limit: tuple[str, ...], as_json: bool
+) -> None:
+    """List models, images and unfinished fetches with their sizes, and who needs them."""
+    _show(inventory, overrides, limit, as_json=as_json, pruning=False)
+
+
+@command.command("prune")
+@inventory_argument
+@json_option
+def prune_command(
+    inventory: Path, overrides: tuple[str, ...], limit: tuple[str, ...], as_json: bool
+) -> None:
+    """Remove what neither the plan nor a kept release needs (see keep_releases).
+
+    `sparkwright models list` shows it first. Directories without a receipt are never removed.
+    """
+    _show(inventory, overrides, limit, as_json=as_json, pruning=True)
+
+
+@command.command("verify")
+@click.argument("inventory", type=click.Path(path_type=Path, dir_okay=False))
+@click.option(
+    "--limit", multiple=True, metavar="HOST", help="Only this host or group (repeatable)."
+)
+def verify_command(inventory: Path, limit: tuple[str, ...]) -> None:
+    """Hash every file of the planned models again: the same as `sparkwright verify`."""
+    verify(inventory, limit)
+
+
+def verify(inventory: Path, limit: tuple[str, ...]) -> None:
+    """Become pyinfra, which shows the progress of every host."""
+    words = [pyinfra(), "--yes", *(word for name in limit for word in ("--limit", name))]
+    sys.stdout.flush()
+    os.execv(words[0], [*words, str(inventory), "roles.weights.check.verify"])
+
+
+def _show(
+    inventory: Path,
+    overrides: tuple[str, ...],
+    limit: tuple[str, ...],
+    *,
+    as_json: bool,
+    pruning: bool,
+) -> None:
+    operation = f"roles.weights.models.{'pruned' if pruning else 'listed'}"
+    answers = ask_hosts(inventory, limit, overrides, operation)
+    if as_json:
+        print_json(answers)
+    elif answers:
+        click.echo(render(answers, pruning=pruning))
+    faults = [
+        thing
+        for answer in answers.values()
+        for thing in holdings(answer)
+        if thing.fault and thing.fault != "has no receipt"
+    ]
+    sys.exit(int(bool(faults) or not answers))

@@ -1,0 +1,81 @@
+"""What lies on hosts, as a table: models, images and what belongs to them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict
+
+#: An image's name holds its whole digest; its beginning is enough to read.
+_LONG = re.compile(r"(:sha256-[0-9a-f]{12})[0-9a-f]{52}$")
+
+
+class Thing(BaseModel):
+    """Something on a host's disk.
+
+    Attributes:
+        kind: model, image, image parts, unfinished, runtime or release.
+        size: bytes on the disk.
+        frees: those of them that nothing else shares.
+        used_by: releases that need it, and ``the plan``.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    kind: str
+    name: str
+    path: str
+    size: int
+    frees: int
+    used_by: tuple[str, ...]
+    fault: str | None
+    removed: bool
+
+
+def holdings(answer: Mapping[str, Any]) -> list[Thing]:
+    """A host's answer, typed."""
+    return [Thing.model_validate(thing) for thing in answer["things"]]
+
+
+def render(hosts: Mapping[str, Mapping[str, Any]], *, pruning: bool) -> str:
+    """One block per host: what is there, who needs it, and what could go or is gone."""
+    lines: list[str] = []
+    for name, answer in hosts.items():
+        things = holdings(answer)
+        total = sum(thing.size for thing in things if not thing.removed)
+        idle = [thing for thing in things if not thing.used_by and _ours(thing)]
+        freed = sum(thing.frees for thing in idle if thing.removed or not pruning)
+        lines.append(f"{name}: {_size(total)} in {sum(not t.removed for t in things)} things")
+        for thing in things:
+            lines.append(
+                f"  {_size(thing.size):>9}  {thing.kind:11}  {thing.name}  {_state(thing)}"
+            )
+        lines.extend(f"             not ours, left alone: {path}" for path in answer["foreign"])
+        if pruning:
+            lines.append(f"  freed: {_size(freed)}")
+        elif idle:
+            lines.append(f"  {_size(freed)} can be freed: sparkwright models prune")
+    return "\n".join(lines)
+
+
+def _ours(thing: Thing) -> bool:
+    return thing.fault != "has no receipt"
+
+
+def _state(thing: Thing) -> str:
+    if thing.removed:
+        return "removed"
+    used = f"used by {', '.join(thing.used_by)}" if thing.used_by else "not needed"
+    if not _ours(thing):
+        used = "no receipt: not known to be sparkwright's, left alone"
+    return f"{used}; {thing.fault}" if thing.fault and _ours(thing) else used
+
+
+def _size(count: float) -> str:
+    for unit in ("B", "kB", "MB", "GB"):
+        if count < 1000:
+            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
+        count /= 1000
+    return f"{count:.1f} TB"
