@@ -22,6 +22,7 @@ from lab.layout import (
     HUB_PORT,
     MACHINES,
     REGISTRY_PORT,
+    SPARES,
     SSH,
     STATE,
     USER,
@@ -52,7 +53,7 @@ def up(only: tuple[str, ...] = ()) -> None:
     def say(text: str) -> None:
         print(f"[{time.monotonic() - started:5.1f} s] {text}", flush=True)
 
-    hosts = [host for host in HOSTS if not only or host.name in only]
+    hosts = [host for host in (*HOSTS, *SPARES) if (host.name in only if only else host in HOSTS)]
     with only_one():
         packages.install()
         with ThreadPoolExecutor(max_workers=8) as pool:
@@ -96,6 +97,8 @@ def status() -> None:
     """Which machines run and whether they answer."""
     for machine in MACHINES:
         port = REGISTRY_PORT if machine is DEPOT else 22
+        if machine in SPARES and machines.running(machine) is None:
+            continue
         state = "off" if machines.running(machine) is None else "booting"
         if state == "booting" and _open(machine.address, port):
             state = "up"

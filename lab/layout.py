@@ -63,4 +63,9 @@ HOSTS = (
     Machine("rtx-1", "10.213.77.13", "rtx5090", BOX_MEMORY),
     Machine("hopper-1", "10.213.77.14", "h200", BOX_MEMORY),
 )
-MACHINES = (DEPOT, *HOSTS)
+#: More Sparks, for measurements with many hosts: they come up only when they are named.
+SPARES = tuple(
+    Machine(f"spark-{n}", f"10.213.77.{20 + n}", "gb10", SPARK_MEMORY, dgx=True)
+    for n in range(3, 9)
+)
+MACHINES = (DEPOT, *HOSTS, *SPARES)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import subprocess
+from pathlib import Path
 
+from lab import machines
 from lab.layout import BRIDGE, CONTROLLER, PREFIX_LENGTH, Machine
 
 
@@ -32,3 +34,26 @@ def interface(machine: Machine) -> str:
 def link(machine: Machine, *, up: bool) -> None:
     """Pull or plug a machine's cable."""
     _ip("link", "set", interface(machine), "up" if up else "down")
+
+
+def shape(machine: Machine, megabytes: float | None) -> None:
+    """Limit what a machine sends, in megabytes per second; None lifts the limit.
+
+    Set on this side of its cable as a bridge's port would police it: by a queue on the machine's
+    own end, so that nothing is dropped that a real line would delay.
+    """
+    leader = machines.running(machine)
+    if leader is None:
+        raise SystemExit(f"{machine.name} is off")
+    tc = ["nsenter", f"--target={leader}", "--net", "--", "tc", "qdisc"]
+    subprocess.run([*tc, "del", "dev", "host0", "root"], capture_output=True, check=False)
+    if megabytes is not None:
+        rate = f"{round(megabytes * 8000)}kbit"
+        words = ["add", "dev", "host0", "root", "tbf", "rate", rate, "burst", "256kb"]
+        subprocess.run([*tc, *words, "latency", "100ms"], check=True)
+
+
+def sent(machine: Machine) -> int:
+    """Bytes that a machine has sent, headers included."""
+    counter = Path("/sys/class/net", interface(machine), "statistics/rx_bytes")
+    return int(counter.read_text())

@@ -5,6 +5,7 @@ What a test asserts of a host is read by ssh, Docker and curl, never through spa
 
 from __future__ import annotations
 
+import http.client
 import json
 import os
 import shutil
@@ -16,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from lab import fleet, machines, stand_ins
-from lab.layout import HOSTS, Machine
+from lab.layout import DEPOT, HOSTS, HUB_PORT, Machine
 
 ROOT = Path(__file__).resolve().parents[2]
 PYINFRA = Path(sys.executable).with_name("pyinfra")
@@ -73,16 +74,34 @@ class Site:
         """The fleet's API key."""
         return (self.folder / ".sparkwright/api_key").read_text().strip()
 
-    def command(self, *words: str, inventory: str = "inventory/virtual.py") -> list[str]:
+    def command(
+        self,
+        *words: str,
+        inventory: str = "inventory/virtual.py",
+        deploy: str = "deploy.py",
+    ) -> list[str]:
         """The command line of a run."""
-        return [str(PYINFRA), *words, inventory, "deploy.py"]
+        return [str(PYINFRA), *words, inventory, deploy]
 
-    def run(self, *words: str, inventory: str = "inventory/virtual.py", **environment: str) -> Run:
+    def only_fetching(self) -> str:
+        """A deploy file of the user's own: everything up to the services."""
+        text = (ROOT / "deploy.py").read_text()
+        lines = [line for line in text.splitlines() if line not in ("serving()", "smoke()")]
+        (self.folder / "fetch-deploy.py").write_text("\n".join(lines))
+        return "fetch-deploy.py"
+
+    def run(
+        self,
+        *words: str,
+        inventory: str = "inventory/virtual.py",
+        deploy: str = "deploy.py",
+        **environment: str,
+    ) -> Run:
         """Run pyinfra to its end."""
         record = self.folder / ".sparkwright/last-run.json"
         record.unlink(missing_ok=True)
         done = subprocess.run(
-            self.command(*words, inventory=inventory),
+            self.command(*words, inventory=inventory, deploy=deploy),
             cwd=self.folder,
             env={**os.environ, **environment},
             stdin=subprocess.DEVNULL,
@@ -102,17 +121,18 @@ class Site:
         *words: str,
         refused: set[str] | None = None,
         inventory: str = "inventory/virtual.py",
+        deploy: str = "deploy.py",
     ) -> Run:
         """Run for real and expect exactly these hosts to be refused."""
-        run = self.run("--yes", *words, inventory=inventory)
+        run = self.run("--yes", *words, inventory=inventory, deploy=deploy)
         assert run.refused == (refused or set()), run.output
         assert run.code == (1 if refused else 0), run.output
         return run
 
-    def start(self, *words: str) -> subprocess.Popen[bytes]:
+    def start(self, *words: str, deploy: str = "deploy.py") -> subprocess.Popen[bytes]:
         """Start a run that the test will interrupt."""
         return subprocess.Popen(
-            self.command("--yes", *words),
+            self.command("--yes", *words, deploy=deploy),
             cwd=self.folder,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
@@ -168,6 +188,33 @@ def inside(host: str, *command: str) -> str:
     done = machines.inside(MACHINES[host], list(command))
     assert done.returncode == 0, f"{host}: {command}: {done.stdout}{done.stderr}"
     return done.stdout.strip()
+
+
+def bare(host: str) -> None:
+    """Take a host back to where it was before its first run."""
+    ssh(
+        host,
+        "sudo systemctl disable --now sparkwright-qwen36 2>/dev/null;"
+        " sudo systemctl stop 'sparkwright-fetch*' 'sparkwright-pull*' 'sparkwright-share*'"
+        " 2>/dev/null;"
+        " sudo rm -rf /opt/sparkwright /opt/models /etc/systemd/system/sparkwright-*;"
+        " sudo systemctl daemon-reload;"
+        " docker rm -f sparkwright-qwen36 >/dev/null 2>&1;"
+        " docker image prune -af >/dev/null",
+    )
+
+
+def hub(method: str, path: str = "/control", order: dict[str, Any] | None = None) -> dict[str, Any]:
+    """Order a fault of the lab's hub, lift them all, or read its counters."""
+    connection = http.client.HTTPConnection(DEPOT.address, HUB_PORT, timeout=10)
+    try:
+        connection.request(method, path, json.dumps(order) if order else None)
+        answer = connection.getresponse()
+        text = answer.read()
+        assert answer.status < 300, text
+        return dict(json.loads(text)) if text else {}
+    finally:
+        connection.close()
 
 
 def container(host: str, service: str = "qwen36") -> str:

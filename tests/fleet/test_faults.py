@@ -8,7 +8,17 @@ import time
 import pytest
 
 from lab import fleet, machines
-from tests.fleet.site import GOOD, MACHINES, Site, container, fingerprint, inside, ssh, until
+from tests.fleet.site import (
+    GOOD,
+    MACHINES,
+    Site,
+    bare,
+    container,
+    fingerprint,
+    inside,
+    ssh,
+    until,
+)
 
 
 @pytest.mark.parametrize(
@@ -73,7 +83,7 @@ def test_a_controller_killed_at_any_moment_leaves_nothing_that_the_next_run_does
 ) -> None:
     """Two hosts begin with everything still to be done."""
     for host in ("spark-1", "rtx-1"):
-        _bare(host)
+        bare(host)
     run = converged.start()
     time.sleep(delay)
     run.send_signal(signal.SIGKILL)
@@ -86,7 +96,7 @@ def test_a_controller_killed_at_any_moment_leaves_nothing_that_the_next_run_does
 
 
 def test_a_host_that_dies_in_the_middle_fails_alone(converged: Site) -> None:
-    _bare("rtx-1")
+    bare("rtx-1")
     kept = container("spark-1")
     run = converged.start()
     until(lambda: "sparkwright-fetch" in _units("rtx-1"), "rtx-1 fetches", 30)
@@ -125,19 +135,6 @@ def test_a_wedged_engine_is_not_taken_for_health(converged: Site) -> None:
     )
     run = converged.deploy("--limit", "spark-1", refused={"spark-1"})
     assert "the engine is wedged" in run.output
-
-
-def _bare(host: str) -> None:
-    """Take a host back to where it was before its first run."""
-    ssh(
-        host,
-        "sudo systemctl disable --now sparkwright-qwen36 2>/dev/null;"
-        " sudo systemctl stop 'sparkwright-fetch*' 'sparkwright-pull*' 2>/dev/null;"
-        " sudo rm -rf /opt/sparkwright /opt/models /etc/systemd/system/sparkwright-*;"
-        " sudo systemctl daemon-reload;"
-        " docker rm -f sparkwright-qwen36 >/dev/null 2>&1;"
-        " docker image prune -af >/dev/null",
-    )
 
 
 def _units(host: str) -> str:

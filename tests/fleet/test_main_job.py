@@ -25,7 +25,7 @@ class TestFirstRuns:
                 "would make /opt/models",
                 "would fetch AEON-7/Qwen3.6-35B-A3B-heretic-NVFP4@",
                 "would fetch z-lab/Qwen3.6-35B-A3B-DFlash@",
-                "would pull 10.213.77.2:5000/aeon-7/aeon-vllm-ultimate@sha256:",
+                "would pull ghcr.io/aeon-7/aeon-vllm-ultimate:2026-07-01-v0.24.0 (sha256-",
                 "would service qwen36: release",
             ):
                 assert re.search(rf"\[{host}\] +{re.escape(words)}", run.output), (host, words)
@@ -60,7 +60,7 @@ class TestFirstRuns:
 def test_hosts_are_as_the_readme_says(converged: Site, host: str) -> None:
     """An independent look: Docker, systemd, files and HTTP, not sparkwright's own word."""
     image = ssh(host, "docker inspect -f '{{.Config.Image}}' sparkwright-qwen36")
-    assert re.fullmatch(r"10\.213\.77\.2:5000/aeon-7/aeon-vllm-ultimate@sha256:[0-9a-f]{64}", image)
+    assert re.fullmatch(r"ghcr\.io/aeon-7/aeon-vllm-ultimate:sha256-[0-9a-f]{64}", image)
     policy = "{{.HostConfig.RestartPolicy.Name}} {{.HostConfig.NetworkMode}}"
     assert ssh(host, f"docker inspect -f '{policy}' sparkwright-qwen36") == "no host"
     assert ssh(host, "systemctl is-enabled sparkwright-qwen36") == "enabled"

@@ -1,0 +1,238 @@
+"""What goes wrong on the way: each ends converged or with one clear error, never a bad file."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from lab import fleet, machines
+from lab.layout import DEPOT
+from tests.fleet.site import MACHINES, Run, Site, bare, hub, inside, ssh, until
+
+HOST = "spark-2"
+#: The largest file of the lab's body, and its size.
+SHARD = "*/model-00003-of-00009.safetensors"
+
+
+@pytest.fixture(scope="module")
+def alone(site: Site) -> Iterator[Site]:
+    """One host on which only fetching is tried; its image is there."""
+    site.power_on()
+    site.repair()
+    bare(HOST)
+    site.only_fetching()
+    fetch(site)
+    yield site
+    hub("DELETE")
+    bare(HOST)
+
+
+@pytest.fixture
+def empty(alone: Site) -> Iterator[Site]:
+    """The same without models and without faults."""
+    hub("DELETE")
+    ssh(HOST, "sudo systemctl stop 'sparkwright-fetch*'; sudo rm -rf /opt/models/*")
+    hub("DELETE", "/control/counters")
+    yield alone
+    hub("DELETE")
+
+
+def fetch(site: Site, *words: str, code: int = 0) -> Run:
+    run = site.run("--yes", "--limit", HOST, *words, deploy="fetch-deploy.py")
+    assert run.code == code, run.output
+    return run
+
+
+def whole() -> bool:
+    """Every file under a final name has the content that its repository says."""
+    check = (
+        "import hashlib, json, pathlib, sys\n"
+        "for receipt in pathlib.Path('/opt/models').glob('*/*/.sparkwright-receipt.json'):\n"
+        "    for name, entry in json.loads(receipt.read_text())['files'].items():\n"
+        "        content = (receipt.parent / name).read_bytes()\n"
+        "        if hashlib.sha256(content).hexdigest() != entry['sha256']:\n"
+        "            sys.exit(f'{receipt.parent / name} is wrong')\n"
+    )
+    inside(HOST, "python3", "-c", check)
+    return int(inside(HOST, "sh", "-c", "ls -d /opt/models/*/*/ | wc -l")) == 2
+
+
+def said() -> str:
+    return inside(HOST, "journalctl", "-u", "sparkwright-fetch*", "-o", "cat", "-n", "40")
+
+
+def final_names() -> str:
+    """What lies under final names."""
+    return inside(
+        HOST, "sh", "-c", "find /opt/models -path '*/.staging-*' -prune -o -type f -print"
+    )
+
+
+def sent() -> int:
+    """Bytes of the shard that the hub has sent."""
+    return sum(
+        int(entry["bytes"])
+        for repository in hub("GET", "/control/counters")["repositories"].values()
+        for name, entry in repository["files"].items()
+        if name.startswith("model-00003")
+    )
+
+
+@pytest.mark.parametrize("percent", [10, 50, 99])
+def test_a_connection_cut_goes_on_where_it_was(empty: Site, percent: int) -> None:
+    fetch(empty)
+    size = sent()
+    ssh(HOST, "sudo rm -rf /opt/models/*")
+    hub("DELETE", "/control/counters")
+    hub("POST", order={"match": SHARD, "drop_at": size * percent // 100, "times": 2})
+    fetch(empty)
+    assert whole()
+    assert sent() < 1.5 * size
+
+
+@pytest.mark.parametrize("status", [429, 500, 503])
+def test_a_hub_in_trouble_is_asked_again(empty: Site, status: int) -> None:
+    order = {"match": "*", "status": status, "times": 5, "method": "GET"}
+    with locked(empty):
+        hub("POST", order=order | ({"headers": {"Retry-After": "1"}} if status == 429 else {}))
+        fetch(empty)
+    assert whole()
+
+
+def test_a_slow_hub_is_waited_for(empty: Site) -> None:
+    hub("POST", order={"match": SHARD, "sleep": 4.0, "times": 3})
+    fetch(empty)
+    assert whole()
+
+
+@pytest.mark.parametrize(
+    ("fault", "words"),
+    [
+        ({"truncate": 1_000_000}, "bytes"),
+        ({"corrupt_at": 1_000_000}, "came with the wrong content twice"),
+    ],
+)
+def test_a_file_that_stays_wrong_is_one_clear_error(
+    empty: Site, fault: dict[str, Any], words: str
+) -> None:
+    hub("POST", order={"match": SHARD, **fault})
+    run = fetch(empty, code=1)
+    assert words in run.output
+    assert "model-00003-of-00009.safetensors" in run.output
+    assert "AEON" not in final_names()
+    hub("DELETE")
+    fetch(empty)
+    assert whole()
+
+
+def test_wrong_bytes_of_the_right_length_are_fetched_again(empty: Site) -> None:
+    hub("POST", order={"match": SHARD, "corrupt_at": 1_000_000, "times": 1})
+    fetch(empty)
+    assert "set aside, fetching it once more" in said()
+    assert whole()
+
+
+def test_a_wrong_etag_does_not_matter_because_content_is_judged(empty: Site) -> None:
+    hub("POST", order={"match": SHARD, "etag": "0" * 64})
+    fetch(empty)
+    assert whole()
+
+
+def test_a_registry_that_is_gone_is_waited_for_and_the_weights_go_on(empty: Site) -> None:
+    bare(HOST)
+    with locked(empty):
+        depot("stop")
+        try:
+            run = empty.start("--limit", HOST, deploy="fetch-deploy.py")
+            until(_models_are_there, "the weights arrive all the same", 60)
+        finally:
+            depot("start")
+        assert run.wait(timeout=90) == 0
+    assert whole()
+
+
+def test_a_full_disk_is_told_and_what_came_is_kept(empty: Site) -> None:
+    inside(HOST, "mount", "-t", "tmpfs", "-o", "size=36M", "models", "/opt/models")
+    try:
+        hub("POST", order={"match": "*/model-*", "rate": 300_000})
+        run = empty.start("--limit", HOST, "--data", "disk_headroom_gib=0",
+                          deploy="fetch-deploy.py")  # fmt: skip
+        until(lambda: _parts() > 6_000_000, "something has come", 30)
+        inside(HOST, "sh", "-c", "head -c 24M /dev/zero > /opt/models/someone-elses")
+        assert run.wait(timeout=120) == 1
+        assert "is full" in said()
+        assert "AEON" not in final_names()
+        inside(HOST, "rm", "/opt/models/someone-elses")
+        hub("DELETE")
+        fetch(empty, "--data", "disk_headroom_gib=0")
+        assert whole()
+        assert "kept" in said()
+    finally:
+        ssh(HOST, "sudo systemctl stop 'sparkwright-fetch*' 'sparkwright-share*'")
+        inside(HOST, "umount", "--lazy", "/opt/models")
+
+
+def test_two_runs_at_once_follow_the_same_jobs(empty: Site) -> None:
+    hub("POST", order={"match": SHARD, "rate": 2_000_000})
+    first = empty.start("--limit", HOST, deploy="fetch-deploy.py")
+    fetch(empty)
+    assert first.wait(timeout=60) == 0
+    assert whole()
+
+
+def test_a_power_cut_in_the_middle_is_gone_on_from(empty: Site) -> None:
+    hub("POST", order={"match": SHARD, "rate": 500_000})
+    run = empty.start("--limit", HOST, deploy="fetch-deploy.py")
+    until(lambda: "sparkwright-fetch" in _units(), "it fetches", 30)
+    until(lambda: _parts() > 1_000_000, "something has come", 30)
+    machines.cut_power(MACHINES[HOST])
+    assert run.wait(timeout=120) == 1
+    hub("DELETE")
+    fleet.up()
+    fetch(empty)
+    assert whole()
+
+
+def test_files_whose_times_make_no_sense_are_hashed_and_not_fetched(empty: Site) -> None:
+    """A clock that was wrong, a backup that was restored."""
+    fetch(empty)
+    ssh(HOST, "sudo find /opt/models -type f -exec touch -d 2031-01-01 {} +")
+    hub("DELETE", "/control/counters")
+    fetch(empty)
+    assert whole()
+    assert hub("GET", "/control/counters")["bytes"] < 100_000
+    assert fetch(empty).changed == set()
+
+
+@contextmanager
+def locked(site: Site) -> Iterator[None]:
+    """With a lock the controller itself asks nobody."""
+    words = [sys.executable, "-m", "sparkwright", "lock", "inventory/virtual.py"]
+    subprocess.run(words, cwd=site.folder, check=True, capture_output=True)
+    try:
+        yield
+    finally:
+        (site.folder / ".sparkwright/virtual.lock").unlink()
+
+
+def depot(verb: str) -> None:
+    machines.inside(DEPOT, ["systemctl", verb, "docker-registry"])
+
+
+def _models_are_there() -> bool:
+    found = machines.inside(MACHINES[HOST], ["sh", "-c", "ls -d /opt/models/*/*/"]).stdout
+    return len(found.split()) == 2
+
+
+def _units() -> str:
+    return inside(HOST, "systemctl", "list-units", "--no-legend", "sparkwright-fetch*")
+
+
+def _parts() -> int:
+    """Bytes on the disk that are not under a final name yet."""
+    return int(inside(HOST, "sh", "-c", "du -sB1 /opt/models | cut -f1"))

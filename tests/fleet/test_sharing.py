@@ -1,0 +1,159 @@
+"""One copy over the way out: hosts take from each other, from a neighbour, from a bundle."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from lab import fleet, machines, network
+from lab.layout import DEPOT
+from tests.fleet.site import GOOD, MACHINES, Site, bare, hub, inside, ssh, until
+
+BODY = "AEON-7/Qwen3.6-35B-A3B-heretic-NVFP4"
+
+
+def _way_out() -> int:
+    """Bytes that registry and hub have sent to anybody."""
+    name = network.interface(DEPOT)
+    return int(Path(f"/sys/class/net/{name}/statistics/rx_bytes").read_text())
+
+
+def _sizes(host: str) -> int:
+    """Bytes of models on a host."""
+    return int(ssh(host, "sudo du -sb --apparent-size /opt/models | cut -f1"))
+
+
+def _said(host: str) -> str:
+    return inside(host, "journalctl", "-u", "sparkwright-*", "-o", "cat", "--no-pager", "-n", "60")
+
+
+@pytest.fixture
+def bare_fleet(converged: Site) -> Iterator[Site]:
+    for host in GOOD:
+        bare(host)
+    yield converged
+    hub("DELETE")
+
+
+def test_the_way_out_carries_one_copy_for_all_hosts(bare_fleet: Site) -> None:
+    fetching = bare_fleet.only_fetching()
+    before = _way_out()
+    bare_fleet.deploy(refused={"hopper-1"}, deploy=fetching)
+    carried = _way_out() - before
+    image = int(ssh("spark-1", "docker image inspect -f '{{.Size}}' $(docker images -q | head -1)"))
+    parts = {host: ssh(host, "sudo du -sb /opt/sparkwright/images | cut -f1") for host in GOOD}
+    # The host that gave the image keeps its parts, and no other.
+    kept = [int(size) for size in parts.values() if int(size) > 1_000_000]
+    assert len(kept) == 1
+    assert kept[0] < image
+    one = _sizes("spark-1") + kept[0]
+    assert carried <= 1.05 * one, (carried, one)
+    assert "of it from peers" in "".join(_said(host) for host in GOOD)
+    again = bare_fleet.deploy(refused={"hopper-1"}, deploy=fetching)
+    assert again.changed == set()
+
+
+def test_a_new_host_takes_from_its_neighbours(bare_fleet: Site) -> None:
+    fetching = bare_fleet.only_fetching()
+    bare_fleet.deploy("--limit", "spark-1", "--limit", "rtx-1", deploy=fetching)
+    before = _way_out()
+    bare_fleet.deploy(refused={"hopper-1"}, deploy=fetching)
+    assert _way_out() - before < 0.05 * _sizes("spark-2")
+
+
+def test_one_setting_turns_it_off(bare_fleet: Site) -> None:
+    fetching = bare_fleet.only_fetching()
+    bare_fleet.deploy("--data", "seeding=False", refused={"hopper-1"}, deploy=fetching)
+    said = "".join(_said(host) for host in GOOD)
+    assert "of it from peers" not in said.rpartition("Stopped")[2]
+
+
+def test_a_giver_that_dies_is_replaced_by_the_way_out(bare_fleet: Site) -> None:
+    fetching = bare_fleet.only_fetching()
+    hub("POST", order={"match": "*", "rate": 400_000})
+    run = bare_fleet.start("--limit", "sparks", deploy=fetching)
+    until(lambda: "sparkwright-fetch" in _units("spark-2"), "spark-2 fetches", 60)
+    machines.cut_power(MACHINES["spark-1"])
+    hub("DELETE")
+    assert run.wait(timeout=200) == 1
+    bare_fleet.deploy("--limit", "spark-2", deploy=fetching)
+    fleet.up()
+    bare_fleet.deploy("--limit", "sparks", deploy=fetching)
+
+
+def test_a_site_without_a_way_out_is_served_from_a_bundle(bare_fleet: Site, tmp_path: Path) -> None:
+    python = ssh("spark-1", "python3 -c 'import sys; print(\"%d.%d\" % sys.version_info[:2])'")
+    lock = bare_fleet.folder / ".sparkwright/virtual.lock"
+    assert _sparkwright(bare_fleet, "lock", "inventory/virtual.py").returncode == 0
+    words = ("bundle", "inventory/virtual.py", str(tmp_path / "bundle"), "--python", python)
+    made = _sparkwright(bare_fleet, *words)
+    assert made.returncode == 0, made.stdout + made.stderr
+    network.link(DEPOT, up=False)
+    try:
+        run = bare_fleet.deploy(
+            "--data", f"bundle={tmp_path}/bundle", "--limit", "spark-1", "--limit", "rtx-1"
+        )
+        cut = (tmp_path / "bundle/models").glob("*/*/config.json")
+        next(cut).unlink()
+        bare("spark-2")
+        not_whole = bare_fleet.run(
+            "--yes", "--data", f"bundle={tmp_path}/bundle", "--limit", "spark-2"
+        )
+    finally:
+        network.link(DEPOT, up=True)
+        lock.unlink()
+    assert run.host("rtx-1")["services"][0]["smoke"]["failures"] == []
+    assert not_whole.code == 1
+    assert "sparkwright bundle" in not_whole.output
+
+
+def test_models_are_listed_and_what_nobody_needs_is_pruned(converged: Site) -> None:
+    old = "/opt/models/AEON-7--Qwen3.6-35B-A3B-heretic-NVFP4/" + "0" * 40
+    (current,) = (
+        path
+        for path in ssh("spark-1", "sudo ls -d /opt/models/AEON-7--*/*").splitlines()
+        if path != old
+    )
+    # An older revision that shares its large files, a directory of the user's own, half a fetch.
+    inside("spark-1", "cp", "-al", current, old)
+    inside(
+        "spark-1", "sed", "-i", f"s/{current[-40:]}/{'0' * 40}/", f"{old}/.sparkwright-receipt.json"
+    )
+    inside("spark-1", "mkdir", "-p", "/opt/models/mine", "/opt/models/half/.staging-" + "1" * 40)
+    inside("spark-1", "touch", "/opt/models/mine/file")
+    listed = _sparkwright(converged, "models", "list", "inventory/virtual.py", "--limit", "spark-1")
+    assert listed.returncode == 0, listed.stderr
+    assert f"{BODY}@000000000000  not needed" in listed.stdout
+    assert "not ours, left alone: /opt/models/mine" in listed.stdout
+    pruned = _sparkwright(
+        converged, "models", "prune", "inventory/virtual.py", "--limit", "spark-1", "--json"
+    )
+    assert pruned.returncode == 0, pruned.stderr
+    things = json.loads(pruned.stdout)["spark-1"]["things"]
+    removed = {thing["path"] for thing in things if thing["removed"]}
+    assert removed == {old, "/opt/models/half/.staging-" + "1" * 40}
+    assert ssh("spark-1", "ls -A /opt/models/mine") == "file"
+    inside("spark-1", "rm", "-r", "/opt/models/mine")
+    assert converged.deploy("--limit", "spark-1").changed == set()
+
+
+def _units(host: str) -> str:
+    return machines.inside(
+        MACHINES[host], ["systemctl", "list-units", "--no-legend", "sparkwright*"]
+    ).stdout
+
+
+def _sparkwright(site: Site, *words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "sparkwright", *words],
+        cwd=site.folder,
+        capture_output=True,
+        text=True,
+        timeout=200,
+        check=False,
+    )
