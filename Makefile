@@ -5,7 +5,7 @@ SUDO := $(if $(filter 0,$(shell id -u)),,sudo)
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-down check unit test bench
+.PHONY: help setup demo demo-down check unit test bench bench-fetching
 
 help: ## show what there is
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -42,3 +42,6 @@ test: check ## everything: format, lint, types, unit tests, and end to end on th
 bench: setup ## measure against Ansible and stock pyinfra on the virtual fleet
 	$(SUDO) $(PYTHON) -m lab up
 	$(SUDO) $(BIN)/python -m benchmarks.converged
+
+bench-fetching: setup ## measure fetching: against the line, aria2c, and for 4 and 8 hosts
+	$(SUDO) $(BIN)/python -m benchmarks.fetching

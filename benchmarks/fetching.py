@@ -1,0 +1,249 @@
+"""How fast and how often bytes come: against the line, against aria2c, and for 4 and 8 hosts.
+
+    make bench-fetching      (or: python -m benchmarks.fetching --rounds 3)
+
+On the virtual fleet. `tc` makes hub and registry together send at a fixed rate (the way out), and
+every host at ten times that (the LAN). The bytes are counted at the depot's own cable. Reported
+are medians and ratios of one run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import requests
+
+from benchmarks import heavy
+from lab import fleet, machines, network
+from lab.layout import DEPOT, HUB_PORT, MACHINES, Machine
+from sparkwright.hub import resolve_model
+
+BIN = Path(sys.executable).parent
+HUB = f"http://{DEPOT.address}:{HUB_PORT}"
+SPARKS = tuple(machine for machine in MACHINES if machine.name.startswith("spark-"))
+WORK = Path(".sparkwright/benchmark")
+#: A file system in memory: what is compared is fetching, not this machine's disk.
+MEMORY = "/dev/shm"
+_FETCH = Path("roles/weights/host/fetch.py")
+
+
+def main() -> int:
+    """Bring up eight Sparks, measure, and leave the fleet as `lab up` makes it."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--line", type=float, default=10.0, help="the way out, MB/s")
+    parser.add_argument("--together", action="store_true", help="not each host for itself")
+    parser.add_argument("--only", choices=("fleet", "aria2c"), default=None)
+    arguments = parser.parse_args()
+    WORK.mkdir(parents=True, exist_ok=True)
+    fleet.up(tuple(machine.name for machine in SPARKS))
+    results: dict[str, Any] = {}
+    try:
+        if arguments.only != "fleet":
+            results["aria2c"] = _against_aria2c(arguments.rounds)
+        if arguments.only != "aria2c":
+            heavy.weights(4, 48)
+            heavy.image(96)
+            results["fleet"] = _fleet(
+                arguments.rounds, arguments.line, alone=not arguments.together
+            )
+    finally:
+        for machine in SPARKS:
+            network.shape(machine, None)
+        network.shape(DEPOT, None)
+    (WORK / "fetching.json").write_text(json.dumps(results, indent=1) + "\n")
+    return 0
+
+
+# Against the line, and for many hosts
+
+
+def _fleet(rounds: int, line: float, *, alone: bool) -> dict[str, Any]:
+    _deploy(SPARKS[:1])  # the libraries for hosts are made once, and not part of this
+    network.shape(DEPOT, line)
+    for machine in SPARKS:
+        network.shape(machine, line * 10)
+    one = _bytes()
+    cases: dict[str, tuple[int, tuple[str, ...]]]
+    cases = {"1 host": (1, ()), "4 hosts": (4, ()), "8 hosts": (8, ())}
+    if alone:
+        cases["4 hosts, each for itself"] = (4, ("--data", "seeding=False"))
+    seconds: dict[str, list[float]] = {name: [] for name in cases}
+    carried: dict[str, list[float]] = {name: [] for name in cases}
+    for _ in range(rounds):
+        for name, (count, words) in cases.items():
+            _empty(SPARKS)
+            before = network.sent(DEPOT)
+            seconds[name].append(_deploy(SPARKS[:count], *words))
+            carried[name].append((network.sent(DEPOT) - before) / one)
+    ideal = one / (line * 1e6)
+    print(f"\none copy: {one / 1e6:.0f} MB, {line:g} MB/s out, {ideal:.1f} s at best")
+    print(f"{'':28}{'s':>7}{'/ bytes÷line':>14}{'/ 1 host':>10}{'copies out':>12}")
+    first = statistics.median(seconds["1 host"])
+    found: dict[str, Any] = {"bytes": one, "line": line * 1e6}
+    for name in cases:
+        median, copies = statistics.median(seconds[name]), statistics.median(carried[name])
+        found[name] = {"seconds": median, "copies": copies}
+        print(f"{name:28}{median:7.1f}{median / ideal:14.2f}{median / first:10.2f}{copies:12.2f}")
+    again = _deploy(SPARKS[:1])
+    executions = _executions()
+    print(f"again, everything there: {again:.1f} s, remote executions: {executions}")
+    return {**found, "again": {"seconds": again, "executions": executions}}
+
+
+def _deploy(hosts: tuple[Machine, ...], *words: str) -> float:
+    limit = [word for host in hosts for word in ("--limit", host.name)]
+    command = [str(BIN / "pyinfra"), "--yes", *limit, *words]
+    started = time.monotonic()
+    done = subprocess.run(
+        [*command, "benchmarks/fleet_inventory.py", "benchmarks/deploy.py"],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    if done.returncode != 0:
+        raise SystemExit(done.stdout[-3000:] + done.stderr[-3000:])
+    return time.monotonic() - started
+
+
+def _executions() -> int:
+    record = json.loads(Path(".sparkwright/last-run.json").read_text())
+    return int(record["hosts"][0]["executions"])
+
+
+def _empty(hosts: tuple[Machine, ...]) -> None:
+    """Take away models and images; the program for fetching stays."""
+    script = (
+        "systemctl stop 'sparkwright-fetch*' 'sparkwright-pull*' 'sparkwright-share*';"
+        "rm -rf /opt/models/* /opt/sparkwright/images/* ; docker image prune -af >/dev/null;"
+        "sync"
+    )
+    for host in hosts:
+        machines.inside(host, ["sh", "-c", script])
+
+
+def _bytes() -> int:
+    """Bytes of one copy on a host: models and the image's parts."""
+    (folder,) = machines.inside(SPARKS[0], ["du", "-sb", "/opt/models"]).stdout.split()[:1]
+    parts = 0
+    base = f"http://{DEPOT.address}:5000/v2/{heavy.IMAGE}"
+    manifest = requests.get(
+        f"{base}/manifests/{heavy.TAG}",
+        headers={"Accept": "application/vnd.oci.image.manifest.v1+json, "
+                 "application/vnd.docker.distribution.manifest.v2+json"}, timeout=30,
+    ).json()  # fmt: skip
+    parts = sum(layer["size"] for layer in manifest["layers"])
+    return int(folder) + parts
+
+
+# Against aria2c
+
+
+def _against_aria2c(rounds: int) -> dict[str, Any]:
+    """Two large files from the same hub, fetched by this machine."""
+    subprocess.run(
+        ["apt-get", "install", "-qq", "--yes", "--no-install-recommends", "aria2"],
+        check=True, capture_output=True,
+    )  # fmt: skip
+    heavy.weights(2, 500)
+    found: dict[str, Any] = {}
+    for name, limit, line in (
+        ("no limit", None, None),
+        ("50 MB/s a connection", 50_000_000, None),
+        ("a line of 1 Gbit/s", None, 125.0),
+    ):
+        rates: dict[str, list[float]] = {}
+        _hub_rate(limit)
+        network.shape(DEPOT, line)
+        try:
+            for _ in range(rounds):
+                for who, rate in _WAYS.items():
+                    rates.setdefault(who, []).append(rate())
+        finally:
+            _hub_rate(None)
+            network.shape(DEPOT, None)
+        medians = {who: statistics.median(values) for who, values in rates.items()}
+        found[name] = medians
+        print(f"\n1 GB in two files, {name}:")
+        for who, rate_ in medians.items():
+            print(f"{who:34}{rate_ / 1e6:7.0f} MB/s{rate_ / medians['aria2c']:8.2f} x aria2c")
+    return found
+
+
+def _hub_rate(limit: int | None) -> None:
+    requests.delete(f"{HUB}/control", timeout=10)
+    if limit:
+        requests.post(f"{HUB}/control", json={"match": "*", "rate": limit}, timeout=10)
+
+
+def _large() -> tuple[Any, list[Any]]:
+    model = resolve_model(HUB, heavy.BODY, "main", None)
+    return model, [file for file in model.files if file.path.startswith("benchmark-")]
+
+
+def _ours(mover: str) -> float:
+    """Bytes per second, hashing included: what is there is verified."""
+    model, files = _large()
+    with tempfile.TemporaryDirectory(dir=MEMORY) as folder:
+        request = Path(folder, "request.json")
+        request.write_text(
+            json.dumps(
+                {
+                    "endpoint": HUB,
+                    "repo": model.repository,
+                    "revision": model.commit,
+                    "destination": f"{folder}/models/{model.directory}",
+                    "state_dir": f"{folder}/state",
+                    "files": [vars(file) for file in files],
+                    "mover": mover,
+                    "max_connections": 16,
+                    "headroom": 0,
+                }
+            )
+        )
+        libraries = next(Path(path) for path in sys.path if path.endswith("site-packages"))
+        words = [sys.executable, "-I", "-S", str(_FETCH), "--runtime", str(libraries)]
+        started = time.monotonic()
+        subprocess.run([*words, str(request)], check=True, capture_output=True)
+        return sum(int(file.size) for file in files) / (time.monotonic() - started)
+
+
+def _aria2c(*, checksum: bool) -> float:
+    """Bytes per second; without checksum it verifies nothing."""
+    model, files = _large()
+    folder = Path(tempfile.mkdtemp(dir=MEMORY))
+    base = f"{HUB}/{model.repository}/resolve/{model.commit}"
+    listed = "".join(
+        f"{base}/{file.path}\n out={file.path}\n"
+        + (f" checksum=sha-256={file.sha256}\n" if checksum else "")
+        for file in files
+    )
+    try:
+        started = time.monotonic()
+        subprocess.run(
+            ["aria2c", "-x16", "-s16", "-j2", "-q", "-d", str(folder), "-i", "-"],
+            input=listed, text=True, check=True, capture_output=True,
+        )  # fmt: skip
+        return sum(int(file.size) for file in files) / (time.monotonic() - started)
+    finally:
+        shutil.rmtree(folder)
+
+
+_WAYS = {
+    "sparkwright, hf_transfer, verified": partial(_ours, "hf_transfer"),
+    "sparkwright, http, verified": partial(_ours, "http"),
+    "aria2c": partial(_aria2c, checksum=False),
+    "aria2c, verified": partial(_aria2c, checksum=True),
+}
+
+
+if __name__ == "__main__":
+    sys.exit(main())
