@@ -14,6 +14,14 @@ use start with `my_`.
 # How weights are fetched: "hf_transfer" (as fast as the line) or "http" (a tenth of the memory).
 # weights_mover = "hf_transfer"
 # weights_connections = 16
+# fetch_limit_mb = 40            # megabytes per second at most, for the image and for each model
+
+# Hosts take from each other what one of them has or fetches: the way out carries it once.
+# seeding = True
+# seeding_port = 18650
+
+# Where earlier downloads may lie on hosts; what has the right content is taken from there.
+# adopt_directories = ["/opt/qwen36", "/models", "/home/*/.cache/huggingface/hub"]
 
 # A tag of the image for every service, instead of the newest one in the catalog. Changing it
 # here, or with `--data 'image_tag="..."'`, is how a new tag is rolled out.
@@ -27,6 +35,8 @@ use start with `my_`.
 # has SPARKWRIGHT_API_KEY. A token for gated models comes from HF_TOKEN, or from a file:
 # api_key_file = ".sparkwright/api_key"
 # hub_token_file = "..."
+# Accounts of private registries, in a file as `docker login` writes it:
+# registry_auth_file = "/home/me/.docker/config.json"
 
 # Pins of every tag and revision, made by `sparkwright lock INVENTORY`; used when it is there.
 # lock_file = "fleet.lock"
