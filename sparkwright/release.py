@@ -3,19 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
-from pathlib import Path
-
-from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 
 from sparkwright.command import container_environment, serve_command
 from sparkwright.plan import HostPlan, ServicePlan
 from sparkwright.resolve import Resolution
-
-TEMPLATES = Path(__file__).resolve().parent.parent / "templates"
+from sparkwright.templates import template
 
 
 @dataclass(frozen=True)
@@ -79,38 +73,16 @@ def render_release(plan: HostPlan, service: ServicePlan, resolution: Resolution)
             for model in service.models
         ],
     }
-    unit = _template("serving/unit.service.j2").render(context)
+    unit = template("serving/unit.service.j2").render(context)
     # The release's name is in the compose file's label, so it is made from the file without it.
-    nameless = _template("serving/compose.yaml.j2").render(context, release="")
+    nameless = template("serving/compose.yaml.j2").render(context, release="")
     release_id = hashlib.sha256(f"{nameless}\0{unit}".encode()).hexdigest()[:12]
     return Release(
         service=service,
         id=release_id,
         home=home,
-        compose=_template("serving/compose.yaml.j2").render(context, release=release_id),
+        compose=template("serving/compose.yaml.j2").render(context, release=release_id),
         unit=unit,
         image=image,
         models={repository: model.commit for repository, model in models.items()},
     )
-
-
-def _quoted(value: object) -> str:
-    """A YAML string (JSON's are) in which Compose's interpolation finds nothing to replace."""
-    return json.dumps(str(value), ensure_ascii=False).replace("$", "$$")
-
-
-@cache
-def _environment() -> Environment:
-    environment = Environment(
-        loader=FileSystemLoader(TEMPLATES),
-        undefined=StrictUndefined,
-        keep_trailing_newline=True,
-        autoescape=False,
-    )
-    environment.filters["quoted"] = _quoted
-    return environment
-
-
-@cache
-def _template(name: str) -> Template:
-    return _environment().get_template(name)
