@@ -15,7 +15,7 @@ SUITE = "trixie"
 PACKAGES = (
     # a host as its users have it
     "systemd", "systemd-sysv", "dbus", "openssh-server", "python3", "sudo", "iproute2",
-    "ca-certificates", "curl", "iptables", "docker.io", "docker-cli", "docker-compose",
+    "ca-certificates", "curl", "iptables", "docker.io", "docker-cli", "docker-compose", "haproxy",
     # what the depot runs
     "docker-registry", "python3-starlette", "python3-uvicorn",
 )  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
 
@@ -9,6 +10,7 @@ NEEDED = (
     "ca-certificates",
     "curl",
     "debian-archive-keyring",
+    "haproxy",
     "iproute2",
     "mmdebstrap",
     "openssh-client",
@@ -38,3 +40,7 @@ def install() -> None:
         )
         if done.returncode != 0:
             raise SystemExit(f"apt-get {command[0]} failed:\n{done.stderr.strip()}")
+    if "haproxy" in missing:  # the program is wanted, not the service that comes with it
+        stop = ["systemctl", "disable", "--quiet", "--now", "haproxy.service"]
+        with contextlib.suppress(FileNotFoundError):
+            subprocess.run(stop, capture_output=True, check=False)
