@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from roles.door import door
 from roles.image import image
 from roles.jobs import fetched
 from roles.preflight import preflight
@@ -17,5 +18,6 @@ sharing()
 weights()
 image()
 fetched()
+door()
 serving()
 smoke()

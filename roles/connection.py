@@ -25,9 +25,12 @@ class Meter:
 class Watcher(BaseStateCallback):
     """Tunes each connection as it is made, and reports hosts that can't be reached."""
 
-    def __init__(self, meter: Meter, refuse: Callable[[Host, str], None]) -> None:
+    def __init__(
+        self, meter: Meter, refuse: Callable[[Host, str], None], leave: Callable[[Host], None]
+    ) -> None:
         self._meter = meter
         self._refuse = refuse
+        self._leave = leave
 
     def host_connect(self, state: State, host: Host) -> None:  # type: ignore[override]
         """Called once per host, before anything is run on it."""
@@ -45,6 +48,13 @@ class Watcher(BaseStateCallback):
             return original(*args, **kwargs)
 
         connector.run_shell_command = counted
+        disconnect = connector.disconnect
+
+        def left() -> None:
+            self._leave(host)
+            disconnect()
+
+        connector.disconnect = left
 
     def host_connect_error(self, state: State, host: Host, error: Exception) -> None:  # type: ignore[override]
         """Called for a host that can't be reached or refuses the login."""

@@ -13,7 +13,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -27,8 +27,10 @@ from pyinfra.context import ctx_state
 from roles import connection, user_files
 from sparkwright import report
 from sparkwright.api_key import Secret, api_key
+from sparkwright.doors import gateway_of, with_others
 from sparkwright.findings import Finding
 from sparkwright.fleet import PlannedHost, plan_fleet, with_geometry
+from sparkwright.gateway import Gateway
 from sparkwright.inventory import HostInput
 from sparkwright.pins import hub_token, pinned
 from sparkwright.plan import HostPlan
@@ -36,9 +38,11 @@ from sparkwright.preflight import Wanted
 from sparkwright.probe import Probe
 from sparkwright.problems import Problem, UserError, suggest
 from sparkwright.registry_account import account
-from sparkwright.release import render_release
+from sparkwright.release import Release, render_release
 from sparkwright.resolve import Resolution, registry_of
+from sparkwright.rollout import Outcome, Rollout, agreed, batches
 from sparkwright.rules import Broken, passing_lines, stopping
+from sparkwright.settings import RolloutSettings
 
 
 @dataclass
@@ -47,7 +51,11 @@ class HostRun:
 
     Attributes:
         broken: rules that its plan breaks and that do not stop it: warnings, and silenced ones.
+        outcomes: what services run where that is not what was planned, by name.
+        locked: whether this run holds the host's lock.
         answer: what a question of the command line was answered, as plain data.
+        gateway: the doors that it shall have.
+        others: its services that other hosts serve too, behind one address.
         connection: addresses of controller and host, as far as they see each other directly.
     """
 
@@ -55,13 +63,17 @@ class HostRun:
     broken: tuple[Broken, ...]
     key: Secret
     token: Secret | None
+    gateway: Gateway | None = None
+    others: frozenset[str] = frozenset()
     connection: tuple[str, str] | None = None
     probe: Probe | None = None
     findings: list[Finding] = field(default_factory=list)
     refused: str | None = None
     changes: list[str] = field(default_factory=list)
     smoke: dict[str, report.Smoke] = field(default_factory=dict)
+    outcomes: dict[str, Outcome] = field(default_factory=dict)
     answer: Any = None
+    locked: bool = False
 
     @property
     def plan(self) -> HostPlan:
@@ -84,6 +96,8 @@ class Site:
     resolution: Resolution
     meter: connection.Meter
     share_token: Secret
+    rollout: Rollout
+    rollout_settings: RolloutSettings
     dry: bool
     started: float = field(default_factory=time.monotonic)
 
@@ -112,6 +126,30 @@ def live() -> dict[str, HostRun]:
     }
 
 
+def runs() -> dict[str, HostRun]:
+    """All hosts of this run."""
+    assert _current is not None, "roles run after the planning"
+    return _current.hosts
+
+
+def rollout() -> Rollout:
+    """How far this run's roll-out is."""
+    assert _current is not None, "roles run after the planning"
+    return _current.rollout
+
+
+def rollout_settings() -> RolloutSettings:
+    """How this run's roll-out goes."""
+    assert _current is not None, "roles run after the planning"
+    return _current.rollout_settings
+
+
+def dry() -> bool:
+    """Whether this run only looks."""
+    assert _current is not None, "roles run after the planning"
+    return _current.dry
+
+
 def share_token() -> str:
     """What hosts show each other when one takes from another: made once per site."""
     assert _current is not None, "roles run after the planning"
@@ -131,7 +169,7 @@ def install() -> None:
         # A host that fails is left alone and named at the end: the others need no question.
         state.should_raise_failed_hosts = lambda _state: False
         if _current is not None:
-            state.add_callback_handler(connection.Watcher(_current.meter, _refuse))
+            state.add_callback_handler(connection.Watcher(_current.meter, _refuse, _leave))
 
     state.init = init  # type: ignore[method-assign]
 
@@ -183,7 +221,10 @@ def _plan(inventory: Inventory, limit: list[Host] | None, parameters: dict[str, 
     _stop(planned)
     for line in passing_lines(one for host in planned.values() for one in host.broken):
         click.echo(click.style("--> ", fg="yellow") + line, err=True)
+    everyone = {host.name: host.data.dict() for host in inventory}
+    gateways = {name: gateway_of(host.plan, everyone) for name, host in planned.items()}
     meter = connection.Meter()
+    settings = agreed({name: host.plan.settings.rollout for name, host in planned.items()})
     _current = Site(
         inventory=parameters["inventory"],
         hosts={
@@ -200,12 +241,16 @@ def _plan(inventory: Inventory, limit: list[Host] | None, parameters: dict[str, 
                 broken=host.broken,
                 key=keys[host.plan.settings.api_key_file],
                 token=tokens[host.plan.settings.hub_token_file],
+                gateway=gateways[name],
+                others=with_others(name, everyone),
             )
             for name, host in planned.items()
         },
         resolution=resolution,
         meter=meter,
         share_token=api_key(Path(".sparkwright/share_token"), {}),
+        rollout=Rollout(batches(list(planned), settings)),
+        rollout_settings=settings,
         dry=parameters["dry"],
     )
     atexit.register(_report)
@@ -281,6 +326,13 @@ def _refuse(host: Host, reason: str) -> None:
         _current.hosts[host.name].refused = reason
 
 
+def _leave(host: Host) -> None:
+    from roles import lock  # it is a role, and so needs this module
+
+    if _current is not None and host.name in _current.hosts:
+        lock.give(host, _current.hosts[host.name])
+
+
 def _report() -> None:
     if _current is None:
         return
@@ -295,19 +347,7 @@ def _report() -> None:
     rows = [
         report.Row(
             host=name,
-            services=tuple(
-                report.ServiceRow(
-                    name=release.service.name,
-                    address=f"{_address(name)}:{release.service.port}",
-                    served_names=release.service.served_names,
-                    tag=release.service.image.tag,
-                    image=release.image,
-                    models=dict(release.models),
-                    release=release.id,
-                    smoke=run.smoke.get(release.service.name),
-                )
-                for release in run.wanted.releases
-            ),
+            services=tuple(_service_row(name, run, release) for release in run.wanted.releases),
             refused=run.refused,
             findings=tuple(run.findings),
             changes=tuple(run.changes),
@@ -326,6 +366,30 @@ def _report() -> None:
             key_hint=_key_hint(),
         )
     )
+
+
+def _service_row(name: str, run: HostRun, release: Release) -> report.ServiceRow:
+    """What is planned; or what runs, where that is something else."""
+    service = release.service
+    outcome = run.outcomes.get(service.name)
+    row = report.ServiceRow(
+        name=service.name,
+        address=f"{_address(name)}:{service.client_port}",
+        served_names=service.served_names,
+        tag=service.image.tag,
+        image=release.image,
+        models=dict(release.models),
+        release=release.id,
+        smoke=run.smoke.get(service.name),
+    )
+    if outcome is None:
+        return row
+    image = outcome.image or "unknown"
+    return replace(
+        row,
+        tag="", models={}, image=image, release=outcome.release or "?",
+        smoke=outcome.smoke, outcome=outcome.state,
+    )  # fmt: skip
 
 
 def _address(name: str) -> str:

@@ -15,7 +15,7 @@ from pyinfra.api.operation import operation
 from pyinfra.api.state import State
 from pyinfra.context import ctx_host, ctx_state
 
-from roles import site
+from roles import lock, site
 from roles.remote import HostError
 
 #: Does what is pending on the host; returns what it did. Raises HostError.
@@ -91,9 +91,10 @@ def _do(state: State, host: Host, act: Act) -> bool:
     run = site.host_run(host)
     assert run is not None, "pyinfra runs operations on active hosts only"
     try:
+        lock.take(host, run)
         done = act(host, run)
     except HostError as error:
-        return _fail(state, host, [str(error)])
+        return _fail(state, host, str(error).splitlines())
     for line in done:
         run.changes.append(line)
         host.log(line)

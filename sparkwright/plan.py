@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from sparkwright.catalog import ArgumentValue, Catalog, Image, Model, Needs, Recipe, Variables
 from sparkwright.problems import Problem, UserError, suggest
-from sparkwright.settings import HostSettings, ServiceSettings, SmokeSettings
+from sparkwright.settings import DOOR_STEP, HostSettings, ServiceSettings, SmokeSettings
 
 GIB = 1024**3
 
@@ -60,10 +60,21 @@ class ModelReference:
 
 
 @dataclass(frozen=True)
+class DoorPlan:
+    """What stands before a service: where clients come in, and where its health is told."""
+
+    bind: str
+    port: int
+    health_port: int
+
+
+@dataclass(frozen=True)
 class ServicePlan:
     """A service with every setting resolved; what the network decides is still open.
 
     Attributes:
+        port, bind: where vLLM listens.
+        door: where clients come in, when that is not there.
         silenced: rule -> the user's reason for silencing it on this service.
         origins: ``argument.<name>``, ``environment.<NAME>`` and the like -> where it comes from.
     """
@@ -90,6 +101,12 @@ class ServicePlan:
     smoke: SmokeSettings
     silenced: tuple[tuple[str, str], ...]
     origins: Mapping[str, str]
+    door: DoorPlan | None = None
+
+    @property
+    def client_port(self) -> int:
+        """The port that clients use."""
+        return self.door.port if self.door else self.port
 
     @property
     def models(self) -> tuple[ModelReference, ...]:
@@ -210,8 +227,8 @@ def _plan_service(
         name=name,
         recipe=recipe.name,
         title=recipe.title,
-        port=service.port,
-        bind=service.bind,
+        port=service.port + DOOR_STEP if service.door else service.port,
+        bind="127.0.0.1" if service.door else service.bind,
         served_names=service.served_names or recipe.served_names,
         image=image_reference(image, tag, settings.image_mirrors, catalog),
         image_unpacked_gib=image.size.unpacked_gib,
@@ -227,10 +244,13 @@ def _plan_service(
         memlock=recipe.memlock,
         needs=recipe.needs,
         boot_seconds=service.boot_seconds or recipe.boot_seconds,
-        first_answer_seconds=recipe.first_answer_seconds,
+        first_answer_seconds=service.first_answer_seconds or recipe.first_answer_seconds,
         smoke=service.smoke,
         silenced=tuple(sorted(service.silenced.items())),
         origins=origins,
+        door=DoorPlan(service.bind, service.port, service.port + 2 * DOOR_STEP)
+        if service.door
+        else None,
     )
 
 
@@ -270,14 +290,25 @@ def _twice(host: str, services: list[ServicePlan], where: str) -> Iterator[Probl
     ports: dict[int, str] = {}
     names: dict[str, str] = {}
     for service in services:
-        if service.port in ports:
-            yield Problem(
-                f"{where}.{service.name}.port",
-                f"port {service.port} is taken by service {ports[service.port]!r} of the same host",
-                "give each service a port of its own",
-                host,
-            )
-        ports[service.port] = service.name
+        own = [service.port]
+        if service.door:
+            own = [service.door.port, service.port, service.door.health_port]
+            if own[-1] > 65535:
+                yield Problem(
+                    f"{where}.{service.name}.port",
+                    f"behind a door, {own[-1]} is asked for health, which is no port",
+                    f"take a port below {65536 - 2 * DOOR_STEP}",
+                    host,
+                )
+        for port in own:
+            if port in ports:
+                yield Problem(
+                    f"{where}.{service.name}.port",
+                    f"port {port} is taken by service {ports[port]!r} of the same host",
+                    "give each service a port of its own",
+                    host,
+                )
+            ports[port] = service.name
         for alias in service.served_names:
             if alias in names:
                 yield Problem(

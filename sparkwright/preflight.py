@@ -25,6 +25,11 @@ CLOCK_TOLERANCE = 30
 UNPACKED_RATIO = 2.5
 
 
+#: Units that are no service's.
+OWN_UNITS = ("sparkwright-gateway.service", "sparkwright-health.service",
+             "sparkwright-recover.service")  # fmt: skip
+
+
 @dataclass(frozen=True)
 class Pull:
     """An image of a host: where it comes from, and what it is called there.
@@ -95,14 +100,18 @@ def judge(wanted: Wanted, probe: Probe, now: float) -> list[Finding]:
         now: the controller's clock at the time of the probe, seconds since the epoch.
     """
     gpus = parse_query(probe.gpu.out) if probe.gpu.code == 0 else []
-    findings = [
-        *_sudo(probe),
+    # A host with a gateway alone needs neither GPU nor Docker.
+    serving = [
         *_driver(probe, gpus),
         *_gpus(wanted, gpus),
         *_docker(probe),
         *_compose(probe),
         *_toolkit(probe),
         *_architecture(wanted, probe, gpus),
+    ]
+    findings = [
+        *_sudo(probe),
+        *(serving if wanted.plan.services else ()),
         *_disks(wanted, probe),
         *_memory(wanted, probe, gpus),
         *_ports(wanted, probe),
@@ -397,23 +406,59 @@ def _memory(wanted: Wanted, probe: Probe, gpus: list[Gpu]) -> Iterator[Finding]:
 
 
 def _ports(wanted: Wanted, probe: Probe) -> Iterator[Finding]:
-    for service in wanted.plan.services:
-        listener = probe.ports.get(str(service.port))
-        if listener is None or _ours(listener, probe):
+    wanted_for = {
+        **{door.port: f"the door of {name}" for name, door in wanted.plan.settings.gateway.items()},
+        **{
+            port: f"service {service.name}"
+            for service in wanted.plan.services
+            for port in (service.port, *((service.door.port,) if service.door else ()))
+        },
+    }
+    for port, who in sorted(wanted_for.items()):
+        listener = probe.ports.get(str(port))
+        if listener is None or ours(listener, probe):
             continue
-        yield _error(
-            "port",
-            f"port {service.port} is taken by {listener.command}",
-            f"port {service.port} free for service {service.name}",
-            "two servers can't listen on one port",
-            f"stop it ('sudo ss -ltnp sport = :{service.port}' shows it), or take another port",
-        )
+        free, why = f"port {port} free for {who}", "two servers can't listen on one port"
+        remedy = f"stop it ('sudo ss -ltnp sport = :{port}' shows it), or take another port"
+        if listener.container is None:
+            yield _error("port", f"port {port} is taken by {listener.command}", free, why, remedy)
+            continue
+        name = listener.container.partition(" ")[0]
+        found = f"port {port} is taken by the container {name}"
+        if wanted.plan.settings.take_over:
+            yield _warning(
+                "port", found, free, why,
+                "nothing: it is taken over, stopped for the service and kept; it comes back when "
+                "the service gives no answers, and with `sparkwright remove`",
+            )  # fmt: skip
+        else:
+            yield _error(
+                "port", found, free, why,
+                f"take it over with --data take_over=True (it is stopped, kept, and comes back "
+                f"with `sparkwright remove`), or {remedy}",
+            )  # fmt: skip
+
+
+def strangers(wanted: Wanted, probe: Probe) -> list[str]:
+    """``name restart-policy`` of containers that make room for the plan's services."""
+    ports = {
+        str(port)
+        for service in wanted.plan.services
+        for port in (service.port, *((service.door.port,) if service.door else ()))
+    }
+    return sorted(
+        {
+            listener.container
+            for port, listener in probe.ports.items()
+            if port in ports and listener.container and not ours(listener, probe)
+        }
+    )
 
 
 def _strays(wanted: Wanted, probe: Probe) -> Iterator[Finding]:
     planned = {service.unit for service in wanted.plan.services}
     for unit in probe.unit_files:
-        if unit not in planned:
+        if unit not in planned and unit not in OWN_UNITS:
             name = unit.removeprefix("sparkwright-").removesuffix(".service")
             yield _warning(
                 "stray-service",
@@ -425,10 +470,10 @@ def _strays(wanted: Wanted, probe: Probe) -> Iterator[Finding]:
             )
 
 
-def _ours(listener: Listener, probe: Probe) -> bool:
-    """A listener inside the container of any of our services (one may take over another's port)."""
+def ours(listener: Listener, probe: Probe) -> bool:
+    """A listener in a container of any of our services (ports may be exchanged), or in a door."""
     ids = [state.container.id for state in probe.services.values() if state.container]
-    return any(container in listener.cgroup for container in ids)
+    return any(one in listener.cgroup for one in (*ids, *OWN_UNITS))
 
 
 def _system(probe: Probe, now: float) -> Iterator[Finding]:

@@ -60,11 +60,13 @@ class ServiceState(_Seen):
 
     Attributes:
         current: id of the release that ``current`` points to.
+        good: id of the last release that gave real answers.
         compose, unit, secrets: sha256 of the wanted release's file, the unit and the secrets.
         newest: mtime of unit and secrets, the later of both, seconds since the epoch.
     """
 
     current: str | None
+    good: str | None = None
     compose: str | None
     unit: str | None
     secrets: str | None
@@ -74,10 +76,11 @@ class ServiceState(_Seen):
 
 
 class Listener(_Seen):
-    """Who listens on a port."""
+    """Who listens on a port; ``container`` is ``name restart-policy`` where it is one."""
 
     command: str
     cgroup: str
+    container: str | None = None
 
 
 class Probe(_Seen):
@@ -112,7 +115,11 @@ class Probe(_Seen):
     units: dict[str, dict[str, str]] = {}
     directories: dict[str, str | None] = {}
     unit_files: list[str] = []
+    files: dict[str, str | None] = {}
     gpu_check: str | None = None
+    lock: dict[str, Any] | None = None
+    last_lock: str | None = None
+    switching: bool = False
 
 
 def parse_probe(data: Any) -> Probe:

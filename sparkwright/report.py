@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 
 from sparkwright.findings import Finding
+from sparkwright.table import columns
 
 
 @dataclass(frozen=True)
@@ -28,6 +29,8 @@ class ServiceRow:
         image: reference by digest.
         models: repository -> commit.
         smoke: None where the test was not reached.
+        outcome: what the host runs where that is not what was planned: ``reverted``, ``left``,
+            ``taken back`` or ``failed``; then release and image are those that it runs.
     """
 
     name: str
@@ -38,6 +41,7 @@ class ServiceRow:
     models: Mapping[str, str]
     release: str
     smoke: Smoke | None
+    outcome: str | None = None
 
 
 @dataclass(frozen=True)
@@ -66,7 +70,7 @@ def render(rows: Sequence[Row], *, dry: bool, seconds: float, key_hint: str) -> 
     details: list[str] = []
     for row in rows:
         for service in row.services:
-            if row.refused and service.smoke is None and not row.changes:
+            if row.refused and not (service.smoke or service.outcome or row.changes):
                 # Nothing is claimed of a host that was not touched.
                 table.append((row.host, service.name, "left alone", "-", "-", "-", "-"))
                 continue
@@ -78,20 +82,20 @@ def render(rows: Sequence[Row], *, dry: bool, seconds: float, key_hint: str) -> 
                     f"http://{service.address}/v1",
                     _smoke(service.smoke),
                     service.release,
-                    f"{service.tag} {_image(service.image)}",
+                    f"{service.tag} {_image(service.image)}".strip(),
                 )
             )
             models = ", ".join(
                 f"{repository}@{commit[:12]}" for repository, commit in service.models.items()
             )
-            line = f"{', '.join(service.served_names)} from {models}"
+            line = ", ".join(service.served_names) + (f" from {models}" if models else "")
             if line not in details:
                 details.append(line)
         if row.refused:
             details.append(f"{row.host}: {row.refused}")
     changed = sum(len(row.changes) for row in rows)
     failed = [row.host for row in rows if row.refused]
-    lines = ["", *_columns(table), "", *(f"  {line}" for line in details)]
+    lines = ["", *columns(table), "", *(f"  {line}" for line in details)]
     executions = ", ".join(f"{row.host} {row.executions}" for row in rows)
     lines.append(f"  {changed} changes, {seconds:.1f} s, remote executions: {executions}")
     served = next(
@@ -110,6 +114,8 @@ def as_json(rows: Sequence[Row], *, dry: bool) -> str:
 
 
 def _state(row: Row, service: ServiceRow, dry: bool) -> str:
+    if service.outcome:
+        return service.outcome
     if row.refused:
         return "failed"
     if dry:
@@ -138,12 +144,4 @@ def _curl(service: ServiceRow, key_hint: str) -> list[str]:
         f"curl -s http://{service.address}/v1/chat/completions "
         f'-H "Authorization: Bearer {key_hint}" '
         f"-H 'Content-Type: application/json' -d '{body}'"
-    ]
-
-
-def _columns(table: Sequence[Sequence[str]]) -> list[str]:
-    widths = [max(len(line[column]) for line in table) for column in range(len(table[0]))]
-    return [
-        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
-        for line in table
     ]

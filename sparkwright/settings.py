@@ -52,6 +52,37 @@ class SmokeSettings(_Settings):
     max_tokens: int = Field(default=32, gt=0)
 
 
+class RolloutSettings(_Settings):
+    """How hosts that serve already are switched to something new. Set it in group_data/all.py.
+
+    Attributes:
+        canaries: hosts that go first, by number or by name.
+        batch: hosts at a time after that, as a number or a share of all (``"25%"``).
+        pause_seconds: between two turns.
+        soak_seconds: how long a switched host is looked on before the next turn; some releases
+            die after a minute.
+        notice_seconds: how long a service behind a door says that it is leaving before it is left:
+            longer than it takes those in front to notice.
+        drain_seconds: time that running requests get before a service behind a door is stopped.
+        on_failure: ``halt`` takes back the host that failed and leaves the others as they are then;
+            ``fleet`` takes back those that were switched before it too.
+        unprepared: a host whose image or weights can't be had is left out (``leave``), or nothing
+            is switched anywhere (``stop``).
+    """
+
+    canaries: Annotated[int, Field(ge=0)] | tuple[str, ...] = 1
+    batch: (
+        Annotated[int, Field(ge=1)]
+        | Annotated[str, StringConstraints(pattern=r"^([1-9]|[1-9][0-9]|100)%$")]
+    ) = "25%"
+    pause_seconds: float = Field(default=0, ge=0)
+    soak_seconds: float = Field(default=75, ge=0)
+    notice_seconds: float = Field(default=7, ge=0)
+    drain_seconds: float = Field(default=600, ge=0)
+    on_failure: Literal["halt", "fleet"] = "halt"
+    unprepared: Literal["leave", "stop"] = "leave"
+
+
 class ServiceSettings(_Settings):
     """A recipe on a host.
 
@@ -59,11 +90,14 @@ class ServiceSettings(_Settings):
         recipe: a recipe's name in the catalog.
         port: TCP port that vLLM listens on.
         bind: address that vLLM listens on.
+        door: whether HAProxy stands before it: it listens on bind and port, asks for the key, lets
+            only the client routes through, and has vLLM listen where only it reaches it.
         served_names: replaces the recipe's names; the first is the main one.
         image_tag: replaces the image's newest tag for this service.
         arguments: ``vllm serve`` arguments over the recipe's; None takes one away.
         environment: variables over the recipe's; None takes one away.
         boot_seconds: replaces the recipe's deadline for ``/health``.
+        first_answer_seconds: replaces the recipe's deadline for the first generation after that.
         smoke: how it is asked for real answers.
         silenced: rule -> why it does not hold here. Said in every run.
     """
@@ -71,13 +105,32 @@ class ServiceSettings(_Settings):
     recipe: str
     port: int = Field(default=8000, ge=1, le=65535)
     bind: str = "0.0.0.0"
+    door: bool = False
     served_names: tuple[str, ...] | None = Field(default=None, min_length=1)
     image_tag: str | None = None
     arguments: dict[str, ArgumentValue | None] = {}
     environment: dict[str, str | None] = {}
     boot_seconds: int | None = Field(default=None, gt=0)
+    first_answer_seconds: int | None = Field(default=None, gt=0)
     smoke: SmokeSettings = SmokeSettings()
     silenced: dict[str, Annotated[str, StringConstraints(min_length=8)]] = {}
+
+
+class GatewaySettings(_Settings):
+    """A service's one address for all its replicas, on the host that has this.
+
+    Attributes:
+        port: TCP port that clients use.
+        bind: address that it listens on; ``*`` is every IPv4 address.
+        hosts: the replicas; every host of the inventory that has the service, when not set.
+    """
+
+    port: int = Field(ge=1, le=65535)
+    bind: str = "*"
+    hosts: tuple[str, ...] | None = Field(default=None, min_length=1)
+
+
+_OWN_UNITS = ("gateway", "health", "recover", "switch")
 
 
 class HostSettings(_Settings):
@@ -105,6 +158,12 @@ class HostSettings(_Settings):
         lan_address: where other hosts reach this one, if not where the controller does.
         adopt_directories: directories of hosts (with * for any part) where earlier downloads may
             lie; files of the right content are taken from there instead of fetched.
+        gateway: by service, the address at which this host gives requests to the service's
+            replicas.
+        rollout: how hosts that serve already are switched.
+        take_over: whether a container that somebody started by hand on a service's port is stopped
+            for it, and kept: `sparkwright remove` starts it again.
+        break_lock: whether to take over a host's lock from another run; for the command line.
         keep_releases: releases that are kept of each service, to go back to, with their images
             and weights; ``sparkwright models prune`` removes what is beyond.
         bundle: directory on the controller, made by ``sparkwright bundle``, that hosts take
@@ -139,6 +198,10 @@ class HostSettings(_Settings):
         "/root/.cache/huggingface/hub",
         "/home/*/.cache/huggingface/hub",
     )
+    gateway: dict[ServiceName, GatewaySettings] = {}
+    rollout: RolloutSettings = RolloutSettings()
+    take_over: bool = False
+    break_lock: bool = False
     keep_releases: int = Field(default=3, ge=1)
     bundle: str | None = None
     disk_headroom_gib: float = Field(default=20, ge=0)
@@ -146,6 +209,14 @@ class HostSettings(_Settings):
     catalog_directories: tuple[str, ...] = ()
     sidecars: dict[str, Annotated[float, Field(gt=0)]] = {}
     lock_file: str = "fleet.lock"
+
+    @field_validator("services")
+    @classmethod
+    def _names_are_free(cls, services: dict[str, ServiceSettings]) -> dict[str, ServiceSettings]:
+        for name in services:
+            if name in _OWN_UNITS or name.startswith(("fetch-", "pull-", "share-")):
+                raise ValueError(f"{name!r} is the name of a unit of sparkwright's own")
+        return services
 
     @field_validator("image_mirrors")
     @classmethod
@@ -178,10 +249,13 @@ _PYINFRA_KEYS = frozenset(
         "ssh_file_transfer_protocol",
     ]
 )
+#: What lies between a service's port, its vLLM's behind a door, and that of its health.
+DOOR_STEP = 10_000
 #: Keys by depth: at the top, and in ``services.<name>``.
 KNOWN_KEYS = {
     1: (*HostSettings.model_fields, *sorted(_PYINFRA_KEYS)),
     3: tuple(ServiceSettings.model_fields),
+    2: tuple(RolloutSettings.model_fields),
     4: tuple(SmokeSettings.model_fields),
 }
 

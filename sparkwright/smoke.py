@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from sparkwright.plan import ServicePlan
 from sparkwright.release import Release
 from sparkwright.report import Smoke
 
@@ -20,19 +21,25 @@ def smoke_of(answer: dict[str, Any]) -> Smoke:
     )
 
 
+def own_address(service: ServicePlan) -> str:
+    """Where a service is reached from its own host."""
+    return "127.0.0.1" if service.bind in ("0.0.0.0", "::") else service.bind
+
+
 def smoke_request(release: Release, *, warm_ups: int) -> dict[str, Any]:
     """What the host program needs to know of a service."""
     service = release.service
     return {
         "name": service.name,
         "unit": service.unit,
-        "address": "127.0.0.1" if service.bind in ("0.0.0.0", "::") else service.bind,
+        "address": own_address(service),
         "port": service.port,
         "secrets": release.secrets,
         "served_names": list(service.served_names),
         "boot_seconds": service.boot_seconds,
         "first_answer_seconds": service.first_answer_seconds,
         "warm_ups": warm_ups,
+        "speculates": "speculative_config" in dict(service.arguments),
         "thinking": service.smoke.thinking,
         "max_tokens": service.smoke.max_tokens,
     }

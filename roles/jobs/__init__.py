@@ -93,12 +93,11 @@ def _failure(name: str, job: dict[str, Any]) -> str:
     return f"{name}: {said or (words[-1] if words else 'failed without a word')}"
 
 
-def _gpu_key(run: site.HostRun) -> dict[str, str]:
-    """What the proof depends on: another image, driver, Docker or toolkit asks for a new one."""
+def _versions(run: site.HostRun) -> dict[str, str]:
+    """What the proof depends on: another driver, Docker or toolkit asks for a new one."""
     gpus = parse_query(run.seen.gpu.out)
     docker = run.seen.docker
     return {
-        "images": ",".join(sorted({release.image for release in run.wanted.releases})),
         "driver": gpus[0].driver or "" if gpus else "",
         "docker": (docker.version or "") if docker else "",
         "toolkit": run.seen.toolkit.out.strip().splitlines()[0]
@@ -107,19 +106,24 @@ def _gpu_key(run: site.HostRun) -> dict[str, str]:
     }
 
 
-def _unproved(run: site.HostRun) -> Sequence[str]:
+def _unproved_images(run: site.HostRun) -> list[str]:
     try:
-        known = json.loads(run.seen.gpu_check or "null")
+        known = json.loads(run.seen.gpu_check or "{}")
     except ValueError:
-        known = None
-    return [] if known == _gpu_key(run) else ["run nvidia-smi inside the image"]
+        known = {}
+    images = sorted({release.image for release in run.wanted.releases})
+    return [image for image in images if known.get(image) != _versions(run)]
+
+
+def _unproved(run: site.HostRun) -> Sequence[str]:
+    return ["run nvidia-smi inside the image"] if _unproved_images(run) else []
 
 
 def _prove(host: Host, run: site.HostRun) -> Sequence[str]:
     request = {
-        "gpu_images": sorted({release.image for release in run.wanted.releases}),
+        "gpu_images": _unproved_images(run),
         "record": f"{run.plan.settings.services_root}/state/gpu-check.json",
-        "key": _gpu_key(run),
+        "versions": _versions(run),
     }
     wrong = remote.ask(host, "sparkwright-gpu", (receipt, proof_program), request, timeout=180)
     if wrong:

@@ -16,8 +16,9 @@ from pyinfra.api.host import Host
 from pyinfra.api.operation import operation
 from pyinfra.context import ctx_host
 
-from roles import connection, remote, site, storage
+from roles import connection, door, lock, remote, site, storage
 from roles.preflight.host import probe as probe_program
+from roles.serving.switch import Broken, follow
 from roles.weights.host import receipt
 from sparkwright.findings import Severity, errors
 from sparkwright.gpu import QUERY_FIELDS
@@ -37,9 +38,17 @@ def preflight() -> None:
     run.connection = connection.addresses(host)
     try:
         asked = time.time()
-        run.probe = _probe(host, run)
+        run.probe = probe(host, run)
+        if run.probe.switching and not site.dry():
+            if busy := lock.in_the_way(run):
+                raise remote.HostError(busy)
+            host.log("a switch that was begun before is still under way: waiting for its end")
+            with suppress(Broken):  # what it left is put in order by this run
+                follow(host, run)
+            asked = time.time()
+            run.probe = probe(host, run)
     except remote.HostError as error:
-        _refuse(host, run, str(error))
+        refuse(host, run, str(error))
         return
     # Half of the round trip: about when the host read its clock.
     run.findings = judge(run.wanted, run.probe, now=(asked + time.time()) / 2)
@@ -53,7 +62,7 @@ def preflight() -> None:
     bad = errors(run.findings)
     if bad:
         names = ", ".join(dict.fromkeys(finding.check for finding in bad))
-        _refuse(host, run, f"refused by preflight: {names}")
+        refuse(host, run, f"refused by preflight: {names}")
         return
     _passed(name="Preflight", warnings=len(run.findings))
 
@@ -65,7 +74,8 @@ def _passed(warnings: int) -> Generator[PyinfraCommand, None, None]:
     yield from ()
 
 
-def _refuse(host: Host, run: site.HostRun, reason: str) -> None:
+def refuse(host: Host, run: site.HostRun, reason: str) -> None:
+    """Leave this host out of the run, and say why."""
     run.refused = reason
     host.log(click.style(f"{reason}: this host is left as it is", fg="red"))
     # pyinfra raises when no host is left; the report at the end says more than its message.
@@ -73,7 +83,8 @@ def _refuse(host: Host, run: site.HostRun, reason: str) -> None:
         host.state.fail_hosts({host})
 
 
-def _probe(host: Host, run: site.HostRun) -> Probe:
+def probe(host: Host, run: site.HostRun) -> Probe:
+    """See everything of a host that the roles need to know. One round trip."""
     settings = run.plan.settings
     request = {
         "gpu_fields": QUERY_FIELDS,
@@ -89,6 +100,15 @@ def _probe(host: Host, run: site.HostRun) -> Probe:
             {"directory": pull.store, "digest": pull.digest.partition(":")[2]}
             for pull in run.wanted.pulls()
         ],
+        "ports": sorted(
+            {
+                *(service.port for service in run.plan.services),
+                *(one.door.health_port for one in run.plan.services if one.door),
+                *door.ports(run),
+            }
+        ),
+        "units": door.units(run),
+        "files": sorted(door.files(run)),
         "services": [
             {
                 "name": release.service.name,

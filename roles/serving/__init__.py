@@ -1,57 +1,35 @@
-"""Serving: releases, units and the running services. Only what changed restarts."""
+"""Serving: releases, units and the running services, host by host. Only what changed restarts.
+
+A host that serves nothing yet starts at once. A host that serves already is switched in its turn,
+canaries first, and goes back by itself when the new release gives no real answers; after that no
+further host is switched.
+"""
 
 from __future__ import annotations
 
-import datetime as dt
-import hashlib
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from pyinfra.api.host import Host
 
 from roles import remote, site, steps
-from roles.serving.host import switch as program
-from sparkwright.release import Release
+from roles.serving import turns
+from roles.serving.state import changes, rolls
+from roles.serving.switch import remember, switch, to_plan, to_release, why
+from sparkwright.rollout import Outcome
 
 
 def serving() -> None:
     """Put each service's release in place and have it run."""
-    steps.step("Serving: releases, units, services", _pending, _act)
+    steps.step("Serving: hosts that serve nothing yet", _at_once, _start)
+    for name, names in turns.each():
+        steps.step(name, partial(_in_turn, names), _take_turn)
+    if site.rollout_settings().on_failure == "fleet":
+        steps.together("Serving: take back what was switched", _take_back)
 
 
-def secrets_text(run: site.HostRun) -> str:
-    """The environment file with the key. vLLM reads VLLM_API_KEY and does not log it."""
-    return f"VLLM_API_KEY={run.key.value}\n"
-
-
-def changes(run: site.HostRun, release: Release) -> list[str]:
-    """What is not as the release wants it, by the probe, as words of a sentence."""
-    state = run.seen.services[release.service.name]
-    unit = run.seen.units.get(release.service.unit, {})
-    found = []
-    if state.compose != _digest(release.compose) or state.current != release.id:
-        found.append(f"release {release.id}" + (f" after {state.current}" if state.current else ""))
-    if state.unit != _digest(release.unit) or unit.get("NeedDaemonReload") == "yes":
-        found.append("unit")
-    if state.secrets != _digest(secrets_text(run)) or state.secrets_mode != "600 0":
-        found.append("API key")
-    rewritten = bool(found)
-    if unit.get("UnitFileState") != "enabled":
-        found.append("start at boot")
-    container = state.container
-    if container is None or not container.running or unit.get("ActiveState") != "active":
-        found.append("start")
-    elif (
-        rewritten
-        # A run that was killed after it wrote and before it restarted.
-        or container.release != release.id
-        or state.newest > _epoch(container.created)
-    ):
-        found.append("restart")
-    return found
-
-
-def _pending(run: site.HostRun) -> Sequence[str]:
+def _pending(run: site.HostRun) -> list[str]:
     return [
         f"service {release.service.name}: {', '.join(found)}"
         for release in run.wanted.releases
@@ -59,36 +37,62 @@ def _pending(run: site.HostRun) -> Sequence[str]:
     ]
 
 
-def _act(host: Host, run: site.HostRun) -> Sequence[str]:
-    services: list[dict[str, Any]] = []
-    for release in run.wanted.releases:
-        found = changes(run, release)
-        if not found:
-            continue
-        services.append(
-            {
-                "name": release.service.name,
-                "home": release.home,
-                "release": release.id,
-                "unit": release.service.unit,
-                "files": {
-                    f"{release.directory}/compose.yaml": [release.compose, 0o640],
-                    release.unit_path: [release.unit, 0o644],
-                    release.secrets: [secrets_text(run), 0o600],
-                },
-                "restart": found[-1] in ("start", "restart"),
-            }
-        )
-    remote.ask(host, "sparkwright-serving", (program,), {"services": services}, timeout=300)
+def _at_once(run: site.HostRun) -> Sequence[str]:
+    return [] if rolls(run) else _pending(run)
+
+
+def _in_turn(names: list[str], run: site.HostRun) -> Sequence[str]:
+    return _pending(run) if run.plan.host in names and rolls(run) else []
+
+
+def _start(host: Host, run: site.HostRun) -> Sequence[str]:
+    services = to_plan(run)
+    ended = switch(host, run, services)
+    if ended.result != "good":
+        remember(run, services, ended, ended.result)
+        raise remote.HostError(why(ended))
     return _pending(run)
 
 
-def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()
+def _take_turn(host: Host, run: site.HostRun) -> Sequence[str]:
+    services = to_plan(run)
+    ended = turns.take(host, run, lambda: switch(host, run, services), left=lambda: _leave(run))
+    if ended.result != "good":
+        remember(run, services, ended, ended.result)
+        raise remote.HostError(why(ended))
+    site.rollout().switched[host.name] = {
+        service["name"]: service["from"] for service in services if service["from"]
+    }
+    return [*_pending(run), f"down for {ended.down_seconds:.1f} s"]
 
 
-def _epoch(created: str) -> float:
-    """Docker gives nanoseconds, Python reads microseconds."""
-    whole, _, fraction = created.rstrip("Z").partition(".")
-    moment = dt.datetime.fromisoformat(whole).replace(tzinfo=dt.UTC)
-    return moment.timestamp() + float(f"0.{fraction or 0}")
+def _leave(run: site.HostRun) -> None:
+    for release in run.wanted.releases:
+        state = run.seen.services[release.service.name]
+        if changes(run, release):
+            run.outcomes[release.service.name] = Outcome(
+                "left", state.current, state.container.image if state.container else None
+            )
+
+
+def _take_back(host: Host, run: site.HostRun) -> Sequence[str]:
+    """``on_failure = "fleet"``: the hosts that were switched before the failure go back too."""
+    rollout = site.rollout()
+    before = rollout.switched.get(host.name)
+    if not rollout.stopped or not before:
+        return []
+    services: list[dict[str, Any]] = []
+    for release in run.wanted.releases:
+        name = release.service.name
+        if back := before.get(name):
+            services.append(to_release(run, name, back, release.id, rollout.stopped))
+    ended = switch(host, run, services)
+    if ended.result == "good":
+        remember(run, [{**one, "from": one["to"]} for one in services], ended, "taken back")
+        raise remote.HostError(f"taken back, since {rollout.stopped}")
+    if ended.result == "failed":
+        remember(run, services, ended, "failed")
+    raise remote.HostError(f"could not be taken back: {why(ended)}")
+
+
+__all__ = ["changes", "serving"]

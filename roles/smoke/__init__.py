@@ -7,12 +7,8 @@ from collections.abc import Sequence
 from pyinfra.api.host import Host
 
 from roles import remote, site, steps
-from roles.serving import changes
 from roles.smoke.host import check as program
 from sparkwright.smoke import smoke_of, smoke_request
-
-#: Requests after a start, before the service counts as ready: the first ones compile kernels.
-WARM_UPS = 2
 
 
 def smoke() -> None:
@@ -21,10 +17,7 @@ def smoke() -> None:
 
 
 def _look(host: Host, run: site.HostRun) -> Sequence[str]:
-    services = [
-        smoke_request(release, warm_ups=WARM_UPS if changes(run, release) else 0)
-        for release in run.wanted.releases
-    ]
+    services = [smoke_request(release, warm_ups=0) for release in run.wanted.releases]
     longest = max(
         (service["boot_seconds"] + 4 * service["first_answer_seconds"] for service in services),
         default=0,

@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+MODEST = ("Nice=10", "IOSchedulingClass=idle", "OOMScoreAdjust=500")
 PROPERTIES = "LoadState,ActiveState,Result,ExecMainStatus,ExecMainStartTimestampMonotonic"
 
 
@@ -47,7 +48,7 @@ def start(job: dict[str, Any]) -> None:
         ["systemctl", "reset-failed", f"{job['unit']}.service"], capture_output=True, check=False
     )
     for path, content in job["files"].items():
-        write(path, json.dumps(content), 0o600)
+        write(path, content if isinstance(content, str) else json.dumps(content), 0o600)
         Path(path).with_name("progress.json").unlink(missing_ok=True)
     command = [
         "systemd-run",
@@ -57,12 +58,8 @@ def start(job: dict[str, Any]) -> None:
         f"--description={job['description']}",
     ]
     # A box that is already serving must not suffer from what is fetched for later.
-    command += [f"--property={one}" for one in job.get("properties", ())]
-    command += [
-        "--property=Nice=10",
-        "--property=IOSchedulingClass=idle",
-        "--property=OOMScoreAdjust=500",
-    ]
+    properties = [*job.get("properties", ()), *(() if job.get("urgent") else MODEST)]
+    command += [f"--property={one}" for one in properties]
     done = subprocess.run(
         [*command, "--", *job["argv"]], capture_output=True, text=True, check=False
     )

@@ -15,7 +15,7 @@ REMEDY = "sudo nvidia-ctk runtime configure --runtime=docker && sudo systemctl r
 def main(request: dict[str, Any]) -> list[str]:
     """What is wrong, as lines: receipts of ``models``, ``images``, the GPU in ``gpu_images``.
 
-    When the GPU is seen, ``key`` is written to ``record``.
+    When the GPU is seen, ``versions`` are written to ``record`` for these images.
     """
     wrong = []
     for directory, commit in request.get("models", []):
@@ -55,7 +55,16 @@ def main(request: dict[str, Any]) -> list[str]:
                 f"no GPU inside a container: {said[-1] if said else 'no word'} (remedy: {REMEDY})"
             )
     if request.get("gpu_images") and not wrong:
-        record = Path(request["record"])
-        record.parent.mkdir(parents=True, exist_ok=True)
-        record.write_text(json.dumps(request["key"]))
+        record(Path(request["record"]), request["gpu_images"], request["versions"])
     return wrong
+
+
+def record(place: Path, images: list[str], versions: dict[str, str]) -> None:
+    """Write down what was proved, beside what was before: going back needs no new proof."""
+    try:
+        known = json.loads(place.read_text())
+    except (OSError, ValueError):
+        known = {}
+    there = {image: one for image, one in known.items() if one == versions}
+    place.parent.mkdir(parents=True, exist_ok=True)
+    place.write_text(json.dumps({**there, **dict.fromkeys(images, versions)}))

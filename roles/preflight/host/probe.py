@@ -182,6 +182,12 @@ def digest(path: Path) -> str | None:
         return None
 
 
+def managed(place: Path) -> str | None:
+    """``sha256 mode`` of a file; None when it is not there."""
+    found = digest(place)
+    return found and f"{found} {place.stat().st_mode & 0o777:o}"
+
+
 def units(shown: str) -> dict[str, dict[str, str]]:
     """systemd's view of our units, by name, from what ``systemctl show`` printed."""
     found = {}
@@ -202,12 +208,14 @@ def service_state(service: dict[str, str]) -> dict[str, Any]:
     home = Path(service["home"])
     current = home / "current"
     release = current.readlink().name if current.is_symlink() else None
+    good = home / "good"
     container = docker(f"/containers/sparkwright-{service['name']}/json")
     secrets = home / "secrets.env"
     unit_path = Path("/etc/systemd/system", service["unit"])
     stat = secrets.stat() if secrets.exists() else None
     return {
         "current": release,
+        "good": good.readlink().name if good.is_symlink() else None,
         "compose": digest(home / "releases" / service["release"] / "compose.yaml"),
         "unit": digest(unit_path),
         "secrets": digest(secrets),
@@ -226,21 +234,42 @@ def service_state(service: dict[str, str]) -> dict[str, Any]:
     }
 
 
-def ports(wanted: list[int]) -> dict[str, dict[str, str]]:
+def ports(wanted: list[int]) -> dict[str, dict[str, Any]]:
     """Those of the wanted ports that something listens on, and what does."""
     taken = {port: inode for port, inode in listening().items() if port in wanted}
     holders = owners(set(taken.values())) if taken else {}
-    return {
-        str(port): holders.get(inode, {"command": "unknown", "cgroup": ""})
-        for port, inode in taken.items()
-    }
+    found: dict[str, dict[str, Any]] = {}
+    for port, inode in taken.items():
+        holder = holders.get(inode, {"command": "unknown", "cgroup": ""})
+        found[str(port)] = {**holder, "container": container_at(port, holder)}
+    return found
+
+
+def container_at(port: int, holder: dict[str, str]) -> str | None:
+    """``name restart-policy`` of the container that listens on a port; None where it is none."""
+    match = re.search(r"docker[-/]([0-9a-f]{64})", holder["cgroup"])
+    name = match[1] if match else None
+    if holder["command"] == "docker-proxy":
+        name = next(
+            (
+                one["Id"]
+                for one in docker("/containers/json") or []
+                if any(place.get("PublicPort") == port for place in one["Ports"])
+            ),
+            None,
+        )
+    seen = docker(f"/containers/{name}/json") if name else None
+    if not seen:
+        return None
+    return f"{seen['Name'].lstrip('/')} {seen['HostConfig']['RestartPolicy']['Name'] or 'no'}"
 
 
 def as_root(request: dict[str, Any]) -> dict[str, Any]:
     """What only root may see: managed files, Docker, who listens on which port."""
-    names = [service["unit"] for service in request["services"]]
+    names = [*(service["unit"] for service in request["services"]), *request["units"]]
     shown = Running(["systemctl", "show", "-p", UNIT_FIELDS, *names]) if names else None
-    gpu_check = Path(request["services_root"], "state", "gpu-check.json")
+    state = Path(request["services_root"], "state")
+    gpu_check = state / "gpu-check.json"
     docker_info = docker("/info")
     answer: dict[str, Any] = {
         "images": {name: docker(f"/images/{name}/json") is not None for name in request["images"]},
@@ -260,12 +289,16 @@ def as_root(request: dict[str, Any]) -> dict[str, Any]:
         "runtimes": sorted(
             path.name for path in Path(request["services_root"], "runtime").glob("*")
         ),
-        "ports": ports([int(service["port"]) for service in request["services"]]),
+        "ports": ports(request["ports"]),
+        "files": {path: managed(Path(path)) for path in request["files"]},
         "services": {service["name"]: service_state(service) for service in request["services"]},
         "directories": {path: directory(path) for path in request["directories"]},
         "unit_files": sorted(
             path.name for path in Path("/etc/systemd/system").glob("sparkwright-*.service")
         ),
+        "lock": read_lock(state / "lock.json"),
+        "last_lock": (read_lock(state / "lock-last.json") or {}).get("token"),
+        "switching": switching(state),
         "gpu_check": gpu_check.read_text() if gpu_check.exists() else None,
         "units": units(shown.outcome()["out"]) if shown else {},
     }
@@ -278,6 +311,23 @@ def as_root(request: dict[str, Any]) -> dict[str, Any]:
     if docker_info:
         answer["docker_disk"] = disk(docker_info["DockerRootDir"])
     return answer
+
+
+def read_lock(place: Path) -> dict[str, Any] | None:
+    """Who holds this host, or held it last (roles/lock/host/lock.py)."""
+    try:
+        return dict(json.loads(place.read_text()))
+    except (OSError, ValueError):
+        return None
+
+
+def switching(state: Path) -> bool:
+    """Whether a switch to other releases is under way: its journal has no end yet."""
+    try:
+        journal = json.loads((state / "switch/progress.json").read_text())
+    except (OSError, ValueError):
+        return False
+    return bool(journal.get("step") != "ended")
 
 
 def partial(place: Path) -> int:

@@ -7,12 +7,22 @@ from __future__ import annotations
 
 import http.client
 import json
+import re
 import subprocess
 import time
 from pathlib import Path
 from typing import Any
 
 QUESTION = "What is 17 + 25? Answer with the number only."
+#: Long enough, and easy enough to foresee, that a drafter which works is believed.
+FORESEEABLE = "Write the numbers from 1 to 30, separated by spaces."
+#: vLLM's counters, from /metrics.
+DRAFTED = "vllm:spec_decode_num_draft_tokens_total"
+ACCEPTED = "vllm:spec_decode_num_accepted_tokens_total"
+
+
+#: What a log line has before the error's own name.
+_FROM_ERROR = re.compile(r"^.*?(?=[\w.]*Error\b:)")
 
 
 class Failure(Exception):
@@ -65,17 +75,37 @@ def health(service: Service) -> str:
         now = time.monotonic()
         if now > deadline:
             raise Failure(f"not healthy after {service.request['boot_seconds']} s: {seen}")
-        if now - looked > 3:
+        if now - looked > 1:
             looked = now
-            state = subprocess.run(
-                ["systemctl", "is-active", service.unit],
-                capture_output=True,
-                text=True,
-                check=False,
-            )
-            if state.stdout.strip() in ("failed", "inactive"):
-                raise Failure(f"the unit is {state.stdout.strip()}: it ended and was given up")
+            state, sub = unit_state(service.unit)
+            if state in ("failed", "inactive"):
+                words = telling(service.unit)
+                raise Failure(f"the unit is {state}: it ended and was given up{words}")
+            if sub == "auto-restart" and service.request.get("hasty"):
+                raise Failure(f"it ended while it was starting{telling(service.unit)}")
         time.sleep(0.3)
+
+
+def unit_state(unit: str) -> tuple[str, str]:
+    """systemd's ActiveState and SubState."""
+    shown = subprocess.run(
+        ["systemctl", "show", "-p", "ActiveState,SubState", unit],
+        capture_output=True, text=True, check=False,
+    ).stdout  # fmt: skip
+    found = dict(line.split("=", 1) for line in shown.splitlines() if "=" in line)
+    return found.get("ActiveState", ""), found.get("SubState", "")
+
+
+def telling(unit: str) -> str:
+    """``: `` and the last line of the unit's journal that names an error; nothing without one."""
+    said = subprocess.run(
+        ["journalctl", "-u", unit, "-n", "200", "-o", "cat", "--no-pager"],
+        capture_output=True, text=True, check=False,
+    ).stdout  # fmt: skip
+    lines = [line.strip() for line in said.splitlines() if "Error" in line]
+    # vLLM's API server ends with one that only points to the engine's.
+    lines = [line for line in lines if "Engine core initialization failed" not in line] or lines
+    return f": {_FROM_ERROR.sub('', lines[-1])[:240]}" if lines else ""
 
 
 def models(service: Service) -> str:
@@ -98,12 +128,12 @@ def key_required(service: Service) -> str:
     return "401 without it"
 
 
-def generate(service: Service) -> str:
+def generate(service: Service, question: str = QUESTION, tokens: int = 0) -> str:
     """A real generation: only that proves life, since a wedged engine keeps answering /health."""
     body = {
         "model": service.request["served_names"][0],
-        "messages": [{"role": "user", "content": QUESTION}],
-        "max_tokens": service.request["max_tokens"],
+        "messages": [{"role": "user", "content": question}],
+        "max_tokens": max(tokens, service.request["max_tokens"]),
         "temperature": 0,
         "chat_template_kwargs": {"enable_thinking": service.request["thinking"]},
     }
@@ -126,16 +156,49 @@ def generate(service: Service) -> str:
     )
     if not answer["usage"]["completion_tokens"] or not text:
         raise Failure(f"an empty answer (finish_reason {choice['finish_reason']})")
-    if len(text) >= 8 and not text.strip("! \n"):
+    if not text.strip("! \n"):
         raise Failure("the answer is nothing but '!': the weights or their names are wrong")
     return str(text)[:60]
+
+
+def warm_up(service: Service) -> str:
+    """A longer answer: the first ones compile kernels."""
+    return generate(service, FORESEEABLE, 64)
+
+
+def speculation(service: Service) -> str:
+    """Tokens are drafted, and some of them are right: else the drafter only costs."""
+    before = counters(service)
+    generate(service, FORESEEABLE, 64)
+    after = counters(service)
+    drafted, accepted = (after[name] - before[name] for name in (DRAFTED, ACCEPTED))
+    if not drafted:
+        raise Failure("no token was drafted: the drafter is not used")
+    if not accepted:
+        raise Failure(f"none of {drafted:.0f} drafted tokens was accepted: drafter and body differ")
+    return f"{accepted:.0f} of {drafted:.0f} drafted tokens accepted"
+
+
+def counters(service: Service) -> dict[str, float]:
+    """The counters of speculation, over all engines; 0 where there is none yet."""
+    status, body = service.call("GET", "/metrics")
+    if status != 200:
+        raise Failure(f"/metrics answers HTTP {status}")
+    found = {DRAFTED: 0.0, ACCEPTED: 0.0}
+    for line in body.decode(errors="replace").splitlines():
+        name = line.partition("{")[0].partition(" ")[0]
+        if name in found:
+            found[name] += float(line.rpartition(" ")[2])
+    return found
 
 
 def run(request: dict[str, Any]) -> dict[str, Any]:
     """All checks of one service; the first failure ends them, since the rest would fail with it."""
     checks: list[dict[str, Any]] = []
     plan = [("health", health), ("models", models), ("key", key_required), ("generation", generate)]
-    plan += [(f"warm-up {number + 1}", generate) for number in range(request["warm_ups"])]
+    plan += [(f"warm-up {number + 1}", warm_up) for number in range(request["warm_ups"])]
+    if request.get("speculates"):
+        plan.append(("speculation", speculation))
     journal: list[str] = []
     for name, check in plan:
         started = time.monotonic()

@@ -46,15 +46,16 @@ def releases(services_root: Path, keep: int) -> tuple[dict[str, str], list[Path]
     kept: dict[str, str] = {}
     beyond: list[Path] = []
     for home in sorted(services_root.glob("services/*")):
-        link = home / "current"
-        current = link.readlink().name if link.is_symlink() else None
+        links = [home / name for name in ("current", "good")]
+        needed = [link.readlink().name for link in links if link.is_symlink()]
+        current = needed[0] if needed else None
         every = sorted(
             (path for path in home.glob("releases/*") if path.is_dir()),
-            key=lambda path: (path.name == current, path.stat().st_mtime),
+            key=lambda path: (path.name in needed, path.stat().st_mtime),
             reverse=True,
         )
         for n, path in enumerate(every):
-            if n >= max(1, keep):
+            if n >= max(1, keep) and path.name not in needed:
                 beyond.append(path)
                 continue
             try:

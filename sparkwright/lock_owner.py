@@ -1,0 +1,19 @@
+"""Who holds a host, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+
+def told(owner: Mapping[str, Any], now: float) -> str:
+    """``ann@laptop (for 3 min)``. Both times are the host's own, seconds since the epoch."""
+    return f"{owner.get('by', 'somebody')} (for {age(now - float(owner.get('since', now)))})"
+
+
+def age(seconds: float) -> str:
+    """A span of time in its largest unit."""
+    for unit, size in (("d", 86400), ("h", 3600), ("min", 60)):
+        if seconds >= size:
+            return f"{seconds / size:.0f} {unit}"
+    return f"{max(0, seconds):.0f} s"

@@ -1,0 +1,48 @@
+"""Canaries first, then batches."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from sparkwright.rollout import batches
+from sparkwright.settings import RolloutSettings
+
+FOUR = ["a", "b", "c", "d"]
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        ({}, [["a"], ["b"], ["c"], ["d"]]),
+        ({"canaries": ["c"], "batch": 2}, [["c"], ["a", "b"], ["d"]]),
+        ({"canaries": 2, "batch": "50%"}, [["a", "b"], ["c", "d"]]),
+        ({"canaries": 0, "batch": "100%"}, [["a", "b", "c", "d"]]),
+        ({"canaries": ["elsewhere"], "batch": 4}, [["a", "b", "c", "d"]]),
+    ],
+)
+def test_turns(settings: dict[str, object], expected: list[list[str]]) -> None:
+    assert batches(FOUR, RolloutSettings.model_validate(settings)) == expected
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"batch": 0}, {"batch": "0%"}, {"batch": "101%"}, {"batch": "x"}, {"canaries": -1}]
+)
+def test_what_makes_no_sense_is_refused(wrong: dict[str, object]) -> None:
+    with pytest.raises(ValidationError):
+        RolloutSettings.model_validate(wrong)
+
+
+@given(
+    st.lists(st.integers(0, 99), unique=True, max_size=40),
+    st.integers(0, 5),
+    st.one_of(st.integers(1, 9), st.integers(1, 100).map(lambda share: f"{share}%")),
+)
+def test_every_host_has_one_turn(hosts: list[int], canaries: int, batch: int | str) -> None:
+    names = [f"h{number}" for number in hosts]
+    settings = RolloutSettings.model_validate({"canaries": canaries, "batch": batch})
+    turns = batches(names, settings)
+    assert sorted(name for turn in turns for name in turn) == sorted(names)
+    assert all(turns)
