@@ -16,8 +16,9 @@ class _Lazy(click.Group):
     """Loads a command's module when it is asked for: `check` shall not wait for the others."""
 
     _commands = (
-        "advise", "bundle", "catalog", "check", "lock", "models", "plan", "render", "verify",
-    )  # fmt: skip
+        *("advise", "bundle", "catalog", "check", "diff", "history", "lock", "models", "plan"),
+        *("remove", "render", "rollback", "status", "verify"),
+    )
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Every command, sorted."""

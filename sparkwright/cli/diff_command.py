@@ -1,0 +1,25 @@
+"""``sparkwright diff``: the plan against what the hosts run. Runs pyinfra."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from sparkwright.cli.options import inventory_argument
+from sparkwright.cli.stories import stories
+from sparkwright.status import render_diff
+
+
+@click.command("diff")
+@inventory_argument
+def command(inventory: Path, overrides: tuple[str, ...], limit: tuple[str, ...]) -> None:
+    """Show what a deploy would change in the files of the services, line by line.
+
+    Exit code 1 when anything differs.
+    """
+    found = stories(inventory, limit, overrides)
+    text = render_diff(found)
+    click.echo(text or "no difference", err=not text)
+    sys.exit(int(bool(text) or not found))

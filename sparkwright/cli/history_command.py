@@ -1,0 +1,28 @@
+"""``sparkwright history``: every switch of every host. Runs pyinfra."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from sparkwright.cli.options import inventory_argument, json_option, print_json
+from sparkwright.cli.stories import stories
+from sparkwright.status import render_history
+
+
+@click.command("history")
+@inventory_argument
+@json_option
+@click.option("--last", default=40, show_default=True, help="How many switches to show.")
+def command(
+    inventory: Path, overrides: tuple[str, ...], limit: tuple[str, ...], as_json: bool, last: int
+) -> None:
+    """Show who switched what, when, why, for how long it was down, and how it ended."""
+    found = stories(inventory, limit, overrides)
+    if as_json:
+        print_json({name: [e.model_dump() for e in one.history] for name, one in found.items()})
+    elif found:
+        click.echo(render_history(found, last))
+    sys.exit(int(not found))

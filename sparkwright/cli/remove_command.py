@@ -1,0 +1,44 @@
+"""``sparkwright remove``: leave the hosts as they were found. Runs pyinfra."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+
+import click
+
+from sparkwright.cli.hosts import ask_hosts
+from sparkwright.cli.options import inventory_argument
+
+
+@click.command("remove")
+@inventory_argument
+@click.option("--service", "services", multiple=True, metavar="NAME", help="Only this service.")
+@click.option("--weights", is_flag=True, help="Remove the models too.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+def command(
+    inventory: Path,
+    overrides: tuple[str, ...],
+    limit: tuple[str, ...],
+    services: tuple[str, ...],
+    weights: bool,
+    yes: bool,
+) -> None:
+    """Stop and remove services, units, releases and images; weights on request.
+
+    Containers that were taken over from an installation by hand are started again.
+    """
+    what = f"service {', '.join(services)}" if services else "everything of sparkwright's"
+    where = ", ".join(limit) or f"all hosts of {inventory}"
+    if not yes:
+        click.confirm(f"Remove {what} from {where}?", abort=True)
+    wish = {"services": list(services) or None, "weights": weights}
+    os.environ["SPARKWRIGHT_REMOVE"] = json.dumps(wish)
+    answers = ask_hosts(inventory, limit, overrides, "roles.serving.remove.remove")
+    for name, answer in answers.items():
+        click.echo(f"{name}: removed {', '.join(answer['done']) or 'nothing'}")
+        for line in answer["left"]:
+            click.echo(f"{name}: left {line}")
+    sys.exit(int(not answers))

@@ -1,0 +1,39 @@
+"""``sparkwright rollback``: back to an earlier release, in the turns of a deploy. Runs pyinfra."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+
+import click
+
+from sparkwright.cli.hosts import pyinfra
+from sparkwright.cli.options import inventory_argument
+
+
+@click.command("rollback")
+@inventory_argument
+@click.option("--to", default=None, metavar="RELEASE", help="This release (see `history`).")
+@click.option("--service", default=None, metavar="NAME", help="Only this service.")
+def command(
+    inventory: Path,
+    overrides: tuple[str, ...],
+    limit: tuple[str, ...],
+    to: str | None,
+    service: str | None,
+) -> None:
+    """Switch to the release before, or to RELEASE: canaries first, proved, or back again.
+
+    The plan stays as it is: a deploy switches forward again unless the tag is set back, too.
+    """
+    words = [pyinfra(), "--yes", *(word for name in limit for word in ("--limit", name))]
+    words += [word for pair in overrides for word in ("--data", pair)]
+    wish = {key: value for key, value in (("to", to), ("service", service)) if value}
+    sys.stdout.flush()
+    os.execve(
+        words[0],
+        [*words, str(inventory), "roles.serving.back.rollback"],
+        {**os.environ, "SPARKWRIGHT_ROLLBACK": json.dumps(wish)},
+    )

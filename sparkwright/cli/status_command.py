@@ -1,0 +1,31 @@
+"""``sparkwright status``: what every host runs, live. Runs pyinfra."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from sparkwright.cli.options import inventory_argument, json_option, print_json
+from sparkwright.cli.stories import stories
+from sparkwright.status import render_status, well
+
+
+@click.command("status")
+@inventory_argument
+@json_option
+def command(
+    inventory: Path, overrides: tuple[str, ...], limit: tuple[str, ...], as_json: bool
+) -> None:
+    """Show release, tag, uptime, restarts, health and drift of every service.
+
+    Exit code 0 only when everything planned runs, is healthy and as planned.
+    """
+    found = stories(inventory, limit, overrides)
+    if as_json:
+        print_json({name: one.model_dump(exclude={"services": {"__all__": {"texts"}}})
+                    for name, one in found.items()})  # fmt: skip
+    elif found:
+        click.echo(render_status(found))
+    sys.exit(int(not found or not all(well(one) for one in found.values())))
