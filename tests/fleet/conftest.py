@@ -10,7 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.fleet.doors import four_replicas
 from tests.fleet.site import ROOT, Site
+
+#: One fault after the other takes longer than people wait for: a command of its own.
+FAULTS = ("test_fetch_faults.py", "test_switch_faults.py", "test_gateway_faults.py")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -19,6 +23,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.path.is_relative_to(here):
             item.add_marker(pytest.mark.fleet)
+        if item.path.name in FAULTS:
+            item.add_marker(pytest.mark.faults)
     items.sort(key=lambda item: (item.path.parent == here, item.path.name != "test_main_job.py"))
 
 
@@ -52,3 +58,10 @@ def converged(site: Site) -> Site:
     site.repair()
     site.deploy(refused={"hopper-1"})
     return site
+
+
+@pytest.fixture(scope="module")
+def behind(site: Site) -> Iterator[Site]:
+    """Four replicas behind one address."""
+    with four_replicas(site):
+        yield site

@@ -65,9 +65,15 @@ class Site:
                 shutil.copytree(source, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
             else:
                 shutil.copy(source, folder / name)
+        self._hurry()
         cache = ROOT / ".sparkwright/cache"
         if cache.is_dir():  # the bundles for hosts: made once, not for each test run
             shutil.copytree(cache, folder / ".sparkwright/cache")
+
+    def _hurry(self) -> None:
+        """What is looked on for a minute by default is looked on for two seconds."""
+        with (self.folder / "group_data/all.py").open("a") as settings:
+            settings.write('rollout = {"soak_seconds": 2, "batch": "100%"}\n')
 
     @property
     def key(self) -> str:
@@ -155,6 +161,7 @@ class Site:
         for name in ("group_data", "inventory", "catalog", "templates"):
             shutil.rmtree(self.folder / name)
             shutil.copytree(ROOT / name, self.folder / name)
+        self._hurry()
         for name in MACHINES:
             self.gpu(name)
 
@@ -168,6 +175,22 @@ class Site:
         assert machine.gpu is not None
         text = stand_ins.gpu_file(kind or machine.gpu, mode)
         (machine.root / stand_ins.GPU_FILE).write_text(text)
+
+    def rollout(self, **settings: object) -> None:
+        """Set how hosts are switched, as a user would."""
+        file = self.folder / "group_data/all.py"
+        lines = [line for line in file.read_text().splitlines() if not line.startswith("rollout")]
+        values = {"soak_seconds": 2, **settings}
+        file.write_text("\n".join([*lines, f"rollout = {values!r}", ""]))
+
+    def sparkwright(self, *words: str, code: int = 0) -> str:
+        """Run a command of the command line; what it prints."""
+        done = subprocess.run(
+            [sys.executable, "-m", "sparkwright", *words],
+            cwd=self.folder, capture_output=True, text=True, timeout=300, check=False,
+        )  # fmt: skip
+        assert done.returncode == code, done.stdout + done.stderr
+        return done.stdout + done.stderr
 
 
 def ssh(host: str, command: str) -> str:
@@ -194,10 +217,12 @@ def bare(host: str) -> None:
     """Take a host back to where it was before its first run."""
     ssh(
         host,
-        "sudo systemctl disable --now sparkwright-qwen36 2>/dev/null;"
+        "sudo systemctl disable --now sparkwright-qwen36 sparkwright-gateway sparkwright-health"
+        " 2>/dev/null;"
         " sudo systemctl stop 'sparkwright-fetch*' 'sparkwright-pull*' 'sparkwright-share*'"
         " 2>/dev/null;"
-        " sudo rm -rf /opt/sparkwright /opt/models /etc/systemd/system/sparkwright-*;"
+        " sudo rm -rf /opt/sparkwright /opt/models /etc/systemd/system/sparkwright-*"
+        " /etc/systemd/system/*.wants/sparkwright-*;"
         " sudo systemctl daemon-reload;"
         " docker rm -f sparkwright-qwen36 >/dev/null 2>&1;"
         " docker image prune -af >/dev/null",
@@ -215,6 +240,24 @@ def hub(method: str, path: str = "/control", order: dict[str, Any] | None = None
         return dict(json.loads(text)) if text else {}
     finally:
         connection.close()
+
+
+def release(host: str) -> str:
+    """What runs, by Docker."""
+    form = '{{if .State.Running}}{{index .Config.Labels "sparkwright.release"}}{{end}}'
+    return ssh(host, f"docker inspect -f '{form}' sparkwright-qwen36")
+
+
+def answers(site: Site, host: str, port: int = 8000) -> bool:
+    """Whether a service really generates."""
+    body = {"model": "qwen36-fast", "prompt": "1 2 3", "max_tokens": 4}
+    key = f"Authorization: Bearer {site.key}"
+    said = ssh(
+        host,
+        f"curl -s -m 20 http://127.0.0.1:{port}/v1/completions -H '{key}'"
+        f" -H 'Content-Type: application/json' -d '{json.dumps(body)}'",
+    )
+    return bool(json.loads(said)["usage"]["completion_tokens"])
 
 
 def container(host: str, service: str = "qwen36") -> str:

@@ -41,7 +41,7 @@ class TestFirstRuns:
         for host in GOOD:
             (service,) = run.host(host)["services"]
             assert service["smoke"]["failures"] == []
-            assert service["smoke"]["total"] == 6  # four checks and two warm-ups
+            assert service["smoke"]["total"] == 5
 
     def test_the_line_that_is_printed_answers_when_pasted(self, site: Site) -> None:
         run = site.deploy(refused={"hopper-1"})

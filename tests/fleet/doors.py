@@ -1,0 +1,72 @@
+"""Four replicas, each with a door of its own, behind one more on a host without a service."""
+
+from __future__ import annotations
+
+import http.client
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from lab import fleet, machines
+from lab.layout import SPARES
+from tests.fleet.bad_tags import FAULTS
+from tests.fleet.site import MACHINES, Run, Site, bare
+
+GATEWAY = "10.213.77.14"
+REPLICAS = ("spark-1", "spark-2", "spark-3", "rtx-1")
+HOSTS = """
+
+for _hosts in (sparks, rtx50):
+    for _name, _data in _hosts:
+        _data["services"] = {
+            "qwen36": {
+                "recipe": "qwen36-35b-a3b-heretic-dflash"
+                + ("-rtx5090" if _name == "rtx-1" else ""),
+                "door": True, "boot_seconds": 12, "first_answer_seconds": 6,
+            },
+        }
+sparks.append(_host("spark-3", "10.213.77.23"))
+sparks[-1][1]["services"] = sparks[0][1]["services"]
+rtx50 = rtx50[:1]
+gateways = [_host("hopper-1", "10.213.77.14")]
+gateways[0][1].update(services={}, gateway={"qwen36": {"port": 8080}})
+"""
+
+
+@contextmanager
+def four_replicas(site: Site) -> Iterator[Site]:
+    """Bring them up, and leave the fleet as it was."""
+    (spark_3,) = (one for one in SPARES if one.name == "spark-3")
+    MACHINES["spark-3"] = spark_3
+    site.power_on()
+    fleet.up(("spark-3",))
+    site.repair()
+    inventory = (site.folder / "inventory/virtual.py").read_text()
+    (site.folder / "inventory/doors.py").write_text(inventory + HOSTS)
+    (site.folder / "lab/catalog/faults.yaml").write_text(FAULTS)
+    site.rollout(soak_seconds=8)
+    try:
+        deploy(site)
+        yield site
+    finally:
+        (site.folder / "lab/catalog/faults.yaml").unlink()
+        for host in (*REPLICAS, "hopper-1"):
+            bare(host)
+        del MACHINES["spark-3"]
+        machines.remove(spark_3)
+        site.repair()
+
+
+def deploy(site: Site, *words: str, code: int = 0) -> Run:
+    run = site.run("--yes", *words, inventory="inventory/doors.py")
+    assert run.code == code, run.output
+    return run
+
+
+def status(address: str, port: int, method: str, path: str, key: str | None = None) -> int:
+    connection = http.client.HTTPConnection(address, port, timeout=10)
+    try:
+        headers = {"Authorization": f"Bearer {key}"} if key else {}
+        connection.request(method, path, headers=headers)
+        return connection.getresponse().status
+    finally:
+        connection.close()

@@ -1,0 +1,77 @@
+"""Steady load on an OpenAI-like server, streaming and not, bounded; every request is judged."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import threading
+import time
+from dataclasses import dataclass, field
+
+
+@dataclass
+class Load:
+    """Workers that ask one after another until told to stop.
+
+    Attributes:
+        served: answers that came whole.
+        wrong: what was not: status, broken line, or an end that is missing.
+    """
+
+    address: str
+    port: int
+    key: str
+    workers: int = 6
+    served: int = 0
+    wrong: list[str] = field(default_factory=list)
+    longest: float = 0.0
+    _stop: threading.Event = field(default_factory=threading.Event)
+    _threads: list[threading.Thread] = field(default_factory=list)
+
+    def __enter__(self) -> Load:
+        """Begin."""
+        for number in range(self.workers):
+            thread = threading.Thread(target=self._work, args=(number % 2 == 0,), daemon=True)
+            thread.start()
+            self._threads.append(thread)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Let every request come to its end."""
+        self._stop.set()
+        for thread in self._threads:
+            thread.join(60)
+
+    def _work(self, streaming: bool) -> None:
+        while not self._stop.is_set():
+            began = time.monotonic()
+            try:
+                fault = self._ask(streaming)
+            except (OSError, http.client.HTTPException, ValueError, KeyError) as error:
+                fault = f"{type(error).__name__}: {error}"
+            self.longest = max(self.longest, time.monotonic() - began)
+            if fault:
+                kind = "stream" if streaming else "answer"
+                self.wrong.append(f"{kind} after {time.monotonic() - began:.1f} s: {fault}")
+            else:
+                self.served += 1
+
+    def _ask(self, streaming: bool) -> str | None:
+        connection = http.client.HTTPConnection(self.address, self.port, timeout=60)
+        body = {
+            "model": "qwen36-fast", "stream": streaming, "max_tokens": 48, "temperature": 0,
+            "messages": [{"role": "user", "content": "Write the numbers from 1 to 30."}],
+            "chat_template_kwargs": {"enable_thinking": False},
+        }  # fmt: skip
+        headers = {"Authorization": f"Bearer {self.key}", "Content-Type": "application/json"}
+        try:
+            connection.request("POST", "/v1/chat/completions", json.dumps(body), headers)
+            answer = connection.getresponse()
+            text = answer.read().decode()
+        finally:
+            connection.close()
+        if answer.status != 200:
+            return f"HTTP {answer.status}: {text[:200]}"
+        if streaming:
+            return None if text.rstrip().endswith("data: [DONE]") else f"cut off: {text[-80:]!r}"
+        return None if json.loads(text)["usage"]["completion_tokens"] else "an empty answer"
