@@ -5,7 +5,7 @@ SUDO := $(if $(filter 0,$(shell id -u)),,sudo)
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-down check unit test bench bench-fetching
+.PHONY: help setup demo demo-down check unit test test-faults bench bench-fetching bench-switching
 
 help: ## show what there is
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -32,12 +32,15 @@ check: setup ## format, lint and types
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 
-unit: setup ## the tests that need no fleet, under a minute
-	$(BIN)/python -m pytest -n auto -m "not fleet"
+unit: setup ## the unit tests, under a minute
+	$(BIN)/python -m pytest -n auto tests/unit
 
 test: check ## everything: format, lint, types, unit tests, and end to end on the virtual fleet
 	$(SUDO) $(BIN)/python -m pytest -n auto -m "not fleet"
-	$(SUDO) $(BIN)/python -m pytest -m fleet
+	$(SUDO) $(BIN)/python -m pytest -m "fleet and not faults"
+
+test-faults: setup ## faults of a fetch and of a switch one by one, on the virtual fleet
+	$(SUDO) $(BIN)/python -m pytest -m faults
 
 bench: setup ## measure against Ansible and stock pyinfra on the virtual fleet
 	$(SUDO) $(PYTHON) -m lab up
@@ -45,3 +48,6 @@ bench: setup ## measure against Ansible and stock pyinfra on the virtual fleet
 
 bench-fetching: setup ## measure fetching: against the line, aria2c, and for 4 and 8 hosts
 	$(SUDO) $(BIN)/python -m benchmarks.fetching
+
+bench-switching: setup ## measure how long a host does not serve while it is switched
+	$(SUDO) $(BIN)/python -m benchmarks.switching

@@ -1,0 +1,167 @@
+"""How long a host does not serve while it is switched, beside `docker stop` + `docker run`.
+
+    make bench-switching      (or: python -m benchmarks.switching --rounds 5)
+
+On one virtual host, in turns: a new tag by `pyinfra`, and the same container by hand as the cards
+have it. Both are watched from outside: /health every 10 ms, and down is from the last 200 before to
+the first 200 after. The stand-in boots in about a second and a real engine in minutes, so besides
+the ratio the difference in seconds is given: it does not grow with the engine.
+"""
+
+from __future__ import annotations
+
+import argparse
+import http.client
+import json
+import statistics
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from lab import fleet, machines
+from lab.layout import HOSTS
+
+HOST = HOSTS[0]
+TAGS = ("2026-06-18-v0.23.0-dflashfix", "2026-07-01-v0.24.0")
+HOME = "/opt/sparkwright/services/qwen36"
+NAME = "by-hand"
+BIN = Path(sys.executable).parent
+
+
+class Watch:
+    """Asks /health until told to stop; the longest time without a 200 is how long it was down."""
+
+    def __init__(self) -> None:
+        self.longest = 0.0
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._look)
+
+    def __enter__(self) -> Watch:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self._thread.join()
+
+    def _look(self) -> None:
+        last = time.monotonic()
+        while not self._stop.is_set():
+            connection = http.client.HTTPConnection(HOST.address, 8000, timeout=1)
+            try:
+                connection.request("GET", "/health")
+                well = connection.getresponse().status == 200
+            except (OSError, http.client.HTTPException):
+                well = False
+            finally:
+                connection.close()
+            now = time.monotonic()
+            if well:
+                self.longest = max(self.longest, now - last)
+                last = now
+            time.sleep(0.01)
+
+
+def main() -> int:
+    """Measure and print medians and their ratio."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("--rounds", type=int, default=5)
+    rounds: int = parser.parse_args().rounds
+    fleet.up()
+    ours: list[float] = []
+    hand: list[float] = []
+    _deploy(TAGS[1])
+    for number in range(rounds):
+        ours.append(_ours(TAGS[number % 2]))
+        hand.append(_by_hand())
+    mine, other = statistics.median(ours), statistics.median(hand)
+    print(f"{'sparkwright, a new tag':34}{mine:7.2f} s")
+    print(f"{'docker stop + docker run':34}{other:7.2f} s")
+    print(f"ratio {mine / other:.2f}, difference {mine - other:+.2f} s")
+    for boot in (30, 180):
+        ratio = (mine + boot) / (other + boot)
+        print(f"an engine that boots {boot} s longer: {ratio:.3f} by the same difference")
+    Path(".sparkwright/benchmark").mkdir(parents=True, exist_ok=True)
+    result = {"sparkwright": ours, "docker": hand}
+    Path(".sparkwright/benchmark/switching.json").write_text(json.dumps(result) + "\n")
+    return 0
+
+
+def _deploy(tag: str) -> None:
+    done = subprocess.run(
+        [
+            *(BIN / "pyinfra", "--yes", "--limit", HOST.name, "--data", f'image_tag="{tag}"'),
+            *("--data", 'rollout={"soak_seconds": 0}', "inventory/virtual.py", "deploy.py"),
+        ],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    if done.returncode != 0:
+        raise SystemExit(done.stdout[-3000:] + done.stderr[-3000:])
+
+
+def _ours(tag: str) -> float:
+    with Watch() as watch:
+        _deploy(tag)
+    return watch.longest
+
+
+def _by_hand() -> float:
+    """The same container, started as the cards have it, stopped and started once more."""
+    compose = yaml.safe_load(machines.inside(HOST, ["cat", f"{HOME}/current/compose.yaml"]).stdout)
+    words = _docker_run(compose["services"]["vllm"])
+    _inside("systemctl", "stop", "sparkwright-qwen36")
+    try:
+        _inside(*words)
+        _until_well()
+        with Watch() as watch:
+            time.sleep(0.2)
+            _inside("sh", "-c", f"docker stop {NAME} && docker rm {NAME} && {_shell(words)}")
+            _until_well()
+    finally:
+        _inside("docker", "rm", "-f", NAME)
+        _inside("systemctl", "start", "sparkwright-qwen36")
+        _until_well()
+    return watch.longest
+
+
+def _docker_run(service: dict[str, Any]) -> list[str]:
+    words = ["docker", "run", "-d", "--name", NAME, "--network", "host", "--ipc", "host"]
+    words += ["--gpus", "all", "--entrypoint", service["entrypoint"][0]]
+    words += [word for file in service["env_file"] for word in ("--env-file", file)]
+    for name, value in service.get("environment", {}).items():
+        words += ["-e", f"{name}={value}"]
+    for mount in service["volumes"]:
+        words += ["-v", f"{mount['source']}:{mount['target']}:ro"]
+    return [*words, service["image"], *service["command"]]
+
+
+def _shell(words: list[str]) -> str:
+    return " ".join("'" + word.replace("'", "'\\''") + "'" for word in words)
+
+
+def _inside(*words: str) -> None:
+    done = machines.inside(HOST, list(words))
+    if done.returncode != 0:
+        raise SystemExit(f"{' '.join(words)}: {done.stderr}")
+
+
+def _until_well() -> None:
+    deadline = time.monotonic() + 120
+    while time.monotonic() < deadline:
+        try:
+            connection = http.client.HTTPConnection(HOST.address, 8000, timeout=1)
+            connection.request("GET", "/health")
+            if connection.getresponse().status == 200:
+                return
+        except (OSError, http.client.HTTPException):
+            time.sleep(0.02)
+    raise SystemExit("it did not become healthy")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
