@@ -27,6 +27,13 @@ use start with `my_`.
 # here, or with `--data 'image_tag="..."'`, is how a new tag is rolled out.
 # image_tag = "2026-07-01-v0.24.0"
 
+# How hosts that serve already are switched to it: see the README.
+# rollout = {"canaries": 1, "batch": "25%", "soak_seconds": 75, "on_failure": "halt"}
+# keep_releases = 3              # to go back to, with their images and weights
+
+# One address for all replicas of a service: on the host that shall have it, in the inventory.
+# gateway = {"qwen36": {"port": 8080}}
+
 # Mirrors: pull from these instead, by registry; look models up at another hub.
 # image_mirrors = {"ghcr.io": "http://192.168.1.5:5000"}   # also for a git address to build from
 # hub_endpoint = "https://huggingface.co"
