@@ -59,8 +59,8 @@ def problems_of(
         elif kind in ("union_tag_not_found", "union_tag_invalid"):
             what, remedy = (
                 "this entry does not say what it is",
-                "add 'kind: image', 'kind: model', 'kind: recipe', 'kind: measurement' or "
-                "'kind: advice'",
+                "add 'kind: image', 'kind: model', 'kind: recipe', 'kind: measurement', "
+                "'kind: advice' or 'kind: causes'",
             )
         else:
             what = f"{_short(value)}: {_plain(item['msg'])}"

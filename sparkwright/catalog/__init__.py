@@ -2,6 +2,7 @@
 
 from sparkwright.catalog.data import ArgumentValue, Name, Scalar
 from sparkwright.catalog.entries import (
+    Alias,
     Image,
     Model,
     Mounted,
@@ -13,6 +14,7 @@ from sparkwright.catalog.entries import (
 from sparkwright.catalog.load import Catalog, load_catalog
 
 __all__ = [
+    "Alias",
     "ArgumentValue",
     "Catalog",
     "Image",

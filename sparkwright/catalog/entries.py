@@ -218,6 +218,25 @@ class TagChange(Data):
     source: str
 
 
+class Alias(Data):
+    """What a served name is meant for. All names of a service are one model: clients make the
+    difference by what they send.
+
+    Attributes:
+        title: the use in a word or two, shown beside the name.
+        thinking: whether the model shall think first; None leaves it to the client.
+        source: who says so.
+    """
+
+    title: str
+    temperature: float | None = Field(default=None, ge=0)
+    top_p: float | None = Field(default=None, gt=0, le=1)
+    top_k: int | None = Field(default=None, ge=1)
+    presence_penalty: float | None = Field(default=None, ge=-2, le=2)
+    thinking: bool | None = None
+    source: str
+
+
 class Recipe(Data):
     """Image + body + drafter + vLLM arguments + environment + needs.
 
@@ -226,6 +245,7 @@ class Recipe(Data):
         tag: the tag that the card gives it on; None for the image's newest.
         tags: those it is known to run on; empty for every tag of the image.
         by_tag: what differs on one tag.
+        aliases: served name -> what it is meant for; names without advice are left out.
         arguments: ``vllm serve`` arguments, in order, with underscores; ``true`` is a bare flag.
         shm_gib: size of /dev/shm that the card asks for.
         memlock: whether the card lifts the limit of locked memory.
@@ -248,6 +268,7 @@ class Recipe(Data):
     body: Mounted
     drafter: Mounted | None = None
     served_names: tuple[str, ...] = Field(min_length=1)
+    aliases: dict[str, Alias] = Field(default_factory=dict)
     needs: Needs
     environment: dict[str, str] = Field(default_factory=dict)
     arguments: dict[str, ArgumentValue]

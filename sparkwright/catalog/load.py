@@ -14,13 +14,14 @@ import yaml
 from pydantic import Field, TypeAdapter, ValidationError
 
 from sparkwright.catalog.advice import Advice
+from sparkwright.catalog.causes import Causes
 from sparkwright.catalog.data import Data
 from sparkwright.catalog.entries import Image, Model, Recipe
 from sparkwright.catalog.measurements import Measurement
 from sparkwright.problems import Problem, UserError, suggest
 from sparkwright.validation import problems_of
 
-Entry = Image | Model | Recipe | Measurement | Advice
+Entry = Image | Model | Recipe | Measurement | Advice | Causes
 
 
 class Catalog(Data):
@@ -35,6 +36,7 @@ class Catalog(Data):
     recipes: dict[str, Recipe] = Field(default_factory=dict)
     measurements: dict[str, Measurement] = Field(default_factory=dict)
     advice: dict[str, Advice] = Field(default_factory=dict)
+    causes: dict[str, Causes] = Field(default_factory=dict)
     files: dict[tuple[str, str], Path] = Field(default_factory=dict)
 
 
@@ -87,6 +89,7 @@ def load_catalog(directories: Sequence[Path]) -> Catalog:
         recipes={entry.name: entry for entry in entries if isinstance(entry, Recipe)},
         measurements={entry.name: entry for entry in entries if isinstance(entry, Measurement)},
         advice={entry.name: entry for entry in entries if isinstance(entry, Advice)},
+        causes={entry.name: entry for entry in entries if isinstance(entry, Causes)},
         files={key: path for key, (path, _) in raw.items()},
     )
     if not problems:  # an entry that could not be read would only be missed once more

@@ -32,6 +32,7 @@ class Row(Data):
     Attributes:
         label: the line's name where no other key tells the lines apart.
         category: kind of prompt.
+        categories: the kinds that a figure or range stands for, where it is several.
         concurrency: requests at a time.
         prompt_tokens, output_tokens: lengths (medians where the card says so).
         decode: tokens/s of one stream while decoding; ``decode_*`` the other statistics of it.
@@ -45,6 +46,7 @@ class Row(Data):
 
     label: str | None = None
     category: Category | None = None
+    categories: tuple[Category, ...] = ()
     concurrency: int | None = None
     prompt_tokens: Value | None = None
     output_tokens: Value | None = None

@@ -96,7 +96,7 @@ def show(name: str, directories: tuple[Path, ...], as_json: bool) -> None:
 @_directories
 @json_option
 def sources(directories: tuple[Path, ...], as_json: bool) -> None:
-    """Say for every entry, tag and rule who says so."""
+    """Say for every entry, tag, alias and rule who says so."""
     catalog = load_catalog([SHIPPED, *directories])
     rows: list[tuple[str, str]] = []
     for kind, group in _groups(catalog).items():
@@ -106,6 +106,16 @@ def sources(directories: tuple[Path, ...], as_json: bool) -> None:
                 rows.append((f"{kind} {name}", source))
     for image in catalog.images.values():
         rows += [(f"tag {image.name}:{tag}", data.source) for tag, data in image.tags.items()]
+    rows += [
+        (f"alias {recipe.name}:{name}", alias.source)
+        for recipe in catalog.recipes.values()
+        for name, alias in recipe.aliases.items()
+    ]
+    rows += [
+        (f"cause {cause.id}", cause.source)
+        for group in catalog.causes.values()
+        for cause in group.causes
+    ]
     rows += [(f"rule {rule.id}", rule.source) for rule in RULES]
     rows += [(f"rule {name}", issue.source) for name, issue in all_issues(catalog).items()]
     if as_json:
@@ -122,4 +132,5 @@ def _groups(catalog: Catalog) -> dict[str, Any]:
         "image": catalog.images,
         "measurement": catalog.measurements,
         "advice": catalog.advice,
+        "causes": catalog.causes,
     }

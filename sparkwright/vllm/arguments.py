@@ -154,7 +154,7 @@ class _Checker:
                 )  # fmt: skip
         yield from self._name(key, name, value)
         low_high = _RANGES.get(name)
-        number = None if known.kind == "auto-size" and _is_auto(value) else _amount(value)
+        number = None if known.kind == "auto-size" and _is_auto(value) else amount(value)
         if low_high and number is not None and not low_high[0] <= number <= low_high[1]:
             yield self._finding(
                 "argument-range", "error", key, f"{value!r} is out of range", _LATE,
@@ -242,8 +242,8 @@ def _is_auto(value: object) -> bool:
     return str(value).strip().lower() in ("-1", "auto")
 
 
-def _amount(value: object) -> float | None:
-    """A number, also with a suffix."""
+def amount(value: object) -> float | None:
+    """A number, also with a suffix: 32768, "32K" (1024 each), "32k" (1000 each)."""
     found = _SIZE.fullmatch(str(value).strip())
     if found is None:
         return _number(value)

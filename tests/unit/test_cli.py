@@ -59,6 +59,8 @@ def test_check_as_json_and_for_editors() -> None:
         ("plan", "inventory/lab.py", "--limit", "spark-9"),
         ("catalog", "show", "gemma"),
         ("advise", "nothing"),
+        ("endpoints", "inventory/lab.py", "--limit", "spark-9"),
+        ("endpoints", "inventory/lab.py", "--format", "toml"),
         ("lock", "inventory/lab.py", "--limit", "spark-1"),
     ],
 )
@@ -111,6 +113,7 @@ def test_the_catalog_lists_shows_and_sources() -> None:
     sources = json.loads(_run("catalog", "sources", "--json").output)
     assert all(text for text in sources.values())
     assert sources["rule dflash-nvfp4-kv"].startswith("seed 000")
+    assert sources["alias qwen36-35b-a3b-heretic-dflash:qwen36-fast"].startswith("seed 001")
 
 
 def test_a_lock_check_asks_nobody(tmp_path: Path) -> None:
@@ -173,9 +176,11 @@ def test_help_is_there_for_everything() -> None:
         ("plan",),
         ("lock",),
         ("render",),
+        ("report",),
         ("advise",),
         ("catalog",),
         ("verify",),
+        ("endpoints",),
     ):
         result = _run(*words, "--help")
         assert result.exit_code == 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import yaml
 
 from sparkwright.docs import page
+from sparkwright.doctor import CHECKS
 from sparkwright.rules import rule_ids
 from tests.unit.builders import ROOT, catalog
 
@@ -26,3 +27,5 @@ def test_known_issues_name_rules_that_exist() -> None:
         assert entry["source"].startswith(("seed", "reports"))
         if entry["by"] == "rule":
             assert entry["how"] in known
+        assert set(entry.get("doctor", ())) <= {check.name for check in CHECKS}
+        assert entry["by"] != "doctor" or entry["doctor"]

@@ -1,0 +1,59 @@
+"""Why a service may be slower than its card says: known causes, with what they look like."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from sparkwright.catalog.data import Data, Name, Scalar
+
+#: What is seen of one measured load. "slow" and "fine" are against the card's figure: decode by
+#: tokens/s of a stream or time per token, throughput by tokens/s of all streams together.
+Symptom = Literal[
+    "decode slow",
+    "decode fine",
+    "throughput slow",
+    "first token slow",
+    "prefill slow",
+    "acceptance low",
+    "acceptance fine",
+    "no drafter",
+    "errors",
+    "sampled",  # temperature above 0
+    "shorter answers",  # than the card's figure was measured with
+    "clock low",  # below 85 % of what the driver allows
+    "clock unknown",
+]
+
+
+class Cause(Data):
+    """One known cause.
+
+    Attributes:
+        when: symptoms that must all be there.
+        concurrency: least number of requests at a time.
+        prompt_tokens: least length of the prompt.
+        tags: image tags that it is known of; empty for any.
+        ruled_out_by: vLLM argument -> value with which it can't be the cause.
+        what: the cause.
+        look: how to find out.
+    """
+
+    id: Name
+    when: tuple[Symptom, ...] = Field(min_length=1)
+    concurrency: int = 1
+    prompt_tokens: int = 0
+    tags: tuple[str, ...] = ()
+    ruled_out_by: dict[str, Scalar] = Field(default_factory=dict)
+    what: str
+    look: str
+    source: str
+
+
+class Causes(Data):
+    """A list of causes, the likeliest first where several explain the same."""
+
+    kind: Literal["causes"]
+    name: Name
+    causes: tuple[Cause, ...]
