@@ -1,0 +1,74 @@
+"""``sparkwright endpoints``: the fleet's addresses and names as configuration of its clients."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from sparkwright.cli.options import inventory_argument, load
+from sparkwright.endpoints import FORMATS
+from sparkwright.endpoints.endpoint import key_command, keys
+from sparkwright.endpoints.fleet import export
+from sparkwright.inventory import read_inventory
+from sparkwright.problems import Problem, UserError
+
+
+@click.command("endpoints")
+@inventory_argument
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(list(FORMATS)),
+    default="json",
+    show_default=True,
+    help="Whose configuration to write.",
+)
+@click.option(
+    "--output",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="A file instead of standard output.",
+)
+def command(
+    inventory: Path,
+    overrides: tuple[str, ...],
+    limit: tuple[str, ...],
+    form: str,
+    output: Path | None,
+) -> None:
+    """Write the planned fleet as configuration of its clients.
+
+    Addresses, served names with the sampling that the cards advise, context and longest answer.
+    API keys are named, never written: a variable that the client reads. No host is asked.
+    """
+    hosts = load(inventory, overrides, limit).or_raise()
+    addresses = {
+        host.name: str(host.data.get("ssh_hostname") or host.name)
+        for host in read_inventory(inventory, overrides)
+    }
+    exported = export(hosts, addresses)
+    text = FORMATS[form](exported.endpoints)
+    if output is None:
+        click.echo(text, nl=False)
+    else:
+        _write(output, text)
+    for note in exported.notes:
+        click.echo(f"{click.style('note', fg='yellow')}: {note}", err=True)
+    for key in keys(exported.endpoints):
+        click.echo(f"the client needs: {key_command(key)}", err=True)
+
+
+def _write(output: Path, text: str) -> None:
+    try:
+        output.parent.mkdir(parents=True, exist_ok=True)
+        output.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise UserError(
+            [
+                Problem(
+                    f"--output {output}",
+                    f"this can't be written: {error.strerror}",
+                    "name a file in a folder of yours",
+                )
+            ]
+        ) from None

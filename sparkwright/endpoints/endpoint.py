@@ -1,0 +1,114 @@
+"""What a client has to know of a service: where it is, how its key is called, what it takes."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from sparkwright.catalog import Alias
+
+
+@dataclass(frozen=True)
+class Key:
+    """An API key by reference.
+
+    Attributes:
+        variable: the environment variable that a client reads it from.
+        file: the file on the controller that a run makes or takes it from.
+    """
+
+    variable: str
+    file: str
+
+
+@dataclass(frozen=True)
+class ServedName:
+    """A name that the service answers to, and what a client should send with it."""
+
+    name: str
+    advice: Alias | None
+
+    @property
+    def figures(self) -> dict[str, float | int]:
+        """The advised sampling, by the names that OpenAI-style requests have for it."""
+        if self.advice is None:
+            return {}
+        named = {
+            "temperature": self.advice.temperature,
+            "top_p": self.advice.top_p,
+            "top_k": self.advice.top_k,
+            "presence_penalty": self.advice.presence_penalty,
+        }
+        return {key: value for key, value in named.items() if value is not None}
+
+    @property
+    def thinking(self) -> bool | None:
+        """Whether the model shall think first; None leaves it to the client."""
+        return self.advice.thinking if self.advice else None
+
+    @property
+    def words(self) -> str:
+        """The advice as a line for people."""
+        if self.advice is None:
+            return "no advice in the catalog"
+        parts = [f"{key} {value:g}" for key, value in self.figures.items()]
+        if self.thinking is not None:
+            parts.append(f"thinking {'on' if self.thinking else 'off'}")
+        return f"{self.advice.title}: {', '.join(parts) or 'no figures'} ({self.advice.source})"
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """One service of one host.
+
+    Attributes:
+        model: repository of the model that answers to every name.
+        context: tokens of prompt and answer together; None where it can't be told.
+        images, tools, reasoning: what requests may hold or ask for.
+    """
+
+    host: str
+    service: str
+    base_url: str
+    key: Key
+    model: str
+    names: tuple[ServedName, ...]
+    context: int | None
+    images: bool
+    tools: bool
+    reasoning: bool
+
+    @property
+    def id(self) -> str:
+        """One word of host and service. A service's name has no dot, so no two are the same."""
+        return f"{self.host}.{self.service}"
+
+    @property
+    def max_output(self) -> int | None:
+        """Tokens that an answer may take.
+
+        vLLM refuses a request whose prompt and ``max_tokens`` are longer than the context, so a
+        client that always asks for the most must leave room. An eighth: the share that the 35B
+        card's repository gives OpenClaw (32768 of 262144, AEON-7/Qwen3.6-NVFP4-DFlash,
+        docs/openclaw.md). But no less than 2048: with fewer, thoughts use up the answer (seed
+        001, 'Recommended sampling parameters').
+        """
+        if self.context is None:
+            return None
+        return max(self.context // 8, min(2048, self.context // 2))
+
+    @property
+    def max_input(self) -> int | None:
+        """Tokens that a prompt may take beside the longest answer."""
+        return self.context - self.max_output if self.context and self.max_output else None
+
+
+def keys(endpoints: Iterable[Endpoint]) -> tuple[Key, ...]:
+    """Every key that is needed, once."""
+    return tuple(dict.fromkeys(endpoint.key for endpoint in endpoints))
+
+
+def key_command(key: Key) -> str:
+    """What sets the variable on the controller."""
+    return f'export {key.variable}="$(cat {shlex.quote(key.file)})"'

@@ -1,0 +1,138 @@
+"""Endpoints of a planned fleet, and what a reader of them should know."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from sparkwright.api_key import VARIABLE
+from sparkwright.catalog import ArgumentValue, Catalog
+from sparkwright.endpoints.endpoint import Endpoint, Key, ServedName
+from sparkwright.fleet import PlannedHost
+from sparkwright.plan import ServicePlan
+from sparkwright.problems import Problem, UserError
+from sparkwright.vllm.arguments import amount
+
+_EVERY_ADDRESS = ("0.0.0.0", "::", "")
+_LOOPBACK = ("localhost", "::1")
+
+
+@dataclass(frozen=True)
+class Exported:
+    """What clients can reach, and notes for the user.
+
+    Attributes:
+        notes: what was left out, and names that stand for different models.
+    """
+
+    endpoints: tuple[Endpoint, ...]
+    notes: tuple[str, ...]
+
+
+def export(hosts: Mapping[str, PlannedHost], addresses: Mapping[str, str]) -> Exported:
+    """The fleet's endpoints, in the order of hosts and services.
+
+    Args:
+        addresses: host -> where SSH reaches it; a host's ``lan_address`` goes before it.
+
+    Raises:
+        UserError: for hosts that have no address for others, and when nothing can be reached.
+    """
+    names = _variables(hosts)
+    problems: list[Problem] = []
+    found: list[Endpoint] = []
+    notes: list[str] = []
+    for host, planned in hosts.items():
+        settings = planned.plan.settings
+        address = settings.lan_address or addresses[host]
+        if address.startswith("@"):  # a connector of pyinfra's, such as @local
+            problems.append(
+                Problem(
+                    "lan_address",
+                    f"clients can't reach {address!r}",
+                    "set lan_address to what others reach this host at",
+                    host,
+                )
+            )
+            continue
+        for service in planned.plan.services:
+            if _is_loopback(service.bind):
+                notes.append(
+                    f"{host}: {service.name} listens on {service.bind} only, and is left out"
+                )
+                continue
+            reached = address if service.bind in _EVERY_ADDRESS else service.bind
+            key = Key(names[settings.api_key_file], settings.api_key_file)
+            found.append(_endpoint(host, service, planned.catalog, reached, key))
+    if not found and not problems:
+        problems.append(
+            Problem(
+                "services",
+                "no service of these hosts can be reached from elsewhere",
+                'bind one to an address of its host, or to all: "bind": "0.0.0.0"',
+            )
+        )
+    if problems:
+        raise UserError(problems)
+    return Exported(tuple(found), (*notes, *_ambiguous(found)))
+
+
+def _endpoint(
+    host: str, service: ServicePlan, catalog: Catalog, address: str, key: Key
+) -> Endpoint:
+    body = catalog.models[service.body.name]
+    advice = catalog.recipes[service.recipe].aliases
+    arguments: Mapping[str, ArgumentValue] = dict(service.arguments)
+    at = f"[{address}]" if ":" in address else address
+    return Endpoint(
+        host=host,
+        service=service.name,
+        base_url=f"http://{at}:{service.port}/v1",
+        key=key,
+        model=service.body.repository,
+        names=tuple(ServedName(name, advice.get(name)) for name in service.served_names),
+        context=_context(arguments.get("max_model_len")) or body.context,
+        images="image" in body.capabilities,
+        # vLLM refuses requests that leave the choice of tools to a model without this.
+        tools=arguments.get("enable_auto_tool_choice") is True,
+        # Without a parser thoughts come as text: a client that expects them apart finds none.
+        reasoning="thinking" in body.capabilities and "reasoning_parser" in arguments,
+    )
+
+
+def _context(length: ArgumentValue | None) -> int | None:
+    """max_model_len as a number; None for one that vLLM itself sizes (-1, auto)."""
+    if isinstance(length, list | dict) or length is None:
+        return None
+    number = amount(length)
+    return int(number) if number is not None and number > 0 else None
+
+
+def _is_loopback(bind: str) -> bool:
+    return bind in _LOOPBACK or bind.startswith("127.")
+
+
+def _variables(hosts: Mapping[str, PlannedHost]) -> dict[str, str]:
+    """A variable for each key file; those beyond the first are named after their first host."""
+    found: dict[str, str] = {}
+    for host, planned in hosts.items():
+        file = planned.plan.settings.api_key_file
+        if file not in found:
+            own = f"{VARIABLE}_{re.sub('[^A-Z0-9]+', '_', host.upper()).strip('_')}"
+            name = own if found else VARIABLE
+            while name in found.values():  # hosts that differ only in what a variable can't have
+                name += "_"
+            found[file] = name
+    return found
+
+
+def _ambiguous(endpoints: Iterable[Endpoint]) -> Iterator[str]:
+    """Names that a client would balance over different models."""
+    models: dict[str, set[str]] = {}
+    for endpoint in endpoints:
+        for served in endpoint.names:
+            models.setdefault(served.name, set()).add(endpoint.model)
+    for name, repositories in models.items():
+        if len(repositories) > 1:
+            yield f"{name} stands for different models: {', '.join(sorted(repositories))}"
