@@ -35,13 +35,13 @@ from vllm_stand_in.MODULE import main
 sys.exit(main(sys.argv[1:]))
 """
 
-_OCI = {
+OCI = {
     "index": "application/vnd.oci.image.index.v1+json",
     "manifest": "application/vnd.oci.image.manifest.v1+json",
     "config": "application/vnd.oci.image.config.v1+json",
     "layer": "application/vnd.oci.image.layer.v1.tar+gzip",
 }
-_DOCKER = {
+DOCKER = {
     "index": "application/vnd.docker.distribution.manifest.list.v2+json",
     "manifest": "application/vnd.docker.distribution.manifest.v2+json",
     "config": "application/vnd.docker.container.image.v1+json",
@@ -107,9 +107,9 @@ def identity_files(tag: Tag) -> dict[str, tuple[bytes, int]]:
 
 def image_of(tag: Tag, layers: list[Layer]) -> Image:
     """The documents of a tag over its layers."""
-    types = _DOCKER if tag.docker_types else _OCI
+    types = DOCKER if tag.docker_types else OCI
     configs = [_config(tag, layers, name, types) for name in tag.architectures]
-    manifests = [_manifest(config, layers, types) for config in configs]
+    manifests = [manifest_of(config, layers, types) for config in configs]
     entries = [
         manifest.descriptor(platform={"architecture": name, "os": "linux"})
         for manifest, name in zip(manifests, tag.architectures, strict=True)
@@ -121,7 +121,7 @@ def image_of(tag: Tag, layers: list[Layer]) -> Image:
     index["manifests"] = entries
     if not tag.docker_types:
         index["annotations"] = {"dev.sparkwright.stand-in": "a stand-in for vLLM, without a model"}
-    return Image(_document(index, types["index"]), manifests, configs)
+    return Image(document(index, types["index"]), manifests, configs)
 
 
 def push(registry: Registry, tag: Tag, image: Image, layers: list[Layer]) -> int:
@@ -211,10 +211,11 @@ def _config(tag: Tag, layers: list[Layer], architecture: str, types: dict[str, s
             for comment in ("Debian's Python and bash", "vLLM stand-in", "which vLLM it stands for")
         ],
     }
-    return _document(config, types["config"])
+    return document(config, types["config"])
 
 
-def _manifest(config: Document, layers: list[Layer], types: dict[str, str]) -> Document:
+def manifest_of(config: Document, layers: list[Layer], types: dict[str, str]) -> Document:
+    """The manifest of one architecture."""
     manifest = {
         "schemaVersion": 2,
         "mediaType": types["manifest"],
@@ -224,7 +225,7 @@ def _manifest(config: Document, layers: list[Layer], types: dict[str, str]) -> D
             for layer in layers
         ],
     }
-    return _document(manifest, types["manifest"])
+    return document(manifest, types["manifest"])
 
 
 def _note(architecture: str) -> str:
@@ -233,7 +234,8 @@ def _note(architecture: str) -> str:
     return f"a stand-in entry for {architecture}: its files are those of amd64"
 
 
-def _document(value: dict[str, Any], media_type: str) -> Document:
+def document(value: dict[str, Any], media_type: str) -> Document:
+    """A value as a document."""
     return Document(json.dumps(value, indent=2).encode(), media_type)
 
 

@@ -84,7 +84,7 @@ def base_layer(cache: Path) -> Layer:
         _bootstrap(raw)
         with tarfile.open(raw) as source:
             _repack(source, packed)
-        layer = _described(packed, archive)
+        layer = described(packed, archive)
         facts.unlink(missing_ok=True)
         packed.replace(archive)
         text = json.dumps({"recipe": recipe, "layer": asdict(layer)})
@@ -145,7 +145,8 @@ def _repack(source: tarfile.TarFile, target: Path) -> None:
             tar.addfile(entry, source.extractfile(entry) if entry.isreg() else None)
 
 
-def _described(packed: Path, final: Path) -> Layer:
+def described(packed: Path, final: Path) -> Layer:
+    """The layer in a gzip file that will have the name `final`."""
     plain = hashlib.sha256()
     with gzip.open(packed) as file:
         while chunk := file.read(1 << 20):

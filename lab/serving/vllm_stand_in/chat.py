@@ -23,7 +23,10 @@ async def respond(api: Api, body: dict[str, Any]) -> Response:
     model = api.model_of(body)
     plan = _plan(api, body)
     if body.get("stream"):
-        return Response(200, _stream(api, body, model, plan), content_type=_EVENT_STREAM)
+        pieces = _stream(api, body, model, plan)
+        if api.faults.no_stream:
+            pieces = _held_back(pieces)
+        return Response(200, pieces, content_type=_EVENT_STREAM)
     choices = []
     completion = 0
     for index in range(_count(body)):
@@ -72,7 +75,7 @@ async def respond_as_messages(api: Api, body: dict[str, Any]) -> Response:
 
 
 def _plan(api: Api, body: dict[str, Any]) -> Plan:
-    return plan_chat(body, api.settings, api.version, garbage=api.faults.garbage)
+    return plan_chat(body, api.settings, api.version, api.faults)
 
 
 def _count(body: dict[str, Any]) -> int:
@@ -132,6 +135,7 @@ async def _stream(
     api: Api, body: dict[str, Any], model: str, plan: Plan
 ) -> AsyncGenerator[bytes, None]:
     at_end, always = wants_usage(body, api.settings.force_usage)
+    at_end = at_end and not api.faults.no_usage
     head = {
         "id": f"chatcmpl-{new_id()}",
         "object": "chat.completion.chunk",
@@ -163,6 +167,11 @@ async def _stream(
         fingerprint = {"system_fingerprint": api.settings.fingerprint}
         yield event(compact({**head, "choices": [], "usage": last, **fingerprint}))
     yield event("[DONE]")
+
+
+async def _held_back(pieces: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:
+    """The whole stream in one piece, once it is over."""
+    yield b"".join([piece async for piece in pieces])
 
 
 async def _deltas(api: Api, plan: Plan) -> AsyncIterator[tuple[int, dict[str, Any]]]:

@@ -21,7 +21,7 @@ async def respond(api: Api, body: dict[str, Any]) -> Response:
     """A text completion of one or more prompts; ApiError for what vLLM refuses."""
     model = api.model_of(body)
     plans = [
-        plan_completion(body, prompt, api.settings, api.version, garbage=api.faults.garbage)
+        plan_completion(body, prompt, api.settings, api.version, api.faults)
         for prompt in completion_prompts(body)
         for _ in range(int(body.get("n") or 1))
     ]

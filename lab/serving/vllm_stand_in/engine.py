@@ -29,6 +29,7 @@ class Generation:
     """One running request: its prompt, the tokens it will yield, and what it yielded so far.
 
     finish: `length` when max_tokens cut it, else `stop`. seed makes its speculation repeatable.
+    arrived, first_token: on the monotonic clock; the latter is 0 before there is one.
     """
 
     prompt: list[str]
@@ -37,6 +38,7 @@ class Generation:
     seed: int
     finish: str = "stop"
     arrived: float = field(default_factory=time.monotonic)
+    first_token: float = 0.0
 
 
 class Engine:
@@ -73,6 +75,8 @@ class Engine:
         reason = "abort"
         try:
             cached = self._count_prompt(generation)
+            running = metrics.get("vllm:num_requests_running")
+            self._faults.while_running(running, self._settings.max_num_seqs)
             await self._faults.before_generation()
             if self._first_token_seconds:
                 await asyncio.sleep(self._first_token_seconds)
@@ -105,6 +109,7 @@ class Engine:
                 step += 1
             now = time.monotonic()
             if last is None:
+                generation.first_token = now
                 metrics.observe("vllm:time_to_first_token_seconds", now - generation.arrived)
                 metrics.observe("vllm:request_prefill_time_seconds", now - begun)
             else:
@@ -116,9 +121,9 @@ class Engine:
 
     def _step(self, step: int, seed: int) -> int:
         speculation = self._settings.speculation
-        if speculation is None:
+        if speculation is None or self._faults.no_drafts:
             return 1
-        accepted = speculation.accepted(step, seed)
+        accepted = 0 if self._faults.no_acceptance else speculation.accepted(step, seed)
         metrics = self._metrics
         metrics.add("vllm:spec_decode_num_drafts_total")
         metrics.add("vllm:spec_decode_num_draft_tokens_total", speculation.tokens)
@@ -133,7 +138,8 @@ class Engine:
         """Count the prompt and its cached part; returns the cached tokens."""
         metrics = self._metrics
         size = len(generation.prompt)
-        cached = self._cached_tokens(generation.prompt) if self._settings.prefix_caching else 0
+        caches = self._settings.prefix_caching and not self._faults.no_prefix_hits
+        cached = self._cached_tokens(generation.prompt) if caches else 0
         metrics.add("vllm:prompt_tokens_total", size)
         metrics.add("vllm:prompt_tokens_by_source_total", size - cached, source="local_compute")
         metrics.add("vllm:prompt_tokens_by_source_total", cached, source="local_cache_hit")
@@ -176,6 +182,8 @@ class Engine:
         observe("vllm:e2e_request_latency_seconds", now - generation.arrived)
         observe("vllm:request_queue_time_seconds", begun - generation.arrived)
         observe("vllm:request_inference_time_seconds", now - begun)
-        observe("vllm:request_decode_time_seconds", now - begun)
+        # As in vLLM, decoding begins with the first token: the prompt's time is not in it.
+        decoding = now - generation.first_token
+        observe("vllm:request_decode_time_seconds", decoding)
         if count > 1:
-            observe("vllm:request_time_per_output_token_seconds", (now - begun) / (count - 1))
+            observe("vllm:request_time_per_output_token_seconds", decoding / (count - 1))

@@ -1,34 +1,87 @@
-"""Faults that can be asked for, to try what watches and rolls out a service.
+"""Faults that can be asked for, to try what watches, proves and rolls out a service.
 
-`never-healthy` boots for ever, `wedge` answers /health while generations hang, `crash-after=N`
-dies N seconds after it became healthy, `oom` fails for want of GPU memory while loading, and
-`garbage` answers `!!!!`. They come from VLLM_STAND_IN_FAULT or /etc/vllm-stand-in-fault.
+They come from VLLM_STAND_IN_FAULT or /etc/vllm-stand-in-fault, several by commas:
+
+    never-healthy         boots for ever
+    wedge                 answers /health while generations hang
+    oom                   fails for want of GPU memory while loading
+    crash-after=SECONDS   dies that long after it became healthy
+    garbage               answers `!!!!` to everything
+    blind                 answers `!!!!` to images, as with a vision tower that was not loaded
+    no-sight              answers images as if it saw something else
+    no-alias              serves the first of its names alone
+    open-door             /v1/completions needs no key
+    never-stops           plain chats run on until their budget ends
+    no-completions        /v1/completions gives empty texts
+    no-stream             holds a stream back and sends it all at once
+    no-usage              streams end without their usage
+    always-thinks         thinks though enable_thinking is false
+    leaks-thoughts        thoughts stand in the content
+    no-tools              a tool's call stands in the content, as when its parser does not fit
+    ignores-schema        answers prose where JSON by a schema is asked for
+    forgets=TOKENS        knows only that many of a prompt's last tokens
+    hangs-at-limit        never answers a prompt over the context
+    breaks-at-limit       answers a prompt over the context with a 500
+    no-drafts             its drafter is not used
+    no-acceptance         no draft is accepted
+    no-prefix-hits        finds nothing in its prefix cache
+    drops-at-concurrency  fails requests once more than half of --max-num-seqs run
 """
 
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
+from .errors import ApiError
 from .refusal import Refusal
-
-NAMES = ("never-healthy", "wedge", "crash-after=SECONDS", "oom", "garbage")
 
 
 @dataclass(frozen=True)
 class Faults:
-    """What goes wrong; crash_after in seconds, None for never."""
+    """What goes wrong; crash_after in seconds, forgets in tokens, None for never."""
 
     never_healthy: bool = False
     wedge: bool = False
     oom: bool = False
-    garbage: bool = False
     crash_after: float | None = None
+    garbage: bool = False
+    blind: bool = False
+    no_sight: bool = False
+    no_alias: bool = False
+    open_door: bool = False
+    never_stops: bool = False
+    no_completions: bool = False
+    no_stream: bool = False
+    no_usage: bool = False
+    always_thinks: bool = False
+    leaks_thoughts: bool = False
+    no_tools: bool = False
+    ignores_schema: bool = False
+    forgets: float | None = None
+    hangs_at_limit: bool = False
+    breaks_at_limit: bool = False
+    no_drafts: bool = False
+    no_acceptance: bool = False
+    no_prefix_hits: bool = False
+    drops_at_concurrency: bool = False
 
     async def before_generation(self) -> None:
         """Hang for ever when wedged."""
         if self.wedge:
             await asyncio.Event().wait()
+
+    async def over_the_context(self) -> None:
+        """Hang, or ApiError with status 500, where a prompt that is too long is to be refused."""
+        if self.hangs_at_limit:
+            await asyncio.Event().wait()
+        if self.breaks_at_limit:
+            raise engine_dead()
+
+    def while_running(self, running: float, seats: int) -> None:
+        """ApiError with status 500 for `drops-at-concurrency` when many of the seats are taken."""
+        if self.drops_at_concurrency and running > seats / 2:
+            raise engine_dead()
 
     def before_loading(self) -> None:
         """Refusal for `oom`."""
@@ -45,20 +98,28 @@ class Faults:
             )
 
 
+def engine_dead() -> ApiError:
+    """What vLLM answers once its engine has died."""
+    text = "EngineCore encountered an issue. See stack trace (above) for the root cause."
+    return ApiError(500, "InternalServerError", text)
+
+
 def read_faults(text: str) -> Faults:
     """The faults named in a text, by commas; SystemExit for a name that is none."""
+    numbers = {field.name for field in fields(Faults) if field.default is None}
+    switches = {field.name for field in fields(Faults)} - numbers
     chosen: dict[str, bool | float] = {}
     for word in filter(None, (part.strip() for part in text.split(","))):
         name, _, value = word.partition("=")
         key = name.replace("-", "_")
         try:
-            if key == "crash_after":
+            if key in numbers:
                 chosen[key] = float(value)
-            elif key in ("never_healthy", "wedge", "oom", "garbage") and not value:
+            elif key in switches and not value:
                 chosen[key] = True
             else:
                 raise ValueError(name)
         except ValueError:
-            known = ", ".join(NAMES)
+            known = ", ".join(field.name.replace("_", "-") for field in fields(Faults))
             raise SystemExit(f"vllm stand-in: unknown fault {word!r}; there are {known}") from None
     return Faults(**chosen)  # type: ignore[arg-type]

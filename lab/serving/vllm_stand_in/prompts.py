@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field
 from typing import Any
 
 from .engine import Generation
 from .errors import bad_request
+from .eyes import described, pictures_of
+from .faults import Faults
+from .recall import proper_name, recalled, tool_said
 from .settings import Settings
-from .text import answer_to, compact, instance_of, seed_of, thinking_about, tokens_of, words
+from .text import (
+    STAND_IN,
+    answer_to,
+    compact,
+    instance_of,
+    seed_of,
+    thinking_about,
+    tokens_of,
+    words,
+)
 
 _GARBAGE = "!!!!"
 _NEVER_THINKS_UNASKED = ("gemma4",)
@@ -29,7 +42,7 @@ class Plan:
     echo: str = field(default="")
 
 
-def plan_chat(body: dict[str, Any], settings: Settings, version: str, *, garbage: bool) -> Plan:
+def plan_chat(body: dict[str, Any], settings: Settings, version: str, faults: Faults) -> Plan:
     """The plan of a chat completion; ApiError for what vLLM refuses."""
     messages = body.get("messages")
     if not isinstance(messages, list) or not all(isinstance(item, dict) for item in messages):
@@ -41,24 +54,55 @@ def plan_chat(body: dict[str, Any], settings: Settings, version: str, *, garbage
     question = asked[-1] if asked else ""
     kwargs = body.get("chat_template_kwargs") or {}
     seed = seed_of(*texts, str(body.get("seed", "")), compact(kwargs))
-    tool = _tool_call(body, question, settings)
-    answer = "" if tool else _answer(body, question, seed)
-    thinks = bool(settings.reasoning_parser) and kwargs.get(
-        "enable_thinking", settings.reasoning_parser not in _NEVER_THINKS_UNASKED
-    )
-    reasoning = tokens_of(thinking_about(question, seed)) if thinks and not garbage else []
-    content = tokens_of(_GARBAGE if garbage else tool[1] if tool else answer)
+    pictures = [picture for message in messages for picture in pictures_of(message)]
+    said = tool_said(messages)
+    tool = None if said else _tool_call(body, question, settings)
     limit = _max_tokens(body, len(prompt), settings, version)
-    return _plan(body, prompt, reasoning, content, limit, seed, tool)
+    if faults.garbage or (faults.blind and pictures):
+        body = {**body, "ignore_eos": False}  # nothing but marks, however long
+        return _plan(body, prompt, [], tokens_of(_GARBAGE), limit, seed, tool)
+    thinks = bool(settings.reasoning_parser) and (
+        faults.always_thinks
+        or kwargs.get("enable_thinking", settings.reasoning_parser not in _NEVER_THINKS_UNASKED)
+    )
+    thoughts = thinking_about(question, seed) if thinks else ""
+    answer = tool[1] if tool else said
+    if tool and faults.no_tools:
+        answer, tool = _unparsed(*tool), None
+    if answer is None and pictures:
+        seen = [described(picture) for picture in pictures]
+        answer = "I see a grey cat." if faults.no_sight else " ".join(seen)
+    if answer is None:
+        known = "\n".join(texts) if faults.forgets is None else _last(prompt, faults.forgets)
+        answer = _answer(body, question, seed, known, faults)
+    if thoughts and faults.leaks_thoughts:
+        answer, thoughts = f"<think>\n{thoughts}\n</think>\n\n{answer}", ""
+    if faults.never_stops and not (tool or said or pictures or body.get("response_format")):
+        body = {**body, "ignore_eos": True}
+    return _plan(body, prompt, tokens_of(thoughts), tokens_of(answer), limit, seed, tool)
+
+
+def _last(prompt: list[str], count: float) -> str:
+    return "".join(prompt[-int(count) :])
+
+
+def _unparsed(name: str, arguments: str) -> str:
+    """A call in Qwen3's own words, which a tool parser would have read."""
+    parts = [
+        f"<parameter={key}>\n{value}\n</parameter>" for key, value in json.loads(arguments).items()
+    ]
+    return "\n".join(["<tool_call>", f"<function={name}>", *parts, "</function>", "</tool_call>"])
 
 
 def plan_completion(
-    body: dict[str, Any], prompt_text: str, settings: Settings, version: str, *, garbage: bool
+    body: dict[str, Any], prompt_text: str, settings: Settings, version: str, faults: Faults
 ) -> Plan:
     """The plan of a text completion of one prompt."""
     prompt = tokens_of(prompt_text)
     seed = seed_of(prompt_text, str(body.get("seed", "")))
-    answer = _GARBAGE if garbage else " " + answer_to(prompt_text, seed)
+    answer = _GARBAGE if faults.garbage else " " + answer_to(prompt_text, seed)
+    if faults.no_completions:
+        answer = ""
     body = {"max_tokens": 16, **{key: value for key, value in body.items() if value is not None}}
     limit = _max_tokens(body, len(prompt), settings, version)
     plan = _plan(body, prompt, [], tokens_of(answer), limit, seed, None)
@@ -128,9 +172,9 @@ def _content(message: dict[str, Any]) -> str:
     return content if isinstance(content, str) else ""
 
 
-def _answer(body: dict[str, Any], question: str, seed: int) -> str:
+def _answer(body: dict[str, Any], question: str, seed: int, known: str, faults: Faults) -> str:
     wanted = body.get("response_format") or {}
-    kind = wanted.get("type") if isinstance(wanted, dict) else None
+    kind = wanted.get("type") if isinstance(wanted, dict) and not faults.ignores_schema else None
     if kind == "json_schema":
         schema = (wanted.get("json_schema") or {}).get("schema")
         if schema is None:
@@ -142,7 +186,7 @@ def _answer(body: dict[str, Any], question: str, seed: int) -> str:
         return compact(instance_of(schema))
     if kind == "json_object":
         return compact({"stand_in": True, "answer": answer_to(question, seed)})
-    return answer_to(question, seed)
+    return recalled(question, known) or answer_to(question, seed)
 
 
 def _tool_call(body: dict[str, Any], question: str, settings: Settings) -> tuple[str, str] | None:
@@ -174,9 +218,12 @@ def _tool_call(body: dict[str, Any], question: str, settings: Settings) -> tuple
         if not named:
             return None
         name = named[0]
-    return str(name), compact(
-        instance_of(tools[name].get("parameters") or {"type": "object"}) or {}
-    )
+    arguments = instance_of(tools[name].get("parameters") or {"type": "object"}) or {}
+    subject = proper_name(question)
+    if subject:  # the first text is what the call is about
+        free = [key for key, value in arguments.items() if value == STAND_IN]
+        arguments |= dict.fromkeys(free[:1], subject)
+    return str(name), compact(arguments)
 
 
 def _max_tokens(body: dict[str, Any], prompt: int, settings: Settings, version: str) -> int:

@@ -17,6 +17,9 @@ _WORDS = re.findall(
     island marble needle ocean pepper ribbon saddle timber velvet walnut yellow anchor basket""",
 )
 
+STAND_IN = "stand-in"
+"""What a text in JSON is where a schema leaves it open."""
+
 _ARITHMETIC = re.compile(
     # A minus stands between spaces: without, it may be a date.
     r"(-?\d{1,9})(?:\s*([+*x×·÷/])\s*|\s+(-)\s+)(-?\d{1,9})"  # noqa: RUF001
@@ -105,7 +108,7 @@ def _plain_instance(schema: dict[str, Any], root: Any, depth: int) -> Any:
         return True
     if kind == "null":
         return None
-    text = "stand-in".ljust(int(schema.get("minLength", 0)), ".")
+    text = STAND_IN.ljust(int(schema.get("minLength", 0)), ".")
     return text[: int(schema.get("maxLength", len(text)))]
 
 

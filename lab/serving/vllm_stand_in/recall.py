@@ -1,0 +1,38 @@
+"""What the stand-in finds again in a conversation: things it was told, and what a tool said."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+_TOLD = re.compile(r"\b[Tt]he ([a-z]+ [a-z]+) is ([\w-]+)\.")
+_ASKED = re.compile(r"\b[Ww]hat is the ([a-z]+ [a-z]+)\b")
+
+
+def recalled(question: str, known: str) -> str | None:
+    """The answer to `What is the access word`, where `The access word is x.` was told before."""
+    asked = _ASKED.search(question)
+    if not asked:
+        return None
+    return next((value for name, value in _TOLD.findall(known) if name == asked.group(1)), None)
+
+
+def tool_said(messages: list[dict[str, Any]]) -> str | None:
+    """A sentence of what a tool has just said; None where it is not a tool's turn that was last."""
+    if not messages or messages[-1].get("role") != "tool":
+        return None
+    content = messages[-1].get("content")
+    try:
+        result = json.loads(content) if isinstance(content, str) else content
+    except ValueError:
+        result = content
+    if isinstance(result, dict):
+        result = ", ".join(f"{name} {value}" for name, value in result.items())
+    return f"The tool says: {result}."
+
+
+def proper_name(question: str) -> str | None:
+    """A name in a question, as in `the weather in Oslo`: what a tool would be called with."""
+    found = re.search(r"\b(?:in|of|for|at) ([A-Z]\w+)", question)
+    return found.group(1) if found else None
