@@ -40,24 +40,39 @@ def ask_hosts(
     Raises:
         SystemExit: with pyinfra's code and words, when no host was asked at all.
     """
+    return ask_all_hosts(inventory, limit, overrides, operation)[0]
+
+
+def ask_all_hosts(
+    inventory: Path, limit: tuple[str, ...], overrides: tuple[str, ...], operation: str
+) -> tuple[dict[str, Any], list[str]]:
+    """As ``ask_hosts``, for commands that must not take silence for good news.
+
+    Returns:
+        By host, what it answered; and the hosts that did not, which are told on standard error.
+
+    Raises:
+        SystemExit: with pyinfra's code and words, when no host was asked at all.
+    """
     with tempfile.TemporaryDirectory(prefix="sparkwright-") as folder:
-        answers = Path(folder, "answers.json")
+        file = Path(folder, "answers.json")
         words = [pyinfra(), "--yes"]
         words += [word for name in limit for word in ("--limit", name)]
         words += [word for pair in overrides for word in ("--data", pair)]
         done = subprocess.run(
             [*words, str(inventory), operation],
-            env={**os.environ, "SPARKWRIGHT_ANSWERS": str(answers)},
+            env={**os.environ, "SPARKWRIGHT_ANSWERS": str(file)},
             capture_output=True,
             text=True,
             check=False,
         )
-        if not answers.exists():
+        if not file.exists():
             sys.stderr.write(done.stderr or done.stdout)
             sys.exit(done.returncode or 1)
-        found = json.loads(answers.read_text(encoding="utf-8"))
+        found = json.loads(file.read_text(encoding="utf-8"))
     for name, said in found.items():
         if said["answer"] is None:
             why = said["refused"] or "no answer"
             click.echo(f"{click.style(name, fg='red')}: {why}", err=True)
-    return {name: said["answer"] for name, said in found.items() if said["answer"] is not None}
+    answers = {n: said["answer"] for n, said in found.items() if said["answer"] is not None}
+    return answers, [name for name in found if name not in answers]

@@ -6,7 +6,7 @@ from typing import Any
 
 from sparkwright.plan import ServicePlan
 from sparkwright.release import Release
-from sparkwright.report import Smoke
+from sparkwright.report import Check, Smoke
 
 
 def smoke_of(answer: dict[str, Any]) -> Smoke:
@@ -18,6 +18,10 @@ def smoke_of(answer: dict[str, Any]) -> Smoke:
         total=len(checks),
         seconds=sum(float(check["seconds"]) for check in checks),
         failures=failures,
+        checks=tuple(
+            Check(str(check["name"]), bool(check["ok"]), float(check["seconds"]), check["detail"])
+            for check in checks
+        ),
     )
 
 

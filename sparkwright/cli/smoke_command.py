@@ -1,0 +1,38 @@
+"""``sparkwright smoke``: every host's services asked for all that they promise. Runs pyinfra."""
+
+from __future__ import annotations
+
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+
+import click
+
+from sparkwright.cli.hosts import ask_all_hosts
+from sparkwright.cli.options import inventory_argument, json_option, print_json
+from sparkwright.smoke.verdict import render, save, verdicts
+
+
+@click.command("smoke")
+@inventory_argument
+@json_option
+def command(
+    inventory: Path, overrides: tuple[str, ...], limit: tuple[str, ...], as_json: bool
+) -> None:
+    """Ask every service for everything that its recipe promises.
+
+    Names, key, chat, stream, thinking, tools, JSON, images, long prompts, the context's end,
+    drafts, cached prefixes, and as many requests at once as it lets in. It takes minutes and loads
+    the services; nothing is changed. Results also lie in .sparkwright/smoke/. Exit code 1 when a
+    check fails or a host does not answer.
+    """
+    click.echo("Asking for real answers; this takes some minutes.", err=True)
+    answers, silent = ask_all_hosts(inventory, limit, overrides, "roles.smoke.deep.smoke")
+    now = datetime.now(UTC)
+    found = [one for host, answer in answers.items() for one in verdicts(host, answer, now)]
+    save(found)
+    if as_json:
+        print_json([one.model_dump() for one in found])
+    elif found:
+        click.echo(render(found))
+    sys.exit(int(bool(silent) or not found or any(one.failures for one in found)))

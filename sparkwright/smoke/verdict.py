@@ -1,0 +1,137 @@
+"""The deep smoke test's results: typed, as a table with what failures mean, and as files."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from sparkwright.smoke.checks import cause_of
+from sparkwright.table import columns
+
+#: Where results lie for other commands, one file per host and service.
+DIRECTORY = Path(".sparkwright/smoke")
+_WIDTH = 96
+"""Characters of a detail in the table; what failed is told in full below it."""
+_MARKS = {"passed": "ok", "failed": "FAILED", "skipped": "skipped"}
+
+
+class CheckResult(BaseModel):
+    """One check's result.
+
+    Attributes:
+        seconds: what it took; 0 for what was skipped by the plan.
+        cause: what the host's program made of a failure; see checks.yaml.
+        meaning, remedy, source: what that stands for; None for what did not fail.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    name: str
+    verdict: Literal["passed", "failed", "skipped"]
+    seconds: float
+    detail: str
+    cause: str | None = None
+    meaning: str | None = None
+    remedy: str | None = None
+    source: str | None = None
+
+
+class DeepVerdict(BaseModel):
+    """All checks of one service on one host.
+
+    Attributes:
+        at: when they ended, RFC 3339.
+        planned: the release that the checks were made for.
+        release: the one that runs; None where none does.
+        journal: the service's last lines, when anything failed.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    host: str
+    service: str
+    recipe: str
+    at: str
+    planned: str
+    release: str | None
+    checks: tuple[CheckResult, ...]
+    journal: tuple[str, ...] = ()
+
+    @property
+    def failures(self) -> tuple[CheckResult, ...]:
+        """The checks that failed."""
+        return tuple(one for one in self.checks if one.verdict == "failed")
+
+
+def verdicts(host: str, answer: Mapping[str, Any], now: datetime) -> list[DeepVerdict]:
+    """A host's answer (roles/smoke/deep.py), with what each failure means."""
+    return [
+        DeepVerdict(
+            host=host,
+            service=name,
+            recipe=one["recipe"],
+            at=now.astimezone(UTC).isoformat(timespec="seconds"),
+            planned=one["planned"],
+            release=one["release"],
+            checks=tuple(_result(check) for check in one["checks"]),
+            journal=tuple(one["journal"]),
+        )
+        for name, one in answer.items()
+    ]
+
+
+def _result(check: Mapping[str, Any]) -> CheckResult:
+    result = CheckResult.model_validate(check)
+    if result.verdict != "failed":
+        return result
+    known = cause_of(result.name, result.cause)
+    return result.model_copy(update=known.model_dump()) if known else result
+
+
+def render(found: Sequence[DeepVerdict]) -> str:
+    """Every check in a table, then every failure with what it means and where to look."""
+    rows = [("HOST", "SERVICE", "CHECK", "VERDICT", "SECONDS", "DETAIL")]
+    rows += [
+        (
+            one.host,
+            one.service,
+            check.name,
+            _MARKS[check.verdict],
+            "-" if check.verdict == "skipped" else f"{check.seconds:.1f}",
+            check.detail if len(check.detail) <= _WIDTH else f"{check.detail[: _WIDTH - 1]}…",
+        )
+        for one in found
+        for check in one.checks
+    ]
+    return "\n".join([*columns(rows), *(line for one in found for line in _story(one))])
+
+
+def _story(one: DeepVerdict) -> Iterator[str]:
+    if one.release and one.release != one.planned:
+        yield ""
+        yield (
+            f"{one.host} {one.service}: release {one.release} runs, and was asked for what "
+            f"{one.planned} is planned to do: see `sparkwright diff`"
+        )
+    for check in one.failures:
+        yield ""
+        yield f"FAILED: {one.host} {one.service}: {check.name}: {check.detail}"
+        yield f"    means:  {check.meaning or 'nobody has written down what this means'}"
+        yield f"    remedy: {check.remedy or f'journalctl -u sparkwright-{one.service}'}"
+        yield f"    source: {check.source or '-'}"
+    for line in one.journal:
+        yield f"    journal: {line}"
+
+
+def save(found: Sequence[DeepVerdict], directory: Path = DIRECTORY) -> None:
+    """Write ``<host>-<service>.json`` for each."""
+    directory.parent.mkdir(mode=0o700, exist_ok=True)
+    directory.mkdir(exist_ok=True)
+    for one in found:
+        path = directory / f"{one.host}-{one.service}.json"
+        path.write_text(json.dumps(one.model_dump(), indent=1) + "\n", encoding="utf-8")
