@@ -1,0 +1,1 @@
+"""What was measured on a service: kept as files, held against the cards and its own past."""

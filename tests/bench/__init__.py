@@ -1,0 +1,1 @@
+"""The real load generator against the stand-in: make test-bench."""
