@@ -14,7 +14,8 @@ def main() -> int:
     """Parse and run one command."""
     parser = argparse.ArgumentParser(prog="python -m lab", description="The virtual fleet.")
     commands = parser.add_subparsers(dest="command", required=True)
-    commands.add_parser("packages", help="install the system packages that the lab needs")
+    needed = commands.add_parser("packages", help="install the system packages that are needed")
+    needed.add_argument("--browser", action="store_true", help="those of the browser's tests")
     up = commands.add_parser("up", help="bring up what is not up")
     up.add_argument("--only", default="", help="hosts, separated by commas")
     down = commands.add_parser("down", help="remove every trace")
@@ -43,7 +44,7 @@ def main() -> int:
         parser.error("machines, mounts and bridges are root's: run it with sudo")
     match arguments.command:
         case "packages":
-            packages.install()
+            packages.install(packages.BROWSER if arguments.browser else packages.NEEDED)
         case "up":
             fleet.up(tuple(filter(None, arguments.only.split(","))))
         case "down":

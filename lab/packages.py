@@ -17,18 +17,20 @@ NEEDED = (
     "python3-venv",
     "systemd-container",
 )
+#: What opens the report's page in `make test`; about 400 MB, so nothing else asks for it.
+BROWSER = ("chromium", "fonts-dejavu-core")
 
 
-def install() -> None:
+def install(needed: tuple[str, ...] = NEEDED) -> None:
     """Install what is missing, with one look and no call of apt-get when nothing is."""
     shown = subprocess.run(
-        ["dpkg-query", "-W", "-f", "${Package} ${db:Status-Status}\n", *NEEDED],
+        ["dpkg-query", "-W", "-f", "${Package} ${db:Status-Status}\n", *needed],
         capture_output=True,
         text=True,
         check=False,
     ).stdout
     there = {line.split()[0] for line in shown.splitlines() if line.endswith(" installed")}
-    missing = [name for name in NEEDED if name not in there]
+    missing = [name for name in needed if name not in there]
     if not missing:
         return
     print(f"installing {', '.join(missing)}", flush=True)

@@ -31,6 +31,7 @@ from sparkwright.doors import gateway_of, with_others
 from sparkwright.findings import Finding
 from sparkwright.fleet import PlannedHost, plan_fleet, with_geometry
 from sparkwright.gateway import Gateway
+from sparkwright.gpu import parse_query
 from sparkwright.inventory import HostInput
 from sparkwright.pins import hub_token, pinned
 from sparkwright.plan import HostPlan
@@ -352,6 +353,7 @@ def _report() -> None:
             findings=tuple(run.findings),
             changes=tuple(run.changes),
             executions=_current.meter.executions.get(name, 0),
+            **_gpu(run),
         )
         for name, run in _current.hosts.items()
     ]
@@ -384,12 +386,17 @@ def _service_row(name: str, run: HostRun, release: Release) -> report.ServiceRow
     )
     if outcome is None:
         return row
-    image = outcome.image or "unknown"
     return replace(
         row,
-        tag="", models={}, image=image, release=outcome.release or "?",
+        tag="", models={}, image=outcome.image or "", release=outcome.release or "?",
         smoke=outcome.smoke, outcome=outcome.state,
     )  # fmt: skip
+
+
+def _gpu(run: HostRun) -> dict[str, str | None]:
+    """Name and driver of the host's first GPU, where it was probed and has one."""
+    gpus = parse_query(run.probe.gpu.out) if run.probe else []
+    return {"gpu": gpus[0].name, "driver": gpus[0].driver} if gpus else {}
 
 
 def _address(name: str) -> str:

@@ -11,6 +11,16 @@ from sparkwright.table import columns
 
 
 @dataclass(frozen=True)
+class Check:
+    """One check of the smoke test, and what it said."""
+
+    name: str
+    ok: bool
+    seconds: float
+    detail: str = ""
+
+
+@dataclass(frozen=True)
 class Smoke:
     """The smoke test's verdict on one service."""
 
@@ -18,6 +28,7 @@ class Smoke:
     total: int
     seconds: float
     failures: tuple[str, ...]
+    checks: tuple[Check, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -52,6 +63,7 @@ class Row:
         refused: why the host was left alone or failed; None when all went well.
         changes: what was changed on it in this run.
         executions: remote executions that the run needed.
+        gpu, driver: as the host's nvidia-smi has them; None where it was not asked or did not say.
     """
 
     host: str
@@ -60,6 +72,8 @@ class Row:
     findings: tuple[Finding, ...]
     changes: tuple[str, ...]
     executions: int
+    gpu: str | None = None
+    driver: str | None = None
 
 
 def render(rows: Sequence[Row], *, dry: bool, seconds: float, key_hint: str) -> str:
@@ -70,19 +84,19 @@ def render(rows: Sequence[Row], *, dry: bool, seconds: float, key_hint: str) -> 
     details: list[str] = []
     for row in rows:
         for service in row.services:
-            if row.refused and not (service.smoke or service.outcome or row.changes):
-                # Nothing is claimed of a host that was not touched.
-                table.append((row.host, service.name, "left alone", "-", "-", "-", "-"))
+            said = state(row, service, dry)
+            if said == "left alone":
+                table.append((row.host, service.name, said, "-", "-", "-", "-"))
                 continue
             table.append(
                 (
                     row.host,
                     service.name,
-                    _state(row, service, dry),
+                    said,
                     f"http://{service.address}/v1",
-                    _smoke(service.smoke),
+                    smoke_in_short(service.smoke),
                     service.release,
-                    f"{service.tag} {_image(service.image)}".strip(),
+                    f"{service.tag} {image_in_short(service.image)}".strip(),
                 )
             )
             models = ", ".join(
@@ -113,11 +127,13 @@ def as_json(rows: Sequence[Row], *, dry: bool) -> str:
     return json.dumps({"dry": dry, "hosts": [asdict(row) for row in rows]}, indent=1) + "\n"
 
 
-def _state(row: Row, service: ServiceRow, dry: bool) -> str:
+def state(row: Row, service: ServiceRow, dry: bool) -> str:
+    """What became of a service, in a word or two."""
     if service.outcome:
         return service.outcome
     if row.refused:
-        return "failed"
+        # Nothing is claimed of a host that was not touched.
+        return "failed" if service.smoke is not None or row.changes else "left alone"
     if dry:
         return "planned"
     if service.smoke is None:
@@ -125,12 +141,15 @@ def _state(row: Row, service: ServiceRow, dry: bool) -> str:
     return "serving, changed" if row.changes else "serving"
 
 
-def _smoke(smoke: Smoke | None) -> str:
+def smoke_in_short(smoke: Smoke | None) -> str:
+    """``6/6 in 2.8 s``."""
     return f"{smoke.passed}/{smoke.total} in {smoke.seconds:.1f} s" if smoke else "-"
 
 
-def _image(image: str) -> str:
-    """The digest of a pulled image, or the name of a built one, short."""
+def image_in_short(image: str) -> str:
+    """The digest of a pulled image, or the name of a built one, short; nothing for none."""
+    if not image:
+        return ""
     tag = image.rpartition(":")[2]
     return tag[:19] if tag.startswith("sha256-") else f"built {tag}"
 

@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict
 
 from sparkwright.lock_owner import age, told
 from sparkwright.table import columns
+from sparkwright.watch import SILENT, WatchSeen
 
 
 class _Told(BaseModel):
@@ -88,7 +89,7 @@ class Planned(_Told):
 
 
 class Story(_Told):
-    """A host's answer, and what was planned for it."""
+    """A host's answer, and what was planned for it. ``watch`` is None where none is."""
 
     now: float
     lock: dict[str, Any] | None
@@ -96,6 +97,7 @@ class Story(_Told):
     history: list[Entry]
     services: dict[str, ServiceStory]
     planned: dict[str, Planned]
+    watch: WatchSeen | None = None
 
 
 def story(answer: Mapping[str, Any]) -> Story:
@@ -119,11 +121,27 @@ def render_status(stories: Mapping[str, Story]) -> str:
             notes.append(f"  {host}: {told(seen.lock, seen.now)} is at work on it")
         if seen.switch and seen.switch.get("step") != "ended":
             notes.append(f"  {host}: a switch is under way: {seen.switch['step']}")
+        notes += [f"  {host}: {line}" for line in _watched(seen)]
     return "\n".join([*columns(rows), *notes])
 
 
+def _watched(seen: Story) -> Iterator[str]:
+    """What the watch holds to be wrong, and for how long."""
+    if seen.watch is None:
+        return
+    silent = seen.now - seen.watch.at
+    if silent > SILENT:
+        yield f"the watch has not looked for {age(silent)}"
+    for one in seen.watch.findings:
+        where = f"{one.service}: " if one.service else ""
+        words = f"{where}{one.name}: {one.seen} (for {age(seen.now - one.since)})"
+        yield f"{one.severity}: {words}; sparkwright doctor says more"
+
+
 def well(seen: Story) -> bool:
-    """Whether everything that is planned runs, is healthy and as planned."""
+    """Whether everything planned runs, is healthy and as planned, and the watch sees no error."""
+    if seen.watch is not None and any(one.severity == "error" for one in seen.watch.findings):
+        return False
     return all(
         (one := seen.services.get(name)) is not None
         and _up(one)
@@ -155,6 +173,24 @@ def render_history(stories: Mapping[str, Story], last: int) -> str:
             )
         )
     return "\n".join(columns(rows)) if found else "no switch is recorded"
+
+
+def switches(stories: Mapping[str, Story]) -> list[dict[str, Any]]:
+    """Every switch as the fleet's page takes it (sparkwright/page/inputs.py)."""
+    return [
+        {
+            "host": host,
+            "service": entry.service,
+            "who": entry.by,
+            "when": datetime.fromtimestamp(entry.at, UTC).isoformat(),
+            "before": entry.from_release,
+            "after": entry.to,
+            "down_seconds": entry.down_seconds,
+            "ended": {"good": "serving", "reverted": "went back"}.get(entry.result, entry.result),
+        }
+        for host, seen in stories.items()
+        for entry in seen.history
+    ]
 
 
 def render_diff(stories: Mapping[str, Story]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import Any
 
 import click
@@ -12,12 +13,14 @@ from sparkwright.problems import UserError
 __all__ = ["main"]
 
 
+_HERE = Path(__file__).parent
+
+
 class _Lazy(click.Group):
     """Loads a command's module when it is asked for: `check` shall not wait for the others."""
 
-    _commands = (
-        *("advise", "bundle", "catalog", "check", "diff", "history", "lock", "models", "plan"),
-        *("remove", "render", "rollback", "status", "verify"),
+    _commands = tuple(
+        sorted(path.stem.removesuffix("_command") for path in _HERE.glob("*_command.py"))
     )
 
     def list_commands(self, ctx: click.Context) -> list[str]:

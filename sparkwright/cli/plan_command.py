@@ -16,6 +16,7 @@ from sparkwright.pins import locks
 from sparkwright.plan import GIB, ServicePlan
 from sparkwright.rules import assumed_hardware, stopping
 from sparkwright.rules.memory import SYSTEM_GIB, budget
+from sparkwright.rules.parts import Memory, memory_of
 from sparkwright.rules.rule import LEAST_SPARK_GIB, Subject
 
 _WIDTH = 48
@@ -41,6 +42,7 @@ def command(
         return
     for host, planned in zip(shown, hosts.values(), strict=True):
         _print(host)
+        _bar(memory_of(planned.plan, planned.catalog))
         for problem in stopping(planned.broken):
             click.echo(f"  {click.style('error', fg='red')}: {problem.where}: {problem.what}")
         click.echo()
@@ -124,32 +126,23 @@ def _print(host: dict[str, Any]) -> None:
         for kind in ("arguments", "environment"):
             for entry in service[kind]:
                 click.echo(f"    {entry['name']} = {entry['value']}  {_dim(entry['from'])}")
-    _bar(host)
 
 
 def _dim(text: str | None) -> str:
     return click.style(f"({text})", dim=True)
 
 
-def _bar(host: dict[str, Any]) -> None:
+def _bar(memory: Memory) -> None:
     """The memory of the host, a character per fiftieth."""
-    memory = host["memory"]
-    total = memory["total_gib"]
+    total = memory.total_gib
     if not total:
         click.echo("    memory: not known before a host was looked at")
         return
-    parts: list[tuple[str, str, float]] = []
-    for service in host["services"]:
-        own = service["budget_gib"]
-        weights = (own["weights"] or 0) + own["drafter"]
-        parts.append(("#", f"{service['name']} weights {weights:.0f}", weights))
-        rest = max(0.0, (own["share"] or 0) - weights)
-        parts.append(("=", f"{service['name']} KV cache and engine {rest:.0f}", rest))
-        if own["shm"]:
-            parts.append(("s", f"shm {own['shm']:.0f}", own["shm"]))
-    parts += [("+", f"{name} {size:g}", size) for name, size in memory["sidecars_gib"].items()]
-    if memory["system_gib"]:
-        parts.append(("o", f"system {memory['system_gib']:.0f}", memory["system_gib"]))
-    bar = "".join(mark * round(_WIDTH * size / total) for mark, _, size in parts)[:_WIDTH]
-    click.echo(f"    memory [{bar:.<{_WIDTH}}] {total:.0f} GiB {memory['kind']}")
-    click.echo(f"           {', '.join(f'{mark} {text}' for mark, text, _ in parts)}")
+    parts = memory.parts
+    bar = "".join(part.mark * round(_WIDTH * part.gib / total) for part in parts)[:_WIDTH]
+    kind = f"unified, {LEAST_SPARK_GIB:g} GiB assumed" if memory.unified else "of the card"
+    click.echo(f"    memory [{bar:.<{_WIDTH}}] {total:.0f} GiB {kind}")
+    said = ", ".join(
+        f"{part.mark} {part.name} {part.gib:{'g' if part.mark == '+' else '.0f'}}" for part in parts
+    )
+    click.echo(f"           {said}")

@@ -18,9 +18,11 @@ from sparkwright.status import render_status, well
 def command(
     inventory: Path, overrides: tuple[str, ...], limit: tuple[str, ...], as_json: bool
 ) -> None:
-    """Show release, tag, uptime, restarts, health and drift of every service.
+    """Show release, tag, uptime, restarts, health and drift of every service, and what the
+    watch on the hosts holds to be wrong.
 
-    Exit code 0 only when everything planned runs, is healthy and as planned.
+    Exit code 0 only when everything planned runs, is healthy and as planned, and the watch sees
+    no error.
     """
     found = stories(inventory, limit, overrides)
     if as_json:

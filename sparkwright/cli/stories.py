@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 from sparkwright.cli.hosts import ask_hosts
-from sparkwright.status import Story, story
+from sparkwright.status import Story, story, switches
 
 
 def stories(
     inventory: Path, limit: tuple[str, ...], overrides: tuple[str, ...]
 ) -> dict[str, Story]:
-    """By host; those that did not answer are told on standard error and left out."""
+    """By host; those that did not answer are told on standard error and left out.
+
+    The history is kept for the fleet's page.
+    """
     answers = ask_hosts(inventory, limit, overrides, "roles.serving.look.told")
-    return {name: story(answer) for name, answer in answers.items()}
+    found = {name: story(answer) for name, answer in answers.items()}
+    if found:
+        kept = Path(".sparkwright/status.json")
+        kept.parent.mkdir(mode=0o700, exist_ok=True)
+        kept.write_text(json.dumps({"history": switches(found)}) + "\n", encoding="utf-8")
+    return found

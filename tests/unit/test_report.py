@@ -84,3 +84,6 @@ def test_a_failed_check_is_told_in_its_own_words() -> None:
     )
     assert (verdict.passed, verdict.total, verdict.seconds) == (1, 2, 3.0)
     assert verdict.failures == ("generation: wedged",)
+    assert [(check.name, check.ok) for check in verdict.checks] == [
+        ("health", True), ("generation", False),
+    ]  # fmt: skip

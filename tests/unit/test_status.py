@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
 from sparkwright.lock_owner import age, told
+from sparkwright.page.inputs import read_history
+from sparkwright.problems import Problem
 from sparkwright.rollout import earlier
-from sparkwright.status import Story, render_diff, render_history, render_status, story, well
+from sparkwright.status import (
+    Story,
+    render_diff,
+    render_history,
+    render_status,
+    story,
+    switches,
+    well,
+)
 
 NOW = 1_800_000_000.0
 STARTED = "2027-01-15T06:00:00.123456789Z"  # two hours before
@@ -89,6 +101,15 @@ def test_history_is_one_line_a_switch() -> None:
     for word in (f"{'a' * 12} (old)", f"{'b' * 12} (new)", "ann@laptop", "3.2 s", "good"):
         assert word in told_lines[1]
     assert render_history({"spark-1": answer(history=[])}, 10) == "no switch is recorded"
+
+
+def test_the_fleets_page_reads_the_history(tmp_path: Path) -> None:
+    kept = tmp_path / "status.json"
+    kept.write_text(json.dumps({"history": switches({"spark-1": answer()})}))
+    problems: list[Problem] = []
+    (switch,) = read_history(kept, problems)
+    assert not problems
+    assert (switch.host, switch.after, switch.ended) == ("spark-1", "b" * 12, "serving")
 
 
 def test_a_difference_is_a_diff_and_none_is_nothing() -> None:

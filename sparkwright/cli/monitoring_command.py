@@ -1,0 +1,73 @@
+"""``sparkwright monitoring``: Prometheus targets and alert rules, and a Grafana dashboard."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import click
+
+from sparkwright.cli.options import inventory_argument, json_option, load, print_json
+from sparkwright.inventory import read_inventory
+from sparkwright.monitoring import Scraped, files
+from sparkwright.problems import Problem, UserError
+
+
+@click.command("monitoring")
+@inventory_argument
+@click.option(
+    "--output",
+    required=True,
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Directory for the files.",
+)
+@click.option(
+    "--node-port", default=9100, show_default=True, help="Where node_exporter listens on hosts."
+)
+@json_option
+def command(
+    inventory: Path,
+    overrides: tuple[str, ...],
+    limit: tuple[str, ...],
+    output: Path,
+    node_port: int,
+    as_json: bool,
+) -> None:
+    """Write what Prometheus and Grafana need to watch the fleet. No host is asked.
+
+    targets/ for file_sd, rules/ with the doctor's diagnoses as alerts, grafana/ to import, and a
+    prometheus.yml that joins them. GPU and drift come from the watch: give node_exporter
+    --collector.textfile.directory=/opt/sparkwright/watch/metrics and --collector.systemd.
+    """
+    hosts = load(inventory, overrides, limit).or_raise()
+    data = {host.name: host.data for host in read_inventory(inventory, overrides)}
+    scraped = [
+        Scraped(host.plan, str(_address(name, data[name], host.plan.settings.lan_address)))
+        for name, host in hosts.items()
+    ]
+    written = []
+    try:
+        for path, text in files(scraped, node_port).items():
+            place = output / path
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.write_text(text, encoding="utf-8")
+            written.append(str(place))
+    except OSError as error:
+        raise UserError(
+            [Problem(f"--output {output}", str(error.strerror), "name a directory to write to")]
+        ) from None
+    if as_json:
+        print_json(written)
+        return
+    click.echo(f"{len(written)} files for {len(scraped)} hosts in {output}")
+    if any("/local/" in path for path in written):
+        click.echo(
+            "services behind a door tell their metrics to their own host alone: an agent there "
+            "scrapes targets/local/HOST.json",
+            err=True,
+        )
+
+
+def _address(name: str, data: Mapping[str, object], lan: str | None) -> object:
+    """As the controller reaches a host, unless the others of the LAN do so elsewhere."""
+    return lan or data.get("ssh_hostname") or name

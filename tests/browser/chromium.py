@@ -1,0 +1,132 @@
+"""Chromium without a window: what a page looks like and what it does at a width and a scheme."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+import shutil
+import subprocess
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+Scheme = Literal["light", "dark"]
+
+#: What distributions call it.
+_NAMES = ("chromium", "chromium-browser", "google-chrome")
+_SCHEMES = {"dark": 0, "light": 1}
+#: Runs in a copy of the page: what it fetched, what sticks out, and what can't be read.
+_PROBE = Path(__file__).with_name("probe.js")
+#: The page's own policy, and one that lets the probe run but still nothing be fetched.
+_POLICY, _PROBING = "default-src 'none';", "default-src 'none'; script-src 'unsafe-inline';"
+
+
+@dataclass(frozen=True)
+class Look:
+    """What a page was seen to do.
+
+    Attributes:
+        width, scroll_width: of its window and of its contents, in CSS pixels.
+        height: of its contents.
+        sticking_out: elements that end beyond the window.
+        scrolling: tables that are wider than the window, and scroll by themselves.
+        squeezed: texts with hardly a letter to a line.
+        faint: texts whose contrast is below WCAG's 4.5.
+        fetched: addresses that it asked for.
+        blocked: addresses that its own policy kept it from.
+    """
+
+    width: int
+    scroll_width: int
+    height: int
+    dark: bool
+    sticking_out: list[str]
+    scrolling: list[str]
+    squeezed: list[str]
+    faint: list[str]
+    fetched: list[str]
+    blocked: list[str]
+
+
+def browser() -> str:
+    """The browser's program.
+
+    Raises:
+        SystemExit: when there is none.
+    """
+    for name in _NAMES:
+        found = shutil.which(name)
+        if found:
+            return found
+    raise SystemExit("no chromium: `sudo python3 -m lab packages --browser` installs it")
+
+
+def look(page: str, *, width: int, scheme: Scheme = "light", opened: bool = True) -> Look:
+    """Open a copy of a page that says what becomes of it, with everything opened that opens.
+
+    The window is no narrower than 500, so the page is opened in a frame of the width that is asked
+    for: media queries go by the frame.
+    """
+    assert _POLICY in page
+    probed = page.replace(_POLICY, _PROBING, 1)
+    probed = probed.replace(
+        "<head>",
+        f"<head><script>const opened = {json.dumps(opened)};{_PROBE.read_text()}</script>",
+        1,
+    )
+    with tempfile.TemporaryDirectory(prefix="sparkwright-page-") as folder:
+        (Path(folder) / "page.html").write_text(probed, encoding="utf-8")
+        frame = Path(folder) / "frame.html"
+        frame.write_text(
+            f'<!doctype html><body style="margin:0"><iframe src="page.html" style="border:0;'
+            f'width:{width}px;height:900px"></iframe><script>addEventListener("message", e => '
+            "document.body.dataset.seen = e.data)</script>"
+        )
+        dumped = _run(
+            folder, f"--window-size={max(width, 500)},900", scheme, "--dump-dom",
+            "--virtual-time-budget=5000", frame,
+        )  # fmt: skip
+    said = re.search(r'data-seen="([^"]*)"', dumped)
+    assert said, "the probe did not answer"
+    seen: dict[str, Any] = json.loads(html.unescape(said[1]))
+    return Look(**seen)
+
+
+def screenshot(
+    page: str, to: Path, *, width: int, height: int, scheme: Scheme = "light", scale: float = 1
+) -> None:
+    """A picture of the page as it is, ``scale`` dots for each of its pixels."""
+    with tempfile.TemporaryDirectory(prefix="sparkwright-page-") as folder:
+        file = Path(folder) / "page.html"
+        file.write_text(page, encoding="utf-8")
+        size = f"--window-size={width},{height}"
+        dots = f"--force-device-scale-factor={scale:g}"
+        _run(folder, size, scheme, dots, f"--screenshot={to.resolve()}", file)
+
+
+def _run(folder: str, size: str, scheme: Scheme, *words: str | Path) -> str:
+    # Without a sandbox: root has none in chromium, and the only page is ours.
+    done = subprocess.run(
+        [
+            browser(),
+            "--headless=new",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--hide-scrollbars",  # as on a phone: they take no width
+            "--no-first-run",
+            "--disable-background-networking",
+            f"--user-data-dir={folder}/profile",
+            f"--blink-settings=preferredColorScheme={_SCHEMES[scheme]}",
+            size,
+            *map(str, words[:-1]),
+            Path(words[-1]).as_uri(),
+        ],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout

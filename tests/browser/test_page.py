@@ -1,0 +1,94 @@
+"""The page in a real browser: at every width, in both schemes, and from nowhere but itself."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from sparkwright.bench.results import Result
+from sparkwright.page.contents import page_of
+from sparkwright.page.render import html
+from tests.browser.chromium import Look, Scheme, look, screenshot
+from tests.browser.picture import example
+from tests.unit.bench_builders import NOON, cell, result
+from tests.unit.builders import catalog
+
+pytestmark = pytest.mark.browser
+
+#: A small phone, a large one, a tablet on either side of where tables become blocks, a desktop.
+WIDTHS = (320, 390, 768, 769, 1280)
+
+
+@cache
+def seen(width: int, scheme: Scheme = "light") -> Look:
+    """What the example's page does, with everything opened."""
+    return look(example(), width=width, scheme=scheme)
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_nothing_sticks_out_at_any_width(width: int) -> None:
+    page = seen(width)
+    assert page.width == width
+    assert page.scroll_width == width
+    assert page.sticking_out == []
+    assert page.squeezed == []
+
+
+@pytest.mark.parametrize("width", [320, 390, 768, 1280])
+def test_no_table_needs_to_be_pushed_sideways_on_a_phone_or_desktop(width: int) -> None:
+    assert seen(width).scrolling == []
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_every_text_can_be_read_in_both_schemes(scheme: Scheme) -> None:
+    page = seen(1280, scheme)
+    assert page.dark == (scheme == "dark")
+    assert page.faint == []
+
+
+def test_nothing_is_asked_of_anybody() -> None:
+    page = seen(1280)
+    assert page.fetched == []
+    assert page.blocked == []
+
+
+@pytest.mark.parametrize("width", [320, 1280])
+def test_names_without_an_end_stay_in_the_page(width: int) -> None:
+    endless = "x" * 200
+    run: Result = result(
+        cell(errors=1), host=endless, service=endless, vllm=endless,
+        settings={endless: endless}, generator={"name": endless, "command": [endless]},
+    )  # fmt: skip
+    made = page_of(made=NOON, catalog=catalog(), results={(endless, endless): (run,)})
+    page = look(html(made, title=endless), width=width)
+    assert page.scroll_width == width
+    assert page.sticking_out == []
+
+
+def test_the_probe_sees_what_it_is_for() -> None:
+    """Each fault put into the page is told, or the tests above would prove nothing."""
+    page = example()
+    wide = page.replace("<main>", '<main><p style="width:2000px">wide</p>')
+    assert look(wide, width=390).sticking_out == ["P wide"]
+    assert look(wide, width=390).scroll_width > 390
+    narrow = page.replace("<main>", '<main><p style="width:9px">narrow text</p>')
+    assert look(narrow, width=390).squeezed == ["P narrow text"]
+    table = '<main><div class="wide"><p style="width:999px">far</p></div>'
+    assert look(page.replace("<main>", table), width=390).scrolling == ["DIV far"]
+    pale = page.replace("<main>", '<main><p style="color:#bbb">pale</p>')
+    assert look(pale, width=390).faint == ["P pale: 1.92"]
+    outside = page.replace("<main>", '<main><img src="http://127.0.0.1:9/x.png" alt="">')
+    assert look(outside, width=390).blocked == ["http://127.0.0.1:9/x.png"]
+    unguarded = outside.replace("img-src data:", "img-src *")
+    assert look(unguarded, width=390).fetched == ["http://127.0.0.1:9/x.png"]
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(500, "dark"), (1280, "light")])
+def test_a_picture_can_be_taken(tmp_path: Path, width: int, scheme: Scheme) -> None:
+    picture = tmp_path / "page.png"
+    screenshot(example(), picture, width=width, height=800, scheme=scheme)
+    head = picture.read_bytes()[:24]
+    assert head[:8] == b"\x89PNG\r\n\x1a\n"
+    assert (int.from_bytes(head[16:20]), int.from_bytes(head[20:24])) == (width, 800)
