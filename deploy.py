@@ -10,6 +10,7 @@ from roles.serving import serving
 from roles.sharing import sharing
 from roles.smoke import smoke
 from roles.storage import storage
+from roles.watch import watch
 from roles.weights import weights
 
 preflight()
@@ -21,3 +22,4 @@ fetched()
 door()
 serving()
 smoke()
+watch()

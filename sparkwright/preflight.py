@@ -27,7 +27,7 @@ UNPACKED_RATIO = 2.5
 
 #: Units that are no service's.
 OWN_UNITS = ("sparkwright-gateway.service", "sparkwright-health.service",
-             "sparkwright-recover.service")  # fmt: skip
+             "sparkwright-recover.service", "sparkwright-watch.service")  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -130,7 +130,7 @@ class GatewaySettings(_Settings):
     hosts: tuple[str, ...] | None = Field(default=None, min_length=1)
 
 
-_OWN_UNITS = ("gateway", "health", "recover", "switch")
+_OWN_UNITS = ("gateway", "health", "recover", "switch", "watch")
 
 
 class HostSettings(_Settings):
@@ -168,6 +168,7 @@ class HostSettings(_Settings):
             and weights; ``sparkwright models prune`` removes what is beyond.
         bundle: directory on the controller, made by ``sparkwright bundle``, that hosts take
             everything from instead of asking hub and registry.
+        watch: whether a timer on the host looks at services, GPU and disks every minute.
         disk_headroom_gib: GiB that must stay free after everything is fetched.
         api_key_file: file on the controller with the fleet's API key; made when absent. The
             environment's SPARKWRIGHT_API_KEY goes before it.
@@ -204,6 +205,7 @@ class HostSettings(_Settings):
     break_lock: bool = False
     keep_releases: int = Field(default=3, ge=1)
     bundle: str | None = None
+    watch: bool = True
     disk_headroom_gib: float = Field(default=20, ge=0)
     api_key_file: str = ".sparkwright/api_key"
     catalog_directories: tuple[str, ...] = ()

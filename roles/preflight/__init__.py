@@ -16,7 +16,7 @@ from pyinfra.api.host import Host
 from pyinfra.api.operation import operation
 from pyinfra.context import ctx_host
 
-from roles import connection, door, lock, remote, site, storage
+from roles import connection, door, lock, remote, site, storage, watch
 from roles.preflight.host import probe as probe_program
 from roles.serving.switch import Broken, follow
 from roles.weights.host import receipt
@@ -107,8 +107,8 @@ def probe(host: Host, run: site.HostRun) -> Probe:
                 *door.ports(run),
             }
         ),
-        "units": door.units(run),
-        "files": sorted(door.files(run)),
+        "units": [*door.units(run), *watch.units(run)],
+        "files": sorted({**door.files(run), **watch.files(run)}),
         "services": [
             {
                 "name": release.service.name,

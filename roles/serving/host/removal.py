@@ -85,7 +85,7 @@ def main(request: dict[str, Any]) -> dict[str, Any]:
             done.append(f"service {name}")
         return {"done": done, "left": left}
     back = strangers(root)
-    units = sorted(path.name for path in _UNITS.glob("sparkwright-*.service"))
+    units = sorted(path.name for path in _UNITS.glob("sparkwright-*.*") if path.is_file())
     done += [f"unit {unit}" for unit in units]
     command("systemctl", "stop", "sparkwright-switch.service", "sparkwright-fetch*")
     command("systemctl", "stop", "sparkwright-pull*", "sparkwright-share*")

@@ -1,8 +1,8 @@
 """What a host runs and how it came to that. Changes nothing; runs as root (roles/remote.py).
 
 Request: {"services_root", "ports": {service: [address, port]}, "texts": whether to tell the files
-of what runs}. Answer: {"now", "lock", "switch", "history": [lines of history.jsonl], "services":
-{name: {...}}}; see sparkwright/status.py.
+of what runs}. Answer: {"now", "lock", "switch", "history": [lines of history.jsonl], "watch": what
+the watch holds to be wrong, "services": {name: {...}}}; see sparkwright/status.py.
 """
 
 from __future__ import annotations
@@ -102,10 +102,12 @@ def main(request: dict[str, Any]) -> dict[str, Any]:
     root = Path(request["services_root"])
     told = (text(root / "state/history.jsonl") or "").splitlines()
     journal = document(root / "state/switch/progress.json")
+    watch = document(root / "state/watch.json")
     return {
         "now": time.time(),
         "lock": document(root / "state/lock.json"),
         "switch": journal and {key: journal.get(key) for key in ("step", "result", "reasons")},
+        "watch": watch and {key: watch[key] for key in ("at", "findings")},
         "history": [json.loads(line) for line in told if line.startswith("{")],
         "services": {
             home.name: service(home, request)

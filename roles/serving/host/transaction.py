@@ -39,6 +39,7 @@ STEPS = (
     *("proving", "reverting", "ended"),
 )
 GOOD, REVERTED, FAILED = "good", "reverted", "failed"
+_WANTS = Path("/etc/systemd/system/multi-user.target.wants")
 #: Seconds between two questions to a release that is looked on.
 _ASK_EVERY = 10
 _CUT = "cut off in the middle"
@@ -259,7 +260,8 @@ class Switch:
 
     def _start(self, which: str) -> None:
         for service in self._services:
-            command("systemctl", "enable", "--quiet", service["unit"])
+            if not (_WANTS / service["unit"]).is_symlink():  # `enable` would reload all units
+                command("systemctl", "enable", "--quiet", service["unit"])
             if service.get("door"):
                 # A release from before the door listens where the door does.
                 own = _gate(service, which)["port"] != service["door"]["port"]

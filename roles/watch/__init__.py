@@ -1,0 +1,80 @@
+"""Watch: a timer on the host that looks at services, GPU and disks, and says what goes wrong.
+
+Installed last, so that it expects what was proved. `sparkwright status` shows its verdicts.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+from collections.abc import Sequence
+
+from pyinfra.api.host import Host
+
+from roles import remote, site, steps
+from roles.watch.host import install as program
+from roles.watch.host import reading, verdicts
+from roles.watch.host import watch as watch_program
+from sparkwright.watch import SERVICE, TIMER, Watch, watch_of
+
+_UNITS = "/etc/systemd/system"
+_PROGRAMS = (reading, verdicts, watch_program)
+
+
+def watch() -> None:
+    """Have the watch that the plan wants, or none."""
+    steps.step("Watch: timer", _pending, _act)
+
+
+def _wanted(run: site.HostRun) -> Watch | None:
+    return watch_of(run.plan, run.wanted.releases)
+
+
+def files(run: site.HostRun) -> dict[str, tuple[str, int]]:
+    """Every file of the watch: text and mode, by path."""
+    wanted = _wanted(run)
+    if wanted is None:
+        return {}
+    # Packages without __init__.py: the programs keep the names that they import each other by.
+    programs = {
+        f"{wanted.home}/{one.__name__.replace('.', '/')}.py": inspect.getsource(one)
+        for one in _PROGRAMS
+    }
+    return {
+        **{path: (text, 0o644) for path, text in programs.items()},
+        wanted.config_path: (wanted.config, 0o644),
+        wanted.expected_path: (wanted.expected, 0o644),
+        f"{_UNITS}/{SERVICE}": (wanted.service, 0o644),
+        f"{_UNITS}/{TIMER}": (wanted.timer, 0o644),
+    }
+
+
+def units(run: site.HostRun) -> list[str]:
+    """The unit by which it runs."""
+    return [TIMER] if _wanted(run) else []
+
+
+def _pending(run: site.HostRun) -> Sequence[str]:
+    wanted = files(run)
+    if not wanted:
+        return ["remove the watch"] if SERVICE in run.seen.unit_files else []
+    found = [
+        f"write {path}"
+        for path, (text, mode) in wanted.items()
+        if run.seen.files.get(path) != f"{hashlib.sha256(text.encode()).hexdigest()} {mode:o}"
+    ]
+    timer = run.seen.units.get(TIMER, {})
+    if timer.get("ActiveState") != "active" or timer.get("UnitFileState") != "enabled":
+        found.append(f"start {TIMER}")
+    return found
+
+
+def _act(host: Host, run: site.HostRun) -> Sequence[str]:
+    request = {
+        "files": files(run),
+        "home": f"{run.plan.settings.services_root}/watch",
+        "timer": TIMER,
+        "service": SERVICE,
+    }
+    done: list[str] = remote.ask(host, "sparkwright-watch", (program,), request)
+    return done

@@ -1,0 +1,65 @@
+"""What Prometheus scrapes: vLLM's /metrics of every service, node_exporter of every host."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from sparkwright.plan import HostPlan, ServicePlan
+from sparkwright.smoke import own_address
+
+_LOOPBACK = ("127.0.0.1", "localhost", "::1")
+
+
+@dataclass(frozen=True)
+class Scraped:
+    """A host as Prometheus sees it: its plan, and the address that it is reached at."""
+
+    plan: HostPlan
+    address: str
+
+    @property
+    def name(self) -> str:
+        """The host's name in the inventory."""
+        return self.plan.host
+
+
+def vllm_targets(hosts: Iterable[Scraped], *, local: bool) -> list[dict[str, Any]]:
+    """Targets with their labels, for file_sd.
+
+    Args:
+        local: those that only their own host reaches, as an agent on it scrapes them: a door lets
+            /metrics through to nobody. Otherwise those that every host reaches.
+    """
+    return [
+        {
+            "targets": [f"{own_address(service) if local else _bracketed(host.address)}:"
+                        f"{service.port}"],
+            "labels": _labels(host, service),
+        }
+        for host in hosts
+        for service in host.plan.services
+        if (service.bind in _LOOPBACK) is local
+    ]  # fmt: skip
+
+
+def node_targets(hosts: Iterable[Scraped], port: int) -> list[dict[str, Any]]:
+    """node_exporter of every host."""
+    return [
+        {"targets": [f"{_bracketed(host.address)}:{port}"], "labels": {"host": host.name}}
+        for host in hosts
+    ]
+
+
+def _labels(host: Scraped, service: ServicePlan) -> dict[str, str]:
+    return {
+        "host": host.name,
+        "service": service.name,
+        "recipe": service.recipe,
+        "tag": service.image.tag,
+    }
+
+
+def _bracketed(address: str) -> str:
+    return f"[{address}]" if ":" in address else address

@@ -1,0 +1,128 @@
+"""What is collected of a host, by the program as it runs there: in a bare Python of its own."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from roles import remote
+from roles.doctor.host import collect
+from roles.watch.host import reading
+from sparkwright.doctor import diagnose, facts
+from tests.doctor.builders import RELEASE
+from tests.doctor.hosts import KEY, Vllm, host, inspected, program, vllm
+
+
+def ask(server: Vllm, place: Path, **changes: Any) -> dict[str, Any]:
+    """The program's answer, sent to a Python of its own as to a host."""
+    secrets = place / "secrets.env"
+    secrets.write_text(f"VLLM_API_KEY={KEY}\n")
+    request = {
+        "services_root": str(place), "models_root": str(place / "models"), "seconds": 0.1,
+        "services": [
+            {
+                "name": "qwen36", "unit": "sparkwright-qwen36.service", "address": "127.0.0.1",
+                "port": server.port, "home": str(place), "secrets": str(secrets),
+            }
+        ],
+        **changes,
+    }  # fmt: skip
+    done = subprocess.run(
+        ["python3", "-IS", "-c", remote._BOOTSTRAP],
+        input=remote.standard_input((reading, collect), request),
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    answer: dict[str, Any] = json.loads(done.stdout)
+    return answer
+
+
+PLANNED = {
+    "qwen36": {
+        "release": RELEASE, "tag": "t", "names": ["a"], "boot_seconds": 900, "speculates": False,
+    }
+}  # fmt: skip
+
+
+def test_a_host_that_is_well(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    host(tmp_path, monkeypatch, [inspected()])
+    with vllm() as server:
+        answer = ask(server, tmp_path)
+    seen = facts({**answer, "planned": PLANNED})
+    (service,) = seen.services.values()
+    assert service.healthy
+    assert service.active
+    assert [look["generation_tokens_total"] for look in service.metrics] == [100, 100]
+    assert service.container is not None
+    assert service.container.number("max_model_len") == 131072
+    assert seen.unified
+    assert "clocks_event_reasons.active" not in seen.gpu.rows[0]
+    assert seen.gpu.rows[0]["clocks.sm"] == "208 MHz"
+    assert diagnose(seen.model_copy(update={"disks": [], "memory": {}, "kernel": []})) == []
+
+
+def test_no_secret_leaves_the_host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = inspected()
+    seen["Config"]["Cmd"] = ["serve", "--api-key", "another-key", f"--x={KEY}"]
+    host(tmp_path, monkeypatch, [seen])
+    with vllm() as server:
+        text = json.dumps(ask(server, tmp_path))
+    for secret in (KEY, "another-key", "hf_abcdefghijklmnopqrstu"):
+        assert secret not in text
+    assert "starting with --api-key (hidden)" in text
+    assert '"MAX_NUM_BATCHED_TOKENS": "32768"' in text
+
+
+def test_a_service_that_hangs_is_given_time_and_then_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    host(tmp_path, monkeypatch, [inspected()])
+    monkeypatch.setattr(collect, "_PATIENCE", 0.5)
+    monkeypatch.setattr(collect, "_LOOK", 0.1)
+    with vllm() as server:
+        server.values["num_requests_running"] = 2.0
+        one = {"address": "127.0.0.1", "port": server.port}
+        began = time.monotonic()
+        looks = list(collect.looks(one, 0.1))
+        assert time.monotonic() - began > 0.5
+        assert not collect.moved(looks[0]["values"], looks[-1]["values"])
+        server.step = 5.0
+        began = time.monotonic()
+        looks = list(collect.looks(one, 0.1))
+        assert time.monotonic() - began < 0.4
+        assert collect.moved(looks[0]["values"], looks[-1]["values"])
+
+
+def test_a_host_on_which_nothing_answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    programs = host(tmp_path, monkeypatch, [])
+    for name in ("docker", "systemctl", "journalctl", "nvidia-smi"):
+        program(programs, name, "echo broken >&2; exit 1")
+    answer = ask(Vllm(port=9), tmp_path)
+    found = {one.name for one in diagnose(facts({**answer, "planned": PLANNED}))}
+    assert {"docker-silent", "gpu-silent"} <= found
+
+
+def test_a_command_that_hangs_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program(tmp_path / "bin", "slow", "exec sleep 30")
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:/usr/bin:/bin")
+    said = reading.command("slow", timeout=0.2)
+    assert said == {"code": None, "out": "", "err": "slow: no answer within 0 s"}
+
+
+def test_what_is_no_weights_is_seen(tmp_path: Path) -> None:
+    model = tmp_path / "model"
+    model.mkdir()
+    (tmp_path / "blob").write_text("x")
+    (model / "out.safetensors").symlink_to(tmp_path / "blob")
+    (model / "dead.json").symlink_to(model / "nothing")
+    (model / "in.json").symlink_to(model / "config.json")
+    (model / "config.json").write_text("{}")
+    pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:1\nsize 5\n"
+    (model / "pointer.safetensors").write_text(pointer)
+    seen = collect.weights(model, "/model")
+    assert seen["links"] == ["dead.json", "out.safetensors"]
+    assert seen["pointers"] == ["pointer.safetensors"]

@@ -1,0 +1,258 @@
+"""The watch as it runs on a host, how it is put there, and what status says of it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from roles import site, watch
+from roles.serving.host import removal
+from roles.watch.host import install
+from roles.watch.host import watch as program
+from sparkwright.api_key import Secret
+from sparkwright.status import render_status, story, well
+from sparkwright.watch import SERVICE, TIMER, watch_of
+from tests.doctor.hosts import host, inspected, vllm
+from tests.doctor.hosts import program as put
+from tests.unit.builders import plan, probe, wanted
+
+NOW = 1_800_000_000
+
+
+def run_of(**data: Any) -> site.HostRun:
+    """A host in a run, as it was probed before anything was done."""
+    return site.HostRun(wanted(plan(**data)), (), Secret("key"), None, probe=probe())
+
+
+def converged(run: site.HostRun, **changes: Any) -> site.HostRun:
+    """The same host with everything of the watch in place."""
+    seen = {
+        path: f"{hashlib.sha256(text.encode()).hexdigest()} {mode:o}"
+        for path, (text, mode) in watch.files(run).items()
+    }
+    timer = {"ActiveState": "active", "UnitFileState": "enabled"}
+    run.probe = probe(
+        **{"files": seen, "units": {TIMER: timer}, "unit_files": [SERVICE], **changes}
+    )
+    return run
+
+
+def test_a_host_that_has_it_needs_no_round_trip() -> None:
+    assert watch._pending(converged(run_of())) == []
+    assert f"start {TIMER}" in watch._pending(run_of())
+
+
+def test_what_is_not_as_it_shall_be_is_pending() -> None:
+    run = converged(run_of())
+    files = dict(run.seen.files)
+    path = "/opt/sparkwright/state/expected.json"
+    assert watch._pending(converged(run, files={**files, path: "0 644"})) == [f"write {path}"]
+    stopped = {TIMER: {"ActiveState": "inactive", "UnitFileState": "enabled"}}
+    assert watch._pending(converged(run, units=stopped)) == [f"start {TIMER}"]
+
+
+def test_without_it_there_is_nothing_and_it_is_taken_away() -> None:
+    run = run_of(watch=False)
+    assert watch.files(run) == {}
+    assert watch.units(run) == []
+    assert watch._pending(run) == []
+    assert watch._pending(converged(run)) == ["remove the watch"]
+    assert watch_of(plan({}), ()) is None
+
+
+def _config(place: Path, port: int, run: site.HostRun) -> dict[str, Any]:
+    """The plan's configuration, with everything below a directory of the test."""
+    wanted_ = watch_of(run.plan, run.wanted.releases)
+    assert wanted_ is not None
+    config: dict[str, Any] = json.loads(wanted_.config.replace("/opt/sparkwright", str(place)))
+    (config["services"][0])["port"] = port
+    return config
+
+
+def _deployed(place: Path, run: site.HostRun) -> None:
+    """Files as a deploy leaves them."""
+    (release,) = run.wanted.releases
+    home = place / "services/qwen36"
+    (home / f"releases/{release.id}").mkdir(parents=True)
+    (home / f"releases/{release.id}/compose.yaml").write_text(release.compose)
+    (home / "current").symlink_to(f"releases/{release.id}")
+    (place / "state").mkdir()
+    (place / "watch/metrics").mkdir(parents=True)
+    (place / "units").mkdir()
+    (place / f"units/{release.service.unit}").write_text(release.unit)
+    wanted_ = watch_of(run.plan, run.wanted.releases)
+    assert wanted_ is not None
+    (place / "state/expected.json").write_text(wanted_.expected)
+
+
+def _here(place: Path, monkeypatch: pytest.MonkeyPatch, run: site.HostRun) -> None:
+    (release,) = run.wanted.releases
+    seen = inspected()
+    seen["Config"]["Labels"]["sparkwright.release"] = release.id
+    programs = host(place, monkeypatch, [seen])
+    put(programs, "docker", f"echo /sparkwright-qwen36 true {release.id}")
+    monkeypatch.setattr(program, "_UNITS", place / "units")
+
+
+def test_minutes_of_a_wedge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = run_of()
+    _deployed(tmp_path, run)
+    _here(tmp_path, monkeypatch, run)
+    said = []
+    with vllm() as server:
+        config = _config(tmp_path, server.port, run)
+        server.step = 50.0
+        server.values["num_requests_running"] = 3.0
+        for minute in range(12):
+            if minute == 5:
+                server.step = 0.0
+            if minute == 9:
+                exported = (tmp_path / "watch/metrics/sparkwright.prom").read_text()
+            if minute == 10:
+                server.step = 50.0
+            said += program.look(config, NOW + 60 * minute)
+    state = json.loads((tmp_path / "state/watch.json").read_text())
+    assert (tmp_path / "state/watch.json").stat().st_mode & 0o777 == 0o600
+    labels = 'diagnosis="wedge",service="qwen36",severity="error"'
+    assert f"sparkwright_finding{{{labels}}} 1\n" in exported
+    assert f"sparkwright_watch_seconds {NOW + 60 * 8}\n" in exported
+    assert len(state["ring"]) == 12
+    assert state["findings"] == []
+    words = "qwen36: error: wedge: 3 requests run, and no token for"
+    assert [line.startswith(words) for line in said] == [True, False]
+    assert said[1].startswith(f"over: {words}")
+
+
+def test_a_hand_at_work_is_drift(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = run_of()
+    _deployed(tmp_path, run)
+    _here(tmp_path, monkeypatch, run)
+    (release,) = run.wanted.releases
+    with vllm() as server:
+        config = _config(tmp_path, server.port, run)
+        assert program.sample(config, NOW)["services"]["qwen36"]["drift"] == []
+        home = tmp_path / "services/qwen36"
+        (home / "current/compose.yaml").write_text("services: {}\n")
+        (tmp_path / f"units/{release.service.unit}").write_text("[Unit]\n")
+        drift = program.sample(config, NOW)["services"]["qwen36"]["drift"]
+        assert drift == [
+            "compose.yaml was changed by hand", "sparkwright-qwen36.service was changed by hand",
+        ]  # fmt: skip
+        (home / "current").unlink()
+        (home / "current").symlink_to("releases/other")
+        drift = program.sample(config, NOW)["services"]["qwen36"]["drift"]
+        assert drift == [
+            f"release other instead of {release.id}", f"the container is of release {release.id}",
+        ]  # fmt: skip
+
+
+def test_a_switch_is_not_judged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = run_of()
+    _deployed(tmp_path, run)
+    _here(tmp_path, monkeypatch, run)
+    config = _config(tmp_path, 9, run)
+    assert program.sample(config, NOW)["switching"] is False
+    Path(config["switch"]).parent.mkdir()
+    Path(config["switch"]).write_text('{"step": "proving"}')
+    assert program.sample(config, NOW)["switching"] is True
+
+
+def test_it_runs_alone_as_the_unit_starts_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The unit's own command, with a Python that has nothing but the files that are installed."""
+    run = run_of()
+    _deployed(tmp_path, run)
+    _here(tmp_path, monkeypatch, run)
+    wanted_ = watch_of(run.plan, run.wanted.releases)
+    assert wanted_ is not None
+    for path, (text, _) in watch.files(run).items():
+        if path.startswith("/opt/sparkwright/watch"):
+            place = Path(path.replace("/opt/sparkwright", str(tmp_path)))
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.write_text(text.replace("/opt/sparkwright", str(tmp_path)))
+    (line,) = [one for one in wanted_.service.splitlines() if one.startswith("ExecStart=")]
+    command = line.removeprefix("ExecStart=").replace("/opt/sparkwright", str(tmp_path))
+    done = subprocess.run(
+        ["sh", "-c", command], capture_output=True, text=True, check=False, cwd="/"
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    state = json.loads((tmp_path / "state/watch.json").read_text())
+    assert state["ring"][0]["services"]["qwen36"]["active"] == "active"
+
+
+def test_it_is_put_there_without_a_reload(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A reload takes the GPU from containers on some hosts: only a changed unit is worth one."""
+    put(tmp_path / "bin", "systemctl", f'echo "$@" >> {tmp_path}/asked')
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
+    units = tmp_path / "units"
+    monkeypatch.setattr(install, "_UNITS", units)
+    request: dict[str, Any] = {
+        "home": str(tmp_path / "watch"), "timer": TIMER, "service": SERVICE,
+        "files": {
+            str(tmp_path / "watch/config.json"): ["{}", 0o644],
+            str(units / TIMER): ["[Timer]\n", 0o644],
+        },
+    }  # fmt: skip
+
+    def asked() -> list[str]:
+        lines = (tmp_path / "asked").read_text().splitlines()
+        (tmp_path / "asked").unlink()
+        return lines
+
+    install.main(request)
+    assert asked() == [f"start {TIMER}"]
+    assert (units / "timers.target.wants" / TIMER).resolve() == units / TIMER
+    assert (units / TIMER).read_text() == "[Timer]\n"
+    request["files"][str(units / TIMER)][0] = "[Timer]\nOnCalendar=minutely\n"
+    install.main(request)
+    assert asked()[0] == "daemon-reload"
+    assert install.main({**request, "files": {}}) == ["removed the watch"]
+    assert not list(units.rglob("*.timer"))
+    assert not (tmp_path / "watch").exists()
+
+
+def test_removing_everything_takes_the_timer_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("systemctl", "docker"):
+        put(tmp_path / "bin", name, "true")
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
+    units = tmp_path / "units"
+    units.mkdir()
+    monkeypatch.setattr(removal, "_UNITS", units)
+    for name in (TIMER, SERVICE, "another.timer"):
+        (units / name).write_text("")
+    root = str(tmp_path / "root")
+    request = {"models_root": root, "services_root": root, "services": None, "weights": False}
+    removal.main(request)
+    assert [one.name for one in units.iterdir()] == ["another.timer"]
+
+
+def _told(**watched: Any) -> Any:
+    return story(
+        {
+            "now": NOW, "lock": None, "switch": None, "history": [], "services": {}, "planned": {},
+            "watch": {"at": NOW - 30, "findings": [], **watched},
+        }
+    )  # fmt: skip
+
+
+def test_status_says_what_the_watch_holds_to_be_wrong() -> None:
+    finding = {
+        "name": "wedge", "service": "qwen36", "severity": "error",
+        "seen": "3 requests run, and no token for 9 min", "since": NOW - 7200,
+    }  # fmt: skip
+    ill = _told(findings=[finding])
+    text = render_status({"spark-1": ill})
+    assert "spark-1: error: qwen36: wedge: 3 requests run, and no token for 9 min (for 2 h)" in text
+    assert not well(ill)
+    assert well(_told(findings=[{**finding, "severity": "warning"}]))
+    assert "watch" not in render_status({"spark-1": _told()})
+    assert "the watch has not looked for 2 h" in render_status({"spark-1": _told(at=NOW - 7200)})
