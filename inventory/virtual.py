@@ -12,6 +12,7 @@ _CONNECTION = {
     "image_mirrors": {
         "ghcr.io": f"http://{_DEPOT}:5000",
         "registry-1.docker.io": f"http://{_DEPOT}:5000",
+        "lab.invalid": f"http://{_DEPOT}:5000",
         "https://github.com/AEON-7/vllm-dflash": f"http://{_DEPOT}:8880/git/AEON-7/vllm-dflash",
     },
     "catalog_directories": ("lab/catalog",),

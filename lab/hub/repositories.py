@@ -11,7 +11,15 @@ import hashlib
 import sys
 from pathlib import Path
 
-from . import gemma4_body, other_drafters, qwen27b_bodies, qwen36_body, qwen36_drafter, tiny
+from . import (
+    gemma4_body,
+    other_drafters,
+    qwen27b_bodies,
+    qwen36_body,
+    qwen36_drafter,
+    tiny,
+    tiny_qwen3,
+)
 from .miniature import Miniature, build
 from .store import Repository, Store
 
@@ -23,6 +31,7 @@ MINIATURES: tuple[Miniature, ...] = (
     gemma4_body.MINIATURE,
     *other_drafters.MINIATURES,
     *tiny.MINIATURES,
+    *tiny_qwen3.MINIATURES,
 )
 
 

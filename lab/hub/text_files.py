@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 GIT_ATTRIBUTES = b"""\
 *.safetensors filter=lfs diff=lfs merge=lfs -text
@@ -48,11 +48,15 @@ checked and "loaded" by the lab's serving stand-in, and can say nothing sensible
 """.encode()
 
 
-def byte_tokenizer(special_tokens: Mapping[str, int], *, first: int = 0) -> bytes:
+def byte_tokenizer(
+    special_tokens: Mapping[str, int], *, first: int = 0, words: Sequence[str] = ()
+) -> bytes:
     """Return a valid tokenizer.json: one token per byte, and special tokens with their ids.
 
-    `first` is the id of the first byte's token.
+    `first` is the id of the first byte's token. `words` have the ids after the bytes'; no text
+    is cut into them, but a model can answer with them. A blank in front of one is part of it.
     """
+    symbols = [*_byte_symbols(), *(word.replace(" ", _byte_symbols()[32]) for word in words)]
     added = [
         {
             "id": number,
@@ -93,7 +97,7 @@ def byte_tokenizer(special_tokens: Mapping[str, int], *, first: int = 0) -> byte
                 "end_of_word_suffix": "",
                 "fuse_unk": False,
                 "byte_fallback": False,
-                "vocab": {symbol: number for number, symbol in enumerate(_byte_symbols(), first)},
+                "vocab": {symbol: number for number, symbol in enumerate(symbols, first)},
                 "merges": [],
             },
         }

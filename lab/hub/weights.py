@@ -27,7 +27,8 @@ HEADER_ALIGNMENT = 8
 class Tensor:
     """A tensor of a checkpoint; `seed` names its random data and survives a change of name.
 
-    `filler` marks the tensors that take what room is left when a model is cut to a size.
+    `filler` marks the tensors that take what room is left when a model is cut to a size. `data`
+    is what a tensor holds in place of random bytes, in a model that is there to be computed.
     """
 
     name: str
@@ -35,6 +36,7 @@ class Tensor:
     shape: tuple[int, ...]
     seed: str
     filler: bool = False
+    data: bytes = b""
 
     @property
     def row_bytes(self) -> int:
@@ -135,7 +137,7 @@ def safetensors(tensors: Sequence[Tensor], *, header_bytes: int = 0) -> Iterator
     head += b" " * (header_bytes - len(head))
     yield len(head).to_bytes(8, "little") + head
     for tensor in tensors:
-        yield from random_bytes(tensor.seed, tensor.size)
+        yield from [tensor.data] if tensor.data else random_bytes(tensor.seed, tensor.size)
 
 
 def random_bytes(seed: str, size: int) -> Iterator[bytes]:

@@ -1,0 +1,202 @@
+"""The lab's own pair for a real engine: a Qwen3 body and a DFlash drafter that really compute.
+
+    lab/tiny-qwen3           two layers, hidden size 64, a tokenizer of bytes and a few words
+    lab/tiny-qwen3-dflash    one layer over the body's first
+
+Every projection holds random numbers, but for the last of attention and MLP, which are zero: the
+layers are computed and add nothing. So the next token depends on the last one alone, and the
+embeddings and the head say how: each word leads to the next, whatever else leads to the first,
+and the last word leads to itself. The drafter's mask token leads to the last word. An answer is
+
+    This tiny model has but one word word word word ...
+
+where no draft is right until the last word is reached, and all are from there on: both counters of
+speculation rise. An engine that takes embeddings, head or a zero wrongly says something else;
+what it makes of the random numbers is computed, and not seen.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+import struct
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+from .miniature import Files, Miniature, Revision
+from .text_files import CHAT_TEMPLATE, GIT_ATTRIBUTES, as_json, byte_tokenizer, tokenizer_config
+from .weights import Tensor, safetensors
+
+BODY, DRAFTER = "lab/tiny-qwen3", "lab/tiny-qwen3-dflash"
+WORDS = ("This", " tiny", " model", " has", " but", " one", " word")
+
+CONTEXT = 2048
+HIDDEN, WIDTH, HEADS, KEY_HEADS, HEAD_WIDTH = 64, 128, 2, 1, 32
+BODY_LAYERS, DRAFTER_LAYERS = 2, 1
+TARGET_LAYERS = [0]
+
+FIRST_WORD = 256
+_SPECIAL = (
+    "<|endoftext|>", "<|im_start|>", "<|im_end|>",
+    "<think>", "</think>", "<tool_call>", "</tool_call>", "<|mask|>",
+)  # fmt: skip
+SPECIAL_TOKENS = {token: FIRST_WORD + len(WORDS) + n for n, token in enumerate(_SPECIAL)}
+MASK = SPECIAL_TOKENS["<|mask|>"]
+VOCABULARY = 320
+
+#: Apart enough from all other logits to be taken at any temperature, by an engine that is right.
+CERTAIN = 4.0
+
+
+def bfloat16(numbers: Sequence[float]) -> bytes:
+    """The upper halves of the numbers as 32-bit floats, which is what BF16 is."""
+    return b"".join(struct.pack("<f", number)[2:] for number in numbers)
+
+
+def _tensor(name: str, shape: tuple[int, ...], numbers: Sequence[float]) -> Tensor:
+    return Tensor(name, "BF16", shape, seed=name, data=bfloat16(numbers))
+
+
+def _zeros(name: str, *shape: int) -> Tensor:
+    return _tensor(name, shape, [0.0] * math.prod(shape))
+
+
+def _ones(name: str, *shape: int) -> Tensor:
+    return _tensor(name, shape, [1.0] * math.prod(shape))
+
+
+def _random(name: str, rows: int, columns: int) -> Tensor:
+    """Numbers of the size that a projection starts its training with."""
+    generator = random.Random(name)
+    spread = columns**-0.5
+    return _tensor(
+        name, (rows, columns), [generator.gauss(0, spread) for _ in range(rows * columns)]
+    )
+
+
+def _rows(name: str, hot: dict[int, int], value: float, *, others: int | None) -> Tensor:
+    """A row per token with `value` in the column of `hot`, or in `others`, or all zeros."""
+    numbers: list[float] = []
+    for token in range(VOCABULARY):
+        column = hot.get(token, others)
+        numbers += [value if column == number else 0.0 for number in range(HIDDEN)]
+    return _tensor(name, (VOCABULARY, HIDDEN), numbers)
+
+
+def embeddings() -> list[Tensor]:
+    """Embeddings and head: column n + 1 stands for word n, column 0 for everything else."""
+    words = {FIRST_WORD + number: number + 1 for number in range(len(WORDS))}
+    successors = {token: column - 1 for token, column in words.items()}
+    last = len(WORDS)
+    head = _rows("lm_head.weight", successors, CERTAIN, others=None)
+    loop = bytearray(head.data)
+    place = ((FIRST_WORD + last - 1) * HIDDEN + last) * 2
+    loop[place : place + 2] = bfloat16([CERTAIN])  # the last word follows itself, too
+    return [
+        _rows("model.embed_tokens.weight", {**words, MASK: last}, 1.0, others=0),
+        Tensor(head.name, head.dtype, head.shape, head.seed, data=bytes(loop)),
+    ]
+
+
+def _layers(count: int, prefix: str) -> list[Tensor]:
+    found: list[Tensor] = []
+    for number in range(count):
+        name = f"{prefix}layers.{number}"
+        found += [
+            _ones(f"{name}.input_layernorm.weight", HIDDEN),
+            _zeros(f"{name}.mlp.down_proj.weight", HIDDEN, WIDTH),
+            _random(f"{name}.mlp.gate_proj.weight", WIDTH, HIDDEN),
+            _random(f"{name}.mlp.up_proj.weight", WIDTH, HIDDEN),
+            _ones(f"{name}.post_attention_layernorm.weight", HIDDEN),
+            _ones(f"{name}.self_attn.k_norm.weight", HEAD_WIDTH),
+            _random(f"{name}.self_attn.k_proj.weight", KEY_HEADS * HEAD_WIDTH, HIDDEN),
+            _zeros(f"{name}.self_attn.o_proj.weight", HIDDEN, HEADS * HEAD_WIDTH),
+            _ones(f"{name}.self_attn.q_norm.weight", HEAD_WIDTH),
+            _random(f"{name}.self_attn.q_proj.weight", HEADS * HEAD_WIDTH, HIDDEN),
+            _random(f"{name}.self_attn.v_proj.weight", KEY_HEADS * HEAD_WIDTH, HIDDEN),
+        ]
+    return found
+
+
+def body_tensors() -> list[Tensor]:
+    """All tensors of the body."""
+    return [*embeddings(), *_layers(BODY_LAYERS, "model."), _ones("model.norm.weight", HIDDEN)]
+
+
+def drafter_tensors() -> list[Tensor]:
+    """All tensors of the drafter, which takes embeddings and head from its body."""
+    return [
+        _random("fc.weight", HIDDEN, len(TARGET_LAYERS) * HIDDEN),
+        _ones("hidden_norm.weight", HIDDEN),
+        *_layers(DRAFTER_LAYERS, ""),
+        _ones("norm.weight", HIDDEN),
+    ]
+
+
+def _config(architecture: str, layers: int, extra: dict[str, Any]) -> bytes:
+    return as_json(
+        {
+            "architectures": [architecture],
+            "model_type": "qwen3",
+            "dtype": "bfloat16",
+            "vocab_size": VOCABULARY,
+            "hidden_size": HIDDEN,
+            "intermediate_size": WIDTH,
+            "num_hidden_layers": layers,
+            "num_attention_heads": HEADS,
+            "num_key_value_heads": KEY_HEADS,
+            "head_dim": HEAD_WIDTH,
+            "hidden_act": "silu",
+            "attention_bias": False,
+            "layer_types": ["full_attention"] * layers,
+            "max_position_embeddings": CONTEXT,
+            "rms_norm_eps": 1e-06,
+            "rope_theta": 10_000,
+            "tie_word_embeddings": False,
+            "eos_token_id": SPECIAL_TOKENS["<|im_end|>"],
+            **extra,
+        }
+    )
+
+
+def _card(repository: str, what: str) -> bytes:
+    return (
+        f"# {repository}\n\n{what}, made by this project's lab so that a real engine has something"
+        " to compute\nthat fits anywhere. It says the same to every question.\n"
+    ).encode()
+
+
+def _body(_size: int) -> Files:
+    tokens = byte_tokenizer(SPECIAL_TOKENS, words=WORDS)
+    generation = {"do_sample": False, "eos_token_id": [SPECIAL_TOKENS["<|im_end|>"]]}
+    return {
+        ".gitattributes": GIT_ATTRIBUTES,
+        "README.md": _card(BODY, "A Qwen3 model of two layers"),
+        "chat_template.jinja": CHAT_TEMPLATE,
+        "config.json": _config("Qwen3ForCausalLM", BODY_LAYERS, {}),
+        "generation_config.json": as_json(generation),
+        "model.safetensors": partial(safetensors, body_tensors()),
+        "tokenizer.json": tokens,
+        "tokenizer_config.json": tokenizer_config(CONTEXT),
+    }
+
+
+def _drafter(_size: int) -> Files:
+    drafting = {
+        "block_size": 16,
+        "dflash_config": {"mask_token_id": MASK, "target_layer_ids": TARGET_LAYERS},
+        "num_target_layers": BODY_LAYERS,
+    }
+    return {
+        ".gitattributes": GIT_ATTRIBUTES,
+        "README.md": _card(DRAFTER, "A DFlash drafter of one layer"),
+        "config.json": _config("DFlashDraftModel", DRAFTER_LAYERS, drafting),
+        "model.safetensors": partial(safetensors, drafter_tensors()),
+    }
+
+
+MINIATURES = (
+    Miniature(BODY, size=0, revisions=(Revision("Made", "2026-07-01T08:00:00.000Z", _body),)),
+    Miniature(DRAFTER, size=0, revisions=(Revision("Made", "2026-07-01T08:00:00.000Z", _drafter),)),
+)

@@ -1,0 +1,42 @@
+"""`python -m lab.real_engine`: build, push and remove. Standard library only; run it as root."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+
+from lab.real_engine import build, image
+from lab.real_engine.layout import REPOSITORY, VERSION
+
+
+def main() -> int:
+    """Parse and run one command."""
+    parser = argparse.ArgumentParser(prog="python -m lab.real_engine", description=__doc__)
+    commands = parser.add_subparsers(dest="command", required=True)
+    commands.add_parser("build", help="make tree and layers, unless they are there")
+    push = commands.add_parser("push", help="build, and push what a registry lacks")
+    push.add_argument("--registry", required=True, metavar="http://HOST:PORT")
+    commands.add_parser("remove", help="remove what was made")
+    arguments = parser.parse_args()
+    if os.geteuid() != 0:
+        parser.error("a root file system is root's: run it with sudo")
+    if arguments.command == "remove":
+        build.remove()
+        return 0
+    engine = build.ensure()
+    if arguments.command == "push":
+        digest, sent = image.push_to(arguments.registry, engine.layers)
+        print(f"{REPOSITORY}:{VERSION} {digest} sent {sent} bytes", flush=True)
+        return 0
+    for layer in engine.layers:
+        print(f"{layer.path} {layer.digest} {layer.size} bytes", flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        print("interrupted: nothing half is left, run it again", file=sys.stderr)
+        sys.exit(130)

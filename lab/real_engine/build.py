@@ -1,0 +1,88 @@
+"""Making tree and layers, once for each set of versions; a killed build leaves nothing half."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import json
+import os
+import shutil
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from lab import packages
+from lab.real_engine import debian, image, modules, wheels
+from lab.real_engine.layout import CACHE, HERE, PACKAGES, REQUIREMENTS
+from lab.serving.layers import Layer
+
+
+@dataclass(frozen=True)
+class Engine:
+    """What a build leaves: the tree, to be run from here, and its layers, to be pushed."""
+
+    root: Path
+    layers: list[Layer]
+
+
+def ensure(cache: Path = CACHE) -> Engine:
+    """The engine, made when the cache has none for these versions."""
+    cache.mkdir(parents=True, exist_ok=True)
+    home = cache / f"engine-{_key()}"
+    with _only_one(cache):
+        if not home.is_dir():
+            packages.install((*packages.NEEDED, "binutils"))
+            _build(cache, home)
+    facts = json.loads((home / "layers.json").read_text(encoding="utf-8"))
+    return Engine(home / "root", [Layer(**{**fact, "path": home / fact["path"]}) for fact in facts])
+
+
+def remove(cache: Path = CACHE) -> None:
+    """Remove everything that was made."""
+    shutil.rmtree(cache, ignore_errors=True)
+
+
+def _build(cache: Path, home: Path) -> None:
+    started = time.monotonic()
+    print("building the real engine: 4 minutes, 2 GB", flush=True)
+    for stale in cache.glob("engine-*"):  # of other versions, or of a build that was killed
+        shutil.rmtree(stale, ignore_errors=True)
+    # A name of its own: what a killed build had started may still write under the old one.
+    building = home.with_suffix(f".{os.getpid()}.new")
+    root, scratch = building / "root", building / "scratch"
+    scratch.mkdir(parents=True)
+    try:
+        debian.unpack(root, scratch)
+        wheels.install(root, scratch)
+        modules.compile_imported(root)
+        layers = [
+            image.pack(root, f"!{PACKAGES}", building / "debian.tar.gz"),
+            image.pack(root, PACKAGES, building / "vllm.tar.gz"),
+        ]
+        shutil.rmtree(scratch)
+        facts = [{**asdict(layer), "path": Path(layer.path).name} for layer in layers]
+        (building / "layers.json").write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
+        building.rename(home)
+    except BaseException:
+        shutil.rmtree(building, ignore_errors=True)
+        raise
+    size = sum(layer.size for layer in layers) / 1e6
+    print(f"engine built in {time.monotonic() - started:.0f} s, {size:.0f} MB packed", flush=True)
+
+
+def _key() -> str:
+    """Names the versions, and the code that makes a tree of them."""
+    digest = hashlib.sha256(REQUIREMENTS.read_bytes())
+    for name in ("layout.py", "debian.py", "wheels.py", "modules.py", "image.py"):
+        digest.update((HERE / name).read_bytes())
+    return digest.hexdigest()[:12]
+
+
+@contextlib.contextmanager
+def _only_one(cache: Path) -> Iterator[None]:
+    """One build at a time; the lock is the kernel's, so a killed one holds nothing."""
+    with (cache / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield

@@ -1,0 +1,53 @@
+"""The Debian that the engine runs on: unpacked, not configured, as for the stand-in's image."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+from lab.real_engine.layout import DEBIAN, SUITE
+
+_UNUSED = (
+    "boot", "media", "mnt", "opt", "srv",
+    "etc/apt", "etc/fstab", "etc/hostname", "etc/resolv.conf",  # of this machine
+    "usr/share/doc", "usr/share/info", "usr/share/lintian", "usr/share/locale", "usr/share/man",
+    "usr/share/bash-completion", "usr/share/zoneinfo",
+    "usr/lib/x86_64-linux-gnu/gconv", "usr/lib/x86_64-linux-gnu/perl-base", "usr/bin/perl",
+    "usr/lib/python3.11/ensurepip", "usr/lib/python3.11/idlelib", "usr/lib/python3.11/test",
+    "usr/lib/python3.11/turtledemo", "usr/lib/python3.11/pydoc_data",
+    "var/cache", "var/lib/apt", "var/lib/dpkg",
+)  # fmt: skip
+
+
+def unpack(root: Path, scratch: Path) -> None:
+    """Make the tree at `root`; what takes room on the way lies in `scratch`."""
+    archive = scratch / "debian.tar"
+    command = [
+        "mmdebstrap", "--quiet", "--variant=extract", "--components=main",
+        "--keyring=/usr/share/keyrings", f"--include={','.join(DEBIAN)}", SUITE, str(archive),
+    ]  # fmt: skip
+    done = subprocess.run(
+        command,
+        env={**os.environ, "TMPDIR": str(scratch)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode != 0:
+        raise SystemExit(f"mmdebstrap failed:\n{done.stderr.strip()[-2000:]}")
+    root.mkdir()
+    subprocess.run(["tar", "-xf", archive, "-C", root, "--exclude=./dev/*"], check=True)
+    archive.unlink()
+    for name in _UNUSED:
+        place = root / name
+        if place.is_dir() and not place.is_symlink():
+            shutil.rmtree(place)
+        else:
+            place.unlink(missing_ok=True)
+    for name in ("dev", "proc", "sys", "tmp", "root", "models"):
+        (root / name).mkdir(exist_ok=True)
+    (root / "tmp").chmod(0o1777)
+    (root / "etc/passwd").write_text("root:x:0:0:root:/root:/bin/bash\n")
+    (root / "etc/group").write_text("root:x:0:\n")

@@ -1,0 +1,25 @@
+"""Names and places of the real engine."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+#: Outlives the fleet, whose cache is beside it: what is made here takes minutes, and 1.7 GB.
+CACHE = Path("/var/cache/sparkwright-lab-engine")
+
+REPOSITORY = "lab/vllm-cpu"
+VERSION = "0.32.0"
+RECIPE = "lab-tiny-qwen3-dflash"
+
+HERE = Path(__file__).resolve().parent
+REQUIREMENTS = HERE / "requirements.txt"
+
+SUITE = "bookworm"
+"""Its Python is 3.11, which the wheels are for."""
+DEBIAN = (
+    "base-files", "bash", "dash", "coreutils", "libc-bin", "python3",
+    "libnuma1", "libstdc++6",
+    "util-linux",  # lscpu tells vLLM which cores there are
+)  # fmt: skip
+PACKAGES = "usr/local/lib/python3.11/dist-packages"
+"""Where Debian's Python looks for what its own packages did not bring."""

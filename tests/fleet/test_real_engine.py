@@ -1,0 +1,92 @@
+"""The real vLLM, computed by the CPU of a virtual host, through the very same roles."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+from lab.layout import DEPOT, REGISTRY_PORT
+from tests.fleet.site import ROOT, Site, bare, ssh
+
+HOST = "spark-1"
+WORDS = ("inventory/real.py", "--limit", HOST)
+SERVICES = """
+sparks[0][1]["services"] = {
+    "tiny": {"recipe": "lab-tiny-qwen3-dflash", "port": 8010, "first_answer_seconds": 300},
+}
+"""
+#: What asks for the protocol, and what asks for sense, which a model of one word has not.
+PROTOCOL = {
+    *("health", "aliases", "key", "completion", "stream", "context-limit"),
+    *("prefix-cache", "speculation"),
+}
+SENSE = {"chat", "thinking-off", "thinking-on", "tools", "json-schema", "concurrency"}
+
+pytestmark = [pytest.mark.real_engine, pytest.mark.timeout(1200)]
+
+
+@pytest.fixture(scope="module")
+def engine(site: Site) -> Iterator[Site]:
+    """One host that serves with the real engine, and with nothing else."""
+    site.power_on()
+    site.repair()
+    bare(HOST)
+    registry = f"http://{DEPOT.address}:{REGISTRY_PORT}"
+    push = [sys.executable, "-m", "lab.real_engine", "push", "--registry", registry]
+    subprocess.run(push, cwd=ROOT, check=True)
+    inventory = (site.folder / "inventory/virtual.py").read_text()
+    (site.folder / "inventory/real.py").write_text(inventory + SERVICES)
+    yield site
+    ssh(
+        HOST, "sudo systemctl disable --now sparkwright-tiny; docker rm -f sparkwright-tiny || true"
+    )
+    bare(HOST)
+
+
+def test_it_is_deployed_proved_and_left_alone_by_a_second_run(engine: Site) -> None:
+    run = engine.deploy("--limit", HOST, inventory="inventory/real.py")
+    (service,) = run.host(HOST)["services"]
+    assert service["smoke"]["failures"] == []
+    assert {check["name"] for check in service["smoke"]["checks"]} >= {"generation", "speculation"}
+    again = engine.deploy("--limit", HOST, inventory="inventory/real.py")
+    assert again.changed == set()
+
+
+def test_the_deep_smoke_test_speaks_its_protocol(engine: Site) -> None:
+    """Its answers are one word: what asks for the protocol holds, and what asks for sense fails."""
+    words = [sys.executable, "-m", "sparkwright", "smoke", *WORDS, "--json"]
+    done = subprocess.run(
+        words, cwd=engine.folder, capture_output=True, text=True, timeout=900, check=False
+    )
+    (verdict,) = engine.folder.glob(f".sparkwright/smoke/{HOST}-tiny.json")
+    checks = {one["name"]: one for one in json.loads(verdict.read_text())["checks"]}
+    named = {
+        verdict: {name for name, one in checks.items() if one["verdict"] == verdict}
+        for verdict in ("passed", "failed", "skipped")
+    }
+    assert named == {
+        "passed": PROTOCOL, "failed": SENSE, "skipped": {"image", "long-2k", "long-16k"},
+    }, done.stdout  # fmt: skip
+
+
+def test_status_doctor_and_watch_know_it(engine: Site) -> None:
+    assert "lab-tiny" in engine.sparkwright("plan", *WORDS)
+    assert "as planned" in engine.sparkwright("status", *WORDS)
+    said = json.loads(_ask(engine, "doctor", "--json"))
+    assert [ill for ill in said[HOST] if ill["severity"] == "error"] == []
+    ssh(HOST, "sudo systemctl start sparkwright-watch.service")
+    state = json.loads(ssh(HOST, "sudo cat /opt/sparkwright/state/watch.json"))
+    sample = state["ring"][-1]["services"]["tiny"]
+    assert sample["health"] == 200
+    assert sample["drafted"] > sample["accepted"] > 0
+
+
+def _ask(site: Site, command: str, *more: str) -> str:
+    words = [sys.executable, "-m", "sparkwright", command, *WORDS, *more]
+    return subprocess.run(
+        words, cwd=site.folder, capture_output=True, text=True, timeout=300, check=False
+    ).stdout

