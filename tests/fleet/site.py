@@ -218,6 +218,7 @@ def bare(host: str) -> None:
     ssh(
         host,
         "sudo systemctl disable --now sparkwright-qwen36 sparkwright-gateway sparkwright-health"
+        " sparkwright-watch.timer"
         " 2>/dev/null;"
         " sudo systemctl stop 'sparkwright-fetch*' 'sparkwright-pull*' 'sparkwright-share*'"
         " 2>/dev/null;"

@@ -1,0 +1,79 @@
+"""Is the box good: deep smoke, doctor, watch, and the fleet on one page."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from tests.fleet.site import GOOD, Site, bare, inside, ssh
+
+LIMIT = ("--limit", "sparks", "--limit", "rtx-1")
+STATE = "/opt/sparkwright/state/watch.json"
+
+
+@pytest.fixture(scope="module")
+def proved(site: Site) -> Iterator[Site]:
+    """A fleet as planned."""
+    site.power_on()
+    site.repair()
+    for host in GOOD:
+        bare(host)
+    site.deploy(refused={"hopper-1"})
+    yield site
+    site.repair()
+    bare("rtx-1")
+
+
+@pytest.mark.timeout(600)
+def test_everything_that_the_recipe_promises_is_kept_and_on_the_page(proved: Site) -> None:
+    said = proved.sparkwright("smoke", "inventory/virtual.py", *LIMIT)
+    assert said.count("image") >= len(GOOD)
+    proved.sparkwright("history", "inventory/virtual.py", *LIMIT)
+    hosts = [word for host in GOOD for word in ("--limit", host)]
+    proved.sparkwright("report", "inventory/virtual.py", *hosts)
+    page = (proved.folder / ".sparkwright/report.html").read_text()
+    for words in ("spark-1", "json-schema", "prefix-cache", "2026-07-01-v0.24.0"):
+        assert words in page
+    assert proved.key not in page
+
+
+def test_what_is_broken_is_named_with_its_remedy(proved: Site) -> None:
+    """Good enough for the short test at a deploy, and not for the deep one."""
+    fault = '"port": 8000, "environment": {"VLLM_STAND_IN_FAULT": "ignores-schema"},'
+    proved.edit("group_data/rtx50.py", '"port": 8000,', fault)
+    proved.deploy("--limit", "rtx-1")
+    said = proved.sparkwright("smoke", "inventory/virtual.py", "--limit", "rtx-1", code=1)
+    assert [one for one in said.splitlines() if "json-schema" in one and "FAILED" in one]
+    assert not [one for one in said.splitlines() if "tools" in one and "FAILED" in one]
+    proved.edit("group_data/rtx50.py", fault, '"port": 8000,')
+    proved.deploy("--limit", "rtx-1")
+
+
+@pytest.mark.timeout(300)
+def test_the_doctor_finds_nothing_on_a_well_host_and_what_ails_an_ill_one(proved: Site) -> None:
+    well = proved.sparkwright("doctor", "inventory/virtual.py", "--limit", "spark-1")
+    assert "spark-1" in well
+    proved.gpu("spark-2", "driver-dead")
+    try:
+        said = proved.sparkwright("doctor", "inventory/virtual.py", "--limit", "spark-2", code=1)
+    finally:
+        proved.gpu("spark-2")
+    assert "gpu-silent" in said or "driver-half-updated" in said
+
+
+@pytest.mark.timeout(300)
+def test_the_watch_sees_drift_and_status_shows_it(proved: Site) -> None:
+    assert ssh("spark-2", "systemctl is-active sparkwright-watch.timer") == "active"
+    home = "/opt/sparkwright/services/qwen36"
+    inside("spark-2", "sh", "-c", f"echo '# mine' >> {home}/current/compose.yaml")
+    for _ in range(2):  # once may be a deploy that is under way
+        inside("spark-2", "systemctl", "start", "sparkwright-watch.service")
+    (finding,) = json.loads(inside("spark-2", "cat", STATE))["findings"]
+    assert finding["name"] == "drift"
+    limit = ("--limit", "spark-2")
+    assert "drift" in proved.sparkwright("status", "inventory/virtual.py", *limit, code=1)
+    proved.deploy(*limit)
+    inside("spark-2", "systemctl", "start", "sparkwright-watch.service")
+    assert "drift" not in proved.sparkwright("status", "inventory/virtual.py", *limit)
