@@ -5,7 +5,8 @@ SUDO := $(if $(filter 0,$(shell id -u)),,sudo)
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-down check unit test test-faults bench bench-fetching bench-switching
+.PHONY: help setup demo demo-down check unit test test-faults test-real-engine test-bench clients \
+	bench bench-tools bench-fetching bench-switching bench-report picture
 
 help: ## show what there is
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -35,12 +36,34 @@ check: setup ## format, lint and types
 unit: setup ## the unit tests, under a minute
 	$(BIN)/python -m pytest -n auto tests/unit
 
-test: check ## everything: format, lint, types, unit tests, and end to end on the virtual fleet
-	$(SUDO) $(BIN)/python -m pytest -n auto -m "not fleet"
-	$(SUDO) $(BIN)/python -m pytest -m "fleet and not faults"
+test: check ## everything: format, lint, types, unit tests, the page in a browser, and end to end on the virtual fleet
+	$(SUDO) $(PYTHON) -m lab packages --browser
+	$(SUDO) $(BIN)/python -m pytest -n auto -m "not fleet and not real_engine and not bench"
+	$(SUDO) $(BIN)/python -m pytest -m "fleet and not faults and not real_engine"
 
 test-faults: setup ## faults of a fetch and of a switch one by one, on the virtual fleet
 	$(SUDO) $(BIN)/python -m pytest -m faults
+
+clients: .venv-clients/.ready ## try what `sparkwright endpoints` writes with its clients (250 MB more)
+	.venv-clients/bin/python -m pytest -rs tests/unit/test_endpoint_clients.py
+.venv-clients/.ready: constraints.txt constraints-clients.txt
+	$(PYTHON) -m venv .venv-clients
+	.venv-clients/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r constraints.txt -r constraints-clients.txt
+	touch $@
+
+test-real-engine: setup ## the real vLLM, on this machine's CPU and on a virtual host: 2 GB the first time
+	$(SUDO) $(BIN)/python -m pytest -m real_engine
+
+bench-tools: .venv-bench/.ready ## install the load generator of `sparkwright bench` (1.2 GB)
+.venv-bench/.ready: constraints-bench.txt
+	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 14) and "The load generator needs Python 3.11 to 3.13: make bench-tools PYTHON=python3.12 ...")'
+	rm -rf .venv-bench
+	$(PYTHON) -m venv .venv-bench
+	.venv-bench/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r constraints-bench.txt
+	touch $@
+
+test-bench: setup bench-tools ## the real load generator against a local stand-in for vLLM, a minute
+	$(BIN)/python -m pytest -m bench
 
 bench: setup ## measure against Ansible and stock pyinfra on the virtual fleet
 	$(SUDO) $(PYTHON) -m lab up
@@ -51,3 +74,9 @@ bench-fetching: setup ## measure fetching: against the line, aria2c, and for 4 a
 
 bench-switching: setup ## measure how long a host does not serve while it is switched
 	$(SUDO) $(BIN)/python -m benchmarks.switching
+bench-report: setup ## measure the report's page of 100 hosts
+	$(BIN)/python -m benchmarks.report
+
+picture: setup ## take the README's picture of the report's page again, in chromium
+	$(SUDO) $(PYTHON) -m lab packages --browser
+	$(BIN)/python -m tests.browser.picture docs/report.png

@@ -48,6 +48,9 @@ use start with `my_`.
 # Pins of every tag and revision, made by `sparkwright lock INVENTORY`; used when it is there.
 # lock_file = "fleet.lock"
 
+# A timer on each host looks at services, GPU and disks every minute; `sparkwright status` shows it.
+# watch = True
+
 # What else runs on the hosts, in GiB, so that a Spark's one pool of memory is weighed with it.
 # sidecars = {"qwen3-asr": 6, "qwen3-tts": 8}
 
