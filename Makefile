@@ -51,7 +51,7 @@ clients: .venv-clients/.ready ## try what `sparkwright endpoints` writes with it
 	.venv-clients/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r constraints.txt -r constraints-clients.txt
 	touch $@
 
-test-real-engine: setup ## the real vLLM, on this machine's CPU and on a virtual host: 2 GB the first time
+test-real-engine: setup bench-tools ## the real vLLM, on this machine's CPU and on a virtual host: 2 GB the first time
 	$(SUDO) $(BIN)/python -m pytest -m real_engine
 
 bench-tools: .venv-bench/.ready ## install the load generator of `sparkwright bench` (1.2 GB)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -10,6 +11,9 @@ from collections.abc import Iterator
 import pytest
 
 from lab.layout import DEPOT, REGISTRY_PORT
+from sparkwright.bench.store import load
+from sparkwright.bench.tool import find
+from sparkwright.problems import UserError
 from tests.fleet.site import ROOT, Site, bare, ssh
 
 HOST = "spark-1"
@@ -83,6 +87,31 @@ def test_status_doctor_and_watch_know_it(engine: Site) -> None:
     sample = state["ring"][-1]["services"]["tiny"]
     assert sample["health"] == 200
     assert sample["drafted"] > sample["accepted"] > 0
+
+
+def test_it_is_measured_as_its_own_counters_say(engine: Site) -> None:
+    try:
+        tool = find({"SPARKWRIGHT_BENCH_TOOLS": os.environ.get("SPARKWRIGHT_BENCH_TOOLS")
+                     or str(ROOT / ".venv-bench")})  # fmt: skip
+    except UserError as error:
+        pytest.skip(str(error))
+    venv = str(tool.program.parents[1])
+    words = ["--categories", "coding", "--concurrency", "1,4", "--context", "none"]
+    done = subprocess.run(
+        [sys.executable, "-m", "sparkwright", "bench", *WORDS, *words],
+        cwd=engine.folder, env={**os.environ, "SPARKWRIGHT_BENCH_TOOLS": venv},
+        capture_output=True, text=True, timeout=900, check=False,
+    )  # fmt: skip
+    stored = load(engine.folder / ".sparkwright/bench")
+    assert not stored.problems
+    (result,) = stored.services[HOST, "tiny"]
+    assert [cell.concurrency for cell in result.cells] == [1, 4], done.stdout + done.stderr
+    for cell in result.cells:
+        assert cell.errors == 0
+        assert cell.acceptance is not None
+        # The engine says one word to everything: what the smoke test's own counting sees too.
+        assert 0.3 < cell.acceptance <= 1
+    assert result.vllm == "0.32.0+cpu"
 
 
 def _ask(site: Site, command: str, *more: str) -> str:
