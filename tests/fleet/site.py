@@ -267,11 +267,19 @@ def container(host: str, service: str = "qwen36") -> str:
 
 
 def fingerprint(host: str) -> str:
-    """Every file, link and unit that a run could have touched on a host, with its content."""
+    """Every file, link and unit that a run could have touched on a host, with its content.
+
+    Not what the watch looks at and writes by itself, every minute.
+    """
     places = "/opt /etc/systemd/system /etc/docker"
-    listing = ssh(host, f"sudo find {places} -printf '%p %m %u %s %T@ %l\\n' 2>/dev/null | sort")
+    listing = ssh(
+        host,
+        f"sudo find {places} -printf '%p %m %u %s %T@ %l\\n' 2>/dev/null"
+        " | grep -v '/state/watch.json\\|/opt/sparkwright/state ' | sort",
+    )
     docker = ssh(host, "docker ps -aq --no-trunc; docker images -q --no-trunc | sort")
-    units = ssh(host, "systemctl list-units --all --no-legend 'sparkwright*' | cut -c1-60")
+    listed = "systemctl list-units --all --no-legend 'sparkwright*'"
+    units = ssh(host, f"{listed} | grep -v watch | cut -c1-60 || true")
     return f"{listing}\n{docker}\n{units}"
 
 
