@@ -151,7 +151,5 @@ def leave_and_return(
         "server": [service.name, SELF],
         "notice_seconds": settings.notice_seconds,
         "drain_seconds": settings.drain_seconds,
-        "units": [HEALTH_UNIT, "sparkwright-gateway.service"],
-        "port": service.client_port,
         "others": others,
     }

@@ -1,7 +1,7 @@
 """Door: HAProxy before the services of a host, and before the replicas of a fleet.
 
-Written before any service is switched; started here where its ports are free, and otherwise by the
-switch that frees them.
+Made here where nothing serves yet, or nothing is to be switched. Otherwise a door is part of the
+switch (roles/serving): it changes between the stop and the start, and goes back with the service.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from pyinfra.api.host import Host
 from roles import remote, site, steps
 from roles.door.host import doors as program
 from roles.door.host import health as health_program
+from roles.serving.state import rolls
 from sparkwright.doors import HEALTH_UNIT, health_file, health_unit
 from sparkwright.gateway import UNIT, Gateway, kept_servers, key_file, render_gateway
 
@@ -62,6 +63,11 @@ def ports(run: site.HostRun) -> list[int]:
 
 
 def _pending(run: site.HostRun) -> Sequence[str]:
+    return [] if rolls(run) else pending(run)
+
+
+def pending(run: site.HostRun) -> list[str]:
+    """What of the doors is not as planned."""
     wanted = files(run)
     if not wanted:
         there = UNIT in run.seen.unit_files
@@ -86,9 +92,10 @@ def _free(run: site.HostRun) -> bool:
     return all(one is None or UNIT in one.cgroup for one in listeners)
 
 
-def _act(host: Host, run: site.HostRun) -> Sequence[str]:
-    gateway = run.gateway or Gateway((), home=f"{run.plan.settings.services_root}/gateway")
-    request: dict[str, Any] = {
+def request(run: site.HostRun) -> dict[str, Any]:
+    """What roles/door/host/doors.py is to make."""
+    gateway = run.gateway or _none(run)
+    return {
         "files": files(run),
         "unit": UNIT,
         "health": HEALTH_UNIT if health_file(run.plan) else None,
@@ -98,5 +105,27 @@ def _act(host: Host, run: site.HostRun) -> Sequence[str]:
         "keep": kept_servers(gateway),
         "start": _free(run),
     }
-    done: list[str] = remote.ask(host, "sparkwright-door", (program,), request, timeout=300)
+
+
+def switched(run: site.HostRun) -> dict[str, Any] | None:
+    """The doors' part of a switch; None where they are as planned."""
+    if not pending(run):
+        return None
+    gateway = run.gateway or _none(run)
+    managed = [gateway.config, gateway.waiting_room, gateway.keys, f"{_UNITS}/{UNIT}"]
+    health = [f"{gateway.home}/health.json", f"{gateway.home}/health.py", f"{_UNITS}/{HEALTH_UNIT}"]
+    return {
+        "to": request(run),
+        "managed": [*managed, *health],
+        "health": HEALTH_UNIT,
+        "health_path": health[-1],
+    }
+
+
+def _none(run: site.HostRun) -> Gateway:
+    return Gateway((), home=f"{run.plan.settings.services_root}/gateway")
+
+
+def _act(host: Host, run: site.HostRun) -> Sequence[str]:
+    done: list[str] = remote.ask(host, "sparkwright-door", (program,), request(run), timeout=300)
     return done

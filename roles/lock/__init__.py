@@ -20,12 +20,23 @@ from roles import remote, site
 from roles.lock.host import lock as program
 from sparkwright.lock_owner import told
 
+
+def _machine() -> str:
+    """Where process ids mean the same: containers may share an id, but not a process namespace."""
+    parts = [socket.gethostname()]
+    with suppress(OSError):
+        parts.append(Path("/etc/machine-id").read_text().strip())
+    with suppress(OSError):
+        parts.append(Path("/proc/sys/kernel/random/boot_id").read_text().strip())
+    with suppress(OSError):
+        parts.append(str(Path("/proc/self/ns/pid").readlink()))
+    return " ".join(parts)
+
+
 _OWNER = {
     "token": secrets.token_hex(8),
     "by": f"{getpass.getuser()}@{socket.gethostname()}",
-    "machine": Path("/etc/machine-id").read_text().strip()
-    if Path("/etc/machine-id").exists()
-    else socket.gethostname(),
+    "machine": _machine(),
     "pid": os.getpid(),
 }
 

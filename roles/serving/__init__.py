@@ -13,7 +13,7 @@ from typing import Any
 
 from pyinfra.api.host import Host
 
-from roles import remote, site, steps
+from roles import door, remote, site, steps
 from roles.serving import turns
 from roles.serving.state import changes, rolls
 from roles.serving.switch import remember, switch, to_plan, to_release, why
@@ -56,7 +56,9 @@ def _start(host: Host, run: site.HostRun) -> Sequence[str]:
 
 def _take_turn(host: Host, run: site.HostRun) -> Sequence[str]:
     services = to_plan(run)
-    ended = turns.take(host, run, lambda: switch(host, run, services), left=lambda: _leave(run))
+    ended = turns.take(
+        host, run, lambda: switch(host, run, services, door.switched(run)), left=lambda: _leave(run)
+    )
     if ended.result != "good":
         remember(run, services, ended, ended.result)
         raise remote.HostError(why(ended))

@@ -7,7 +7,7 @@ from typing import Any
 
 from pyinfra.api.host import Host
 
-from roles import preflight, remote, site, steps
+from roles import door, preflight, remote, site, steps
 from roles.serving.host import story as program
 from roles.serving.state import changes
 from sparkwright.smoke import own_address
@@ -39,7 +39,7 @@ def _look(host: Host, run: site.HostRun) -> Sequence[str]:
             "release": release.id,
             "tag": release.service.image.tag,
             "texts": {"compose.yaml": release.compose, release.service.unit: release.unit},
-            "drift": changes(run, release),
+            "drift": [*changes(run, release), *(["door"] if door.pending(run) else [])],
         }
         for release in run.wanted.releases
     }

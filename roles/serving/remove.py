@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from pyinfra.api.host import Host
 
-from roles import remote, site, steps
+from roles import lock, preflight, remote, site, steps
 from roles.serving.host import removal as program
 from roles.weights.host import receipt
 
@@ -22,6 +22,8 @@ def remove() -> None:
 
 
 def _remove(host: Host, run: site.HostRun) -> Sequence[str]:
+    run.probe = preflight.probe(host, run)
+    lock.take(host, run)
     settings = run.plan.settings
     request = {
         "models_root": settings.models_root,

@@ -14,6 +14,7 @@ from typing import Any
 from pyinfra.api.host import Host
 
 from roles import remote, site
+from roles.door.host import doors as door_program
 from roles.jobs.host import jobs as jobs_program
 from roles.serving.host import transaction
 from roles.serving.state import changes, former, restarts, secrets_text
@@ -31,7 +32,7 @@ RECOVER_UNIT = "sparkwright-recover.service"
 WARM_UPS = 2
 #: Seconds between two looks at a switch.
 _EVERY = 5
-_PROGRAMS: tuple[ModuleType, ...] = (transaction, check)
+_PROGRAMS: tuple[ModuleType, ...] = (transaction, check, door_program)
 _WORDS = {
     "writing": "writing the release",
     "draining": "letting running requests end",
@@ -124,8 +125,16 @@ def _files(run: site.HostRun, release: Release) -> dict[str, list[Any]]:
     }
 
 
-def switch(host: Host, run: site.HostRun, services: list[dict[str, Any]]) -> Ended:
+def switch(
+    host: Host,
+    run: site.HostRun,
+    services: list[dict[str, Any]],
+    doors: dict[str, Any] | None = None,
+) -> Ended:
     """Switch these services, as one transaction on the host. It goes on when this ends.
+
+    Args:
+        doors: what changes of the doors with it (roles/door).
 
     Raises:
         HostError: when it can't be begun, or is lost sight of.
@@ -145,6 +154,7 @@ def switch(host: Host, run: site.HostRun, services: list[dict[str, Any]]) -> End
         "recover": template("serving/recover.service.j2").render(place=home),
         "services": services,
         "strangers": strangers(run.wanted, run.seen),
+        "doors": doors,
     }
     job = {
         "unit": UNIT,
@@ -192,7 +202,7 @@ def why(ended: Ended) -> str:
     """One message: what was wrong, and what runs now."""
     first, *rest = ended.reasons or ("no reason was given",)
     now = {
-        "reverted": "the release before it runs again, proved by the same gate",
+        "reverted": "what ran before runs again",
         "failed": "nothing that is proved runs here now",
     }[ended.result]
     return "\n".join([f"{first}: {now}", *(f"    {line}" for line in rest)])

@@ -35,6 +35,11 @@ def take(
         unprepared = [name for name, one in site.runs().items() if one.refused]
         if unprepared:
             rollout.stop(f"{', '.join(unprepared)} could not be prepared")
+    canaries = rollout.turns[0]
+    if settings.canaries and host.name not in canaries:
+        lost = [name for name in canaries if site.runs()[name].refused]
+        if len(lost) == len(canaries):
+            rollout.stop(f"no canary could be tried ({', '.join(lost)})")
     if not rollout.stopped:
         time.sleep(rollout.wait(host.name, settings.pause_seconds, time.monotonic()))
     if rollout.stopped:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from pyinfra.api.host import Host
 
-from roles import remote, site, steps
+from roles import lock, preflight, remote, site, steps
 from roles.weights.host import holdings as program
 from roles.weights.host import receipt
 
@@ -26,6 +26,8 @@ def _list(host: Host, run: site.HostRun) -> Sequence[str]:
 
 
 def _prune(host: Host, run: site.HostRun) -> Sequence[str]:
+    run.probe = preflight.probe(host, run)
+    lock.take(host, run)  # what somebody else's deploy fetches belongs to no release yet
     return _ask(host, run, prune=True)
 
 

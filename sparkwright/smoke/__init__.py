@@ -30,6 +30,11 @@ def own_address(service: ServicePlan) -> str:
     return "127.0.0.1" if service.bind in ("0.0.0.0", "::") else service.bind
 
 
+def _door_address(service: ServicePlan) -> str:
+    bind = service.door.bind if service.door else ""
+    return "127.0.0.1" if bind in ("0.0.0.0", "::", "*") else bind
+
+
 def smoke_request(release: Release, *, warm_ups: int) -> dict[str, Any]:
     """What the host program needs to know of a service."""
     service = release.service
@@ -43,6 +48,7 @@ def smoke_request(release: Release, *, warm_ups: int) -> dict[str, Any]:
         "boot_seconds": service.boot_seconds,
         "first_answer_seconds": service.first_answer_seconds,
         "warm_ups": warm_ups,
+        "door": [_door_address(service), service.client_port] if service.door else None,
         "speculates": "speculative_config" in dict(service.arguments),
         "thinking": service.smoke.thinking,
         "max_tokens": service.smoke.max_tokens,

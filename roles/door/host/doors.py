@@ -117,10 +117,13 @@ def main(request: dict[str, Any]) -> list[str]:
     if any(path.endswith(".service") for path in changed):
         command("systemctl", "daemon-reload")
     units = [one for one in (health, unit) if one]
-    command("systemctl", "enable", "--quiet", *units)
+    if not health:
+        command("systemctl", "disable", "--quiet", "--now", "sparkwright-health.service")
+    if request["start"]:
+        command("systemctl", "enable", "--quiet", *units)
     if health and active(health) and any("health" in path for path in changed):
         command("systemctl", "restart", health)
-    if active(unit) and changed:
+    if active(unit) and changed and request["start"]:
         reload(request)
     if request["start"]:
         done = command("systemctl", "start", *units)

@@ -24,7 +24,12 @@ from typing import Any
 
 #: Seconds between two looks, and before a service that is away is looked at again.
 _LOOK = 2.0
-_COUNTERS = ("vllm:prompt_tokens_total", "vllm:generation_tokens_total")
+_COUNTERS = (
+    *("vllm:prompt_tokens_total", "vllm:generation_tokens_total"),
+    "vllm:kv_cache_usage_perc",
+)
+#: So many answers in a row may come late.
+_LATE = 3
 
 
 class Service:
@@ -33,8 +38,9 @@ class Service:
     def __init__(self, config: dict[str, Any], idle: float) -> None:
         self._config = config
         self._idle = idle
-        self._tokens = -1.0
+        self._progress: tuple[float, ...] = ()
         self._alive = 0.0
+        self._late = 0
         self.well = False
         self.said = "not asked yet"
 
@@ -53,21 +59,32 @@ class Service:
     def look(self) -> None:
         """Look once."""
         try:
-            tokens = self._count()
+            progress = self._count()
+        except TimeoutError:
+            # A server that reads a long prompt may be late; one that is gone refuses at once.
+            self._late += 1
+            if self._late < _LATE:
+                return
+            self._away("does not answer in time")
+            return
         except (OSError, http.client.HTTPException, ValueError) as error:
-            self._tokens, self._alive = -1.0, 0.0
-            self.well, self.said = False, f"does not answer: {error or type(error).__name__}"
+            self._away(f"does not answer: {error or type(error).__name__}")
             return
         now = time.monotonic()
-        if self._alive and tokens > self._tokens:
+        self._late = 0
+        if self._alive and progress != self._progress:
             self._alive, self.well, self.said = now, True, "generates"
-        self._tokens = tokens
+        self._progress = progress
         if not self.well or now - self._alive > self._idle:
             self._question()
 
+    def _away(self, said: str) -> None:
+        self._progress, self._alive, self._late = (), 0.0, 0
+        self.well, self.said = False, said
+
     def _question(self) -> None:
         asked = time.monotonic()
-        before = self._tokens
+        before = self._progress
         body = {"model": self._config["model"], "prompt": "1 2 3", "max_tokens": 1}
         try:
             status, said = self._call(
@@ -85,17 +102,18 @@ class Service:
         else:
             self._alive, self.well, self.said = time.monotonic(), True, "answers"
 
-    def _moved(self, before: float) -> bool:
+    def _moved(self, before: tuple[float, ...]) -> bool:
         try:
-            return self._count() > before
+            return self._count() != before
         except (OSError, http.client.HTTPException, ValueError):
             return False
 
-    def _count(self) -> float:
+    def _count(self) -> tuple[float, ...]:
+        """Tokens so far and, since a long prompt gives none for minutes, how full the cache is."""
         status, body = self._call("GET", "/metrics", None, 5)
         if status != 200:
             raise ValueError(f"/metrics: HTTP {status}")
-        return sum(
+        return tuple(
             float(line.rpartition(" ")[2])
             for line in body.decode(errors="replace").splitlines()
             if line.startswith(_COUNTERS)

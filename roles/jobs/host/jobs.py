@@ -35,6 +35,8 @@ def write(path: str, text: str, mode: int) -> None:
     temporary.unlink(missing_ok=True)
     with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "w") as file:
         file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
     temporary.replace(place)
 
 

@@ -24,15 +24,21 @@ def read(place: Path) -> dict[str, Any] | None:
         return None
 
 
-def take(state: Path, owner: dict[str, Any], instead_of: str | None) -> dict[str, Any]:
+def take(
+    state: Path, owner: dict[str, Any], *, breaking: bool, instead_of: str | None
+) -> dict[str, Any]:
     """{"held": whether it is ours now, "by": its owner otherwise, "last": who had it before}."""
     state.mkdir(mode=0o700, parents=True, exist_ok=True)
     held = state / HELD
     holder = read(held)
-    if holder and holder["token"] == instead_of:
+    # A lock that a power cut left empty has no token, and is broken by None.
+    if breaking and (holder or {}).get("token") == instead_of:
         held.unlink(missing_ok=True)
     new = state / f".{owner['token']}"
-    new.write_text(json.dumps({**owner, "since": time.time()}))
+    with new.open("w") as file:
+        file.write(json.dumps({**owner, "since": time.time()}))
+        file.flush()
+        os.fsync(file.fileno())
     try:
         os.link(new, held)
     except FileExistsError:
@@ -57,4 +63,9 @@ def main(request: dict[str, Any]) -> dict[str, Any]:
     state = Path(request["state"])
     if "give" in request:
         return give(state, request["give"])
-    return take(state, request["take"], request.get("instead_of"))
+    return take(
+        state,
+        request["take"],
+        breaking="instead_of" in request,
+        instead_of=request.get("instead_of"),
+    )

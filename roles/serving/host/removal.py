@@ -18,6 +18,7 @@ from roles.weights.host import receipt
 
 _UNITS = Path("/etc/systemd/system")
 _REVISION = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
+_NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,40}")
 _OURS = re.compile(r":(sha256-[0-9a-f]{64}|[0-9a-f]{12}-[0-9a-f]{12})$")
 
 
@@ -44,8 +45,11 @@ def strangers(services_root: Path) -> list[str]:
         return []
     found: dict[str, str] = {}
     for line in lines:
-        for one in json.loads(line).get("strangers", []):
-            found[one.partition(" ")[0]] = one
+        try:
+            taken = json.loads(line).get("strangers", [])
+        except ValueError:  # torn by a power cut, or empty
+            continue
+        found.update({one.partition(" ")[0]: one for one in taken})
     return list(found.values())
 
 
@@ -80,6 +84,9 @@ def main(request: dict[str, Any]) -> dict[str, Any]:
     chosen = request["services"]
     if chosen is not None:
         for name in chosen:
+            if not _NAME.fullmatch(name) or not (root / "services" / name).is_dir():
+                left.append(f"service {name!r}: there is none")
+                continue
             stop([f"sparkwright-{name}.service"])
             shutil.rmtree(root / "services" / name, ignore_errors=True)
             done.append(f"service {name}")

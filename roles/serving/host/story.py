@@ -25,6 +25,14 @@ def document(place: Path) -> Any:
         return None
 
 
+def parsed(line: str) -> Any:
+    """A line of history; None for one that a power cut tore."""
+    try:
+        return json.loads(line)
+    except ValueError:
+        return None
+
+
 def text(place: Path) -> str | None:
     """A file's text; None when it is not there."""
     try:
@@ -108,7 +116,7 @@ def main(request: dict[str, Any]) -> dict[str, Any]:
         "lock": document(root / "state/lock.json"),
         "switch": journal and {key: journal.get(key) for key in ("step", "result", "reasons")},
         "watch": watch and {key: watch[key] for key in ("at", "findings")},
-        "history": [json.loads(line) for line in told if line.startswith("{")],
+        "history": [entry for line in told if (entry := parsed(line)) is not None],
         "services": {
             home.name: service(home, request)
             for home in sorted(root.glob("services/*"))

@@ -6,13 +6,14 @@ the connection is needed once it began. `--settle REQUEST` runs at boot before t
 and `current` are made to be one release's again, and the job goes on from there. What runs at the
 end is the new release, proved by real answers, or the one before it.
 
-Standard library only; check.py (roles/smoke/host) lies beside it.
+Standard library only; check.py (roles/smoke/host) and doors.py (roles/door/host) lie beside it.
 
 Request: {"id", "by", "settle": argv of the job, "recover": text of the unit, "services": [{"name",
-"home", "unit", "unit_path",
-"to", "from": release to go back to or null, "files": {path: [text, mode]}, "image", "secrets",
-"why": [words], "restart": bool, "gate": what check.py reads, "soak_seconds", "door": see Door, or
-null}], "strangers": [ids of containers to take over]}.
+"home", "unit", "unit_path", "to", "from": release to go back to or null, "files": {path: [text,
+mode]}, "image", "secrets", "why": [words], "restart": bool, "gate": what check.py reads,
+"soak_seconds", "door": see Door, or null}], "strangers": ["name restart-policy" of containers to
+take over], "doors": null or {"to": what doors.py is to make, "managed": paths that doors may have,
+"health": unit, "health_path"}}.
 
 Journal, beside the request: progress.json {"id", "step", "result", "reasons", "down_seconds",
 "checks"}; steps in order are STEPS; "result" is null until the end, then good, reverted, or failed.
@@ -30,6 +31,7 @@ import socket
 import subprocess
 import sys
 import time
+import traceback
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -89,8 +91,8 @@ class Door:
 
     Request: {"admin": socket of the worker, "master": socket of the master, "leave": [commands],
     "close": [commands], "open": [commands], "workers", "busy": commands, "server": [backend,
-    server], "notice_seconds": until those in front have seen it, "drain_seconds": at most, "units":
-    of door and health, "port": that clients use, "others": whether other hosts serve the same}.
+    server], "notice_seconds": until those in front have seen it, "drain_seconds": at most,
+    "others": whether other hosts serve the same}.
     """
 
     def __init__(self, request: dict[str, Any]) -> None:
@@ -145,10 +147,11 @@ def _ask(place: str, line: str) -> str:
 class Switch:
     """One transaction."""
 
-    def __init__(self, place: Path, request: dict[str, Any], check: Any) -> None:
+    def __init__(self, place: Path, request: dict[str, Any], check: Any, doors: Any) -> None:
         self._place = place
         self._request = request
         self._check = check
+        self._doors = doors
         self._services: list[dict[str, Any]] = request["services"]
         self._restarting = [service for service in self._services if service["restart"]]
         self._strangers: list[str] = request.get("strangers", [])
@@ -156,8 +159,14 @@ class Switch:
         self._checks: dict[str, Any] = {}
 
     @property
-    def _way_back(self) -> bool:
-        return bool(self._restarting) and all(service["from"] for service in self._restarting)
+    def _back(self) -> list[dict[str, Any]]:
+        """Services that ran before, and so can go back."""
+        return [service for service in self._restarting if service["from"]]
+
+    @property
+    def _new(self) -> list[dict[str, Any]]:
+        """Services that run here for the first time."""
+        return [service for service in self._restarting if not service["from"]]
 
     def run(self) -> str:
         """Do it, or go on with it after a cut. Returns the result."""
@@ -166,14 +175,16 @@ class Switch:
             return str(self._journal()["result"])
         if step in ("starting", "proving"):
             # Unit and `current` are the new release's: after a power cut systemd has started it.
-            return self._prove()
-        if step is not None and (self._way_back or self._strangers):
+            wrong = self._open_doors("to")
+            return self._revert(wrong) if wrong else self._prove()
+        if step is not None and (self._back or self._strangers):
             return self._revert([_CUT])
         self._note("writing")
         wrong = self._lacking()
         if wrong:
             return self._end(FAILED, wrong, touched=False)
         self._write_recovery()
+        self._remember()
         for service in self._services:
             self._write_release(service)
         self._note("draining")
@@ -186,8 +197,27 @@ class Switch:
         self._note("switching")
         self._switch("to")
         self._note("starting")
-        self._start("to")
+        wrong = self._open_doors("to")
+        if wrong:
+            return self._revert(wrong, stopped)
+        self._start(self._services)
         return self._prove(stopped)
+
+    def rescue(self) -> str:
+        """Something that nobody foresaw: have what ran before run, as far as it goes."""
+        reasons = ["the switch itself failed: see journalctl -u sparkwright-switch"]
+        steps: list[Callable[[], Any]] = [
+            lambda: self._switch("from"),
+            lambda: self._open_doors("from"),
+            lambda: self._start(self._back or self._services),
+            lambda: self._set_strangers(running=True),
+            lambda: self._each_door(Door.open),
+            lambda: self._end(FAILED, reasons),
+        ]
+        for step in steps:
+            with contextlib.suppress(Exception):
+                step()
+        return FAILED
 
     def settle(self) -> bool:
         """At boot: have unit and ``current`` be one release's. Returns whether work is left."""
@@ -195,7 +225,7 @@ class Switch:
         if step in (None, "ended"):
             return False
         if step not in ("starting", "proving"):
-            self._switch("from" if self._way_back else "to")
+            self._switch("from" if self._back else "to")
         return True
 
     def step(self) -> str | None:
@@ -221,9 +251,43 @@ class Switch:
     def _write_recovery(self) -> None:
         """At boot, a switch that a power cut came into is brought to its end."""
         unit = Path("/etc/systemd/system/sparkwright-recover.service")
-        if write(unit, self._request["recover"], 0o644):
+        changed = write(unit, self._request["recover"], 0o644)
+        if changed:
             command("systemctl", "daemon-reload")
+        if changed or not (_WANTS / unit.name).is_symlink():
             command("systemctl", "enable", "--quiet", unit.name)
+
+    def _remember(self) -> None:
+        """Keys and doors as they are, for the way back; once, also when this begins again."""
+        if not self._before():
+            secrets = [service["secrets"] for service in self._services]
+            managed = (self._request.get("doors") or {}).get("managed", [])
+            kept: dict[str, Any] = {path: _kept(Path(path)) for path in (*secrets, *managed)}
+            kept["id"] = self._request["id"]
+            write(self._place / "before.json", json.dumps(kept), 0o600)
+
+    def _before(self) -> dict[str, Any]:
+        try:
+            known = dict(json.loads((self._place / "before.json").read_text()))
+        except (OSError, ValueError):
+            return {}
+        return known if known.get("id") == self._request["id"] else {}
+
+    def _open_doors(self, which: str) -> list[str]:
+        """Have the doors of the new plan, or those of before. Returns what is wrong."""
+        doors = self._request.get("doors")
+        if not doors:
+            return []
+        request = dict(doors["to"])
+        if which == "from":
+            before = self._before()
+            request["files"] = {path: before[path] for path in doors["managed"] if before.get(path)}
+            request["health"] = doors["health"] if before.get(doors["health_path"]) else None
+        try:
+            self._doors.main({**request, "start": True})
+        except (SystemExit, OSError) as error:
+            return [f"door: {error}"]
+        return []
 
     def _write_release(self, service: dict[str, Any]) -> None:
         """Everything of the new release; nothing of the one that runs is touched."""
@@ -243,8 +307,10 @@ class Switch:
             home, release = Path(service["home"]), service[which]
             if release is None:
                 continue
-            if service["secrets"] in service["files"]:
-                write(Path(service["secrets"]), *service["files"][service["secrets"]])
+            kept = self._before().get(service["secrets"]) if which == "from" else None
+            secrets = kept or service["files"].get(service["secrets"])
+            if secrets:
+                write(Path(service["secrets"]), *secrets)
             unit = home / "releases" / release / "unit.service"
             if unit.is_file():  # a release from before units were kept has none
                 changed = write(Path(service["unit_path"]), unit.read_text(), 0o644) or changed
@@ -258,68 +324,77 @@ class Switch:
         if services:
             command("systemctl", "stop", *(service["unit"] for service in services))
 
-    def _start(self, which: str) -> None:
-        for service in self._services:
+    def _start(self, services: list[dict[str, Any]]) -> None:
+        for service in services:
             if not (_WANTS / service["unit"]).is_symlink():  # `enable` would reload all units
                 command("systemctl", "enable", "--quiet", service["unit"])
-            if service.get("door"):
-                # A release from before the door listens where the door does.
-                own = _gate(service, which)["port"] != service["door"]["port"]
-                command("systemctl", "start" if own else "stop", *service["door"]["units"])
-        if self._restarting:
-            command("systemctl", "reset-failed", *self._units())
-            command("systemctl", "start", *self._units())
+        units = [service["unit"] for service in services if service["restart"]]
+        if units:
+            command("systemctl", "reset-failed", *units)
+            command("systemctl", "start", *units)
 
     def _prove(self, stopped: float | None = None) -> str:
         self._note("proving")
-        reasons = self._gate("to", stopped)
+        reasons = self._gate(self._restarting, "to", stopped)
         if not reasons:
             return self._end(GOOD, [])
-        if not self._way_back and not self._strangers:
+        if not self._back and not self._strangers:
             # Nothing ran here before: what is there stays, for whoever looks into it.
+            self._each_door(Door.open)
             return self._end(FAILED, reasons)
         return self._revert(reasons, stopped)
 
     def _revert(self, reasons: list[str], stopped: float | None = None) -> str:
-        """Back to what ran before, proved in the same way."""
+        """Back to what ran before, proved in the same way. What is new stays, or makes room."""
         self._note("reverting", reasons)
-        if not self._way_back:
-            self._stop(self._restarting)
-            for service in self._restarting:
+        back = self._back
+        self._stop([one for one in back if _running(one) != one["from"]])
+        if self._strangers and self._new:
+            self._stop(self._new)
+            for service in self._new:
                 command("systemctl", "disable", "--quiet", service["unit"])
-            self._set_strangers(running=True)
-            return self._end(REVERTED, reasons)
-        self._stop([one for one in self._restarting if _running(one) != one["from"]])
         self._switch("from")
-        self._start("from")
-        wrong = self._gate("from", stopped)
+        wrong = self._open_doors("from")
+        self._start(back)
+        wrong += self._set_strangers(running=True)
+        wrong += self._gate(back, "from", stopped)
         if wrong:
             return self._end(FAILED, [*reasons, *(f"and back: {one}" for one in wrong)])
         return self._end(REVERTED, reasons)
 
-    def _gate(self, which: str, stopped: float | None) -> list[str]:
+    def _gate(self, services: list[dict[str, Any]], which: str, stopped: float | None) -> list[str]:
         """Ask every service that was started for real answers. Returns what is wrong."""
-        wrong = self._asked(which, stopped)
-        if wrong and any(_state(service) == "inactive" for service in self._restarting):
+        wrong = self._asked(services, which, stopped)
+        if wrong and any(_state(service) == "inactive" for service in services):
             # Stopped by somebody else, as a restart of Docker does: that proves nothing.
-            self._start(which)
-            wrong = self._asked(which, stopped)
+            self._start(services)
+            wrong = self._asked(services, which, stopped)
         if wrong:
             return wrong
-        if which == "to" and any(_has_others(one) for one in self._restarting):
-            # Others serve meanwhile: nobody needs to meet a release that dies after a minute.
-            wrong = self._soak()
-            if not wrong:
-                self._each_door(Door.open)
+        # Where others serve meanwhile, nobody needs to meet a release that dies after a minute.
+        closed = which == "to" and any(_has_others(one) for one in services)
+        if closed and (wrong := self._soak()):
             return wrong
         self._each_door(Door.open)
-        return [] if which == "from" else self._soak()
+        wrong = self._through_the_door(services, which)
+        return wrong if wrong or which == "from" or closed else self._soak()
 
-    def _asked(self, which: str, stopped: float | None) -> list[str]:
+    def _through_the_door(self, services: list[dict[str, Any]], which: str) -> list[str]:
+        """Clients come that way: the service's own word is not enough."""
         wrong = []
-        for service in self._restarting:
+        for service in services:
+            gate = _gate(service, which)
+            if gate.get("door") and (said := self._check.through_the_door(gate)):
+                wrong.append(f"{service['name']}: door: {said}")
+        return wrong
+
+    def _asked(
+        self, services: list[dict[str, Any]], which: str, stopped: float | None
+    ) -> list[str]:
+        wrong = []
+        for service in services:
             began = time.monotonic()
-            answer = self._check.run(_gate(service, which))
+            answer = self._check.run({**_gate(service, which), "door": None})
             self._checks[service["name"]] = answer["checks"]
             health = answer["checks"][0]
             if stopped is not None and health["ok"]:
@@ -342,7 +417,7 @@ class Switch:
                     return [f"{service['name']}: it died within {seconds:.0f} s of use", *said]
             if time.monotonic() - asked > _ASK_EVERY or left <= 1.0:
                 for service in self._restarting:
-                    gate = {**_gate(service, "to"), "warm_ups": 0, "boot_seconds": 5}
+                    gate = {**_gate(service, "to"), "warm_ups": 0, "boot_seconds": 5, "door": None}
                     if wrong := _bad(service, self._check.run(gate)):
                         return wrong
                 asked = time.monotonic()
@@ -353,24 +428,25 @@ class Switch:
             if service.get("door"):
                 action(Door(service["door"]))
 
-    def _set_strangers(self, *, running: bool) -> None:
+    def _set_strangers(self, *, running: bool) -> list[str]:
         """Containers that served here before, started by hand: kept, and started again to revert.
 
         Their restart policy goes, so that a boot does not bring both; history keeps it.
         """
+        wrong = []
         for one in self._strangers:
             name, _, policy = one.partition(" ")
-            if running:
-                command("docker", "update", f"--restart={policy or 'no'}", name)
-                command("docker", "start", name)
-            else:
+            if not running:
                 command("docker", "update", "--restart=no", name)
                 command("docker", "stop", "--time", "60", name)
+                continue
+            command("docker", "update", f"--restart={policy or 'no'}", name)
+            command("docker", "start", name)
+            if command("docker", "inspect", "-f", "{{.State.Running}}", name) != "true":
+                wrong.append(f"the container {name} does not start again")
+        return wrong
 
     # Records
-
-    def _units(self) -> list[str]:
-        return [str(service["unit"]) for service in self._restarting]
 
     def _journal(self) -> dict[str, Any]:
         try:
@@ -387,7 +463,13 @@ class Switch:
             "down_seconds": round(self._down, 3),
             "checks": self._checks,
         }
-        write(self._place / "progress.json", json.dumps(document), 0o600)
+        try:
+            write(self._place / "progress.json", json.dumps(document), 0o600)
+        except OSError:
+            # Before anything is stopped that is reason enough to leave all as it is; after it
+            # a full disk must not keep a service from starting.
+            if step in ("writing", "draining", "stopping"):
+                raise
         # A place to hold a switch at, to try what a fault does to it at each step.
         while (self._place / f"hold-{step}").exists():
             time.sleep(0.05)
@@ -413,13 +495,26 @@ class Switch:
             release = service["to"] if result == GOOD else service["from"]
             if touched and result != FAILED and release:
                 point(Path(service["home"], "good"), f"releases/{release}")
-        with (self._place.parent / "history.jsonl").open("a") as history:
-            history.writelines(json.dumps(entry) + "\n" for entry in entries)
+        with contextlib.suppress(OSError), (self._place.parent / "history.jsonl").open("a") as file:
+            # A line that a power cut tore must not take the next one with it.
+            file.writelines(f"\n{json.dumps(entry)}\n" for entry in entries)
+            file.flush()
+            os.fsync(file.fileno())
         self._note("ended", reasons, result)
         # The key is in there, and what is over needs no files any more.
         done = {**self._request, "services": [{**one, "files": {}} for one in self._services]}
-        write(self._place / "request.json", json.dumps(done), 0o600)
+        with contextlib.suppress(OSError):
+            write(self._place / "request.json", json.dumps(done), 0o600)
+            (self._place / "before.json").unlink(missing_ok=True)
         return result
+
+
+def _kept(place: Path) -> list[Any] | None:
+    """Text and mode of a file; None when it is not there."""
+    try:
+        return [place.read_text(), place.stat().st_mode & 0o777]
+    except OSError:
+        return None
 
 
 def _gate(service: dict[str, Any], which: str) -> dict[str, Any]:
@@ -470,12 +565,18 @@ def main(words: list[str]) -> int:
         request = json.loads(place.read_text())
     except (OSError, ValueError):
         return 0  # nothing was ever begun
-    switch = Switch(place.parent, request, importlib.import_module("check"))
+    programs = (importlib.import_module(name) for name in ("check", "doors"))
+    switch = Switch(place.parent, request, *programs)
     if words[0] == "--settle":
         if switch.settle():
             subprocess.run(request["settle"], check=False)
         return 0
-    return {GOOD: 0, REVERTED: 3}.get(switch.run(), 4)
+    try:
+        result = switch.run()
+    except Exception:
+        traceback.print_exc()
+        result = switch.rescue()
+    return {GOOD: 0, REVERTED: 3}.get(result, 4)
 
 
 if __name__ == "__main__":

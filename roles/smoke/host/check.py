@@ -192,6 +192,33 @@ def counters(service: Service) -> dict[str, float]:
     return found
 
 
+def door(service: Service) -> str:
+    """The way that clients come: open with the key, closed without."""
+    said = through_the_door(service.request)
+    if said:
+        raise Failure(said)
+    return "open with the key, closed without"
+
+
+def through_the_door(request: dict[str, Any]) -> str | None:
+    """What is wrong at the door of a service; None when it is well. It may take some seconds until
+    the door has seen that the service is back."""
+    address, port = request["door"]
+    service = Service({**request, "address": address, "port": port})
+    deadline = time.monotonic() + 20
+    while True:
+        try:
+            seen = [service.call("GET", "/v1/models", key=key)[0] for key in (True, False)]
+            said = f"HTTP {seen[0]} with the key, {seen[1]} without it, and it must be 200 and 401"
+            if seen == [200, 401]:
+                return None
+        except (OSError, http.client.HTTPException) as error:
+            said = f"port {port} does not answer: {error or type(error).__name__}"
+        if time.monotonic() > deadline:
+            return said
+        time.sleep(0.5)
+
+
 def run(request: dict[str, Any]) -> dict[str, Any]:
     """All checks of one service; the first failure ends them, since the rest would fail with it."""
     checks: list[dict[str, Any]] = []
@@ -199,6 +226,8 @@ def run(request: dict[str, Any]) -> dict[str, Any]:
     plan += [(f"warm-up {number + 1}", warm_up) for number in range(request["warm_ups"])]
     if request.get("speculates"):
         plan.append(("speculation", speculation))
+    if request.get("door"):
+        plan.append(("door", door))
     journal: list[str] = []
     for name, check in plan:
         started = time.monotonic()
