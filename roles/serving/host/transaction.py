@@ -41,7 +41,8 @@ STEPS = (
     *("proving", "reverting", "ended"),
 )
 GOOD, REVERTED, FAILED = "good", "reverted", "failed"
-_WANTS = Path("/etc/systemd/system/multi-user.target.wants")
+_UNITS = Path("/etc/systemd/system")
+_WANTS = _UNITS / "multi-user.target.wants"
 #: Seconds between two questions to a release that is looked on.
 _ASK_EVERY = 10
 _CUT = "cut off in the middle"
@@ -250,7 +251,7 @@ class Switch:
 
     def _write_recovery(self) -> None:
         """At boot, a switch that a power cut came into is brought to its end."""
-        unit = Path("/etc/systemd/system/sparkwright-recover.service")
+        unit = _UNITS / "sparkwright-recover.service"
         changed = write(unit, self._request["recover"], 0o644)
         if changed:
             command("systemctl", "daemon-reload")
@@ -281,6 +282,8 @@ class Switch:
         request = dict(doors["to"])
         if which == "from":
             before = self._before()
+            if not before:
+                return []  # nothing was changed yet
             request["files"] = {path: before[path] for path in doors["managed"] if before.get(path)}
             request["health"] = doors["health"] if before.get(doors["health_path"]) else None
         try:
@@ -307,9 +310,8 @@ class Switch:
             home, release = Path(service["home"]), service[which]
             if release is None:
                 continue
-            kept = self._before().get(service["secrets"]) if which == "from" else None
-            secrets = kept or service["files"].get(service["secrets"])
-            if secrets:
+            texts = self._before() if which == "from" else service["files"]
+            if secrets := texts.get(service["secrets"]):
                 write(Path(service["secrets"]), *secrets)
             unit = home / "releases" / release / "unit.service"
             if unit.is_file():  # a release from before units were kept has none
