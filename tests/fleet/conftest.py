@@ -14,7 +14,10 @@ from tests.fleet.doors import four_replicas
 from tests.fleet.site import ROOT, Site
 
 #: One fault after the other takes longer than people wait for: a command of its own.
-FAULTS = ("test_fetch_faults.py", "test_switch_faults.py", "test_gateway_faults.py")
+FAULTS = (
+    *("test_fetch_faults.py", "test_switch_faults.py", "test_gateway_faults.py"),
+    *("test_gateway.py", "test_sharing.py", "test_takeover.py"),
+)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
