@@ -127,15 +127,18 @@ def test_a_wedge_is_told_check_by_check_and_soon(
     model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """No check stops the others, and nobody waits half an hour for an engine that hangs."""
-    monkeypatch.setattr(deep, "_WEDGED_SECONDS", 0.2)
+    monkeypatch.setattr(deep, "_WEDGED_SECONDS", 1)
     told = {**request(), "skip": {"aliases": "not now"}}
     with launched(model, *WORDS, VLLM_STAND_IN_FAULT="wedge") as server:
-        found = ask(server, tmp_path, told, first_answer_seconds=1)
-    assert found["chat"]["detail"] == "no answer within 1 s"
+        found = ask(server, tmp_path, told, first_answer_seconds=2)
+    assert found["chat"]["detail"] == "no answer within 2 s"
     failed = {name: one["cause"] for name, one in found.items() if one["verdict"] == "failed"}
     assert set(found) - set(failed) == {"health", "aliases", "key", "context-limit"}
     assert {name for name, cause in failed.items() if cause != "late"} == {"concurrency"}
-    assert sum(one["seconds"] for one in found.values()) < 10
+    later = {name for name, cause in failed.items() if cause == "late"} - {"chat"}
+    assert {name: found[name]["detail"] for name in later} == dict.fromkeys(
+        later, "no answer within 1 s"
+    )
 
 
 def test_garbage_is_told_for_what_it_is(model: Path, tmp_path: Path) -> None:
