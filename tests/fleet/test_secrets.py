@@ -24,7 +24,7 @@ def test_a_changed_key_is_rolled_out(converged: Site) -> None:
     key = "a-key-of-the-users-own-0123456789"
     run = converged.run("--yes", "--limit", "spark-1", SPARKWRIGHT_API_KEY=key)
     assert run.code == 0, run.output
-    assert run.host("spark-1")["changes"] == ["service qwen36: API key, restart"]
+    assert run.host("spark-1")["changes"][0] == "service qwen36: API key, restart"
     ask = (
         "curl -s -o /dev/null -w '%{http_code}' localhost:8000/v1/models -H 'Authorization: Bearer"
     )
