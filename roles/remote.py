@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from enum import Enum
 from functools import cache
 from types import ModuleType
@@ -40,6 +40,12 @@ json.dump(module.main(PAYLOAD["request"]), sys.stdout)
 @cache
 def _source(module: ModuleType) -> str:
     return inspect.getsource(module)
+
+
+def laid_out(home: str, modules: Iterable[ModuleType]) -> dict[str, str]:
+    """Sources of programs that stay on a host, by path: packages without __init__.py, so that they
+    keep the names by which they import each other. ``home`` is what ``sys.path`` needs."""
+    return {f"{home}/{one.__name__.replace('.', '/')}.py": _source(one) for one in modules}
 
 
 def command(label: str) -> StringCommand:

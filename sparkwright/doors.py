@@ -146,8 +146,6 @@ def leave_and_return(
         "leave": leaving(service.name),
         "close": [drain(service.name, SELF)],
         "open": [ready(service.name, SELF), *staying(service.name)],
-        "workers": "show proc",
-        "busy": "show stat -1 4 -1",
         "server": [service.name, SELF],
         "notice_seconds": settings.notice_seconds,
         "drain_seconds": settings.drain_seconds,

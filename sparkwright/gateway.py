@@ -7,7 +7,6 @@ of a single replica is the same door.
 
 from __future__ import annotations
 
-import csv
 import hashlib
 import ipaddress
 import re
@@ -183,11 +182,7 @@ def key_file(keys: Iterable[Secret]) -> str:
     return "".join(f"{hashlib.sha256(key.value.encode()).hexdigest().upper()}\n" for key in keys)
 
 
-# --- What to say to the runtime API, and how to read what it says ------------------------------
-
-SERVERS = "show stat -1 4 -1"
-PROCESSES = "show proc"
-STATES = "show servers state"
+# --- What to say to the runtime API; roles/door/host/haproxy.py says it ------------------------
 
 
 def drain(door: str, replica: str) -> str:
@@ -208,49 +203,6 @@ def leaving(door: str) -> list[str]:
 def staying(door: str) -> list[str]:
     """Take ``leaving`` back."""
     return [f"set server stay-{door}/stay state ready"]
-
-
-@dataclass(frozen=True)
-class ServerState:
-    """A replica as HAProxy sees it.
-
-    Attributes:
-        status: ``UP``, ``DOWN``, ``DRAIN``, ``MAINT``; ``UP 1/2`` is on its way down.
-        running: requests that it works on now.
-    """
-
-    status: str
-    running: int
-
-
-def server_states(answer: str) -> dict[tuple[str, str], ServerState]:
-    """The answer to ``SERVERS``, by door and replica."""
-    lines = [line for line in answer.removeprefix("# ").splitlines() if line.strip()]
-    return {
-        (row["pxname"], row["svname"]): ServerState(row["status"], int(row["scur"] or 0))
-        for row in csv.DictReader(lines)
-    }
-
-
-def workers(answer: str) -> list[int]:
-    """The answer to ``PROCESSES`` (master socket): the workers' ids.
-
-    After a reload the former worker goes on with the requests that it has: a replica is idle
-    when it is so in all of them.
-    """
-    rows = (line.split() for line in answer.splitlines() if not line.startswith("#"))
-    return [int(row[0]) for row in rows if len(row) > 1 and row[1] == "worker"]
-
-
-def at_worker(process: int, command: str) -> str:
-    """A command for one worker, to be said to the master's socket."""
-    return f"@!{process} {command}"
-
-
-def running(answers: Iterable[str], door: str, replica: str) -> int:
-    """The requests on a replica, by every worker's answer to ``SERVERS``."""
-    states = (server_states(answer).get((door, replica)) for answer in answers)
-    return sum(state.running for state in states if state)
 
 
 def kept_servers(gateway: Gateway) -> list[list[str]]:

@@ -15,6 +15,7 @@ from pyinfra.api.host import Host
 
 from roles import remote, sharing, site, steps, weights
 from roles.contents import image_content, missing_images
+from roles.host import files
 from roles.jobs.host import jobs as jobs_program
 from roles.weights import runtime
 from sparkwright.build_context import BuildContextError, build_context
@@ -75,7 +76,7 @@ def _act(host: Host, run: site.HostRun) -> Sequence[str]:
                 "files": {f"{state}/request.json": _request(run, pull, state, login_file)},
             }
         )
-    remote.ask(host, "sparkwright-jobs", (jobs_program,), {"start": jobs, "secrets": secrets})
+    remote.ask(host, "sparkwright-jobs", (files, jobs_program), {"start": jobs, "secrets": secrets})
     return [f"{_verb(pull)}ing {_words(pull)}" for pull in todo.values()]
 
 

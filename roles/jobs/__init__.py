@@ -12,6 +12,7 @@ from pyinfra.api.host import Host
 from roles import image as images
 from roles import remote, site, steps, weights
 from roles.contents import missing_images, missing_models
+from roles.host import files
 from roles.jobs.host import jobs as jobs_program
 from roles.jobs.host import proof as proof_program
 from roles.jobs.live import Live
@@ -55,7 +56,7 @@ def _wait(host: Host, run: site.HostRun) -> Sequence[str]:
     try:
         while time.monotonic() < until:
             answer = remote.ask(
-                host, "sparkwright-jobs", (jobs_program,), {"watch": watch, "wait": every}
+                host, "sparkwright-jobs", (files, jobs_program), {"watch": watch, "wait": every}
             )
             failed = {unit: job for unit, job in answer.items() if job["failed"]}
             if failed:

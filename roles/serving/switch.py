@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import getpass
-import inspect
 import json
 import secrets
 import socket
 from dataclasses import dataclass
-from types import ModuleType
 from typing import Any
 
 from pyinfra.api.host import Host
 
 from roles import remote, site
 from roles.door.host import doors as door_program
+from roles.door.host import haproxy
+from roles.host import files
 from roles.jobs.host import jobs as jobs_program
 from roles.serving.host import transaction
 from roles.serving.state import changes, former, restarts, secrets_text
@@ -27,12 +27,15 @@ from sparkwright.smoke import smoke_of, smoke_request
 from sparkwright.templates import template
 
 UNIT = "sparkwright-switch"
-RECOVER_UNIT = "sparkwright-recover.service"
 #: Requests after a start, before a service counts as ready: the first ones compile kernels.
 WARM_UPS = 2
 #: Seconds between two looks at a switch.
 _EVERY = 5
-_PROGRAMS: tuple[ModuleType, ...] = (transaction, check, door_program)
+_PROGRAMS = (files, haproxy, door_program, check, transaction)
+_PROGRAM = (
+    'import sys; sys.path.insert(0, "{}"); from roles.serving.host import transaction; '
+    "sys.exit(transaction.main(sys.argv[1:]))"
+)
 _WORDS = {
     "writing": "writing the release",
     "draining": "letting running requests end",
@@ -141,7 +144,7 @@ def switch(
     """
     home = place(run)
     name = secrets.token_hex(6)
-    argv = ["/usr/bin/python3", "-IS", f"{home}/transaction.py", "--run", f"{home}/request.json"]
+    argv = ["/usr/bin/python3", "-IS", "-c", _PROGRAM.format(home), "--run", f"{home}/request.json"]
     # Killed, it begins again and finds in its journal how far it was.
     # That it went back is its result and no fault of the unit's.
     properties = ["Restart=on-abnormal", "RestartSec=1", "SuccessExitStatus=3 4"]
@@ -151,7 +154,9 @@ def switch(
         "id": name,
         "by": f"{getpass.getuser()}@{socket.gethostname()}",
         "settle": [*again, "--", *argv],
-        "recover": template("serving/recover.service.j2").render(place=home),
+        "recover": template("serving/recover.service.j2").render(
+            place=home, program=_PROGRAM.format(home)
+        ),
         "services": services,
         "strangers": strangers(run.wanted, run.seen),
         "doors": doors,
@@ -161,7 +166,7 @@ def switch(
         "description": "sparkwright: switch services to another release",
         "argv": argv,
         "files": {
-            **{f"{home}/{one.__name__.rpartition('.')[2]}.py": _source(one) for one in _PROGRAMS},
+            **remote.laid_out(home, _PROGRAMS),
             f"{home}/request.json": request,
         },
         "properties": properties,
@@ -184,7 +189,7 @@ def follow(
     request["watch"] = [{"unit": UNIT, "state": place(run)}]
     while True:
         answer = remote.ask(
-            host, "sparkwright-switch", (jobs_program,), request, timeout=_EVERY + 120
+            host, "sparkwright-switch", (files, jobs_program), request, timeout=_EVERY + 120
         )[UNIT]
         request["start"] = []
         journal: dict[str, Any] = answer["progress"] or {}
@@ -219,10 +224,6 @@ def _ended(journal: dict[str, Any]) -> Ended:
 
 def _words(journal: dict[str, Any]) -> str:
     return _WORDS.get(str(journal.get("step")), "starting the switch")
-
-
-def _source(module: ModuleType) -> str:
-    return inspect.getsource(module)
 
 
 def remember(run: site.HostRun, services: list[dict[str, Any]], ended: Ended, state: str) -> None:

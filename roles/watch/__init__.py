@@ -6,7 +6,6 @@ Installed last, so that it expects what was proved. `sparkwright status` shows i
 from __future__ import annotations
 
 import hashlib
-import inspect
 from collections.abc import Sequence
 
 from pyinfra.api.host import Host
@@ -35,11 +34,7 @@ def files(run: site.HostRun) -> dict[str, tuple[str, int]]:
     wanted = _wanted(run)
     if wanted is None:
         return {}
-    # Packages without __init__.py: the programs keep the names that they import each other by.
-    programs = {
-        f"{wanted.home}/{one.__name__.replace('.', '/')}.py": inspect.getsource(one)
-        for one in _PROGRAMS
-    }
+    programs = remote.laid_out(wanted.home, _PROGRAMS)
     return {
         **{path: (text, 0o644) for path, text in programs.items()},
         wanted.config_path: (wanted.config, 0o644),

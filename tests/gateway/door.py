@@ -21,23 +21,25 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from roles.door.host.doors import kept
-from sparkwright.api_key import Secret
-from sparkwright.gateway import (
+from roles.door.host.haproxy import (
     PROCESSES,
     SERVERS,
     STATES,
-    Door,
-    Gateway,
-    Replica,
     ServerState,
     at_worker,
-    kept_servers,
-    key_file,
-    render_gateway,
+    kept,
     running,
     server_states,
     workers,
+)
+from sparkwright.api_key import Secret
+from sparkwright.gateway import (
+    Door,
+    Gateway,
+    Replica,
+    kept_servers,
+    key_file,
+    render_gateway,
 )
 from tests.gateway.backend import PATIENCE, Backend
 

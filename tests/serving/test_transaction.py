@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from roles.host import files
 from roles.serving.host import transaction
 
 OLD, NEW = "a" * 12, "b" * 12
@@ -70,7 +71,7 @@ class Doors:
     def main(self, request: dict[str, Any]) -> list[str]:
         self.made.append(dict(request["files"]))
         for path, (text, mode) in request["files"].items():
-            transaction.write(Path(path), text, mode)
+            files.write(Path(path), text, mode)
         return []
 
 
@@ -103,11 +104,11 @@ class Host:
     def serves(self, name: str = "a") -> None:
         """The old release runs, as a former switch left it."""
         home = self.place / "services" / name
-        transaction.write(home / "releases" / OLD / "unit.service", "old unit", 0o640)
-        transaction.write(home / "secrets.env", "old key", 0o600)
-        transaction.write(self.place / "units" / f"sparkwright-{name}.service", "old unit", 0o644)
-        transaction.point(home / "current", f"releases/{OLD}")
-        transaction.point(home / "good", f"releases/{OLD}")
+        files.write(home / "releases" / OLD / "unit.service", "old unit", 0o640)
+        files.write(home / "secrets.env", "old key", 0o600)
+        files.write(self.place / "units" / f"sparkwright-{name}.service", "old unit", 0o644)
+        files.point(home / "current", f"releases/{OLD}")
+        files.point(home / "good", f"releases/{OLD}")
         (self.place / f"running-{name}").write_text(OLD)
 
     def switch(self, *services: dict[str, Any], **more: Any) -> transaction.Switch:
@@ -116,8 +117,8 @@ class Host:
             "services": list(services), "strangers": [], "doors": None, **more,
         }  # fmt: skip
         state = self.place / "state/switch"
-        transaction.write(state / "request.json", json.dumps(request), 0o600)
-        return transaction.Switch(state, request, self.check, self.doors)
+        files.write(state / "request.json", json.dumps(request), 0o600)
+        return transaction.Switch(state, request)
 
     def state(self, name: str = "a") -> tuple[str | None, ...]:
         """What runs, `current`, the unit and the key."""
@@ -148,7 +149,10 @@ def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Host:
     monkeypatch.setenv("HOST", str(tmp_path))
     monkeypatch.setattr(transaction, "_UNITS", tmp_path / "units")
     monkeypatch.setattr(transaction, "_WANTS", tmp_path / "units/wants")
-    return Host(tmp_path, Check(tmp_path))
+    host = Host(tmp_path, Check(tmp_path))
+    monkeypatch.setattr(transaction, "check", host.check)
+    monkeypatch.setattr(transaction, "doors", host.doors)
+    return host
 
 
 def test_a_good_release_stays(host: Host) -> None:
@@ -226,13 +230,13 @@ def test_a_stranger_comes_back_when_the_service_gives_no_answers(host: Host) -> 
 def test_doors_go_with_the_switch_and_back_with_it(host: Host) -> None:
     host.serves()
     config = host.place / "gateway/haproxy.cfg"
-    transaction.write(config, "old door", 0o644)
+    files.write(config, "old door", 0o644)
     doors = {
         "to": {"files": {str(config): ["new door", 0o644]}, "health": None},
         "managed": [str(config)], "health": "h.service", "health_path": "none",
     }  # fmt: skip
     door = {"admin": "none", "master": "none", "leave": [], "close": [], "open": [],
-            "workers": "", "busy": "", "server": [], "notice_seconds": 0, "drain_seconds": 0,
+            "server": ["a", "self"], "notice_seconds": 0, "drain_seconds": 0,
             "others": False}  # fmt: skip
     service = host.service(door=door, gate={"name": "a", "port": 1, "door": ["127.0.0.1", 1]})
     host.check.door = "HTTP 401 with the key"

@@ -9,24 +9,26 @@ from typing import Any
 
 import pytest
 
-from roles.door.host.doors import kept
+from roles.door.host.haproxy import (
+    SERVERS,
+    ServerState,
+    at_worker,
+    kept,
+    running,
+    server_states,
+    workers,
+)
 from sparkwright.api_key import Secret
 from sparkwright.gateway import (
     ROUTES,
-    SERVERS,
     Door,
     Gateway,
     Replica,
-    ServerState,
-    at_worker,
     drain,
     kept_servers,
     key_file,
     ready,
     render_gateway,
-    running,
-    server_states,
-    workers,
 )
 from sparkwright.problems import UserError
 

@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import os
 import shutil
-import socket
 import subprocess
 import time
 from pathlib import Path
 from typing import Any
+
+from roles.door.host import haproxy
+from roles.host import files
 
 HAPROXY = "/usr/sbin/haproxy"
 
@@ -39,47 +41,6 @@ def install() -> None:
     command("systemctl", "disable", "--quiet", "--now", "haproxy.service")
 
 
-def write(place: Path, text: str, mode: int) -> bool:
-    """Write a file that was never readable by others meanwhile. Returns whether it changed."""
-    if place.is_file() and place.read_text() == text and place.stat().st_mode & 0o777 == mode:
-        return False
-    place.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
-    temporary = place.with_name(f".{place.name}.new")
-    temporary.unlink(missing_ok=True)
-    with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-        file.write(text)
-        os.fchmod(file.fileno(), mode)
-    temporary.replace(place)
-    return True
-
-
-def ask(place: str, line: str) -> str:
-    """What HAProxy's runtime API says."""
-    with socket.socket(socket.AF_UNIX) as connection:
-        connection.settimeout(5)
-        connection.connect(place)
-        connection.sendall(f"{line}\n".encode())
-        with connection.makefile("r") as answer:
-            return answer.read()
-
-
-def kept(answer: str, keep: list[list[str]]) -> str:
-    """Who is drained or down, of the servers that stay where they are: HAProxy would take the
-    port of another from there (haproxy/haproxy#3296)."""
-    version, _, rest = answer.strip().partition("\n")
-    head, *rows = rest.splitlines()
-    names = head.removeprefix("# ").split()
-    stay = []
-    for row in rows:
-        field = dict(zip(names, row.split(), strict=False))
-        for backend, server, address, port, check in keep:
-            same = [field["be_name"], field["srv_name"], field["srv_port"], field["srv_check_port"]]
-            at = (field["srv_addr"], field["srv_fqdn"])
-            if same == [backend, server, port, check] and address in at:
-                stay.append(row)
-    return "\n".join([version, head, *stay, ""])
-
-
 def active(unit: str) -> bool:
     """Whether a unit runs."""
     return command("systemctl", "is-active", unit).stdout.strip() == "active"
@@ -89,7 +50,8 @@ def reload(request: dict[str, Any]) -> None:
     """Have a running HAProxy read its files again."""
     states = Path(request["states"])
     try:
-        states.write_text(kept(ask(request["admin"], "show servers state"), request["keep"]))
+        answer = haproxy.ask(request["admin"], haproxy.STATES)
+        states.write_text(haproxy.kept(answer, request["keep"]))
     except (OSError, ValueError, KeyError):
         states.unlink(missing_ok=True)
     done = command("systemctl", "reload", request["unit"])
@@ -101,8 +63,8 @@ def reload(request: dict[str, Any]) -> None:
 
 def main(request: dict[str, Any]) -> list[str]:
     """Make it so. Returns what was done."""
-    files, unit, health = request["files"], request["unit"], request["health"]
-    if not files:
+    wanted, unit, health = request["files"], request["unit"], request["health"]
+    if not wanted:
         command("systemctl", "disable", "--quiet", "--now", unit, "sparkwright-health.service")
         for path in (unit, "sparkwright-health.service"):
             Path("/etc/systemd/system", path).unlink(missing_ok=True)
@@ -110,7 +72,7 @@ def main(request: dict[str, Any]) -> list[str]:
         command("systemctl", "daemon-reload")
         return ["removed the door"]
     install()
-    changed = {path for path, (text, mode) in files.items() if write(Path(path), text, mode)}
+    changed = {path for path, (text, mode) in wanted.items() if files.write(Path(path), text, mode)}
     wrong = command(HAPROXY, "-c", "-q", "-f", request["config"])
     if wrong.returncode != 0:
         raise SystemExit(f"haproxy refuses its configuration: {wrong.stderr.strip()}")

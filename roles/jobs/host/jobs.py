@@ -6,11 +6,12 @@ Runs on the host as root (see roles/remote.py).
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import time
 from pathlib import Path
 from typing import Any
+
+from roles.host import files
 
 MODEST = ("Nice=10", "IOSchedulingClass=idle", "OOMScoreAdjust=500")
 PROPERTIES = "LoadState,ActiveState,Result,ExecMainStatus,ExecMainStartTimestampMonotonic"
@@ -27,19 +28,6 @@ def show(unit: str) -> dict[str, str]:
     return dict(line.split("=", 1) for line in out.splitlines() if "=" in line)
 
 
-def write(path: str, text: str, mode: int) -> None:
-    """Write a file that never has a looser mode than asked, not even for a moment."""
-    place = Path(path)
-    place.parent.mkdir(parents=True, exist_ok=True)
-    temporary = place.with_name(f".{place.name}.new")
-    temporary.unlink(missing_ok=True)
-    with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "w") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.replace(place)
-
-
 def start(job: dict[str, Any]) -> None:
     """Start a job, unless it is running already: then it is followed."""
     if show(job["unit"]).get("ActiveState") in ("active", "activating"):
@@ -50,7 +38,8 @@ def start(job: dict[str, Any]) -> None:
         ["systemctl", "reset-failed", f"{job['unit']}.service"], capture_output=True, check=False
     )
     for path, content in job["files"].items():
-        write(path, content if isinstance(content, str) else json.dumps(content), 0o600)
+        text = content if isinstance(content, str) else json.dumps(content)
+        files.write(Path(path), text, 0o600)
         Path(path).with_name("progress.json").unlink(missing_ok=True)
     command = [
         "systemd-run",
@@ -93,7 +82,7 @@ def watch(job: dict[str, str]) -> dict[str, Any]:
 def main(request: dict[str, Any]) -> dict[str, Any]:
     """Start what is to start; then wait, at most ``wait`` seconds, for the watched jobs to end."""
     for path, content in request.get("secrets", {}).items():
-        write(path, content, 0o600)
+        files.write(Path(path), content, 0o600)
     for job in request.get("start", []):
         start(job)
     deadline = time.monotonic() + float(request.get("wait", 0))

@@ -1,12 +1,12 @@
 """Switches this host's services to other releases, proves them, or goes back: as one transaction.
 
-`python3 -IS transaction.py REQUEST` runs as a job of systemd's, so that neither the controller nor
-the connection is needed once it began. `--settle REQUEST` runs at boot before the services
+``main(["--run", REQUEST])`` runs as a job of systemd's, so that neither the controller nor the
+connection is needed once it began. ``main(["--settle", REQUEST])`` runs at boot before the services
 (`sparkwright-recover.service`): a power cut came between, the journal says how far it was, so unit
 and `current` are made to be one release's again, and the job goes on from there. What runs at the
 end is the new release, proved by real answers, or the one before it.
 
-Standard library only; check.py (roles/smoke/host) and doors.py (roles/door/host) lie beside it.
+Standard library only; what it imports lies beside it on the host, under the same names.
 
 Request: {"id", "by", "settle": argv of the job, "recover": text of the unit, "services": [{"name",
 "home", "unit", "unit_path", "to", "from": release to go back to or null, "files": {path: [text,
@@ -24,17 +24,19 @@ History: one line a service in ../history.jsonl. A release keeps its unit and it
 from __future__ import annotations
 
 import contextlib
-import importlib
 import json
 import os
-import socket
 import subprocess
-import sys
 import time
 import traceback
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
+
+from roles.door.host import doors, haproxy
+from roles.host import files
+from roles.smoke.host import check
 
 STEPS = (
     *("writing", "draining", "stopping", "switching", "starting"),
@@ -46,40 +48,7 @@ _WANTS = _UNITS / "multi-user.target.wants"
 #: Seconds between two questions to a release that is looked on.
 _ASK_EVERY = 10
 _CUT = "cut off in the middle"
-
-
-def write(path: Path, text: str, mode: int) -> bool:
-    """Write a file that was never readable by others meanwhile. Returns whether it changed."""
-    if path.is_file() and path.read_text() == text and path.stat().st_mode & 0o777 == mode:
-        return False
-    path.parent.mkdir(mode=0o750, parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.new")
-    temporary.unlink(missing_ok=True)
-    with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-        file.write(text)
-        os.fchmod(file.fileno(), mode)
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.replace(path)
-    _sync(path.parent)
-    return True
-
-
-def point(link: Path, target: str) -> None:
-    """Switch a link in one step, on the disk before anything else happens."""
-    temporary = link.with_name(f".{link.name}.new")
-    temporary.unlink(missing_ok=True)
-    temporary.symlink_to(target)
-    temporary.replace(link)
-    _sync(link.parent)
-
-
-def _sync(directory: Path) -> None:
-    handle = os.open(directory, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+_write = partial(files.write, parents=0o750)
 
 
 def command(*words: str) -> str:
@@ -91,9 +60,9 @@ class Door:
     """The host's own proxy in front of a service: how to leave and come back without a cut.
 
     Request: {"admin": socket of the worker, "master": socket of the master, "leave": [commands],
-    "close": [commands], "open": [commands], "workers", "busy": commands, "server": [backend,
-    server], "notice_seconds": until those in front have seen it, "drain_seconds": at most,
-    "others": whether other hosts serve the same}.
+    "close": [commands], "open": [commands], "server": [backend, server], "notice_seconds": until
+    those in front have seen it, "drain_seconds": at most, "others": whether other hosts serve the
+    same}.
     """
 
     def __init__(self, request: dict[str, Any]) -> None:
@@ -115,44 +84,21 @@ class Door:
     def _say(self, what: str) -> None:
         for line in self._request[what]:
             with contextlib.suppress(OSError):
-                _ask(self._request["admin"], line)
+                haproxy.ask(self._request["admin"], line)
 
     def _busy(self) -> int:
-        """Requests on the server, in every worker: a reload leaves those of before running."""
-        found = 0
         try:
-            listed = _ask(self._request["master"], self._request["workers"])
-            ids = [line.split()[0] for line in listed.splitlines() if " worker " in f"{line} "]
-            for worker in ids:
-                rows = _ask(self._request["master"], f"@!{worker} {self._request['busy']}")
-                head, *lines = [line for line in rows.splitlines() if line.strip()]
-                names = head.removeprefix("# ").split(",")
-                for line in lines:
-                    row = dict(zip(names, line.split(","), strict=False))
-                    if [row["pxname"], row["svname"]] == self._request["server"]:
-                        found += int(row["scur"] or 0)
+            return haproxy.busy(self._request["master"], *self._request["server"])
         except (OSError, ValueError, KeyError):
             return 0  # no door, nobody behind it
-        return found
-
-
-def _ask(place: str, line: str) -> str:
-    with socket.socket(socket.AF_UNIX) as connection:
-        connection.settimeout(5)
-        connection.connect(place)
-        connection.sendall(f"{line}\n".encode())
-        with connection.makefile("r") as answer:
-            return answer.read()
 
 
 class Switch:
     """One transaction."""
 
-    def __init__(self, place: Path, request: dict[str, Any], check: Any, doors: Any) -> None:
+    def __init__(self, place: Path, request: dict[str, Any]) -> None:
         self._place = place
         self._request = request
-        self._check = check
-        self._doors = doors
         self._services: list[dict[str, Any]] = request["services"]
         self._restarting = [service for service in self._services if service["restart"]]
         self._strangers: list[str] = request.get("strangers", [])
@@ -252,7 +198,7 @@ class Switch:
     def _write_recovery(self) -> None:
         """At boot, a switch that a power cut came into is brought to its end."""
         unit = _UNITS / "sparkwright-recover.service"
-        changed = write(unit, self._request["recover"], 0o644)
+        changed = _write(unit, self._request["recover"], 0o644)
         if changed:
             command("systemctl", "daemon-reload")
         if changed or not (_WANTS / unit.name).is_symlink():
@@ -265,7 +211,7 @@ class Switch:
             managed = (self._request.get("doors") or {}).get("managed", [])
             kept: dict[str, Any] = {path: _kept(Path(path)) for path in (*secrets, *managed)}
             kept["id"] = self._request["id"]
-            write(self._place / "before.json", json.dumps(kept), 0o600)
+            _write(self._place / "before.json", json.dumps(kept), 0o600)
 
     def _before(self) -> dict[str, Any]:
         try:
@@ -276,18 +222,20 @@ class Switch:
 
     def _open_doors(self, which: str) -> list[str]:
         """Have the doors of the new plan, or those of before. Returns what is wrong."""
-        doors = self._request.get("doors")
-        if not doors:
+        wanted = self._request.get("doors")
+        if not wanted:
             return []
-        request = dict(doors["to"])
+        request = dict(wanted["to"])
         if which == "from":
             before = self._before()
             if not before:
                 return []  # nothing was changed yet
-            request["files"] = {path: before[path] for path in doors["managed"] if before.get(path)}
-            request["health"] = doors["health"] if before.get(doors["health_path"]) else None
+            request["files"] = {
+                path: before[path] for path in wanted["managed"] if before.get(path)
+            }
+            request["health"] = wanted["health"] if before.get(wanted["health_path"]) else None
         try:
-            self._doors.main({**request, "start": True})
+            doors.main({**request, "start": True})
         except (SystemExit, OSError) as error:
             return [f"door: {error}"]
         return []
@@ -296,12 +244,12 @@ class Switch:
         """Everything of the new release; nothing of the one that runs is touched."""
         for path, (text, mode) in service["files"].items():
             if path != service["secrets"]:
-                write(Path(path), text, mode)
+                _write(Path(path), text, mode)
         home = Path(service["home"])
         before = service["from"] and home / "releases" / service["from"] / "unit.service"
         installed = Path(service["unit_path"])
         if before and not before.exists() and installed.exists():
-            write(before, installed.read_text(), 0o640)
+            _write(before, installed.read_text(), 0o640)
 
     def _switch(self, which: str) -> None:
         """Have unit and ``current`` be those of the new release, or of the one before."""
@@ -312,11 +260,11 @@ class Switch:
                 continue
             texts = self._before() if which == "from" else service["files"]
             if secrets := texts.get(service["secrets"]):
-                write(Path(service["secrets"]), *secrets)
+                _write(Path(service["secrets"]), *secrets)
             unit = home / "releases" / release / "unit.service"
             if unit.is_file():  # a release from before units were kept has none
-                changed = write(Path(service["unit_path"]), unit.read_text(), 0o644) or changed
-            point(home / "current", f"releases/{release}")
+                changed = _write(Path(service["unit_path"]), unit.read_text(), 0o644) or changed
+            files.point(home / "current", f"releases/{release}")
         # A reload can take the GPU from running containers: only when a unit really changed.
         if changed:
             command("systemctl", "daemon-reload")
@@ -342,7 +290,6 @@ class Switch:
             return self._end(GOOD, [])
         if not self._back and not self._strangers:
             # Nothing ran here before: what is there stays, for whoever looks into it.
-            self._each_door(Door.open)
             return self._end(FAILED, reasons)
         return self._revert(reasons, stopped)
 
@@ -386,7 +333,7 @@ class Switch:
         wrong = []
         for service in services:
             gate = _gate(service, which)
-            if gate.get("door") and (said := self._check.through_the_door(gate)):
+            if gate.get("door") and (said := check.through_the_door(gate)):
                 wrong.append(f"{service['name']}: door: {said}")
         return wrong
 
@@ -396,7 +343,7 @@ class Switch:
         wrong = []
         for service in services:
             began = time.monotonic()
-            answer = self._check.run({**_gate(service, which), "door": None})
+            answer = check.run({**_gate(service, which), "door": None})
             self._checks[service["name"]] = answer["checks"]
             health = answer["checks"][0]
             if stopped is not None and health["ok"]:
@@ -420,7 +367,7 @@ class Switch:
             if time.monotonic() - asked > _ASK_EVERY or left <= 1.0:
                 for service in self._restarting:
                     gate = {**_gate(service, "to"), "warm_ups": 0, "boot_seconds": 5, "door": None}
-                    if wrong := _bad(service, self._check.run(gate)):
+                    if wrong := _bad(service, check.run(gate)):
                         return wrong
                 asked = time.monotonic()
         return []
@@ -466,7 +413,7 @@ class Switch:
             "checks": self._checks,
         }
         try:
-            write(self._place / "progress.json", json.dumps(document), 0o600)
+            _write(self._place / "progress.json", json.dumps(document), 0o600)
         except OSError:
             # Before anything is stopped that is reason enough to leave all as it is; after it
             # a full disk must not keep a service from starting.
@@ -496,7 +443,7 @@ class Switch:
         for service in self._services:
             release = service["to"] if result == GOOD else service["from"]
             if touched and result != FAILED and release:
-                point(Path(service["home"], "good"), f"releases/{release}")
+                files.point(Path(service["home"], "good"), f"releases/{release}")
         with contextlib.suppress(OSError), (self._place.parent / "history.jsonl").open("a") as file:
             # A line that a power cut tore must not take the next one with it.
             file.writelines(f"\n{json.dumps(entry)}\n" for entry in entries)
@@ -506,7 +453,7 @@ class Switch:
         # The key is in there, and what is over needs no files any more.
         done = {**self._request, "services": [{**one, "files": {}} for one in self._services]}
         with contextlib.suppress(OSError):
-            write(self._place / "request.json", json.dumps(done), 0o600)
+            _write(self._place / "request.json", json.dumps(done), 0o600)
             (self._place / "before.json").unlink(missing_ok=True)
         return result
 
@@ -562,13 +509,11 @@ def _running(service: dict[str, Any]) -> str:
 def main(words: list[str]) -> int:
     """Run or settle the request; exit code 0 good, 3 reverted, 4 failed."""
     place = Path(words[-1])
-    sys.path.insert(0, str(Path(__file__).resolve().parent))
     try:
         request = json.loads(place.read_text())
     except (OSError, ValueError):
         return 0  # nothing was ever begun
-    programs = (importlib.import_module(name) for name in ("check", "doors"))
-    switch = Switch(place.parent, request, *programs)
+    switch = Switch(place.parent, request)
     if words[0] == "--settle":
         if switch.settle():
             subprocess.run(request["settle"], check=False)
@@ -579,7 +524,3 @@ def main(words: list[str]) -> int:
         traceback.print_exc()
         result = switch.rescue()
     return {GOOD: 0, REVERTED: 3}.get(result, 4)
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

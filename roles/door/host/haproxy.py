@@ -1,0 +1,91 @@
+"""HAProxy's runtime API: asking it, and reading what it says.
+
+Standard library only: other programs of the host take it along (roles/remote.py).
+"""
+
+from __future__ import annotations
+
+import csv
+import socket
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+SERVERS = "show stat -1 4 -1"
+PROCESSES = "show proc"
+STATES = "show servers state"
+
+
+def ask(place: str, line: str) -> str:
+    """What HAProxy's runtime API says."""
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.settimeout(5)
+        connection.connect(place)
+        connection.sendall(f"{line}\n".encode())
+        with connection.makefile("r") as answer:
+            return answer.read()
+
+
+def kept(answer: str, keep: list[list[str]]) -> str:
+    """Who is drained or down, of the servers that stay where they are: HAProxy would take the
+    port of another from there (haproxy/haproxy#3296)."""
+    version, _, rest = answer.strip().partition("\n")
+    head, *rows = rest.splitlines()
+    names = head.removeprefix("# ").split()
+    stay = []
+    for row in rows:
+        field = dict(zip(names, row.split(), strict=False))
+        for backend, server, address, port, check in keep:
+            same = [field["be_name"], field["srv_name"], field["srv_port"], field["srv_check_port"]]
+            at = (field["srv_addr"], field["srv_fqdn"])
+            if same == [backend, server, port, check] and address in at:
+                stay.append(row)
+    return "\n".join([version, head, *stay, ""])
+
+
+@dataclass(frozen=True)
+class ServerState:
+    """A replica as HAProxy sees it.
+
+    Attributes:
+        status: ``UP``, ``DOWN``, ``DRAIN``, ``MAINT``; ``UP 1/2`` is on its way down.
+        running: requests that it works on now.
+    """
+
+    status: str
+    running: int
+
+
+def server_states(answer: str) -> dict[tuple[str, str], ServerState]:
+    """The answer to ``SERVERS``, by door and replica."""
+    lines = [line for line in answer.removeprefix("# ").splitlines() if line.strip()]
+    return {
+        (row["pxname"], row["svname"]): ServerState(row["status"], int(row["scur"] or 0))
+        for row in csv.DictReader(lines)
+    }
+
+
+def workers(answer: str) -> list[int]:
+    """The answer to ``PROCESSES`` (master socket): the workers' ids.
+
+    After a reload the former worker goes on with the requests that it has: a replica is idle
+    when it is so in all of them.
+    """
+    rows = (line.split() for line in answer.splitlines() if not line.startswith("#"))
+    return [int(row[0]) for row in rows if len(row) > 1 and row[1] == "worker"]
+
+
+def at_worker(process: int, command: str) -> str:
+    """A command for one worker, to be said to the master's socket."""
+    return f"@!{process} {command}"
+
+
+def running(answers: Iterable[str], door: str, replica: str) -> int:
+    """The requests on a replica, by every worker's answer to ``SERVERS``."""
+    states = (server_states(answer).get((door, replica)) for answer in answers)
+    return sum(state.running for state in states if state)
+
+
+def busy(master: str, door: str, replica: str) -> int:
+    """The requests on a replica now, in every worker; asked of the master's socket."""
+    listed = workers(ask(master, PROCESSES))
+    return running([ask(master, at_worker(one, SERVERS)) for one in listed], door, replica)

@@ -1,0 +1,47 @@
+"""Writing files on a host so that a power cut leaves the old one or the new one, whole.
+
+Standard library only: other programs of the host take it along (roles/remote.py).
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+
+def write(place: Path, text: str, mode: int, *, parents: int = 0o755) -> bool:
+    """Write a file that was never readable by others meanwhile. Returns whether it changed.
+
+    Args:
+        parents: mode of a directory that is made for it.
+    """
+    if place.is_file() and place.read_text() == text and place.stat().st_mode & 0o777 == mode:
+        return False
+    place.parent.mkdir(mode=parents, parents=True, exist_ok=True)
+    temporary = place.with_name(f".{place.name}.new")
+    temporary.unlink(missing_ok=True)
+    with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+        file.write(text)
+        os.fchmod(file.fileno(), mode)
+        file.flush()
+        os.fsync(file.fileno())
+    temporary.replace(place)
+    _sync(place.parent)
+    return True
+
+
+def point(link: Path, target: str) -> None:
+    """Switch a link in one step, on the disk before anything else happens."""
+    temporary = link.with_name(f".{link.name}.new")
+    temporary.unlink(missing_ok=True)
+    temporary.symlink_to(target)
+    temporary.replace(link)
+    _sync(link.parent)
+
+
+def _sync(directory: Path) -> None:
+    handle = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
