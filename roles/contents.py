@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Mapping
+
 from roles.site import HostRun
 from sparkwright.hub import ResolvedModel
 from sparkwright.preflight import Pull
@@ -23,6 +26,15 @@ def missing_images(run: HostRun) -> dict[str, Pull]:
         for pull in run.wanted.pulls()
         if not run.seen.images.get(pull.release.image, False)
     }
+
+
+def unwritten(run: HostRun, wanted: Mapping[str, tuple[str, int]]) -> list[str]:
+    """Files that are not there with this text and mode, as words."""
+    return [
+        f"write {path}"
+        for path, (text, mode) in wanted.items()
+        if run.seen.files.get(path) != f"{hashlib.sha256(text.encode()).hexdigest()} {mode:o}"
+    ]
 
 
 def model_content(model: ResolvedModel) -> str:

@@ -32,7 +32,7 @@ from sparkwright.findings import Finding
 from sparkwright.fleet import PlannedHost, plan_fleet, with_geometry
 from sparkwright.gateway import Gateway
 from sparkwright.gpu import parse_query
-from sparkwright.inventory import HostInput
+from sparkwright.inventory import HostInput, ssh_address
 from sparkwright.pins import hub_token, pinned
 from sparkwright.plan import HostPlan
 from sparkwright.preflight import Wanted
@@ -117,44 +117,43 @@ def host_run(host: Host) -> HostRun | None:
     return _current.hosts[host.name]
 
 
+def _site() -> Site:
+    assert _current is not None, "roles run after the planning"
+    return _current
+
+
 def live() -> dict[str, HostRun]:
     """The hosts that were probed and are neither refused nor failed, in the inventory's order."""
-    assert _current is not None, "roles run after the planning"
     return {
         name: run
-        for name, run in _current.hosts.items()
+        for name, run in _site().hosts.items()
         if run.probe is not None and run.refused is None
     }
 
 
 def runs() -> dict[str, HostRun]:
     """All hosts of this run."""
-    assert _current is not None, "roles run after the planning"
-    return _current.hosts
+    return _site().hosts
 
 
 def rollout() -> Rollout:
     """How far this run's roll-out is."""
-    assert _current is not None, "roles run after the planning"
-    return _current.rollout
+    return _site().rollout
 
 
 def rollout_settings() -> RolloutSettings:
     """How this run's roll-out goes."""
-    assert _current is not None, "roles run after the planning"
-    return _current.rollout_settings
+    return _site().rollout_settings
 
 
 def dry() -> bool:
     """Whether this run only looks."""
-    assert _current is not None, "roles run after the planning"
-    return _current.dry
+    return _site().dry
 
 
 def share_token() -> str:
     """What hosts show each other when one takes from another: made once per site."""
-    assert _current is not None, "roles run after the planning"
-    return _current.share_token.value
+    return _site().share_token.value
 
 
 def install() -> None:
@@ -402,7 +401,7 @@ def _gpu(run: HostRun) -> dict[str, str | None]:
 def _address(name: str) -> str:
     state: State = ctx_state.get()
     host = state.inventory.get_host(name)
-    return str(host.data.get("ssh_hostname") or name)
+    return ssh_address(name, host.data.dict())
 
 
 def _key_hint() -> str:

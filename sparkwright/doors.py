@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from sparkwright.gateway import Door, Gateway, Replica, drain, leaving, ready, staying
+from sparkwright.inventory import lan_address
 from sparkwright.plan import HostPlan, ServicePlan
 from sparkwright.problems import Problem, UserError, suggest
 from sparkwright.settings import GatewaySettings
@@ -73,9 +74,8 @@ def _fleet(name: str, settings: GatewaySettings, replicas: tuple[Replica, ...]) 
 
 
 def _replica(host: str, data: Mapping[str, Any], service: str) -> Replica:
-    address = str(data.get("lan_address") or data.get("ssh_hostname") or host)
     port = int(data["services"][service].get("port", 8000))
-    return Replica(host, address, port, port)
+    return Replica(host, lan_address(host, data), port, port)
 
 
 def _taken(plan: HostPlan, doors: list[Door]) -> Iterator[Problem]:

@@ -34,6 +34,16 @@ class HostInput:
     origin: Callable[[str], str]
 
 
+def ssh_address(name: str, data: Mapping[str, Any]) -> str:
+    """Where the controller reaches a host."""
+    return str(data.get("ssh_hostname") or name)
+
+
+def lan_address(name: str, data: Mapping[str, Any]) -> str:
+    """Where other hosts of the LAN reach it: as the controller does, unless it says otherwise."""
+    return str(data.get("lan_address") or ssh_address(name, data))
+
+
 def read_inventory(path: Path, overrides: Iterable[str] = ()) -> list[HostInput]:
     """Hosts of an inventory file, in its order.
 

@@ -13,6 +13,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict
 
 from sparkwright.lock_owner import age, told
+from sparkwright.moments import epoch
 from sparkwright.table import columns
 from sparkwright.watch import SILENT, WatchSeen
 
@@ -228,7 +229,7 @@ def _line(seen: Story, name: str, one: ServiceStory | None) -> tuple[str, ...]:
     kept = one.releases.get(release or one.current or "")
     up = "stopped"
     if _up(one) and one.container:
-        up = age(seen.now - _epoch(one.container.started))
+        up = age(seen.now - epoch(one.container.started))
     elif one.unit.get("ActiveState") == "failed":
         up = f"given up ({one.unit.get('Result', '?')})"
     return (
@@ -264,9 +265,3 @@ def _named(release: str | None, kept: Mapping[str, KeptRelease]) -> str:
     if release is None:
         return "-"
     return f"{release} ({kept[release].tag})" if release in kept else release
-
-
-def _epoch(moment: str) -> float:
-    """Docker gives nanoseconds, Python reads microseconds."""
-    whole = moment.rstrip("Z").partition(".")[0]
-    return datetime.fromisoformat(whole).replace(tzinfo=UTC).timestamp()

@@ -6,7 +6,6 @@ switch (roles/serving): it changes between the stop and the start, and goes back
 
 from __future__ import annotations
 
-import hashlib
 import inspect
 from collections.abc import Sequence
 from typing import Any
@@ -14,6 +13,7 @@ from typing import Any
 from pyinfra.api.host import Host
 
 from roles import remote, site, steps
+from roles.contents import unwritten
 from roles.door.host import doors as program
 from roles.door.host import haproxy
 from roles.door.host import health as health_program
@@ -75,11 +75,7 @@ def pending(run: site.HostRun) -> list[str]:
     if not wanted:
         there = UNIT in run.seen.unit_files
         return ["remove the door"] if there else []
-    found = [
-        f"write {path}"
-        for path, (text, mode) in wanted.items()
-        if run.seen.files.get(path) != f"{hashlib.sha256(text.encode()).hexdigest()} {mode:o}"
-    ]
+    found = unwritten(run, wanted)
     if _free(run):
         found += [f"start {unit}" for unit in units(run) if not _active(run, unit)]
     return found

@@ -16,7 +16,7 @@ from pyinfra.api.host import Host
 from roles import door, remote, site, steps
 from roles.serving import turns
 from roles.serving.state import changes, rolls
-from roles.serving.switch import remember, switch, to_plan, to_release, why
+from roles.serving.switch import or_raise, remember, switch, to_plan, to_release, why
 from sparkwright.rollout import Outcome
 
 
@@ -48,9 +48,7 @@ def _in_turn(names: list[str], run: site.HostRun) -> Sequence[str]:
 def _start(host: Host, run: site.HostRun) -> Sequence[str]:
     services = to_plan(run)
     ended = switch(host, run, services)
-    if ended.result != "good":
-        remember(run, services, ended, ended.result)
-        raise remote.HostError(why(ended))
+    or_raise(run, services, ended)
     return _pending(run)
 
 
@@ -59,9 +57,7 @@ def _take_turn(host: Host, run: site.HostRun) -> Sequence[str]:
     ended = turns.take(
         host, run, lambda: switch(host, run, services, door.switched(run)), left=lambda: _leave(run)
     )
-    if ended.result != "good":
-        remember(run, services, ended, ended.result)
-        raise remote.HostError(why(ended))
+    or_raise(run, services, ended)
     site.rollout().switched[host.name] = {
         service["name"]: service["from"] for service in services if service["from"]
     }

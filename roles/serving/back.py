@@ -14,7 +14,7 @@ from pyinfra.context import ctx_host
 from roles import preflight, remote, site, steps
 from roles.serving import turns
 from roles.serving.look import ask
-from roles.serving.switch import remember, switch, to_release, why
+from roles.serving.switch import or_raise, remember, switch, to_release
 from sparkwright.rollout import earlier
 
 #: How the command line says which release and which service: {"to", "service"}, both or none.
@@ -82,9 +82,7 @@ def _act(targets: dict[str, tuple[str, str]], host: Host, run: site.HostRun) -> 
         for name, (runs, to) in targets.items()
     ]
     ended = turns.take(host, run, lambda: switch(host, run, services), left=lambda: None)
-    if ended.result != "good":
-        remember(run, services, ended, ended.result)
-        raise remote.HostError(why(ended))
+    or_raise(run, services, ended)
     swapped = [{**one, "from": one["to"]} for one in services]
     remember(run, swapped, ended, "rolled back")
     return [

@@ -10,7 +10,7 @@ from pyinfra.api.host import Host
 
 from roles import lock, preflight, remote, site, steps
 from roles.serving.host import removal as program
-from roles.weights.host import receipt
+from roles.weights.host import holdings, receipt
 
 #: How the command line says what goes: {"services": names or null, "weights": bool}.
 WISH = "SPARKWRIGHT_REMOVE"
@@ -30,6 +30,6 @@ def _remove(host: Host, run: site.HostRun) -> Sequence[str]:
         "services_root": settings.services_root,
         **json.loads(os.environ[WISH]),
     }
-    modules = (receipt, program)
+    modules = (receipt, holdings, program)
     run.answer = remote.ask(host, "sparkwright-remove", modules, request, timeout=600)
     return []

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import hashlib
 
 from roles import site
+from sparkwright.moments import epoch
 from sparkwright.preflight import strangers
 from sparkwright.probe import ServiceState
 from sparkwright.release import Release
@@ -37,7 +37,7 @@ def changes(run: site.HostRun, release: Release) -> list[str]:
         rewritten
         # A run that was killed after it wrote and before it restarted.
         or container.release != release.id
-        or state.newest > _epoch(container.created)
+        or state.newest > epoch(container.created)
     ):
         found.append("restart")
     return found
@@ -68,10 +68,3 @@ def rolls(run: site.HostRun) -> bool:
 
 def _digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
-
-
-def _epoch(created: str) -> float:
-    """Docker gives nanoseconds, Python reads microseconds."""
-    whole, _, fraction = created.rstrip("Z").partition(".")
-    moment = dt.datetime.fromisoformat(whole).replace(tzinfo=dt.UTC)
-    return moment.timestamp() + float(f"0.{fraction or 0}")

@@ -226,6 +226,17 @@ def _words(journal: dict[str, Any]) -> str:
     return _WORDS.get(str(journal.get("step")), "starting the switch")
 
 
+def or_raise(run: site.HostRun, services: list[dict[str, Any]], ended: Ended) -> None:
+    """Have the report and the run say so when a switch did not end well.
+
+    Raises:
+        HostError: then.
+    """
+    if ended.result != "good":
+        remember(run, services, ended, ended.result)
+        raise remote.HostError(why(ended))
+
+
 def remember(run: site.HostRun, services: list[dict[str, Any]], ended: Ended, state: str) -> None:
     """Have the report say what the services run after a switch that did not end as planned."""
     for service in services:

@@ -5,12 +5,12 @@ Installed last, so that it expects what was proved. `sparkwright status` shows i
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 
 from pyinfra.api.host import Host
 
 from roles import remote, site, steps
+from roles.contents import unwritten
 from roles.watch.host import install as program
 from roles.watch.host import reading, verdicts
 from roles.watch.host import watch as watch_program
@@ -53,11 +53,7 @@ def _pending(run: site.HostRun) -> Sequence[str]:
     wanted = files(run)
     if not wanted:
         return ["remove the watch"] if SERVICE in run.seen.unit_files else []
-    found = [
-        f"write {path}"
-        for path, (text, mode) in wanted.items()
-        if run.seen.files.get(path) != f"{hashlib.sha256(text.encode()).hexdigest()} {mode:o}"
-    ]
+    found = unwritten(run, wanted)
     timer = run.seen.units.get(TIMER, {})
     if timer.get("ActiveState") != "active" or timer.get("UnitFileState") != "enabled":
         found.append(f"start {TIMER}")

@@ -35,7 +35,7 @@ from sparkwright.bench.tool import Tool, find
 from sparkwright.cli.hosts import ask_hosts
 from sparkwright.cli.options import json_option, load, print_json
 from sparkwright.fleet import PlannedHost
-from sparkwright.inventory import read_inventory
+from sparkwright.inventory import read_inventory, ssh_address
 from sparkwright.page.contents import Bench, judged
 from sparkwright.plan import ServicePlan
 from sparkwright.problems import Problem, UserError, suggest
@@ -159,7 +159,7 @@ def _targets(
                 [Problem(str(path), "there is no API key of a fleet here",
                          f"deploy first, or give the fleet's key in {VARIABLE}")]
             )  # fmt: skip
-        addresses = (str(data[name].get("ssh_hostname") or name), settings.lan_address)
+        addresses = (ssh_address(name, data[name]), settings.lan_address)
         for service in host.plan.services:
             if not names or service.name in names:
                 yield _Target(

@@ -10,7 +10,7 @@ from sparkwright.cli.options import inventory_argument, load
 from sparkwright.endpoints import FORMATS
 from sparkwright.endpoints.endpoint import key_command, keys
 from sparkwright.endpoints.fleet import export
-from sparkwright.inventory import read_inventory
+from sparkwright.inventory import read_inventory, ssh_address
 from sparkwright.problems import Problem, UserError
 
 
@@ -43,7 +43,7 @@ def command(
     """
     hosts = load(inventory, overrides, limit).or_raise()
     addresses = {
-        host.name: str(host.data.get("ssh_hostname") or host.name)
+        host.name: ssh_address(host.name, host.data)
         for host in read_inventory(inventory, overrides)
     }
     exported = export(hosts, addresses)

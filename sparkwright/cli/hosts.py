@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import click
 
@@ -27,6 +27,22 @@ def pyinfra() -> str:
     if found is None:
         raise UserError([Problem("command line", "pyinfra is not installed", "see the README")])
     return found
+
+
+def command_line(
+    inventory: Path, limit: tuple[str, ...], overrides: tuple[str, ...], operation: str
+) -> list[str]:
+    """pyinfra's, for an operation that asks nobody for a yes."""
+    words = [pyinfra(), "--yes"]
+    words += [word for name in limit for word in ("--limit", name)]
+    words += [word for pair in overrides for word in ("--data", pair)]
+    return [*words, str(inventory), operation]
+
+
+def become(words: list[str], **environment: str) -> NoReturn:
+    """Be pyinfra from here on: it shows every host's progress, and its exit code is ours."""
+    sys.stdout.flush()
+    os.execve(words[0], words, {**os.environ, **environment})
 
 
 def ask_hosts(
@@ -56,11 +72,8 @@ def ask_all_hosts(
     """
     with tempfile.TemporaryDirectory(prefix="sparkwright-") as folder:
         file = Path(folder, "answers.json")
-        words = [pyinfra(), "--yes"]
-        words += [word for name in limit for word in ("--limit", name)]
-        words += [word for pair in overrides for word in ("--data", pair)]
         done = subprocess.run(
-            [*words, str(inventory), operation],
+            command_line(inventory, limit, overrides, operation),
             env={**os.environ, "SPARKWRIGHT_ANSWERS": str(file)},
             capture_output=True,
             text=True,

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from pathlib import Path
 
 import click
 
-from sparkwright.cli.hosts import ask_hosts, pyinfra
+from sparkwright.cli.hosts import ask_hosts, become, command_line
 from sparkwright.cli.options import inventory_argument, json_option, print_json
 from sparkwright.holdings import holdings, render
 
@@ -53,9 +52,7 @@ def verify_command(inventory: Path, limit: tuple[str, ...]) -> None:
 
 def verify(inventory: Path, limit: tuple[str, ...]) -> None:
     """Become pyinfra, which shows the progress of every host."""
-    words = [pyinfra(), "--yes", *(word for name in limit for word in ("--limit", name))]
-    sys.stdout.flush()
-    os.execv(words[0], [*words, str(inventory), "roles.weights.check.verify"])
+    become(command_line(inventory, limit, (), "roles.weights.check.verify"))
 
 
 def _show(

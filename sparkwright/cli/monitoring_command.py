@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 
 import click
 
 from sparkwright.cli.options import inventory_argument, json_option, load, print_json
-from sparkwright.inventory import read_inventory
+from sparkwright.inventory import lan_address, read_inventory
 from sparkwright.monitoring import Scraped, files
 from sparkwright.problems import Problem, UserError
 
@@ -41,10 +40,7 @@ def command(
     """
     hosts = load(inventory, overrides, limit).or_raise()
     data = {host.name: host.data for host in read_inventory(inventory, overrides)}
-    scraped = [
-        Scraped(host.plan, str(_address(name, data[name], host.plan.settings.lan_address)))
-        for name, host in hosts.items()
-    ]
+    scraped = [Scraped(host.plan, lan_address(name, data[name])) for name, host in hosts.items()]
     written = []
     try:
         for path, text in files(scraped, node_port).items():
@@ -66,8 +62,3 @@ def command(
             "scrapes targets/local/HOST.json",
             err=True,
         )
-
-
-def _address(name: str, data: Mapping[str, object], lan: str | None) -> object:
-    """As the controller reaches a host, unless the others of the LAN do so elsewhere."""
-    return lan or data.get("ssh_hostname") or name

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
-import sys
 from pathlib import Path
 
 import click
 
-from sparkwright.cli.hosts import pyinfra
+from sparkwright.cli.hosts import become, command_line
 from sparkwright.cli.options import inventory_argument
 
 
@@ -28,12 +26,6 @@ def command(
 
     The plan stays as it is: a deploy switches forward again unless the tag is set back, too.
     """
-    words = [pyinfra(), "--yes", *(word for name in limit for word in ("--limit", name))]
-    words += [word for pair in overrides for word in ("--data", pair)]
     wish = {key: value for key, value in (("to", to), ("service", service)) if value}
-    sys.stdout.flush()
-    os.execve(
-        words[0],
-        [*words, str(inventory), "roles.serving.back.rollback"],
-        {**os.environ, "SPARKWRIGHT_ROLLBACK": json.dumps(wish)},
-    )
+    words = command_line(inventory, limit, overrides, "roles.serving.back.rollback")
+    become(words, SPARKWRIGHT_ROLLBACK=json.dumps(wish))

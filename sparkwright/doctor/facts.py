@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
+from sparkwright.moments import epoch
 from sparkwright.watch import WatchSeen
 
 
@@ -213,10 +213,7 @@ class Facts(_Seen):
         """Seconds since a service's container started; 0 where none runs."""
         if service.container is None or not service.container.running:
             return 0.0
-        # Docker gives nanoseconds, Python reads microseconds.
-        whole = service.container.started.rstrip("Z").partition(".")[0]
-        started = datetime.fromisoformat(whole).replace(tzinfo=UTC).timestamp()
-        return max(0.0, self.now - started)
+        return max(0.0, self.now - epoch(service.container.started))
 
     def each(self) -> Iterator[tuple[str, ServiceSeen, Planned | None]]:
         """Every service, with what is planned for it."""

@@ -183,12 +183,16 @@ class Site:
         values = {"soak_seconds": 2, **settings}
         file.write_text("\n".join([*lines, f"rollout = {values!r}", ""]))
 
-    def sparkwright(self, *words: str, code: int = 0) -> str:
-        """Run a command of the command line; what it prints."""
-        done = subprocess.run(
+    def call(self, *words: str, timeout: int = 300) -> subprocess.CompletedProcess[str]:
+        """Run a command of the command line, however it ends."""
+        return subprocess.run(
             [sys.executable, "-m", "sparkwright", *words],
-            cwd=self.folder, capture_output=True, text=True, timeout=300, check=False,
+            cwd=self.folder, capture_output=True, text=True, timeout=timeout, check=False,
         )  # fmt: skip
+
+    def sparkwright(self, *words: str, code: int = 0) -> str:
+        """Run a command that must end with this code; what it prints."""
+        done = self.call(*words)
         assert done.returncode == code, done.stdout + done.stderr
         return done.stdout + done.stderr
 

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-
 import yaml
 
 from lab import machines
@@ -23,17 +20,6 @@ tags:
 """
 
 
-def _sparkwright(site: Site, *words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "sparkwright", *words],
-        cwd=site.folder,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-
-
 def _managed(host: str) -> str:
     """Everything that sparkwright manages on a host, by content: files, weights and image."""
     return ssh(
@@ -46,10 +32,10 @@ def _managed(host: str) -> str:
 
 
 def test_two_hosts_of_one_lock_are_the_same_host(converged: Site) -> None:
-    made = _sparkwright(converged, "lock", "inventory/virtual.py")
+    made = converged.call("lock", "inventory/virtual.py", timeout=60)
     assert made.returncode == 0, made.stderr
     lock = converged.folder / ".sparkwright/virtual.lock"
-    assert _sparkwright(converged, "lock", "inventory/virtual.py", "--check").returncode == 0
+    assert converged.call("lock", "inventory/virtual.py", "--check", timeout=60).returncode == 0
     # From bare disks, with registry names that would resolve to something else if asked.
     for host in ("spark-1", "spark-2"):
         ssh(
@@ -86,7 +72,7 @@ def test_two_hosts_of_one_lock_are_the_same_host(converged: Site) -> None:
 
 
 def test_what_is_not_locked_stops_the_run_before_any_host(converged: Site) -> None:
-    assert _sparkwright(converged, "lock", "inventory/virtual.py").returncode == 0
+    assert converged.call("lock", "inventory/virtual.py", timeout=60).returncode == 0
     before = fingerprint("spark-1")
     try:
         run = converged.run("--yes", "--data", "image_tag=2026-06-18-v0.23.0-dflashfix")

@@ -62,10 +62,7 @@ def test_it_is_deployed_proved_and_left_alone_by_a_second_run(engine: Site) -> N
 
 def test_the_deep_smoke_test_speaks_its_protocol(engine: Site) -> None:
     """Its answers are one word: what asks for the protocol holds, and what asks for sense fails."""
-    words = [sys.executable, "-m", "sparkwright", "smoke", *WORDS, "--json"]
-    done = subprocess.run(
-        words, cwd=engine.folder, capture_output=True, text=True, timeout=900, check=False
-    )
+    done = engine.call("smoke", *WORDS, "--json", timeout=900)
     (verdict,) = engine.folder.glob(f".sparkwright/smoke/{HOST}-tiny.json")
     checks = {one["name"]: one for one in json.loads(verdict.read_text())["checks"]}
     named = {
@@ -80,7 +77,7 @@ def test_the_deep_smoke_test_speaks_its_protocol(engine: Site) -> None:
 def test_status_doctor_and_watch_know_it(engine: Site) -> None:
     assert "lab-tiny" in engine.sparkwright("plan", *WORDS)
     assert "as planned" in engine.sparkwright("status", *WORDS)
-    said = json.loads(_ask(engine, "doctor", "--json"))
+    said = json.loads(engine.call("doctor", *WORDS, "--json").stdout)
     assert [ill for ill in said[HOST] if ill["severity"] == "error"] == []
     ssh(HOST, "sudo systemctl start sparkwright-watch.service")
     state = json.loads(ssh(HOST, "sudo cat /opt/sparkwright/state/watch.json"))
@@ -112,10 +109,3 @@ def test_it_is_measured_as_its_own_counters_say(engine: Site) -> None:
         # The engine says one word to everything: what the smoke test's own counting sees too.
         assert 0.3 < cell.acceptance <= 1
     assert result.vllm == "0.32.0"
-
-
-def _ask(site: Site, command: str, *more: str) -> str:
-    words = [sys.executable, "-m", "sparkwright", command, *WORDS, *more]
-    return subprocess.run(
-        words, cwd=site.folder, capture_output=True, text=True, timeout=300, check=False
-    ).stdout

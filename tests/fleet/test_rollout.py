@@ -7,22 +7,15 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.fleet.bad_tags import DEADLINES, FAULTS, NEW
+from tests.fleet.bad_tags import DEADLINES, NEW, rolling_fleet
 from tests.fleet.site import GOOD, Site, answers, container, release, ssh, until
 
 
 @pytest.fixture(scope="module")
 def rolling(site: Site) -> Iterator[Site]:
     """The fleet on the newest tag, with the lab's bad tags in the catalog."""
-    site.power_on()
-    site.repair()
-    for group in ("sparks", "rtx50"):
-        site.edit(f"group_data/{group}.py", '"port": 8000,', DEADLINES)
-    (site.folder / "lab/catalog/faults.yaml").write_text(FAULTS)
-    site.deploy(refused={"hopper-1"})
-    yield site
-    (site.folder / "lab/catalog/faults.yaml").unlink()
-    site.repair()
+    with rolling_fleet(site):
+        yield site
 
 
 def fault(name: str) -> str:

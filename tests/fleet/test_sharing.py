@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -89,9 +87,9 @@ def test_a_giver_that_dies_is_replaced_by_the_way_out(bare_fleet: Site) -> None:
 def test_a_site_without_a_way_out_is_served_from_a_bundle(bare_fleet: Site, tmp_path: Path) -> None:
     python = ssh("spark-1", "python3 -c 'import sys; print(\"%d.%d\" % sys.version_info[:2])'")
     lock = bare_fleet.folder / ".sparkwright/virtual.lock"
-    assert _sparkwright(bare_fleet, "lock", "inventory/virtual.py").returncode == 0
+    assert bare_fleet.call("lock", "inventory/virtual.py", timeout=200).returncode == 0
     words = ("bundle", "inventory/virtual.py", str(tmp_path / "bundle"), "--python", python)
-    made = _sparkwright(bare_fleet, *words)
+    made = bare_fleet.call(*words, timeout=200)
     assert made.returncode == 0, made.stdout + made.stderr
     network.link(DEPOT, up=False)
     try:
@@ -126,12 +124,14 @@ def test_models_are_listed_and_what_nobody_needs_is_pruned(converged: Site) -> N
     )
     inside("spark-1", "mkdir", "-p", "/opt/models/mine", "/opt/models/half/.staging-" + "1" * 40)
     inside("spark-1", "touch", "/opt/models/mine/file")
-    listed = _sparkwright(converged, "models", "list", "inventory/virtual.py", "--limit", "spark-1")
+    listed = converged.call(
+        "models", "list", "inventory/virtual.py", "--limit", "spark-1", timeout=200
+    )
     assert listed.returncode == 0, listed.stderr
     assert f"{BODY}@000000000000  not needed" in listed.stdout
     assert "not ours, left alone: /opt/models/mine" in listed.stdout
-    pruned = _sparkwright(
-        converged, "models", "prune", "inventory/virtual.py", "--limit", "spark-1", "--json"
+    pruned = converged.call(
+        "models", "prune", "inventory/virtual.py", "--limit", "spark-1", "--json", timeout=200
     )
     assert pruned.returncode == 0, pruned.stderr
     things = json.loads(pruned.stdout)["spark-1"]["things"]
@@ -146,14 +146,3 @@ def _units(host: str) -> str:
     return machines.inside(
         MACHINES[host], ["systemctl", "list-units", "--no-legend", "sparkwright*"]
     ).stdout
-
-
-def _sparkwright(site: Site, *words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "sparkwright", *words],
-        cwd=site.folder,
-        capture_output=True,
-        text=True,
-        timeout=200,
-        check=False,
-    )

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 import pytest
 
 from lab import fleet, machines
-from tests.fleet.bad_tags import DEADLINES, FAULTS, NEW
+from tests.fleet.bad_tags import NEW, rolling_fleet
 from tests.fleet.site import GOOD, MACHINES, Site, answers, inside, release, ssh, until
 
 PLACE = "/opt/sparkwright/state/switch"
@@ -24,17 +24,8 @@ STEPS = ("writing", "draining", "stopping", "switching", "starting", "proving", 
 @pytest.fixture(scope="module")
 def rolling(site: Site) -> Iterator[Site]:
     """Three hosts that serve, all of them canaries."""
-    site.power_on()
-    site.repair()
-    for group in ("sparks", "rtx50"):
-        site.edit(f"group_data/{group}.py", '"port": 8000,', DEADLINES)
-    (site.folder / "lab/catalog/faults.yaml").write_text(FAULTS)
-    site.rollout(canaries=3)
-    site.deploy(refused={"hopper-1"})
-    yield site
-    site.power_on()
-    (site.folder / "lab/catalog/faults.yaml").unlink()
-    site.repair()
+    with rolling_fleet(site, canaries=3):
+        yield site
 
 
 def step(host: str) -> str:

@@ -14,12 +14,10 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-from roles.weights.host import receipt
+from roles.weights.host import holdings, receipt
 
 _UNITS = Path("/etc/systemd/system")
-_REVISION = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,40}")
-_OURS = re.compile(r":(sha256-[0-9a-f]{64}|[0-9a-f]{12}-[0-9a-f]{12})$")
 
 
 def command(*words: str) -> str:
@@ -53,17 +51,11 @@ def strangers(services_root: Path) -> list[str]:
     return list(found.values())
 
 
-def images() -> list[str]:
-    """Our images in Docker."""
-    listed = command("docker", "image", "ls", "--format", "{{.Repository}}:{{.Tag}}")
-    return [name for name in listed.splitlines() if _OURS.search(name)]
-
-
 def weights(root: Path) -> tuple[list[str], list[str]]:
     """Remove the models that sparkwright fetched. Returns those, and what stays."""
     done, left = [], []
     for place in sorted(root.glob("*/*")):
-        if _REVISION.fullmatch(place.name) and receipt.read(str(place)):
+        if holdings.REVISION.fullmatch(place.name) and receipt.read(str(place)):
             shutil.rmtree(place)
             done.append(f"model {place.parent.name}@{place.name[:12]}")
         elif place.name.startswith(".staging-"):
@@ -97,7 +89,7 @@ def main(request: dict[str, Any]) -> dict[str, Any]:
     command("systemctl", "stop", "sparkwright-switch.service", "sparkwright-fetch*")
     command("systemctl", "stop", "sparkwright-pull*", "sparkwright-share*")
     stop(units)
-    for image in images():
+    for image in holdings.our_images():
         command("docker", "image", "rm", "--force", image)
         done.append(f"image {image.rpartition(':')[0]}")
     if root.is_dir():

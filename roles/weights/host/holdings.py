@@ -22,7 +22,7 @@ from typing import Any
 
 from roles.weights.host import receipt
 
-_REVISION = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
+REVISION = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 #: Names that only sparkwright gives: made of a digest, or of a commit and a digest.
 _OURS = re.compile(r":(sha256-[0-9a-f]{64}|[0-9a-f]{12}-[0-9a-f]{12})$")
 
@@ -66,13 +66,17 @@ def releases(services_root: Path, keep: int) -> tuple[dict[str, str], list[Path]
     return kept, beyond
 
 
-def docker_images() -> dict[str, int]:
-    """Our images in Docker, with their unpacked size."""
+def our_images() -> list[str]:
+    """Our images in Docker."""
     command = ["docker", "image", "ls", "--format", "{{.Repository}}:{{.Tag}}"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
-    names = [name for name in done.stdout.splitlines() if _OURS.search(name)]
+    return [name for name in done.stdout.splitlines() if _OURS.search(name)]
+
+
+def docker_images() -> dict[str, int]:
+    """Our images in Docker, with their unpacked size."""
     found = {}
-    for name in names:
+    for name in our_images():
         seen = subprocess.run(
             ["docker", "image", "inspect", "--format", "{{.Size}}", name],
             capture_output=True, text=True, check=False,
@@ -105,7 +109,7 @@ def things(request: dict[str, Any], kept: dict[str, str]) -> list[dict[str, Any]
         found.append({**one, "used_by": used, "fault": fault, "removed": False})
 
     for place in sorted(root.glob("*/*")):
-        if _REVISION.fullmatch(place.name) and place.is_dir() and not place.is_symlink():
+        if REVISION.fullmatch(place.name) and place.is_dir() and not place.is_symlink():
             name = f"{place.parent.name.replace('--', '/', 1)}@{place.name[:12]}"
             # A directory without a receipt is somebody's own, or half a fetch of long ago.
             known = receipt.read(str(place))
@@ -116,7 +120,7 @@ def things(request: dict[str, Any], kept: dict[str, str]) -> list[dict[str, Any]
         add("unfinished", f"{stage.parent.name}@{stage.name[9:21]}", stage, str(stage))
         found[-1]["used_by"] = used or found[-1]["used_by"]
     for store in sorted(services.glob("images/*")):
-        if _REVISION.fullmatch(store.name):
+        if REVISION.fullmatch(store.name):
             add("image parts", f"sha256:{store.name[:12]}", store, str(store))
     for home in sorted(services.glob("runtime/*"), key=lambda path: path.stat().st_mtime)[:-2]:
         add("runtime", home.name, home, str(home))
