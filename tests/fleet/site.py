@@ -279,11 +279,12 @@ def fingerprint(host: str) -> str:
     listing = ssh(
         host,
         f"sudo find {places} -printf '%p %m %u %s %T@ %l\\n' 2>/dev/null"
-        " | grep -v '/state/watch.json\\|/opt/sparkwright/state ' | sort",
+        " | grep -vE '/sparkwright/(state |state/[.]?watch[.]json|watch/metrics[ /])' | sort",
     )
     docker = ssh(host, "docker ps -aq --no-trunc; docker images -q --no-trunc | sort")
-    listed = "systemctl list-units --all --no-legend 'sparkwright*'"
-    units = ssh(host, f"{listed} | grep -v watch | cut -c1-60 || true")
+    listed = "systemctl list-units --all --plain --no-legend 'sparkwright*'"
+    # The states alone: the columns are as wide as the longest of the moment.
+    units = ssh(host, f"{listed} | grep -v watch | awk '{{print $1, $2, $3, $4}}'")
     return f"{listing}\n{docker}\n{units}"
 
 

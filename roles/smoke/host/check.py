@@ -9,6 +9,7 @@ import http.client
 import json
 import re
 import subprocess
+import textwrap
 import time
 from pathlib import Path
 from typing import Any
@@ -105,7 +106,9 @@ def telling(unit: str) -> str:
     lines = [line.strip() for line in said.splitlines() if "Error" in line]
     # vLLM's API server ends with one that only points to the engine's.
     lines = [line for line in lines if "Engine core initialization failed" not in line] or lines
-    return f": {_FROM_ERROR.sub('', lines[-1])[:240]}" if lines else ""
+    if not lines:
+        return ""
+    return ": " + textwrap.shorten(_FROM_ERROR.sub("", lines[-1]), 240, placeholder=" …")
 
 
 def models(service: Service) -> str:
