@@ -42,6 +42,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--line", type=float, default=10.0, help="the way out, MB/s")
+    parser.add_argument("--megabytes", type=int, default=500, help="of each of aria2c's two files")
     parser.add_argument("--together", action="store_true", help="not each host for itself")
     parser.add_argument("--only", choices=("fleet", "aria2c"), default=None)
     arguments = parser.parse_args()
@@ -50,7 +51,7 @@ def main() -> int:
     results: dict[str, Any] = {}
     try:
         if arguments.only != "fleet":
-            results["aria2c"] = _against_aria2c(arguments.rounds)
+            results["aria2c"] = _against_aria2c(arguments.rounds, arguments.megabytes)
         if arguments.only != "aria2c":
             heavy.weights(4, 48)
             heavy.image(96)
@@ -147,13 +148,13 @@ def _bytes() -> int:
 # Against aria2c
 
 
-def _against_aria2c(rounds: int) -> dict[str, Any]:
+def _against_aria2c(rounds: int, megabytes: int) -> dict[str, Any]:
     """Two large files from the same hub, fetched by this machine."""
     subprocess.run(
         ["apt-get", "install", "-qq", "--yes", "--no-install-recommends", "aria2"],
         check=True, capture_output=True,
     )  # fmt: skip
-    heavy.weights(2, 500)
+    heavy.weights(2, megabytes)
     found: dict[str, Any] = {}
     for name, limit, line in (
         ("no limit", None, None),
@@ -172,7 +173,7 @@ def _against_aria2c(rounds: int) -> dict[str, Any]:
             network.shape(DEPOT, None)
         medians = {who: statistics.median(values) for who, values in rates.items()}
         found[name] = medians
-        print(f"\n1 GB in two files, {name}:")
+        print(f"\n{2 * megabytes / 1000:g} GB in two files, {name}:")
         for who, rate_ in medians.items():
             print(f"{who:34}{rate_ / 1e6:7.0f} MB/s{rate_ / medians['aria2c']:8.2f} x aria2c")
     return found
@@ -239,6 +240,7 @@ def _aria2c(*, checksum: bool) -> float:
 
 _WAYS = {
     "sparkwright, hf_transfer, verified": partial(_ours, "hf_transfer"),
+    "sparkwright, xet, verified": partial(_ours, "xet"),
     "sparkwright, http, verified": partial(_ours, "http"),
     "aria2c": partial(_aria2c, checksum=False),
     "aria2c, verified": partial(_aria2c, checksum=True),

@@ -10,6 +10,7 @@ import json
 import os
 import tarfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 import requests
 
@@ -41,6 +42,19 @@ def weights(files: int, megabytes: int) -> None:
     store.save(
         Repository(known.id, (*known.commits, commit), branches, known.tags, recipe=known.recipe)
     )
+
+
+@contextmanager
+def body(files: int, megabytes: int) -> Iterator[None]:
+    """The same for a while."""
+    store = Store(STATE / "depot" / "hub")
+    known = store.load(BODY)
+    assert known is not None
+    weights(files, megabytes)
+    try:
+        yield
+    finally:
+        store.save(known)
 
 
 def image(megabytes: int) -> None:

@@ -57,6 +57,9 @@ SPARK_MEMORY = 127601388
 BOX_MEMORY = 64 * 1024 * 1024
 
 DEPOT = Machine("depot", "10.213.77.2")
+#: The depot's second address: the hub's large files are of another origin than the hub, as the real
+#: one's are.
+CDN = "10.213.77.3"
 HOSTS = (
     Machine("spark-1", "10.213.77.11", "gb10", SPARK_MEMORY, dgx=True),
     Machine("spark-2", "10.213.77.12", "gb10", SPARK_MEMORY, dgx=True),

@@ -14,6 +14,7 @@ from pathlib import Path
 from lab import cgroups, stand_ins
 from lab.layout import (
     BRIDGE,
+    CDN,
     CONTROLLER,
     DEPOT,
     HUB_PORT,
@@ -170,6 +171,8 @@ def _configure(machine: Machine) -> None:
     (root / "etc/resolv.conf").unlink(missing_ok=True)
     _write(root, "etc/resolv.conf", "")
     network = f"[Match]\nName=host0\n[Network]\nAddress={machine.address}/{PREFIX_LENGTH}\n"
+    if machine is DEPOT:
+        network += f"Address={CDN}/{PREFIX_LENGTH}\n"
     _write(root, "etc/systemd/network/10-host0.network", f"{network}LinkLocalAddressing=no\n")
     _enable(root, "systemd-networkd.service")
     for unit in (
@@ -237,6 +240,7 @@ def _depot(root: Path) -> None:
         "After=network.target\n"
         "[Service]\nWorkingDirectory=/srv/lab\nEnvironment=SPARKWRIGHT_LAB_HUB_DATA=/srv/hub\n"
         "Environment=PYTHONDONTWRITEBYTECODE=1\n"
+        f"Environment=SPARKWRIGHT_LAB_HUB_CDN=http://{CDN}:{HUB_PORT}\n"
         "ExecStart=/usr/bin/python3 -m uvicorn hub.app:app --host 0.0.0.0 "
         f"--port {HUB_PORT} --log-level warning\n"
         "Restart=on-failure\n[Install]\nWantedBy=multi-user.target\n"

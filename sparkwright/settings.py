@@ -148,7 +148,8 @@ class HostSettings(_Settings):
         services_root: holds services, releases, runtime and job state.
         registry_auth_file: file on the controller with accounts of private registries, as
             ``docker login`` writes it (``config.json``).
-        weights_mover: ``hf_transfer`` or ``http`` (a tenth of the memory).
+        weights_mover: ``hf_transfer``, ``xet`` (the hub's Xet storage where it has the file,
+            hf_transfer elsewhere) or ``http`` (a tenth of the memory).
         weights_connections: ranges fetched at once for one file.
         fetch_limit_mb: megabytes per second that a host fetches at most, for
             the image and for each model; None is no limit.
@@ -186,7 +187,7 @@ class HostSettings(_Settings):
     hub_token_file: str | None = None
     models_root: AbsolutePath = "/opt/models"
     services_root: AbsolutePath = "/opt/sparkwright"
-    weights_mover: Literal["hf_transfer", "http"] = "hf_transfer"
+    weights_mover: Literal["hf_transfer", "xet", "http"] = "hf_transfer"
     weights_connections: int = Field(default=16, ge=1, le=64)
     registry_auth_file: str | None = None
     fetch_limit_mb: float | None = Field(default=None, ge=0.1)

@@ -135,6 +135,10 @@ class FileResponse(Response):
             rate=rate.value if rate else None,
         )
 
+    def read(self, file: int, count: int, start: int) -> bytes:
+        """Read a piece of what is sent, of at most `count` bytes."""
+        return os.pread(file, count, start)
+
     async def _start(self, send: Send, status: int) -> None:
         headers = self.raw_headers
         await send({"type": "http.response.start", "status": status, "headers": headers})
@@ -184,7 +188,7 @@ class FileResponse(Response):
                 stop = plan.drop_at if drops and plan.drop_at is not None else end
                 while start < stop:
                     count = min(step, stop - start)
-                    piece = await loop.run_in_executor(None, os.pread, file, count, start)
+                    piece = await loop.run_in_executor(None, self.read, file, count, start)
                     if not piece:
                         return
                     if plan.corrupt_at is not None:

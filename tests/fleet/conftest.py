@@ -11,12 +11,13 @@ from pathlib import Path
 import pytest
 
 from tests.fleet.doors import four_replicas
-from tests.fleet.site import ROOT, Site
+from tests.fleet.fetching import HOST, fetch
+from tests.fleet.site import ROOT, Site, bare, hub, ssh
 
 #: One fault after the other takes longer than people wait for: a command of its own.
 FAULTS = (
-    *("test_fetch_faults.py", "test_switch_faults.py", "test_gateway_faults.py"),
-    *("test_gateway.py", "test_sharing.py", "test_takeover.py"),
+    *("test_fetch_faults.py", "test_movers.py", "test_switch_faults.py"),
+    *("test_gateway_faults.py", "test_gateway.py", "test_sharing.py", "test_takeover.py"),
 )
 
 
@@ -61,6 +62,29 @@ def converged(site: Site) -> Site:
     site.repair()
     site.deploy(refused={"hopper-1"})
     return site
+
+
+@pytest.fixture(scope="module")
+def alone(site: Site) -> Iterator[Site]:
+    """One host on which only fetching is tried; its image is there."""
+    site.power_on()
+    site.repair()
+    bare(HOST)
+    site.only_fetching()
+    fetch(site)
+    yield site
+    hub("DELETE")
+    bare(HOST)
+
+
+@pytest.fixture
+def empty(alone: Site) -> Iterator[Site]:
+    """The same without models and without faults."""
+    hub("DELETE")
+    ssh(HOST, "sudo systemctl stop 'sparkwright-fetch*'; sudo rm -rf /opt/models/*")
+    hub("DELETE", "/control/counters")
+    yield alone
+    hub("DELETE")
 
 
 @pytest.fixture(scope="module")

@@ -12,58 +12,11 @@ import pytest
 
 from lab import fleet, machines
 from lab.layout import DEPOT
-from tests.fleet.site import MACHINES, Run, Site, bare, hub, inside, ssh, until
+from tests.fleet.fetching import HOST, fetch, parts, said, whole
+from tests.fleet.site import MACHINES, Site, bare, hub, inside, ssh, until
 
-HOST = "spark-2"
 #: The largest file of the lab's body, and its size.
 SHARD = "*/model-00003-of-00009.safetensors"
-
-
-@pytest.fixture(scope="module")
-def alone(site: Site) -> Iterator[Site]:
-    """One host on which only fetching is tried; its image is there."""
-    site.power_on()
-    site.repair()
-    bare(HOST)
-    site.only_fetching()
-    fetch(site)
-    yield site
-    hub("DELETE")
-    bare(HOST)
-
-
-@pytest.fixture
-def empty(alone: Site) -> Iterator[Site]:
-    """The same without models and without faults."""
-    hub("DELETE")
-    ssh(HOST, "sudo systemctl stop 'sparkwright-fetch*'; sudo rm -rf /opt/models/*")
-    hub("DELETE", "/control/counters")
-    yield alone
-    hub("DELETE")
-
-
-def fetch(site: Site, *words: str, code: int = 0) -> Run:
-    run = site.run("--yes", "--limit", HOST, *words, deploy="fetch-deploy.py")
-    assert run.code == code, run.output
-    return run
-
-
-def whole() -> bool:
-    """Every file under a final name has the content that its repository says."""
-    check = (
-        "import hashlib, json, pathlib, sys\n"
-        "for receipt in pathlib.Path('/opt/models').glob('*/*/.sparkwright-receipt.json'):\n"
-        "    for name, entry in json.loads(receipt.read_text())['files'].items():\n"
-        "        content = (receipt.parent / name).read_bytes()\n"
-        "        if hashlib.sha256(content).hexdigest() != entry['sha256']:\n"
-        "            sys.exit(f'{receipt.parent / name} is wrong')\n"
-    )
-    inside(HOST, "python3", "-c", check)
-    return int(inside(HOST, "sh", "-c", "ls -d /opt/models/*/*/ | wc -l")) == 2
-
-
-def said() -> str:
-    return inside(HOST, "journalctl", "-u", "sparkwright-fetch*", "-o", "cat", "-n", "40")
 
 
 def final_names() -> str:
@@ -162,7 +115,7 @@ def test_a_full_disk_is_told_and_what_came_is_kept(empty: Site) -> None:
         hub("POST", order={"match": "*/model-*", "rate": 300_000})
         run = empty.start("--limit", HOST, "--data", "disk_headroom_gib=0",
                           deploy="fetch-deploy.py")  # fmt: skip
-        until(lambda: _parts() > 6_000_000, "something has come", 30)
+        until(lambda: parts() > 6_000_000, "something has come", 30)
         inside(HOST, "sh", "-c", "head -c 24M /dev/zero > /opt/models/someone-elses")
         assert run.wait(timeout=120) == 1
         assert "is full" in said()
@@ -177,10 +130,12 @@ def test_a_full_disk_is_told_and_what_came_is_kept(empty: Site) -> None:
         inside(HOST, "umount", "--lazy", "/opt/models")
 
 
-def test_two_runs_at_once_follow_the_same_jobs(empty: Site) -> None:
-    hub("POST", order={"match": SHARD, "rate": 2_000_000})
+def test_of_two_runs_at_once_one_fetches_and_the_other_says_who_does(empty: Site) -> None:
+    hub("POST", order={"match": SHARD, "rate": 1_000_000})
     first = empty.start("--limit", HOST, deploy="fetch-deploy.py")
-    fetch(empty)
+    until(lambda: "sparkwright-fetch" in _units(), "it fetches", 30)
+    second = fetch(empty, code=1)
+    assert "is at work on this host: wait" in second.output
     assert first.wait(timeout=60) == 0
     assert whole()
 
@@ -189,7 +144,7 @@ def test_a_power_cut_in_the_middle_is_gone_on_from(empty: Site) -> None:
     hub("POST", order={"match": SHARD, "rate": 500_000})
     run = empty.start("--limit", HOST, deploy="fetch-deploy.py")
     until(lambda: "sparkwright-fetch" in _units(), "it fetches", 30)
-    until(lambda: _parts() > 1_000_000, "something has come", 30)
+    until(lambda: parts() > 1_000_000, "something has come", 30)
     machines.cut_power(MACHINES[HOST])
     assert run.wait(timeout=120) == 1
     hub("DELETE")
@@ -231,8 +186,3 @@ def _models_are_there() -> bool:
 
 def _units() -> str:
     return inside(HOST, "systemctl", "list-units", "--no-legend", "sparkwright-fetch*")
-
-
-def _parts() -> int:
-    """Bytes on the disk that are not under a final name yet."""
-    return int(inside(HOST, "sh", "-c", "du -sB1 /opt/models | cut -f1"))

@@ -1,4 +1,4 @@
-"""Fixtures: a stand-in hub with a small repository, and a runner of the fetch program."""
+"""Fixtures: a stand-in hub with a small repository, the lab's hub, and a runner of the program."""
 
 from __future__ import annotations
 
@@ -18,6 +18,11 @@ from typing import Any
 
 import huggingface_hub
 import pytest
+import requests
+
+from lab.hub.repositories import make
+from lab.hub.serving import running
+from lab.hub.store import Repository
 
 from .standin import COMMIT, Standin, serving
 
@@ -110,6 +115,61 @@ class Fetch:
             assert not file.is_symlink()
             assert file.read_bytes() == content, path
         assert not self.stage.exists()
+
+
+class LabHub:
+    """A running hub, its repositories, and the calls that control it."""
+
+    def __init__(self, endpoint: str, repositories: list[Repository]) -> None:
+        self.endpoint = endpoint
+        self.repositories = {repository.id: repository for repository in repositories}
+
+    def fault(self, **order: Any) -> None:
+        requests.post(f"{self.endpoint}/control", json=order, timeout=5).raise_for_status()
+
+    def reset(self) -> None:
+        requests.delete(f"{self.endpoint}/control", timeout=5).raise_for_status()
+        requests.delete(f"{self.endpoint}/control/counters", timeout=5).raise_for_status()
+
+    def counters(self) -> dict[str, Any]:
+        answer: dict[str, Any] = requests.get(f"{self.endpoint}/control/counters", timeout=5).json()
+        return answer
+
+    def request(self, fetch: Fetch, name: str, **changes: Any) -> dict[str, Any]:
+        """Return what a request for a repository's newest commit changes."""
+        commit = self.repositories[name].commits[-1]
+        return {
+            "endpoint": self.endpoint,
+            "repo": name,
+            "revision": commit.id,
+            "destination": str(self.directory(fetch, name)),
+            "files": None,
+            "mover": "hf_transfer",
+            "chunk_size": 64 << 10,
+            **changes,
+        }
+
+    def commit(self, name: str) -> str:
+        """A repository's newest commit."""
+        return self.repositories[name].commits[-1].id
+
+    def directory(self, fetch: Fetch, name: str) -> Path:
+        return fetch.root / "models" / name.replace("/", "--") / self.commit(name)
+
+
+@pytest.fixture(scope="session")
+def running_lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LabHub]:
+    data = tmp_path_factory.mktemp("hub")
+    repositories = make(data, scale=0.1)
+    with running(data, cdn_host="localhost") as endpoint:
+        yield LabHub(endpoint, repositories)
+
+
+@pytest.fixture
+def lab(running_lab: LabHub) -> LabHub:
+    """The hub of the lab with its miniature repositories and without faults."""
+    running_lab.reset()
+    return running_lab
 
 
 @pytest.fixture

@@ -442,7 +442,7 @@ def test_second_run_at_once_names_the_first(fetch: Fetch) -> None:
     ("changes", "message"),
     [
         ({"revision": "main"}, "must be a full commit"),
-        ({"mover": "carrier-pigeon"}, "must be hf_transfer or http"),
+        ({"mover": "carrier-pigeon"}, "must be hf_transfer, xet or http"),
         ({"typo": 1}, "unknown key: typo"),
         ({"endpoint": "ftp://x"}, "no http(s) address"),
         ({"destination": "relative"}, "absolute path"),

@@ -2,97 +2,14 @@
 
 from __future__ import annotations
 
-import os
-import socket
-import subprocess
-import sys
-import time
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
-import requests
 
 from lab.hub import access
-from lab.hub.repositories import make
 from lab.hub.store import Repository
 
-from .conftest import Fetch
-
-ROOT = Path(__file__).parents[2]
-
-
-class LabHub:
-    """A running hub, its repositories, and the calls that control it."""
-
-    def __init__(self, endpoint: str, repositories: list[Repository]) -> None:
-        self.endpoint = endpoint
-        self.repositories = {repository.id: repository for repository in repositories}
-
-    def fault(self, **order: Any) -> None:
-        requests.post(f"{self.endpoint}/control", json=order, timeout=5).raise_for_status()
-
-    def reset(self) -> None:
-        requests.delete(f"{self.endpoint}/control", timeout=5).raise_for_status()
-        requests.delete(f"{self.endpoint}/control/counters", timeout=5).raise_for_status()
-
-    def counters(self) -> dict[str, Any]:
-        answer: dict[str, Any] = requests.get(f"{self.endpoint}/control/counters", timeout=5).json()
-        return answer
-
-    def request(self, fetch: Fetch, name: str, **changes: Any) -> dict[str, Any]:
-        """Return what a request for a repository's newest commit changes."""
-        commit = self.repositories[name].commits[-1]
-        return {
-            "endpoint": self.endpoint,
-            "repo": name,
-            "revision": commit.id,
-            "destination": str(self.directory(fetch, name)),
-            "files": None,
-            "mover": "hf_transfer",
-            "chunk_size": 64 << 10,
-            **changes,
-        }
-
-    def directory(self, fetch: Fetch, name: str) -> Path:
-        commit = self.repositories[name].commits[-1].id
-        return fetch.root / "models" / name.replace("/", "--") / commit
-
-
-@pytest.fixture(scope="module")
-def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LabHub]:
-    data = tmp_path_factory.mktemp("hub")
-    repositories = make(data, scale=0.1)
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    environment = {
-        **os.environ,
-        "SPARKWRIGHT_LAB_HUB_DATA": str(data),
-        "SPARKWRIGHT_LAB_HUB_CDN": f"http://localhost:{port}",  # another origin than the hub's
-    }
-    command = [sys.executable, "-m", "uvicorn", "lab.hub.app:app", "--log-level", "warning"]
-    server = subprocess.Popen([*command, "--port", str(port)], cwd=ROOT, env=environment)
-    hub = LabHub(f"http://127.0.0.1:{port}", repositories)
-    try:
-        for _ in range(200):
-            try:
-                hub.reset()
-                break
-            except requests.ConnectionError:
-                assert server.poll() is None
-                time.sleep(0.05)
-        yield hub
-    finally:
-        server.terminate()
-        server.wait(10)
-
-
-@pytest.fixture
-def lab(running: LabHub) -> LabHub:
-    running.reset()
-    return running
+from .conftest import Fetch, LabHub
 
 
 def _largest(repository: Repository) -> str:

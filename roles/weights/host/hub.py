@@ -34,6 +34,19 @@ class Location:
 
     url: str
     headers: dict[str, str]
+    xet: Xet | None = None
+
+
+@dataclass(frozen=True)
+class Xet:
+    """Where the same bytes are in the hub's Xet storage.
+
+    refresh_url answers with the storage's address and a token for it; headers may be sent there.
+    """
+
+    hash: str
+    refresh_url: str
+    headers: dict[str, str]
 
 
 def read_token(request: Request) -> str | None:
@@ -240,7 +253,14 @@ class Hub:
                 "Nothing was fetched; lock the model again if the new file is the wanted one."
             )
         location = urljoin(url, found.location)
-        return Location(location, self._headers(location))
+        return Location(location, self._headers(location), self._xet(url, found.xet_file_data))
+
+    def _xet(self, url: str, known: Any) -> Xet | None:
+        """Return where a file is in Xet storage: None where it is not, or shall not be asked."""
+        if self._request.mover != "xet" or known is None:
+            return None
+        refresh_url = urljoin(url, known.refresh_route)
+        return Xet(known.file_hash, refresh_url, self._headers(refresh_url))
 
     def refusal(self, status: int, headers: Any, path: str) -> Failed:
         """Explain a refusal that came on a plain request to the hub."""

@@ -15,8 +15,8 @@ from typing import Any
 from . import adopt, contents, holes, place, receipt, verify
 from .complete import complete, same
 from .errors import Failed, NoSpace, Temporary, size
-from .hf_mover import move
 from .hub import Location
+from .movers import Mover
 from .peers import Peers
 from .progress import Progress, log
 from .ranges import Limit, RangeFetch
@@ -350,26 +350,36 @@ class Job:
             fetch.run(self._upstream.direct(file.path), missing, 1)
         elif missing:
             location = self._upstream.locate(file)
-            # hf_transfer fetches whole files only, and a file that came wrong once is fetched
-            # by other means the second time.
-            if missing == [(0, file.size)] and round_ == 1:
-                missing = self._move(file, part, location, count)
+            # A file that came wrong once is fetched by other means the second time.
+            if round_ == 1:
+                missing = self._move(file, part, missing, location, count)
             fetch.run(location, missing, self._connections)
 
     def _move(
-        self, file: File, part: Path, location: Location, count: Callable[[int], None]
+        self,
+        file: File,
+        part: Path,
+        missing: list[tuple[int, int]],
+        location: Location,
+        count: Callable[[int], None],
     ) -> list[tuple[int, int]]:
-        """Let hf_transfer fetch a file, if it shall. Returns the ranges still missing."""
+        """Let a library fetch a file, if it shall and can. Returns the ranges still missing."""
         request = self._request
-        if request.mover != "hf_transfer" or self._runtime is None or request.limit is not None:
-            return [(0, file.size)]
-        ended = move(
-            self._request, self._runtime, location, part, self._connections, count, self._stop,
-            self._held,
-        )  # fmt: skip
+        if request.mover == "http" or self._runtime is None or request.limit is not None:
+            return missing
+        mover = Mover(request, self._runtime, self._stop, self._held)
+        connections = self._connections
+        if location.xet is not None:
+            name = "Xet"
+            ended = mover.xet(location, part, file.size, missing, connections, count)
+        elif missing == [(0, file.size)]:
+            name = "hf_transfer"
+            ended = mover.hf_transfer(location, part, connections, count)
+        else:
+            return missing  # hf_transfer fetches whole files only
         missing = holes.missing(part, file.size)
         if ended is not None:
-            log(f"{file.path}: hf_transfer ended ({ended}); fetching the rest by plain HTTP")
+            log(f"{file.path}: {name} ended ({ended}); fetching the rest by plain HTTP")
         self._progress.present(file.path, file.size - holes.total(missing))
         return missing
 

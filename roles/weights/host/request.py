@@ -8,7 +8,9 @@ Shape (all sizes in bytes, all times in seconds; keys with a default may be left
      "files": [{"path": "model.safetensors", "size": 1, "sha256": "<64 hex>" or null,
                 "blob_id": "<40 hex>" or null}] or null (then the hub is asked),
      "owner": "root:root", "file_mode": "0644", "directory_mode": "0755",
-     "mover": "hf_transfer" or "http", "max_connections": 32, "chunk_size": 8388608,
+     "mover": "hf_transfer", "xet" (the hub's Xet storage, for the files that it has there;
+              hf_transfer for the others) or "http",
+     "max_connections": 32, "chunk_size": 8388608,
      "token_file": null or path, "allow_token_over_http": false,
      "headroom": 2147483648, "retries": 8, "backoff": 1.0, "stall": 60.0,
      "expect": null, or what contents.py reads,
@@ -138,8 +140,8 @@ def parse(document: dict[str, Any]) -> Request:
     for key in ("file_mode", "directory_mode"):
         if key in values:
             values[key] = _mode(values, key)
-    if values.get("mover", "http") not in {"hf_transfer", "http"}:
-        raise Failed(f"The request's mover must be hf_transfer or http: {values['mover']!r}.")
+    if values.get("mover", "http") not in {"hf_transfer", "xet", "http"}:
+        raise Failed(f"The request's mover must be hf_transfer, xet or http: {values['mover']!r}.")
     for key, least in (
         ("max_connections", 1), ("chunk_size", PAGE), ("headroom", 0), ("retries", 0),
         ("backoff", 0), ("stall", 0.1), ("limit", PAGE),

@@ -1,0 +1,108 @@
+"""Runs hf_transfer or hf_xet in a process of its own: `python3 -I -S mover_child.py`.
+
+hf_transfer holds the interpreter lock until it is done and knows no timeout, so whoever starts
+it must be able to end it; hf_xet's threads and memory end with their process. The arguments come as
+JSON on stdin (an address can carry a signature and a header the token, neither belongs on a
+command line); what was moved is a line with its bytes on stdout, again and again; the last line
+on stderr says what went wrong.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import importlib
+import json
+import os
+import signal
+import sys
+from typing import Any
+
+_PR_SET_PDEATHSIG = 1
+#: Holes of a part are exact only where every write ends on a page (request.py), so this many bytes
+#: are written at once.
+_PAGE = 65536
+
+
+def _moved(count: int) -> None:
+    sys.stdout.write(f"{count}\n")
+    sys.stdout.flush()
+
+
+def _hf_transfer(job: dict[str, Any]) -> None:
+    hf_transfer = importlib.import_module("hf_transfer")
+    hf_transfer.download(
+        job["url"],
+        job["filename"],
+        max_files=job["connections"],
+        chunk_size=job["chunk_size"],
+        parallel_failures=job["connections"],
+        max_retries=3,
+        headers=job["headers"],
+        # It reports the last byte's distance from the first, one less than moved.
+        callback=lambda count: _moved(count + 1),
+    )
+
+
+def _xet(job: dict[str, Any]) -> None:
+    hf_xet = importlib.import_module("hf_xet")
+    memory = job["memory"]
+    config = hf_xet.XetConfig().with_config(
+        {
+            # Nothing is told to anybody, and a box that serves keeps its memory: 2 GB by default.
+            "telemetry.enabled": False,
+            "reconstruction.download_buffer_size": memory,
+            "reconstruction.download_buffer_perfile_size": memory,
+            "reconstruction.download_buffer_limit": memory,
+            "reconstruction.min_prefetch_buffer": memory,
+            "reconstruction.min_reconstruction_fetch_size": memory,
+            # What it gives up on comes by plain HTTP, which has its own patience.
+            "client.retry_max_attempts": 2,
+            "client.retry_base_delay": "1s",
+            "client.ac_max_download_concurrency": job["connections"],
+            "client.ac_initial_download_concurrency": job["connections"],
+        }
+    )
+    group = hf_xet.XetSession(config).new_download_stream_group(
+        token_refresh_url=job["refresh_url"], token_refresh_headers=job["headers"]
+    )
+    info = hf_xet.XetFileInfo(job["hash"], job["size"])
+    part = os.open(job["filename"], os.O_WRONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+    try:
+        for start, end in job["ranges"]:
+            _write(part, start, end, group.download_stream(info, start=start, end=end))
+    finally:
+        os.close(part)
+
+
+def _write(part: int, start: int, end: int, stream: Any) -> None:
+    """Write a range in whole pages as it comes, in order."""
+    at, rest = start, b""
+    for piece in stream:
+        rest += piece
+        whole = len(rest) if at + len(rest) == end else len(rest) - len(rest) % _PAGE
+        written = 0
+        while written < whole:
+            written += os.pwrite(part, memoryview(rest)[written:whole], at + written)
+        _moved(len(piece))
+        at, rest = at + whole, rest[whole:]
+    if at != end:
+        raise ValueError(f"its stream ended at {at} of {end}")
+
+
+def _main() -> int:
+    # Ends with its parent, kill -9 included: no second writer is left behind.
+    ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    job = json.load(sys.stdin)
+    if os.getppid() != job["parent"]:
+        return 1
+    sys.path.insert(0, job["runtime"])
+    try:
+        {"hf_transfer": _hf_transfer, "xet": _xet}[job["mover"]](job)
+    except Exception as error:
+        print(f"{error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(_main())
