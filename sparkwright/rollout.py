@@ -71,6 +71,26 @@ def earlier(
     return max(others, key=lambda name: kept[name]) if others else None
 
 
+def behind_another_door(name: str, release: str, *, was: bool, planned: bool) -> str | None:
+    """Why a service can't go back to a release as doors are now; None when it can.
+
+    Doors are the plan's and not a release's: one that was made to listen on the service's own port
+    finds it taken by the door, and one that listens behind a door is reached by nobody without.
+
+    Args:
+        was: whether the release was made to be behind a door.
+        planned: whether the plan has one.
+    """
+    if was == planned:
+        return None
+    made, plan = ("with", "none") if was else ("without", "one")
+    return (
+        f"release {release} of {name} was made {made} a door before it, and the plan has {plan}: "
+        "nobody would reach it. Say in inventory or group_data what it was like then "
+        "(door, gateway) and deploy, instead of going back"
+    )
+
+
 @dataclass
 class Rollout:
     """One run's roll-out, as far as it is.

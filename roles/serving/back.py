@@ -15,7 +15,7 @@ from roles import preflight, remote, site, steps
 from roles.serving import turns
 from roles.serving.look import ask
 from roles.serving.switch import or_raise, remember, switch, to_release
-from sparkwright.rollout import earlier
+from sparkwright.rollout import behind_another_door, earlier
 
 #: How the command line says which release and which service: {"to", "service"}, both or none.
 WISH = "SPARKWRIGHT_ROLLBACK"
@@ -61,6 +61,13 @@ def _targets(
                 f"service {service.name} has no release {target} here; "
                 f"there are {', '.join(sorted(kept))}"
             )
+        elif why := behind_another_door(
+            service.name,
+            target,
+            was=seen["releases"][target]["door"],
+            planned=service.door is not None,
+        ):
+            wrong.append(why)
         elif target != seen["current"]:
             found[service.name] = (str(seen["current"]), target)
     if wrong:

@@ -16,7 +16,7 @@ from tests.fleet.site import ROOT, Site, bare, hub, ssh
 
 #: One fault after the other takes longer than people wait for: a command of its own.
 FAULTS = (
-    *("test_fetch_faults.py", "test_movers.py", "test_switch_faults.py"),
+    *("test_fetch_faults.py", "test_movers.py", "test_doors.py", "test_switch_faults.py"),
     *("test_gateway_faults.py", "test_gateway.py", "test_sharing.py", "test_takeover.py"),
 )
 

@@ -9,7 +9,7 @@ from typing import Any
 from sparkwright.lock_owner import age, told
 from sparkwright.page.inputs import read_history
 from sparkwright.problems import Problem
-from sparkwright.rollout import earlier
+from sparkwright.rollout import behind_another_door, earlier
 from sparkwright.status import (
     Story,
     render_diff,
@@ -136,3 +136,14 @@ def test_the_way_back_is_the_one_that_was_come() -> None:
     assert earlier("c", kept, []) == "a"  # the newest other one
     assert earlier("c", {"c": 2.0}, came) is None
     assert earlier("c", {"c": 2.0, "x": 1.0}, came) == "x"
+
+
+def test_there_is_no_way_back_through_another_door() -> None:
+    assert behind_another_door("qwen36", "a" * 12, was=True, planned=True) is None
+    assert behind_another_door("qwen36", "a" * 12, was=False, planned=False) is None
+    made = behind_another_door("qwen36", "a" * 12, was=False, planned=True)
+    assert made is not None
+    assert "was made without a door before it, and the plan has one" in made
+    assert "was made with a door" in (
+        behind_another_door("qwen36", "a" * 12, was=True, planned=False) or ""
+    )

@@ -53,8 +53,9 @@ def releases(home: Path) -> dict[str, Any]:
         if not place.is_dir():
             continue
         known = document(place / "release.json") or {}
-        known.pop("gate", None)
-        found[place.name] = {**known, "at": place.stat().st_mtime}
+        gate = known.pop("gate", None) or {}
+        has_door = gate.get("door") is not None
+        found[place.name] = {**known, "at": place.stat().st_mtime, "door": has_door}
     return found
 
 

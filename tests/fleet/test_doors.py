@@ -1,0 +1,20 @@
+"""A door of a service's own: given to it later, and no way back to where there was none."""
+
+from __future__ import annotations
+
+from tests.fleet.doors import status
+from tests.fleet.site import Site, container, release
+
+HOST, ADDRESS = "spark-1", "10.213.77.11"
+LIMIT = ("inventory/virtual.py", "--limit", HOST)
+
+
+def test_a_release_of_other_doors_is_no_way_back(converged: Site) -> None:
+    converged.edit("group_data/sparks.py", '"port": 8000,', '"port": 8000, "door": True,')
+    assert converged.deploy("--limit", HOST).changed == {HOST}
+    assert status(ADDRESS, 8000, "GET", "/v1/models") == 401
+    running, kept = container(HOST), release(HOST)
+    said = converged.sparkwright("rollback", *LIMIT, code=1)
+    assert "was made without a door before it, and the plan has one" in said
+    assert (container(HOST), release(HOST)) == (running, kept)
+    assert converged.deploy("--limit", HOST).changed == set()
