@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import random
 import shutil
 import stat
 import subprocess
@@ -52,6 +53,23 @@ def test_second_run_asks_nothing(fetch: Fetch) -> None:
     assert said.startswith("already complete")
     assert len(fetch.hub.hits) == before
     assert fetch.progress()["state"] == "done"
+
+
+def test_hf_transfer_begins_at_the_beginning(fetch: Fetch) -> None:
+    """Its queue keeps its order, or hashing, which follows in order, begins when it should end."""
+    fetch.hub.add("large.safetensors", random.Random(1).randbytes(12 * MIB), lfs=True)
+    chunk, connections = 64 << 10, 4
+    code, said = fetch.here(mover="hf_transfer", chunk_size=chunk, max_connections=2 * connections)
+    assert code == 0, said
+    starts = [
+        int(hit.headers["range"].removeprefix("bytes=").partition("-")[0])
+        for hit in fetch.hub.hits
+        if hit.where == "cdn" and hit.path.endswith("large.safetensors")
+    ]
+    assert len(starts) > 12 * MIB // chunk
+    near = 4 * connections * chunk
+    late = [place for place, start in enumerate(starts) if abs(place * chunk - start) > near]
+    assert len(late) <= len(starts) // 20, starts
 
 
 @pytest.mark.parametrize("mover", ["hf_transfer", "http"])

@@ -25,6 +25,9 @@ from .hub import Location
 from .request import Request
 
 _CHILD = Path(__file__).with_name("mover_child.py")
+#: Threads for waiting, not for work. With a second one hf_transfer's queue of chunks loses its
+#: order: the start of a file may then come last, and hashing can't follow.
+_THREADS = {"hf_transfer": "1", "xet": "2"}
 #: hf_xet tells of whole blocks of up to 64 MiB only (a xorb of Xet's format), in order: what comes
 #: meanwhile can't be seen from outside, and on a slow line one takes more than a minute.
 _XET_PATIENCE = 5
@@ -102,8 +105,7 @@ class Mover:
                 stdout=subprocess.PIPE,
                 stderr=errors,
                 pass_fds=(self._lock,),
-                # Its many threads are for waiting, not for work.
-                env={"TOKIO_WORKER_THREADS": "2", **os.environ},
+                env={"TOKIO_WORKER_THREADS": _THREADS[job["mover"]], **os.environ},
             )
             try:
                 ended = self._watch(child, json.dumps(document).encode(), count, patience)
