@@ -194,6 +194,14 @@ def test_a_cut_leaves_whole_pages_only(fetch: Fetch) -> None:
     fetch.assert_whole()
 
 
+def test_a_chunk_that_takes_longer_than_a_stall_is_waited_for(fetch: Fetch) -> None:
+    """A slow line: its bytes come all the time, and hf_transfer tells of whole chunks only."""
+    fetch.hub.rate = 100_000
+    code, said = fetch.here(mover="hf_transfer", stall=0.5)
+    assert code == 0, said
+    assert "hf_transfer ended" not in said
+
+
 @pytest.mark.parametrize("mover", ["hf_transfer", "http"])
 def test_stall_is_noticed(fetch: Fetch, mover: str) -> None:
     fetch.hub.faults = [Fault(ONE, times=2, hang_after=70_000)]

@@ -28,9 +28,11 @@ _CHILD = Path(__file__).with_name("mover_child.py")
 #: Threads for waiting, not for work. With a second one hf_transfer's queue of chunks loses its
 #: order: the start of a file may then come last, and hashing can't follow.
 _THREADS = {"hf_transfer": "1", "xet": "2"}
-#: hf_xet tells of whole blocks of up to 64 MiB only (a xorb of Xet's format), in order: what comes
-#: meanwhile can't be seen from outside, and on a slow line one takes more than a minute.
-_XET_PATIENCE = 5
+#: Both tell of whole blocks only: hf_transfer of its chunks, of which every connection fetches one,
+#: and hf_xet of up to 64 MiB of a xorb. On a slow line that takes minutes, in which the host
+#: receives this many bytes per second at least; after so many stalls it is no slow line any more.
+_TRICKLE = 10_000
+_STALLS = 10
 
 
 class Mover:
@@ -92,11 +94,9 @@ class Mover:
             # Both large files of a run together hold what hf_transfer would.
             "memory": connections * self._request.chunk_size,
         }
-        return self._run(job, count, patience=_XET_PATIENCE)
+        return self._run(job, count)
 
-    def _run(
-        self, job: dict[str, Any], count: Callable[[int], None], patience: int = 1
-    ) -> str | None:
+    def _run(self, job: dict[str, Any], count: Callable[[int], None]) -> str | None:
         document = {**job, "runtime": str(self._runtime), "parent": os.getpid()}
         with tempfile.TemporaryFile() as errors:
             child = subprocess.Popen(
@@ -108,7 +108,7 @@ class Mover:
                 env={"TOKIO_WORKER_THREADS": _THREADS[job["mover"]], **os.environ},
             )
             try:
-                ended = self._watch(child, json.dumps(document).encode(), count, patience)
+                ended = self._watch(child, json.dumps(document).encode(), count)
             finally:
                 child.kill()
                 child.wait()
@@ -122,11 +122,7 @@ class Mover:
             return _plain(words[-1]) if words else f"exit {child.returncode}"
 
     def _watch(
-        self,
-        child: subprocess.Popen[bytes],
-        job: bytes,
-        count: Callable[[int], None],
-        patience: int,
+        self, child: subprocess.Popen[bytes], job: bytes, count: Callable[[int], None]
     ) -> str | None:
         """Feed the child its job and follow its chunks. Returns why it must be ended, if so."""
         assert child.stdin is not None
@@ -137,8 +133,9 @@ class Mover:
         except BrokenPipeError:
             return None
         os.set_blocking(child.stdout.fileno(), False)
-        stall = self._request.stall * patience
+        stall = self._request.stall
         rest, last = b"", time.monotonic()
+        looked, received = last, _received()
         with selectors.DefaultSelector() as selector:
             selector.register(child.stdout, selectors.EVENT_READ)
             while True:
@@ -153,8 +150,20 @@ class Mover:
                     for line in lines:
                         count(int(line))
                     last = time.monotonic()
-                elif time.monotonic() - last > stall:
-                    return f"no chunk came for {stall:g} s"
+                    looked, received = last, _received()
+                elif (now := time.monotonic()) - looked > stall:
+                    came = _received() - received
+                    if came < _TRICKLE * (now - looked):
+                        return f"no chunk came for {stall:g} s"
+                    if now - last > _STALLS * stall:
+                        return f"no chunk came for {_STALLS * stall:g} s"
+                    looked, received = now, received + came
+
+
+def _received() -> int:
+    """Return the bytes that this host has received, on all its interfaces together."""
+    lines = Path("/proc/net/dev").read_text(encoding="ascii").splitlines()[2:]
+    return sum(int(line.partition(":")[2].split()[0]) for line in lines)
 
 
 def _plain(words: str) -> str:
