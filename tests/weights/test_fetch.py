@@ -197,7 +197,7 @@ def test_a_cut_leaves_whole_pages_only(fetch: Fetch) -> None:
 def test_a_chunk_that_takes_longer_than_a_stall_is_waited_for(fetch: Fetch) -> None:
     """A slow line: its bytes come all the time, and hf_transfer tells of whole chunks only."""
     fetch.hub.rate = 100_000
-    code, said = fetch.here(mover="hf_transfer", stall=0.5)
+    code, said = fetch.here(mover="hf_transfer", chunk_size=256 << 10, stall=2)
     assert code == 0, said
     assert "hf_transfer ended" not in said
 
@@ -207,7 +207,9 @@ def test_stall_is_noticed(fetch: Fetch, mover: str) -> None:
     fetch.hub.faults = [Fault(ONE, times=2, hang_after=70_000)]
     code, said = fetch.here(mover=mover, stall=0.5)
     assert code == 0, said
-    assert "came for 0.5 s" in said
+    # What else this machine receives meanwhile is taken for a slow line, five times.
+    busy = mover == "hf_transfer" and "came for 2.5 s" in said
+    assert busy or "came for 0.5 s" in said
     fetch.assert_whole()
 
 

@@ -32,7 +32,7 @@ _THREADS = {"hf_transfer": "1", "xet": "2"}
 #: and hf_xet of up to 64 MiB of a xorb. On a slow line that takes minutes, in which the host
 #: receives this many bytes per second at least; after so many stalls it is no slow line any more.
 _TRICKLE = 10_000
-_STALLS = 10
+_STALLS = 5
 
 
 class Mover:
