@@ -261,12 +261,10 @@ class Hub:
         except Unsatisfiable:
             raise Refusal(416, "", "No such range") from None
         start, end = asked[0] if asked else (0, file.size)
-        expires = str(int(time.time()) + LINK_SECONDS)
-        urls = []
-        for index in range(xet.xorbs(file)):
-            path = f"/xet/xorbs/{repository.id}/{file.sha256}/{index}"
-            query = urlencode({"Expires": expires, "Signature": link_signature(path, expires)})
-            urls.append(f"{_origin(request)}{path}?{query}")
+        xorbs = f"/xet/xorbs/{repository.id}/{file.sha256}"
+        urls = [
+            _signed_url(_origin(request), f"{xorbs}/{index}") for index in range(xet.xorbs(file))
+        ]
         return JSONResponse(xet.reconstruction(file, start, end, urls))
 
     async def xet_xorb(self, request: Request) -> Response:
@@ -310,10 +308,7 @@ class Hub:
 
     def _link(self, request: Request, repository: Repository, commit: Commit, file: File) -> str:
         origin = self.cdn or _origin(request)
-        path = f"/cdn/{repository.id}/{commit.id}/{file.path}"
-        expires = str(int(time.time()) + LINK_SECONDS)
-        query = urlencode({"Expires": expires, "Signature": link_signature(path, expires)})
-        return f"{origin}{quote(path)}?{query}"
+        return _signed_url(origin, f"/cdn/{repository.id}/{commit.id}/{file.path}")
 
     # --- control ------------------------------------------------------------------------------
 
@@ -535,6 +530,12 @@ def _details(repository: Repository, commit: Commit, entry: dict[str, Any]) -> d
         changed = repository.last_change(commit, entry["path"])
     last = {"id": changed.id, "title": changed.title, "date": changed.date}
     return {**entry, "lastCommit": last}
+
+
+def _signed_url(origin: str, path: str) -> str:
+    expires = str(int(time.time()) + LINK_SECONDS)
+    query = urlencode({"Expires": expires, "Signature": link_signature(path, expires)})
+    return f"{origin}{quote(path)}?{query}"
 
 
 def link_signature(path: str, expires: str) -> str:

@@ -10,6 +10,7 @@ from roles import remote, site, steps
 from roles.bench.host import facts as program
 from roles.preflight.host import probe
 from roles.weights.host import receipt
+from sparkwright.smoke import own_address
 
 #: Samples of the GPU under load, one a second, and how long is waited for the load: the generator
 #: takes 10 to 20 s to start.
@@ -39,9 +40,7 @@ def _ask(host: Host, run: site.HostRun, *, samples: int) -> Sequence[str]:
         {
             "name": release.service.name,
             "home": release.home,
-            "address": "127.0.0.1"
-            if release.service.bind in ("0.0.0.0", "::")
-            else release.service.bind,
+            "address": own_address(release.service),
             "port": release.service.port,
         }
         for release in run.wanted.releases

@@ -93,7 +93,7 @@ def _free(run: site.HostRun) -> bool:
 
 def request(run: site.HostRun) -> dict[str, Any]:
     """What roles/door/host/doors.py is to make."""
-    gateway = run.gateway or _none(run)
+    gateway = _gateway(run)
     return {
         "files": files(run),
         "unit": UNIT,
@@ -110,7 +110,7 @@ def switched(run: site.HostRun) -> dict[str, Any] | None:
     """The doors' part of a switch; None where they are as planned."""
     if not pending(run):
         return None
-    gateway = run.gateway or _none(run)
+    gateway = _gateway(run)
     managed = [gateway.config, gateway.waiting_room, gateway.keys, f"{_UNITS}/{UNIT}"]
     health = [f"{gateway.home}/health.json", f"{gateway.home}/health.py", f"{_UNITS}/{HEALTH_UNIT}"]
     return {
@@ -121,8 +121,9 @@ def switched(run: site.HostRun) -> dict[str, Any] | None:
     }
 
 
-def _none(run: site.HostRun) -> Gateway:
-    return Gateway((), home=f"{run.plan.settings.services_root}/gateway")
+def _gateway(run: site.HostRun) -> Gateway:
+    """The host's doors; none, where there were some perhaps, in a plan without."""
+    return run.gateway or Gateway((), home=f"{run.plan.settings.services_root}/gateway")
 
 
 def _act(host: Host, run: site.HostRun) -> Sequence[str]:

@@ -27,11 +27,10 @@ def smoke_of(answer: dict[str, Any]) -> Smoke:
 
 def own_address(service: ServicePlan) -> str:
     """Where a service is reached from its own host."""
-    return "127.0.0.1" if service.bind in ("0.0.0.0", "::") else service.bind
+    return _from_here(service.bind)
 
 
-def _door_address(service: ServicePlan) -> str:
-    bind = service.door.bind if service.door else ""
+def _from_here(bind: str) -> str:
     return "127.0.0.1" if bind in ("0.0.0.0", "::", "*") else bind
 
 
@@ -48,7 +47,7 @@ def smoke_request(release: Release, *, warm_ups: int) -> dict[str, Any]:
         "boot_seconds": service.boot_seconds,
         "first_answer_seconds": service.first_answer_seconds,
         "warm_ups": warm_ups,
-        "door": [_door_address(service), service.client_port] if service.door else None,
+        "door": [_from_here(service.door.bind), service.client_port] if service.door else None,
         "speculates": "speculative_config" in dict(service.arguments),
         "thinking": service.smoke.thinking,
         "max_tokens": service.smoke.max_tokens,

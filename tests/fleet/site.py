@@ -288,6 +288,13 @@ def fingerprint(host: str) -> str:
     return f"{listing}\n{docker}\n{units}"
 
 
+def units(host: str) -> str:
+    """What of sparkwright is at work on a host, by systemd."""
+    return machines.inside(
+        MACHINES[host], ["systemctl", "list-units", "--no-legend", "sparkwright*"]
+    ).stdout
+
+
 def until(condition: Any, what: str, seconds: float = 60) -> None:
     """Wait for something that must become true."""
     deadline = time.monotonic() + seconds

@@ -17,6 +17,7 @@ from tests.fleet.site import (
     fingerprint,
     inside,
     ssh,
+    units,
     until,
 )
 
@@ -99,7 +100,7 @@ def test_a_host_that_dies_in_the_middle_fails_alone(converged: Site) -> None:
     bare("rtx-1")
     kept = container("spark-1")
     run = converged.start()
-    until(lambda: "sparkwright-fetch" in _units("rtx-1"), "rtx-1 fetches", 30)
+    until(lambda: "sparkwright-fetch" in units("rtx-1"), "rtx-1 fetches", 30)
     machines.cut_power(MACHINES["rtx-1"])
     assert run.wait(timeout=180) == 1
     assert container("spark-1") == kept
@@ -136,12 +137,6 @@ def test_a_wedged_engine_is_not_taken_for_health(converged: Site) -> None:
     )
     run = converged.deploy("--limit", "spark-1", refused={"spark-1"})
     assert "the engine is wedged" in run.output
-
-
-def _units(host: str) -> str:
-    return machines.inside(
-        MACHINES[host], ["systemctl", "list-units", "--no-legend", "sparkwright*"]
-    ).stdout
 
 
 def _result(host: str) -> str:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -167,8 +165,7 @@ def test_files_whose_times_make_no_sense_are_hashed_and_not_fetched(empty: Site)
 @contextmanager
 def locked(site: Site) -> Iterator[None]:
     """With a lock the controller itself asks nobody."""
-    words = [sys.executable, "-m", "sparkwright", "lock", "inventory/virtual.py"]
-    subprocess.run(words, cwd=site.folder, check=True, capture_output=True)
+    site.sparkwright("lock", "inventory/virtual.py")
     try:
         yield
     finally:

@@ -10,7 +10,7 @@ import pytest
 
 from lab import fleet, machines, network
 from lab.layout import DEPOT
-from tests.fleet.site import GOOD, MACHINES, Site, bare, hub, inside, ssh, until
+from tests.fleet.site import GOOD, MACHINES, Site, bare, hub, inside, ssh, units, until
 
 BODY = "AEON-7/Qwen3.6-35B-A3B-heretic-NVFP4"
 
@@ -75,7 +75,7 @@ def test_a_giver_that_dies_is_replaced_by_the_way_out(bare_fleet: Site) -> None:
     fetching = bare_fleet.only_fetching()
     hub("POST", order={"match": "*", "rate": 400_000})
     run = bare_fleet.start("--limit", "sparks", deploy=fetching)
-    until(lambda: "sparkwright-fetch" in _units("spark-2"), "spark-2 fetches", 60)
+    until(lambda: "sparkwright-fetch" in units("spark-2"), "spark-2 fetches", 60)
     machines.cut_power(MACHINES["spark-1"])
     hub("DELETE")
     assert run.wait(timeout=200) == 1
@@ -140,9 +140,3 @@ def test_models_are_listed_and_what_nobody_needs_is_pruned(converged: Site) -> N
     assert ssh("spark-1", "ls -A /opt/models/mine") == "file"
     inside("spark-1", "rm", "-r", "/opt/models/mine")
     assert converged.deploy("--limit", "spark-1").changed == set()
-
-
-def _units(host: str) -> str:
-    return machines.inside(
-        MACHINES[host], ["systemctl", "list-units", "--no-legend", "sparkwright*"]
-    ).stdout

@@ -18,9 +18,6 @@ import sys
 from typing import Any
 
 _PR_SET_PDEATHSIG = 1
-#: Holes of a part are exact only where every write ends on a page (request.py), so this many bytes
-#: are written at once.
-_PAGE = 65536
 
 
 def _moved(count: int) -> None:
@@ -69,17 +66,18 @@ def _xet(job: dict[str, Any]) -> None:
     part = os.open(job["filename"], os.O_WRONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
     try:
         for start, end in job["ranges"]:
-            _write(part, start, end, group.download_stream(info, start=start, end=end))
+            stream = group.download_stream(info, start=start, end=end)
+            _write(part, start, end, job["page"], stream)
     finally:
         os.close(part)
 
 
-def _write(part: int, start: int, end: int, stream: Any) -> None:
-    """Write a range in whole pages as it comes, in order."""
+def _write(part: int, start: int, end: int, page: int, stream: Any) -> None:
+    """Write a range as it comes, in order and in whole pages: see holes.py."""
     at, rest = start, b""
     for piece in stream:
         rest += piece
-        whole = len(rest) if at + len(rest) == end else len(rest) - len(rest) % _PAGE
+        whole = len(rest) if at + len(rest) == end else len(rest) - len(rest) % page
         written = 0
         while written < whole:
             written += os.pwrite(part, memoryview(rest)[written:whole], at + written)

@@ -22,7 +22,7 @@ from typing import Any
 
 from .errors import Temporary
 from .hub import Location
-from .request import Request
+from .request import PAGE, Request
 
 _CHILD = Path(__file__).with_name("mover_child.py")
 #: Threads for waiting, not for work. With a second one hf_transfer's queue of chunks loses its
@@ -90,6 +90,7 @@ class Mover:
             "headers": location.xet.headers,
             "filename": str(part),
             "ranges": missing,
+            "page": PAGE,
             "connections": connections,
             # Both large files of a run together hold what hf_transfer would.
             "memory": connections * self._request.chunk_size,
