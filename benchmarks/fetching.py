@@ -26,7 +26,7 @@ import requests
 from benchmarks import heavy
 from lab import fleet, machines, network
 from lab.layout import DEPOT, HUB_PORT, MACHINES, Machine
-from sparkwright.hub import resolve_model
+from sparkwright.resolve.hub import resolve_model
 
 BIN = Path(sys.executable).parent
 HUB = f"http://{DEPOT.address}:{HUB_PORT}"
@@ -34,7 +34,7 @@ SPARKS = tuple(machine for machine in MACHINES if machine.name.startswith("spark
 WORK = Path(".sparkwright/benchmark")
 #: A file system in memory: what is compared is fetching, not this machine's disk.
 MEMORY = "/dev/shm"
-_FETCH = Path("roles/weights/host/fetch.py")
+_FETCH = Path("sparkwright/host/fetch/fetch.py")
 
 
 def main() -> int:

@@ -20,8 +20,8 @@ from typing import Any
 
 from sparkwright.bench.results import Result
 from sparkwright.bench.store import save
-from sparkwright.page.inputs import LastRun, Switch
-from sparkwright.report import Check, Row, ServiceRow, Smoke, as_json
+from sparkwright.report.page.inputs import LastRun, Switch
+from sparkwright.report.run import Check, Row, ServiceRow, Smoke, as_json
 from sparkwright.rules.parts import Memory, Part
 
 TAG = "2026-06-18-v0.23.0-dflashfix"

@@ -6,8 +6,8 @@ import hashlib
 from collections.abc import Mapping
 
 from roles.site import HostRun
-from sparkwright.hub import ResolvedModel
-from sparkwright.preflight import Pull
+from sparkwright.preflight.judge import Pull
+from sparkwright.resolve.hub import ResolvedModel
 
 
 def missing_models(run: HostRun) -> dict[str, ResolvedModel]:

@@ -7,11 +7,9 @@ so that nothing of them is seen in the host's process list, and no file has to b
 
 from __future__ import annotations
 
-import inspect
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from enum import Enum
-from functools import cache
 from types import ModuleType
 from typing import Any
 
@@ -20,52 +18,17 @@ from pyinfra.api.command import QuoteString, StringCommand
 from pyinfra.api.exceptions import PyinfraError
 from pyinfra.api.host import Host
 
-#: Makes modules of the sources, in order, with their packages, and prints what main() answers.
-_BOOTSTRAP = """
-import json, sys, types
-PAYLOAD = json.load(sys.stdin)
-for name, source in PAYLOAD["modules"].items():
-    parts = name.split(".")
-    for n in range(1, len(parts)):
-        package = ".".join(parts[:n])
-        if package not in sys.modules:
-            sys.modules[package] = types.ModuleType(package)
-            sys.modules[package].__path__ = []
-    module = sys.modules[name] = types.ModuleType(name)
-    exec(compile(source, name, "exec"), module.__dict__)
-json.dump(module.main(PAYLOAD["request"]), sys.stdout)
-""".strip()
-
-
-@cache
-def _source(module: ModuleType) -> str:
-    return inspect.getsource(module)
-
-
-def laid_out(home: str, modules: Iterable[ModuleType]) -> dict[str, str]:
-    """Sources of programs that stay on a host, by path: packages without __init__.py, so that they
-    keep the names by which they import each other. ``home`` is what ``sys.path`` needs."""
-    return {f"{home}/{one.__name__.replace('.', '/')}.py": _source(one) for one in modules}
+from sparkwright.facts import programs
 
 
 def command(label: str) -> StringCommand:
     """The command that runs a program on a host; ``label`` shows in logs and process lists."""
-    return StringCommand("python3", "-IS", "-c", QuoteString(_BOOTSTRAP), label)
+    return StringCommand("python3", "-IS", "-c", QuoteString(programs.BY_STANDARD_INPUT), label)
 
 
 def _by_sudo_if_possible(label: str) -> StringCommand:
     return StringCommand(
         "S=; sudo -n true 2>/dev/null && S='sudo -n'; exec $S", *command(label).bits
-    )
-
-
-def standard_input(modules: tuple[ModuleType, ...], request: Mapping[str, Any]) -> str:
-    """What the command reads: the modules in import order (the program last) and its request."""
-    return json.dumps(
-        {
-            "modules": {module.__name__: _source(module) for module in modules},
-            "request": dict(request),
-        }
     )
 
 
@@ -88,7 +51,7 @@ class HostError(Exception):
 def ask(
     host: Host,
     label: str,
-    modules: tuple[ModuleType, ...],
+    program: ModuleType,
     request: Mapping[str, Any],
     *,
     sudo: Sudo = Sudo.NEEDED,
@@ -102,7 +65,7 @@ def ask(
     Raises:
         HostError: with the reason, in one line.
     """
-    arguments: dict[str, Any] = {"_stdin": standard_input(modules, request), "_timeout": timeout}
+    arguments: dict[str, Any] = {"_stdin": programs.payload(program, request), "_timeout": timeout}
     password = host.state.config.SUDO_PASSWORD or host.data.get("_sudo_password")
     by_pyinfra = sudo is Sudo.NEEDED or bool(password)
     if by_pyinfra:

@@ -25,25 +25,25 @@ from pyinfra.api.state import State
 from pyinfra.context import ctx_state
 
 from roles import connection, user_files
-from sparkwright import report
-from sparkwright.api_key import Secret, api_key
-from sparkwright.doors import gateway_of, with_others
-from sparkwright.findings import Finding
-from sparkwright.fleet import PlannedHost, plan_fleet, with_geometry
-from sparkwright.gateway import Gateway
-from sparkwright.gpu import parse_query
-from sparkwright.inventory import HostInput, ssh_address
-from sparkwright.pins import hub_token, pinned
-from sparkwright.plan import HostPlan
-from sparkwright.preflight import Wanted
-from sparkwright.probe import Probe
-from sparkwright.problems import Problem, UserError, suggest
-from sparkwright.registry_account import account
-from sparkwright.release import Release, render_release
-from sparkwright.resolve import Resolution, registry_of
-from sparkwright.rollout import Outcome, Rollout, agreed, batches
+from sparkwright.config.inventory import HostInput, ssh_address
+from sparkwright.config.secrets import Secret, api_key
+from sparkwright.config.settings import RolloutSettings
+from sparkwright.findings.finding import Finding
+from sparkwright.findings.problems import Problem, UserError, suggest
+from sparkwright.plan.plan import HostPlan
+from sparkwright.plan.release import Release, render_release
+from sparkwright.plan.rollout import Outcome, Rollout, agreed, batches
+from sparkwright.preflight.gpu import parse_query
+from sparkwright.preflight.judge import Wanted
+from sparkwright.preflight.observation import Probe
+from sparkwright.proxy.haproxy import Gateway
+from sparkwright.proxy.proxies import gateway_of, with_others
+from sparkwright.report import run as report
+from sparkwright.resolve.registry_account import account
+from sparkwright.resolve.resolution import Resolution, registry_of
 from sparkwright.rules import Broken, passing_lines, stopping
-from sparkwright.settings import RolloutSettings
+from sparkwright.site.fleet import PlannedHost, plan_fleet, with_geometry
+from sparkwright.site.resolution import hub_token, pinned
 
 
 @dataclass

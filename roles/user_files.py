@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from fnmatch import fnmatch
 from pathlib import Path
 
-from sparkwright.problems import Problem, UserError
+from sparkwright.findings.problems import Problem, UserError
 
 
 def check(inventory: str, group_data: Iterable[str]) -> None:

@@ -7,9 +7,7 @@ from collections.abc import Sequence
 from pyinfra.api.host import Host
 
 from roles import remote, site, steps
-from roles.bench.host import facts as program
-from roles.preflight.host import probe
-from roles.weights.host import receipt
+from sparkwright.host import bench as program
 from sparkwright.smoke import own_address
 
 #: Samples of the GPU under load, one a second, and how long is waited for the load: the generator
@@ -46,9 +44,7 @@ def _ask(host: Host, run: site.HostRun, *, samples: int) -> Sequence[str]:
         for release in run.wanted.releases
     ]
     request = {"services": services, "samples": samples, "seconds": _SECONDS}
-    answer = remote.ask(
-        host, "sparkwright-bench", (receipt, probe, program), request, timeout=_SECONDS + 60
-    )
+    answer = remote.ask(host, "sparkwright-bench", program, request, timeout=_SECONDS + 60)
     planned = {release.service.name: release.id for release in run.wanted.releases}
     run.answer = {**answer, "planned": planned}
     return []

@@ -10,10 +10,9 @@ from typing import Any
 from pyinfra.api.host import Host
 
 from roles import preflight, remote, site, steps
-from roles.doctor.host import collect
-from roles.watch.host import reading
-from sparkwright.preflight import judge
-from sparkwright.release import Release
+from sparkwright.host import doctor as collect
+from sparkwright.plan.release import Release
+from sparkwright.preflight.judge import judge
 from sparkwright.smoke import own_address
 
 #: Seconds between the two looks at the metrics.
@@ -46,8 +45,7 @@ def _look(host: Host, run: site.HostRun) -> Sequence[str]:
     asked = time.time()
     run.probe = preflight.probe(host, run)
     findings = judge(run.wanted, run.probe, now=(asked + time.time()) / 2)
-    modules = (reading, collect)
-    seen: dict[str, Any] = remote.ask(host, "sparkwright-doctor", modules, request, timeout=120)
+    seen: dict[str, Any] = remote.ask(host, "sparkwright-doctor", collect, request, timeout=120)
     planned = {release.service.name: _planned(run, release) for release in run.wanted.releases}
     run.answer = {**seen, "planned": planned, "findings": [asdict(one) for one in findings]}
     return []

@@ -14,15 +14,12 @@ from pyinfra.api.host import Host
 
 from roles import remote, site, steps
 from roles.contents import unwritten
-from roles.door.host import doors as program
-from roles.door.host import haproxy
-from roles.door.host import health as health_program
-from roles.host import files as files_program
 from roles.serving.state import rolls
-from sparkwright.doors import HEALTH_UNIT, health_file, health_unit
-from sparkwright.gateway import UNIT, Gateway, kept_servers, key_file, render_gateway
+from sparkwright.host.proxy import configure as program
+from sparkwright.host.proxy import health as health_program
+from sparkwright.proxy.haproxy import UNIT, Gateway, kept_servers, key_file, render_gateway
+from sparkwright.proxy.proxies import HEALTH_UNIT, health_file, health_unit
 
-MODULES = (files_program, haproxy, program)
 _UNITS = "/etc/systemd/system"
 
 
@@ -127,5 +124,5 @@ def _gateway(run: site.HostRun) -> Gateway:
 
 
 def _act(host: Host, run: site.HostRun) -> Sequence[str]:
-    done: list[str] = remote.ask(host, "sparkwright-door", MODULES, request(run), timeout=300)
+    done: list[str] = remote.ask(host, "sparkwright-door", program, request(run), timeout=300)
     return done

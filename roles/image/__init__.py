@@ -15,14 +15,13 @@ from pyinfra.api.host import Host
 
 from roles import remote, sharing, site, steps, weights
 from roles.contents import image_content, missing_images
-from roles.host import files
-from roles.jobs.host import jobs as jobs_program
 from roles.weights import runtime
-from sparkwright.build_context import BuildContextError, build_context
-from sparkwright.plan import BuildReference
-from sparkwright.preflight import Pull
-from sparkwright.registry import ARCHITECTURES, PlatformImage
-from sparkwright.registry_account import account
+from sparkwright.host import jobs as jobs_program
+from sparkwright.plan.plan import BuildReference
+from sparkwright.preflight.judge import Pull
+from sparkwright.resolve.build_context import BuildContextError, build_context
+from sparkwright.resolve.registry import ARCHITECTURES, PlatformImage
+from sparkwright.resolve.registry_account import account
 
 CACHE = Path(".sparkwright/cache/build")
 #: One host at a time fills the cache; the others find it filled.
@@ -76,7 +75,7 @@ def _act(host: Host, run: site.HostRun) -> Sequence[str]:
                 "files": {f"{state}/request.json": _request(run, pull, state, login_file)},
             }
         )
-    remote.ask(host, "sparkwright-jobs", (files, jobs_program), {"start": jobs, "secrets": secrets})
+    remote.ask(host, "sparkwright-jobs", jobs_program, {"start": jobs, "secrets": secrets})
     return [f"{_verb(pull)}ing {_words(pull)}" for pull in todo.values()]
 
 

@@ -12,13 +12,11 @@ from pyinfra.api.host import Host
 from roles import image as images
 from roles import remote, site, steps, weights
 from roles.contents import missing_images, missing_models
-from roles.host import files
-from roles.jobs.host import jobs as jobs_program
-from roles.jobs.host import proof as proof_program
 from roles.jobs.live import Live
-from roles.weights.host import receipt
-from sparkwright.gpu import parse_query
-from sparkwright.progress import Job, line
+from sparkwright.host import jobs as jobs_program
+from sparkwright.host import proof as proof_program
+from sparkwright.preflight.gpu import parse_query
+from sparkwright.report.progress import Job, line
 
 #: Seconds between two lines of progress.
 _LINE_EVERY = 5
@@ -56,7 +54,7 @@ def _wait(host: Host, run: site.HostRun) -> Sequence[str]:
     try:
         while time.monotonic() < until:
             answer = remote.ask(
-                host, "sparkwright-jobs", (files, jobs_program), {"watch": watch, "wait": every}
+                host, "sparkwright-jobs", jobs_program, {"watch": watch, "wait": every}
             )
             failed = {unit: job for unit, job in answer.items() if job["failed"]}
             if failed:
@@ -77,7 +75,7 @@ def _wait(host: Host, run: site.HostRun) -> Sequence[str]:
         "models": [[directory, model.commit] for directory, model in run.wanted.models().items()],
         "images": [release.image for release in run.wanted.releases],
     }
-    wrong = remote.ask(host, "sparkwright-proof", (receipt, proof_program), request)
+    wrong = remote.ask(host, "sparkwright-proof", proof_program, request)
     if wrong:
         raise remote.HostError("; ".join(wrong))
     return [f"{name} is on the disk and verified" for name in names.values()]
@@ -126,7 +124,7 @@ def _prove(host: Host, run: site.HostRun) -> Sequence[str]:
         "record": f"{run.plan.settings.services_root}/state/gpu-check.json",
         "versions": _versions(run),
     }
-    wrong = remote.ask(host, "sparkwright-gpu", (receipt, proof_program), request, timeout=180)
+    wrong = remote.ask(host, "sparkwright-gpu", proof_program, request, timeout=180)
     if wrong:
         raise remote.HostError("; ".join(wrong))
     return ["a container sees the GPU"]

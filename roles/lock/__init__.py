@@ -17,8 +17,8 @@ from typing import Any
 from pyinfra.api.host import Host
 
 from roles import remote, site
-from roles.lock.host import lock as program
-from sparkwright.lock_owner import told
+from sparkwright.host import lock as program
+from sparkwright.text.lock_owner import told
 
 
 def _machine() -> str:
@@ -86,7 +86,7 @@ def give(host: Host, run: site.HostRun) -> None:
 def _ask(host: Host, run: site.HostRun, what: dict[str, Any]) -> dict[str, Any]:
     state = f"{run.plan.settings.services_root}/state"
     answer: dict[str, Any] = remote.ask(
-        host, "sparkwright-lock", (program,), {"state": state, **what}, timeout=30
+        host, "sparkwright-lock", program, {"state": state, **what}, timeout=30
     )
     return answer
 

@@ -17,16 +17,13 @@ from pyinfra.api.operation import operation
 from pyinfra.context import ctx_host
 
 from roles import connection, door, lock, remote, site, storage, watch
-from roles.preflight.host import probe as probe_program
 from roles.serving.switch import Broken, follow
-from roles.weights.host import receipt
-from sparkwright.findings import Severity, errors
-from sparkwright.gpu import QUERY_FIELDS
-from sparkwright.preflight import judge
-from sparkwright.probe import Probe, parse_probe
+from sparkwright.findings.finding import Severity, errors
+from sparkwright.host import observe as probe_program
+from sparkwright.preflight.gpu import QUERY_FIELDS
+from sparkwright.preflight.judge import judge
+from sparkwright.preflight.observation import Probe, parse_probe
 from sparkwright.rules.seen import new_findings
-
-MODULES = (receipt, probe_program)
 
 
 def preflight() -> None:
@@ -122,6 +119,6 @@ def probe(host: Host, run: site.HostRun) -> Probe:
     }
     # Without sudo the probe still says everything else.
     answer = remote.ask(
-        host, "sparkwright-probe", MODULES, request, sudo=remote.Sudo.IF_POSSIBLE, timeout=60
+        host, "sparkwright-probe", probe_program, request, sudo=remote.Sudo.IF_POSSIBLE, timeout=60
     )
     return parse_probe(answer)

@@ -15,7 +15,7 @@ from roles import preflight, remote, site, steps
 from roles.serving import turns
 from roles.serving.look import ask
 from roles.serving.switch import or_raise, remember, switch, to_release
-from sparkwright.rollout import behind_another_door, earlier
+from sparkwright.plan.rollout import behind_another_door, earlier
 
 #: How the command line says which release and which service: {"to", "service"}, both or none.
 WISH = "SPARKWRIGHT_ROLLBACK"

@@ -8,8 +8,8 @@ from typing import Any
 from pyinfra.api.host import Host
 
 from roles import door, preflight, remote, site, steps
-from roles.serving.host import story as program
 from roles.serving.state import changes
+from sparkwright.host import status as program
 from sparkwright.smoke import own_address
 
 
@@ -27,7 +27,7 @@ def ask(host: Host, run: site.HostRun, *, texts: bool) -> dict[str, Any]:
         },
         "texts": texts,
     }
-    answer: dict[str, Any] = remote.ask(host, "sparkwright-story", (program,), request, timeout=60)
+    answer: dict[str, Any] = remote.ask(host, "sparkwright-story", program, request, timeout=60)
     return answer
 
 

@@ -9,8 +9,7 @@ from collections.abc import Sequence
 from pyinfra.api.host import Host
 
 from roles import lock, preflight, remote, site, steps
-from roles.serving.host import removal as program
-from roles.weights.host import holdings, receipt
+from sparkwright.host import removal as program
 
 #: How the command line says what goes: {"services": names or null, "weights": bool}.
 WISH = "SPARKWRIGHT_REMOVE"
@@ -30,6 +29,5 @@ def _remove(host: Host, run: site.HostRun) -> Sequence[str]:
         "services_root": settings.services_root,
         **json.loads(os.environ[WISH]),
     }
-    modules = (receipt, holdings, program)
-    run.answer = remote.ask(host, "sparkwright-remove", modules, request, timeout=600)
+    run.answer = remote.ask(host, "sparkwright-remove", program, request, timeout=600)
     return []

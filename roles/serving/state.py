@@ -5,10 +5,10 @@ from __future__ import annotations
 import hashlib
 
 from roles import site
-from sparkwright.moments import epoch
-from sparkwright.preflight import strangers
-from sparkwright.probe import ServiceState
-from sparkwright.release import Release
+from sparkwright.plan.release import Release
+from sparkwright.preflight.judge import strangers
+from sparkwright.preflight.observation import ServiceState
+from sparkwright.text.timestamps import epoch
 
 
 def secrets_text(run: site.HostRun) -> str:

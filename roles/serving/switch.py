@@ -12,29 +12,25 @@ from typing import Any
 from pyinfra.api.host import Host
 
 from roles import remote, site
-from roles.door.host import doors as door_program
-from roles.door.host import haproxy
-from roles.host import files
-from roles.jobs.host import jobs as jobs_program
-from roles.serving.host import transaction
 from roles.serving.state import changes, former, restarts, secrets_text
-from roles.smoke.host import check
-from sparkwright.doors import leave_and_return
-from sparkwright.preflight import strangers
-from sparkwright.release import Release
-from sparkwright.rollout import Outcome
+from sparkwright.config.templates import template
+from sparkwright.facts.programs import laid_out
+from sparkwright.host import jobs as jobs_program
+from sparkwright.host import switch as transaction
+from sparkwright.plan.release import Release
+from sparkwright.plan.rollout import Outcome
+from sparkwright.preflight.judge import strangers
+from sparkwright.proxy.proxies import leave_and_return
 from sparkwright.smoke import smoke_of, smoke_request
-from sparkwright.templates import template
 
 UNIT = "sparkwright-switch"
 #: Requests after a start, before a service counts as ready: the first ones compile kernels.
 WARM_UPS = 2
 #: Seconds between two looks at a switch.
 _EVERY = 5
-_PROGRAMS = (files, haproxy, door_program, check, transaction)
 _PROGRAM = (
-    'import sys; sys.path.insert(0, "{}"); from roles.serving.host import transaction; '
-    "sys.exit(transaction.main(sys.argv[1:]))"
+    'import sys; sys.path.insert(0, "{}"); from sparkwright.host import switch; '
+    "sys.exit(switch.main(sys.argv[1:]))"
 )
 _WORDS = {
     "writing": "writing the release",
@@ -166,7 +162,7 @@ def switch(
         "description": "sparkwright: switch services to another release",
         "argv": argv,
         "files": {
-            **remote.laid_out(home, _PROGRAMS),
+            **laid_out(home, transaction),
             f"{home}/request.json": request,
         },
         "properties": properties,
@@ -189,7 +185,7 @@ def follow(
     request["watch"] = [{"unit": UNIT, "state": place(run)}]
     while True:
         answer = remote.ask(
-            host, "sparkwright-switch", (files, jobs_program), request, timeout=_EVERY + 120
+            host, "sparkwright-switch", jobs_program, request, timeout=_EVERY + 120
         )[UNIT]
         request["start"] = []
         journal: dict[str, Any] = answer["progress"] or {}

@@ -13,11 +13,10 @@ from pyinfra.api.host import Host
 
 from roles import remote, site, steps
 from roles.contents import contents, missing_images
-from roles.host import files
-from roles.jobs.host import jobs as jobs_program
 from roles.sharing import controller
 from roles.weights import runtime
-from sparkwright.seeding import peers
+from sparkwright.host import jobs as jobs_program
+from sparkwright.plan.peers import peers
 
 #: Seconds without a question after which a host stops giving.
 _IDLE = 900
@@ -82,9 +81,7 @@ def _act(host: Host, run: site.HostRun) -> Sequence[str]:
         "instead_of": "sparkwright-share-*",
     }
     secrets = {token_file(run): site.share_token()}
-    remote.ask(
-        host, "sparkwright-jobs", (files, jobs_program), {"start": [job], "secrets": secrets}
-    )
+    remote.ask(host, "sparkwright-jobs", jobs_program, {"start": [job], "secrets": secrets})
     return [f"gives {content} to other hosts" for content in sorted(giving)]
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from threading import Lock
 
 from roles import remote, site
-from roles.weights.runtime import PROGRAM
+from sparkwright.config.places import PACKAGE
 
 _LOCK = Lock()
 _running: dict[str, subprocess.Popen[bytes]] = {}
@@ -43,7 +43,15 @@ def _start(bundle: Path, port: int) -> subprocess.Popen[bytes]:
     roots = {"models": str(bundle / "models"), "images": str(bundle / "images")}
     document = {"port": port, "token_file": str(token), "roots": roots, "idle": 86400}
     request.write_text(json.dumps(document))
-    words = [sys.executable, "-I", "-S", str(PROGRAM / "fetch.py"), "--task", "share", str(request)]
+    words = [
+        sys.executable,
+        "-I",
+        "-S",
+        str(PACKAGE / "host/fetch/fetch.py"),
+        "--task",
+        "share",
+        str(request),
+    ]
     process = subprocess.Popen(words, stderr=subprocess.PIPE)
     atexit.register(process.terminate)
     time.sleep(0.5)

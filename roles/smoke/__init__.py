@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pyinfra.api.host import Host
 
 from roles import remote, site, steps
-from roles.smoke.host import check as program
+from sparkwright.host.smoke import check as program
 from sparkwright.smoke import smoke_of, smoke_request
 
 
@@ -23,7 +23,7 @@ def _look(host: Host, run: site.HostRun) -> Sequence[str]:
         default=0,
     )
     answers = remote.ask(
-        host, "sparkwright-smoke", (program,), {"services": services}, timeout=longest + 60
+        host, "sparkwright-smoke", program, {"services": services}, timeout=longest + 60
     )
     wrong: list[str] = []
     for name, answer in answers.items():

@@ -7,27 +7,8 @@ from collections.abc import Sequence
 from pyinfra.api.host import Host
 
 from roles import remote, site, steps
-from roles.smoke.host import (
-    answering,
-    check,
-    counters,
-    deep,
-    lengths,
-    load,
-    picture,
-    schema,
-    seeing,
-    shaping,
-    talk,
-    thinking,
-)
+from sparkwright.host.smoke import deep
 from sparkwright.smoke.deep import deep_request, deep_seconds
-
-#: In the order in which they import each other.
-_PROGRAM = (
-    *(check, counters, picture, schema, talk),
-    *(answering, thinking, shaping, seeing, lengths, load, deep),
-)
 
 
 def smoke() -> None:
@@ -41,7 +22,7 @@ def _look(host: Host, run: site.HostRun) -> Sequence[str]:
     answer = remote.ask(
         host,
         "sparkwright-smoke-deep",
-        _PROGRAM,
+        deep,
         {"services": services},
         timeout=sum(map(deep_seconds, services)) + 60,
     )

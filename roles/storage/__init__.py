@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from pyinfra.api.host import Host
 
 from roles import remote, site, steps
-from roles.storage.host import directories as program
-from sparkwright.plan import HostPlan
+from sparkwright.host import directories as program
+from sparkwright.plan.plan import HostPlan
 
 
 def storage() -> None:
@@ -51,5 +51,5 @@ def _act(host: Host, run: site.HostRun) -> Sequence[str]:
         for path, mode in wanted.items()
         if run.seen.directories.get(path) is None or directories(run.plan)[path] is not None
     }
-    remote.ask(host, "sparkwright-storage", (program,), {"directories": changing})
+    remote.ask(host, "sparkwright-storage", program, {"directories": changing})
     return _pending(run)

@@ -11,13 +11,12 @@ from pyinfra.api.host import Host
 
 from roles import remote, site, steps
 from roles.contents import unwritten
-from roles.watch.host import install as program
-from roles.watch.host import reading, verdicts
-from roles.watch.host import watch as watch_program
-from sparkwright.watch import SERVICE, TIMER, Watch, watch_of
+from sparkwright.doctor.watch import SERVICE, TIMER, Watch, watch_of
+from sparkwright.facts.programs import laid_out
+from sparkwright.host.watch import install as program
+from sparkwright.host.watch import watch as watch_program
 
 _UNITS = "/etc/systemd/system"
-_PROGRAMS = (reading, verdicts, watch_program)
 
 
 def watch() -> None:
@@ -34,7 +33,7 @@ def files(run: site.HostRun) -> dict[str, tuple[str, int]]:
     wanted = _wanted(run)
     if wanted is None:
         return {}
-    programs = remote.laid_out(wanted.home, _PROGRAMS)
+    programs = laid_out(wanted.home, watch_program)
     return {
         **{path: (text, 0o644) for path, text in programs.items()},
         wanted.config_path: (wanted.config, 0o644),
@@ -67,5 +66,5 @@ def _act(host: Host, run: site.HostRun) -> Sequence[str]:
         "timer": TIMER,
         "service": SERVICE,
     }
-    done: list[str] = remote.ask(host, "sparkwright-watch", (program,), request)
+    done: list[str] = remote.ask(host, "sparkwright-watch", program, request)
     return done

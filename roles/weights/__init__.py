@@ -14,11 +14,10 @@ from pyinfra.api.host import Host
 
 from roles import remote, sharing, site, steps
 from roles.contents import missing_models, model_content
-from roles.host import files
-from roles.jobs.host import jobs as jobs_program
 from roles.weights import runtime
-from sparkwright.hub import ResolvedModel
-from sparkwright.plan import GIB
+from sparkwright.host import jobs as jobs_program
+from sparkwright.plan.plan import GIB
+from sparkwright.resolve.hub import ResolvedModel
 
 
 def weights() -> None:
@@ -75,7 +74,7 @@ def _act(host: Host, run: site.HostRun) -> Sequence[str]:
                 "files": {f"{state}/request.json": fetch},
             }
         )
-    remote.ask(host, "sparkwright-jobs", (files, jobs_program), {"start": jobs, "secrets": secrets})
+    remote.ask(host, "sparkwright-jobs", jobs_program, {"start": jobs, "secrets": secrets})
     return [
         f"fetching {model.repository}@{model.commit[:12]}" for model in missing_models(run).values()
     ]

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from pyinfra.api.host import Host
 
 from roles import remote, site, steps
-from roles.weights.host import receipt
-from roles.weights.host import rehash as program
+from sparkwright.host import verify_models as program
 
 #: Seconds: 100 GB at 30 MB/s, the slowest disk worth serving from.
 _TIMEOUT = 3600
@@ -24,7 +23,7 @@ def _look(host: Host, run: site.HostRun) -> Sequence[str]:
     answers = remote.ask(
         host,
         "sparkwright-verify",
-        (receipt, program),
+        program,
         {"directories": directories},
         timeout=_TIMEOUT,
     )

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from pyinfra.api.host import Host
 
 from roles import lock, preflight, remote, site, steps
-from roles.weights.host import holdings as program
-from roles.weights.host import receipt
+from sparkwright.host import disk_usage as program
 
 
 def listed() -> None:
@@ -44,6 +43,5 @@ def _ask(host: Host, run: site.HostRun, *, prune: bool) -> Sequence[str]:
         "keep_releases": settings.keep_releases,
         "prune": prune,
     }
-    modules = (receipt, program)
-    run.answer = remote.ask(host, "sparkwright-models", modules, request, timeout=600)
+    run.answer = remote.ask(host, "sparkwright-models", program, request, timeout=600)
     return []

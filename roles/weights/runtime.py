@@ -14,37 +14,40 @@ from threading import Lock
 from pyinfra.api.host import Host
 
 from roles import remote, site
-from roles.weights.host import install as install_program
-from sparkwright.runtime import Runtime, RuntimeBundleError, build_runtime
+from sparkwright.facts.programs import laid_out
+from sparkwright.host import install_runtime as install_program
+from sparkwright.host.fetch import fetch, peer_server, pull, run, worker
+from sparkwright.resolve.runtime import Runtime, RuntimeBundleError, build_runtime
 
-PROGRAM = Path(__file__).parent / "host"
-#: Modules of host/ that are sent by themselves.
-_APART = {"install.py", "rehash.py", "holdings.py"}
+#: Each module that fetch.py names by its task.
+_PROGRAMS = (fetch, run, pull, peer_server, worker)
+_ENTRY = "sparkwright/host/fetch/fetch.py"
 CACHE = Path(".sparkwright/cache")
 #: One bundle serves all hosts of one kind: build it once, not once per host at the same time.
 _BUILD = Lock()
 
 
-def ensure(host: Host, run: site.HostRun) -> str:
+def ensure(host: Host, host_run: site.HostRun) -> str:
     """Put program and libraries there, if they are not. Returns their directory."""
-    bundle = _bundle(run.seen.architecture, run.seen.python, run.plan.settings.bundle)
+    seen, settings = host_run.seen, host_run.plan.settings
+    bundle = _bundle(seen.architecture, seen.python, settings.bundle)
     name = f"{bundle.digest[:16]}-{_program_digest()[:8]}"
-    home = f"{run.plan.settings.services_root}/runtime/{name}"
-    if name not in run.seen.runtimes:
+    home = f"{settings.services_root}/runtime/{name}"
+    if name not in seen.runtimes:
         request = {
             "home": home,
             "digest": bundle.digest,
             "archive": base64.b64encode(bundle.path.read_bytes()).decode(),
             "program": program(),
         }
-        remote.ask(host, "sparkwright-runtime", (install_program,), request, timeout=600)
-        run.seen.runtimes.append(name)
+        remote.ask(host, "sparkwright-runtime", install_program, request, timeout=600)
+        seen.runtimes.append(name)
     return home
 
 
 def command(home: str, task: str, request: str) -> list[str]:
     """The command of a job that runs a task of the program."""
-    words = ["/usr/bin/python3", "-I", "-S", f"{home}/fetch/fetch.py", "--task", task]
+    words = ["/usr/bin/python3", "-I", "-S", f"{home}/{_ENTRY}", "--task", task]
     return [*words, "--runtime", f"{home}/packages", request]
 
 
@@ -59,12 +62,8 @@ def _bundle(architecture: str, python: tuple[int, int], brought: str | None) -> 
 
 @cache
 def program() -> dict[str, str]:
-    """The sources of the fetch program, by file name."""
-    return {
-        path.name: path.read_text(encoding="utf-8")
-        for path in sorted(PROGRAM.glob("*.py"))
-        if path.name not in _APART
-    }
+    """The sources of the fetch program, by path below its home."""
+    return laid_out("", *_PROGRAMS)
 
 
 @cache

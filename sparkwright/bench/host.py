@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict
 
 from sparkwright.bench.results import GpuRun, ImageRun
 from sparkwright.catalog.data import Scalar
-from sparkwright.plan import ServicePlan
+from sparkwright.plan.plan import ServicePlan
 
 
 class _Told(BaseModel):

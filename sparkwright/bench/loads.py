@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from sparkwright.bench.texts import CATEGORIES, texts
 from sparkwright.catalog.measurements import Category
-from sparkwright.problems import Problem, UserError, suggest
+from sparkwright.findings.problems import Problem, UserError, suggest
 
 #: As many requests at a time as the cards' tables have.
 CONCURRENCY = (1, 2, 4, 8, 16, 32, 64)

@@ -18,7 +18,7 @@ from sparkwright.bench.results import Cell
 from sparkwright.bench.service import Service
 from sparkwright.bench.texts import long_prompt, sample, texts
 from sparkwright.bench.tool import Tool
-from sparkwright.problems import Problem, UserError
+from sparkwright.findings.problems import Problem, UserError
 
 #: Of vLLM's answers: as long as the cards' (seed 000 and 001: 256 tokens).
 MAX_TOKENS = 256

@@ -8,8 +8,8 @@ from typing import Any
 
 import requests
 
-from sparkwright.api_key import Secret
-from sparkwright.problems import Problem, UserError
+from sparkwright.config.secrets import Secret
+from sparkwright.findings.problems import Problem, UserError
 
 _SECONDS = 10.0
 

@@ -16,8 +16,8 @@ from pydantic import ValidationError
 from pydantic_core import from_json
 
 from sparkwright.bench.results import SCHEMA, Result
-from sparkwright.problems import Problem, UserError
-from sparkwright.validation import problems_of
+from sparkwright.findings.problems import Problem, UserError
+from sparkwright.findings.validation import problems_of
 
 #: Sorts by name as it does by time, and needs no quoting in a shell.
 _NAME = "%Y%m%dT%H%M%SZ"

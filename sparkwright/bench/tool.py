@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sparkwright.bench.aiperf import NAME
-from sparkwright.problems import Problem, UserError
+from sparkwright.findings.problems import Problem, UserError
 
 #: Names another venv than the project's ``.venv-bench``.
 VARIABLE = "SPARKWRIGHT_BENCH_TOOLS"

@@ -18,8 +18,8 @@ from sparkwright.catalog.causes import Causes
 from sparkwright.catalog.data import Data
 from sparkwright.catalog.entries import Image, Model, Recipe
 from sparkwright.catalog.measurements import Measurement
-from sparkwright.problems import Problem, UserError, suggest
-from sparkwright.validation import problems_of
+from sparkwright.findings.problems import Problem, UserError, suggest
+from sparkwright.findings.validation import problems_of
 
 Entry = Image | Model | Recipe | Measurement | Advice | Causes
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from sparkwright.problems import UserError
+from sparkwright.findings.problems import UserError
 
 __all__ = ["main"]
 

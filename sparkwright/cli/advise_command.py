@@ -9,7 +9,7 @@ import click
 from sparkwright.catalog import load_catalog
 from sparkwright.catalog.advice import Workload
 from sparkwright.cli.options import json_option, print_json
-from sparkwright.fleet import SHIPPED
+from sparkwright.config.places import CATALOG
 
 #: What people call a GPU -> its compute capability.
 GPUS = {
@@ -29,7 +29,7 @@ VRAM = {"rtx5090": 31.8, "rtx5080": 15.9, "rtx-pro-6000": 95.6}
 @json_option
 def command(workload: str, gpu: str, as_json: bool) -> None:
     """Name recipes for a WORKLOAD, the first choice first, each with its reason and its card."""
-    catalog = load_catalog([SHIPPED])
+    catalog = load_catalog([CATALOG])
     choices = [
         choice
         for advice in catalog.advice.values()

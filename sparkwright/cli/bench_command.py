@@ -13,7 +13,6 @@ from typing import Any
 
 import click
 
-from sparkwright.api_key import VARIABLE, Secret, api_key
 from sparkwright.bench import aiperf, loads
 from sparkwright.bench.host import (
     Facts,
@@ -29,16 +28,17 @@ from sparkwright.bench.run import Measured, measure
 from sparkwright.bench.service import reach
 from sparkwright.bench.store import export, save
 from sparkwright.bench.store import load as load_results
-from sparkwright.bench.text import text
 from sparkwright.bench.texts import CATEGORIES
 from sparkwright.bench.tool import Tool, find
 from sparkwright.cli.hosts import ask_hosts
 from sparkwright.cli.options import json_option, load, print_json
-from sparkwright.fleet import PlannedHost
-from sparkwright.inventory import read_inventory, ssh_address
-from sparkwright.page.contents import Bench, judged
-from sparkwright.plan import ServicePlan
-from sparkwright.problems import Problem, UserError, suggest
+from sparkwright.config.inventory import read_inventory, ssh_address
+from sparkwright.config.secrets import VARIABLE, Secret, api_key
+from sparkwright.findings.problems import Problem, UserError, suggest
+from sparkwright.plan.plan import ServicePlan
+from sparkwright.report.bench_text import text
+from sparkwright.report.page.contents import Bench, judged
+from sparkwright.site.fleet import PlannedHost
 
 _LONGEST = 1_000_000
 

@@ -16,18 +16,19 @@ from typing import Any
 
 import click
 
-from sparkwright.build_context import BuildContextError, build_context
 from sparkwright.cli.options import inventory_argument, load
-from sparkwright.lock import read_lock
-from sparkwright.pins import hub_token, pinned
-from sparkwright.plan import HostPlan, ImageReference
-from sparkwright.problems import Problem, UserError
-from sparkwright.registry import PlatformImage, ResolvedImage
-from sparkwright.registry_account import account
-from sparkwright.resolve import Resolution
-from sparkwright.runtime import RuntimeBundleError, build_runtime
+from sparkwright.config.places import PACKAGE
+from sparkwright.findings.problems import Problem, UserError
+from sparkwright.plan.plan import HostPlan, ImageReference
+from sparkwright.resolve.build_context import BuildContextError, build_context
+from sparkwright.resolve.lock import read_lock
+from sparkwright.resolve.registry import PlatformImage, ResolvedImage
+from sparkwright.resolve.registry_account import account
+from sparkwright.resolve.resolution import Resolution
+from sparkwright.resolve.runtime import RuntimeBundleError, build_runtime
+from sparkwright.site.resolution import hub_token, pinned
 
-_PROGRAM = Path(__file__).resolve().parents[2] / "roles/weights/host/fetch.py"
+_PROGRAM = PACKAGE / "host/fetch/fetch.py"
 #: What registries call an architecture -> what Python calls it.
 _MACHINES = {"arm64": "aarch64", "amd64": "x86_64"}
 

@@ -9,11 +9,11 @@ from typing import Any
 import click
 
 from sparkwright.cli.options import load, print_json, recipe_names
-from sparkwright.findings import Severity
-from sparkwright.fleet import Fleet, plan_fleet
-from sparkwright.inventory import HostInput
-from sparkwright.problems import Problem
+from sparkwright.config.inventory import HostInput
+from sparkwright.findings.finding import Severity
+from sparkwright.findings.problems import Problem
 from sparkwright.rules import Broken
+from sparkwright.site.fleet import Fleet, plan_fleet
 
 
 @click.command("check")

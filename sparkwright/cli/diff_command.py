@@ -9,7 +9,7 @@ import click
 
 from sparkwright.cli.options import inventory_argument
 from sparkwright.cli.stories import stories
-from sparkwright.status import render_diff
+from sparkwright.report.status import render_diff
 
 
 @click.command("diff")

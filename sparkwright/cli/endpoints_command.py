@@ -7,11 +7,11 @@ from pathlib import Path
 import click
 
 from sparkwright.cli.options import inventory_argument, load
+from sparkwright.config.inventory import read_inventory, ssh_address
 from sparkwright.endpoints import FORMATS
 from sparkwright.endpoints.endpoint import key_command, keys
 from sparkwright.endpoints.fleet import export
-from sparkwright.inventory import read_inventory, ssh_address
-from sparkwright.problems import Problem, UserError
+from sparkwright.findings.problems import Problem, UserError
 
 
 @click.command("endpoints")

@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 
 import click
 
-from sparkwright.problems import Problem, UserError
+from sparkwright.findings.problems import Problem, UserError
 
 
 def pyinfra() -> str:

@@ -11,12 +11,19 @@ from pathlib import Path
 import click
 
 from sparkwright.cli.options import inventory_argument, json_option, load, print_json
-from sparkwright.fleet import PlannedHost
-from sparkwright.lock import Lock, from_resolution, read_lock, render_lock, to_resolution, unused
-from sparkwright.pins import ask
-from sparkwright.plan import HostPlan
-from sparkwright.problems import UserError
-from sparkwright.resolve import Resolution
+from sparkwright.findings.problems import UserError
+from sparkwright.plan.plan import HostPlan
+from sparkwright.resolve.lock import (
+    Lock,
+    from_resolution,
+    read_lock,
+    render_lock,
+    to_resolution,
+    unused,
+)
+from sparkwright.resolve.resolution import Resolution
+from sparkwright.site.fleet import PlannedHost
+from sparkwright.site.resolution import ask
 
 
 @click.command("lock")

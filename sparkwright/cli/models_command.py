@@ -9,7 +9,7 @@ import click
 
 from sparkwright.cli.hosts import ask_hosts, become, command_line
 from sparkwright.cli.options import inventory_argument, json_option, print_json
-from sparkwright.holdings import holdings, render
+from sparkwright.report.disk_usage import holdings, render
 
 
 @click.group("models")

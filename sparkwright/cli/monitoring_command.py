@@ -7,9 +7,9 @@ from pathlib import Path
 import click
 
 from sparkwright.cli.options import inventory_argument, json_option, load, print_json
-from sparkwright.inventory import lan_address, read_inventory
+from sparkwright.config.inventory import lan_address, read_inventory
+from sparkwright.findings.problems import Problem, UserError
 from sparkwright.monitoring import Scraped, files
-from sparkwright.problems import Problem, UserError
 
 
 @click.command("monitoring")

@@ -10,11 +10,12 @@ from typing import Any, TypeVar
 
 import click
 
-from sparkwright.fleet import SHIPPED, Fleet, PlannedHost, plan_fleet, with_geometry
-from sparkwright.inventory import read_inventory
-from sparkwright.lock import to_resolution
-from sparkwright.pins import locks
-from sparkwright.problems import Problem, UserError, suggest
+from sparkwright.config.inventory import read_inventory
+from sparkwright.config.places import CATALOG
+from sparkwright.findings.problems import Problem, UserError, suggest
+from sparkwright.resolve.lock import to_resolution
+from sparkwright.site.fleet import Fleet, PlannedHost, plan_fleet, with_geometry
+from sparkwright.site.resolution import locks
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
@@ -43,7 +44,7 @@ def json_option(command: _Command) -> _Command:
 
 def recipe_names(_: click.Context, __: click.Parameter, begun: str) -> list[str]:
     """Recipes for shell completion."""
-    return [path.stem for path in (SHIPPED / "recipes").glob(f"{begun}*.yaml")]
+    return [path.stem for path in (CATALOG / "recipes").glob(f"{begun}*.yaml")]
 
 
 def load(inventory: Path, overrides: tuple[str, ...], limit: tuple[str, ...]) -> Fleet:

@@ -9,15 +9,15 @@ import click
 
 from sparkwright.catalog import Catalog
 from sparkwright.cli.options import inventory_argument, json_option, load, print_json
-from sparkwright.command import container_environment, serve_command
-from sparkwright.fleet import PlannedHost
-from sparkwright.lock import Lock
-from sparkwright.pins import locks
-from sparkwright.plan import GIB, ServicePlan
+from sparkwright.plan.command import container_environment, serve_command
+from sparkwright.plan.plan import GIB, ServicePlan
+from sparkwright.resolve.lock import Lock
 from sparkwright.rules import assumed_hardware, stopping
 from sparkwright.rules.memory import SYSTEM_GIB, budget
 from sparkwright.rules.parts import Memory, memory_of
 from sparkwright.rules.rule import LEAST_SPARK_GIB, Subject
+from sparkwright.site.fleet import PlannedHost
+from sparkwright.site.resolution import locks
 
 _WIDTH = 48
 

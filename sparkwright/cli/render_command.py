@@ -7,8 +7,8 @@ from pathlib import Path
 import click
 
 from sparkwright.cli.options import inventory_argument, json_option, load, print_json
-from sparkwright.pins import pinned
-from sparkwright.release import render_release
+from sparkwright.plan.release import render_release
+from sparkwright.site.resolution import pinned
 
 
 @click.command("render")

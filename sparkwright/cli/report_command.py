@@ -12,13 +12,14 @@ from sparkwright.bench.history import LAST
 from sparkwright.bench.store import load as load_results
 from sparkwright.catalog import load_catalog
 from sparkwright.cli.options import json_option, load, print_json
-from sparkwright.fleet import SHIPPED, PlannedHost
-from sparkwright.page.contents import Page, page_of
-from sparkwright.page.inputs import read_deep, read_history, read_last_run
-from sparkwright.page.render import html, plain
-from sparkwright.page.text import text
-from sparkwright.problems import Problem, UserError
+from sparkwright.config.places import CATALOG
+from sparkwright.findings.problems import Problem, UserError
+from sparkwright.report.page.contents import Page, page_of
+from sparkwright.report.page.inputs import read_deep, read_history, read_last_run
+from sparkwright.report.page.render import html, plain
+from sparkwright.report.page.text import text
 from sparkwright.rules.parts import memory_of
+from sparkwright.site.fleet import PlannedHost
 from sparkwright.smoke.verdict import DIRECTORY as SMOKE
 
 _STATE = Path(".sparkwright")
@@ -95,7 +96,7 @@ def _page(
     run = read_last_run(last_run, problems)
     history = read_history(status, problems)
     deep = read_deep(SMOKE, problems)
-    catalog = next(iter(hosts.values())).catalog if hosts else load_catalog([SHIPPED])
+    catalog = next(iter(hosts.values())).catalog if hosts else load_catalog([CATALOG])
     return page_of(
         made=dt.datetime.now(dt.UTC),
         catalog=catalog,

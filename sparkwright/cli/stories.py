@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from sparkwright.cli.hosts import ask_hosts
-from sparkwright.status import Story, story, switches
+from sparkwright.report.status import Story, story, switches
 
 
 def stories(

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from sparkwright.doctor import engine, hardware, host, logs, service, watched
 from sparkwright.doctor.check import Check, Diagnosis, diagnosed
 from sparkwright.doctor.facts import Facts, facts
-from sparkwright.findings import Severity
+from sparkwright.findings.finding import Severity
 
 __all__ = ["CHECKS", "Diagnosis", "Facts", "diagnose", "facts", "render"]
 

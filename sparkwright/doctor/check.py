@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from sparkwright.doctor.facts import Facts
-from sparkwright.findings import Severity
+from sparkwright.findings.finding import Severity
 
 
 @dataclass(frozen=True)

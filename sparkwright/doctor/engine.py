@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from sparkwright.doctor.check import Check, Sight
 from sparkwright.doctor.facts import Facts, Planned, ServiceSeen
-from sparkwright.findings import Severity
-from sparkwright.limits import LIMITS
+from sparkwright.doctor.thresholds import LIMITS
+from sparkwright.findings.finding import Severity
 
 _DRAFTED = "spec_decode_num_draft_tokens_total"
 _ACCEPTED = "spec_decode_num_accepted_tokens_total"

@@ -10,8 +10,8 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
-from sparkwright.moments import epoch
-from sparkwright.watch import WatchSeen
+from sparkwright.doctor.watch import WatchSeen
+from sparkwright.text.timestamps import epoch
 
 
 class _Seen(BaseModel):

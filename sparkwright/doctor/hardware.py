@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 from sparkwright.doctor.check import Check, Sight
 from sparkwright.doctor.facts import Facts
-from sparkwright.findings import Severity
-from sparkwright.limits import HEAT, LIMITS, POWER_BRAKE, SLOWDOWN
+from sparkwright.doctor.thresholds import HEAT, LIMITS, POWER_BRAKE, SLOWDOWN
+from sparkwright.findings.finding import Severity
 
 #: What the commonest Xids are, and what to do about them (NVIDIA's Xid catalogue).
 _APPLICATION = "sudo systemctl restart UNIT; if it comes again, the newest tag and drafter"

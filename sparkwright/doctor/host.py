@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 from sparkwright.doctor.check import Check, Sight
 from sparkwright.doctor.facts import Facts
-from sparkwright.findings import Severity
-from sparkwright.limits import LIMITS
-from sparkwright.plan import GIB
+from sparkwright.doctor.thresholds import LIMITS
+from sparkwright.findings.finding import Severity
+from sparkwright.plan.plan import GIB
 
 #: Seconds without a byte after which a fetch hangs, and GiB below which a host has no memory left.
 _IDLE, _LEAST_GIB = 600, 4

@@ -7,7 +7,7 @@ from functools import partial
 
 from sparkwright.doctor.check import Check, Sight
 from sparkwright.doctor.facts import Facts
-from sparkwright.findings import Severity
+from sparkwright.findings.finding import Severity
 
 #: A request of a client's, not one of our own tests, which come from the host itself.
 _CLIENT = r"^(?!.*\b127\.0\.0\.1:\d).*"

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 from sparkwright.doctor.check import Check, Sight
 from sparkwright.doctor.facts import ContainerSeen, Facts
-from sparkwright.findings import Severity
-from sparkwright.limits import LIMITS
+from sparkwright.doctor.thresholds import LIMITS
+from sparkwright.findings.finding import Severity
 
 
 def _containers(facts: Facts) -> Iterator[tuple[str, ContainerSeen]]:

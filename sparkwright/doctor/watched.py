@@ -7,9 +7,9 @@ from functools import partial
 
 from sparkwright.doctor.check import Check, Sight
 from sparkwright.doctor.facts import Facts
-from sparkwright.findings import Severity
-from sparkwright.lock_owner import age
-from sparkwright.watch import SILENT
+from sparkwright.doctor.watch import SILENT
+from sparkwright.findings.finding import Severity
+from sparkwright.text.lock_owner import age
 
 
 def _watched(name: str, facts: Facts) -> Iterator[Sight]:

@@ -6,12 +6,12 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from sparkwright.api_key import VARIABLE
 from sparkwright.catalog import ArgumentValue, Catalog
+from sparkwright.config.secrets import VARIABLE
 from sparkwright.endpoints.endpoint import Endpoint, Key, ServedName
-from sparkwright.fleet import PlannedHost
-from sparkwright.plan import ServicePlan
-from sparkwright.problems import Problem, UserError
+from sparkwright.findings.problems import Problem, UserError
+from sparkwright.plan.plan import ServicePlan
+from sparkwright.site.fleet import PlannedHost
 from sparkwright.vllm.arguments import amount
 
 _EVERY_ADDRESS = ("0.0.0.0", "::", "")

@@ -11,8 +11,8 @@ from typing import Any
 
 from sparkwright.doctor import CHECKS
 from sparkwright.doctor.check import Check
-from sparkwright.limits import LIMITS
-from sparkwright.watch import SILENT
+from sparkwright.doctor.thresholds import LIMITS
+from sparkwright.doctor.watch import SILENT
 
 _BY = "by (host, service)"
 _DRAFTED = "vllm:spec_decode_num_draft_tokens_total"

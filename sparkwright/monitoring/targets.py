@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from sparkwright.plan import HostPlan, ServicePlan
+from sparkwright.plan.plan import HostPlan, ServicePlan
 from sparkwright.smoke import own_address
 
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from sparkwright.catalog import Catalog
-from sparkwright.findings import Severity
-from sparkwright.plan import HostPlan
-from sparkwright.problems import Problem, suggest
+from sparkwright.findings.finding import Severity
+from sparkwright.findings.problems import Problem, suggest
+from sparkwright.plan.plan import HostPlan
 from sparkwright.rules import arguments, memory, model, service, speculation
 from sparkwright.rules.issues import all_issues, issue_hits
 from sparkwright.rules.rule import Hardware, Hit, Rule, Subject, assumed_hardware

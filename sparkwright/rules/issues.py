@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from sparkwright.catalog import Catalog
 from sparkwright.catalog.issues import Issue
-from sparkwright.findings import Severity
+from sparkwright.findings.finding import Severity
 from sparkwright.rules.rule import Hit, Subject
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from sparkwright.catalog import Model
-from sparkwright.findings import Severity
+from sparkwright.findings.finding import Severity
 from sparkwright.rules.rule import Hit, Rule, Subject
 
 #: What vLLM 0.23 to 0.32 take when nothing is set (their own parsers).

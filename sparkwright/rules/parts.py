@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from sparkwright.catalog import Catalog
-from sparkwright.plan import HostPlan
+from sparkwright.plan.plan import HostPlan
 from sparkwright.rules.memory import SYSTEM_GIB, budget
 from sparkwright.rules.rule import Subject, assumed_hardware
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from sparkwright.catalog import ArgumentValue, Catalog, Image, Model, Recipe, Scalar
-from sparkwright.findings import Severity
-from sparkwright.plan import HostPlan, ServicePlan
+from sparkwright.findings.finding import Severity
+from sparkwright.plan.plan import HostPlan, ServicePlan
 
 #: The least MemTotal that was seen on a DGX Spark: 125513944 kB.
 LEAST_SPARK_GIB = 119.7

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from sparkwright.catalog import Catalog
-from sparkwright.findings import Finding
-from sparkwright.gpu import parse_query
-from sparkwright.plan import GIB, HostPlan
-from sparkwright.probe import Probe
-from sparkwright.registry import ARCHITECTURES
+from sparkwright.findings.finding import Finding
+from sparkwright.plan.plan import GIB, HostPlan
+from sparkwright.preflight.gpu import parse_query
+from sparkwright.preflight.observation import Probe
+from sparkwright.resolve.registry import ARCHITECTURES
 from sparkwright.rules import Broken, check_host
 from sparkwright.rules.rule import Hardware
 

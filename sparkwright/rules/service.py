@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sparkwright.findings import Severity
+from sparkwright.findings.finding import Severity
 from sparkwright.rules.rule import Hit, Rule, Subject
 
 #: Variables that hold secrets, and where they belong.

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from sparkwright.plan import ServicePlan
-from sparkwright.release import Release
-from sparkwright.report import Check, Smoke
+from sparkwright.plan.plan import ServicePlan
+from sparkwright.plan.release import Release
+from sparkwright.report.run import Check, Smoke
 
 
 def smoke_of(answer: dict[str, Any]) -> Smoke:

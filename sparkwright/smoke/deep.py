@@ -10,8 +10,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from sparkwright.catalog import ArgumentValue, Catalog
-from sparkwright.plan import ServicePlan
-from sparkwright.release import Release
+from sparkwright.plan.plan import ServicePlan
+from sparkwright.plan.release import Release
 from sparkwright.rules.model import THINKING_TOKENS
 from sparkwright.smoke import smoke_request
 

@@ -11,7 +11,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict
 
 from sparkwright.smoke.checks import cause_of
-from sparkwright.table import columns
+from sparkwright.text.table import columns
 
 #: Where results lie for other commands, one file per host and service.
 DIRECTORY = Path(".sparkwright/smoke")

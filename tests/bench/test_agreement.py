@@ -17,14 +17,14 @@ from typing import Any
 
 import pytest
 
-from sparkwright.api_key import Secret
 from sparkwright.bench import aiperf
 from sparkwright.bench.loads import Batch, Load
 from sparkwright.bench.results import Cell
 from sparkwright.bench.run import measure
 from sparkwright.bench.service import reach
 from sparkwright.bench.tool import find
-from sparkwright.problems import UserError
+from sparkwright.config.secrets import Secret
+from sparkwright.findings.problems import UserError
 from tests.lab.test_serving import KEY, NGRAM, Server, launched, make_model
 
 pytestmark = pytest.mark.bench

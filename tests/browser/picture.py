@@ -11,9 +11,9 @@ from pathlib import Path
 
 from lab import example_report
 from sparkwright.catalog import load_catalog
-from sparkwright.fleet import SHIPPED
-from sparkwright.page.contents import page_of
-from sparkwright.page.render import html
+from sparkwright.config.places import CATALOG
+from sparkwright.report.page.contents import page_of
+from sparkwright.report.page.render import html
 from tests.browser.chromium import look, screenshot
 
 _WIDTH = 1280
@@ -23,7 +23,7 @@ def example(hosts: int = 3) -> str:
     """The invented fleet's page, which says that it is invented."""
     made = dt.datetime(2026, 7, 8, 9, 45, tzinfo=dt.UTC)
     contents = example_report.contents(hosts=hosts, runs=6)
-    page = page_of(made=made, catalog=load_catalog([SHIPPED]), **contents)
+    page = page_of(made=made, catalog=load_catalog([CATALOG]), **contents)
     return html(page, title="Example fleet (invented figures)")
 
 

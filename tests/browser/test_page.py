@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from sparkwright.bench.results import Result
-from sparkwright.page.contents import page_of
-from sparkwright.page.render import html
+from sparkwright.report.page.contents import page_of
+from sparkwright.report.page.render import html
 from tests.browser.chromium import Look, Scheme, look, screenshot
 from tests.browser.picture import example
 from tests.unit.bench_builders import NOON, cell, result

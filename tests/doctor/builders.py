@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from roles.watch.host import reading
 from sparkwright.doctor import Facts, facts
-from sparkwright.plan import GIB
+from sparkwright.host.lib import reading
+from sparkwright.plan.plan import GIB
 from tests.unit.builders import ROOT
 
 NOW = 1_800_000_000.0

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from roles import remote
-from roles.doctor.host import collect
-from roles.watch.host import reading
 from sparkwright.doctor import diagnose, facts
+from sparkwright.facts import programs
+from sparkwright.host import doctor as collect
+from sparkwright.host.lib import reading
 from tests.doctor.builders import RELEASE
 from tests.doctor.hosts import KEY, Vllm, host, inspected, program, vllm
 
@@ -33,8 +33,8 @@ def ask(server: Vllm, place: Path, **changes: Any) -> dict[str, Any]:
         **changes,
     }  # fmt: skip
     done = subprocess.run(
-        ["python3", "-IS", "-c", remote._BOOTSTRAP],
-        input=remote.standard_input((reading, collect), request),
+        ["python3", "-IS", "-c", programs.BY_STANDARD_INPUT],
+        input=programs.payload(collect, request),
         capture_output=True, text=True, check=True,
     )  # fmt: skip
     answer: dict[str, Any] = json.loads(done.stdout)

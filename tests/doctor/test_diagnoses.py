@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from sparkwright.doctor import CHECKS, Facts, diagnose, render
-from sparkwright.findings import Severity
-from sparkwright.plan import GIB
+from sparkwright.findings.finding import Severity
+from sparkwright.plan.plan import GIB
 from tests.doctor.builders import (
     CONFIG,
     NOW,

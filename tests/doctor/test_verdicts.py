@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from roles.watch.host import verdicts
 from sparkwright.doctor import CHECKS
-from sparkwright.limits import LIMITS
+from sparkwright.doctor.thresholds import LIMITS
+from sparkwright.host.watch import evaluation as verdicts
 
 SERVICES = [{"name": "qwen36", "boot_seconds": 900}]
 LIMITS_PLAIN = LIMITS.plain()

@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 
 from roles import site, watch
-from roles.serving.host import removal
-from roles.watch.host import install
-from roles.watch.host import watch as program
-from sparkwright.api_key import Secret
-from sparkwright.status import render_status, story, well
-from sparkwright.watch import SERVICE, TIMER, watch_of
+from sparkwright.config.secrets import Secret
+from sparkwright.doctor.watch import SERVICE, TIMER, watch_of
+from sparkwright.host import removal
+from sparkwright.host.watch import install
+from sparkwright.host.watch import watch as program
+from sparkwright.report.status import render_status, story, well
 from tests.doctor.hosts import host, inspected, vllm
 from tests.doctor.hosts import program as put
 from tests.unit.builders import plan, probe, wanted

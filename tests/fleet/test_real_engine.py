@@ -13,7 +13,7 @@ import pytest
 from lab.layout import DEPOT, REGISTRY_PORT
 from sparkwright.bench.store import load
 from sparkwright.bench.tool import find
-from sparkwright.problems import UserError
+from sparkwright.findings.problems import UserError
 from tests.fleet.site import ROOT, Site, bare, ssh
 
 HOST = "spark-1"

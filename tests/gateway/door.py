@@ -21,7 +21,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from roles.door.host.haproxy import (
+from sparkwright.config.secrets import Secret
+from sparkwright.host.proxy.runtime_api import (
     PROCESSES,
     SERVERS,
     STATES,
@@ -32,15 +33,7 @@ from roles.door.host.haproxy import (
     server_states,
     workers,
 )
-from sparkwright.api_key import Secret
-from sparkwright.gateway import (
-    Door,
-    Gateway,
-    Replica,
-    kept_servers,
-    key_file,
-    render_gateway,
-)
+from sparkwright.proxy.haproxy import Door, Gateway, Replica, kept_servers, key_file, render_gateway
 from tests.gateway.backend import PATIENCE, Backend
 
 KEY = "sk-the-key-of-this-test-0123456789"

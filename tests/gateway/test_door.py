@@ -18,7 +18,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from sparkwright.gateway import (
+from sparkwright.proxy.haproxy import (
     ROUTES,
     Replica,
     drain,

@@ -13,8 +13,8 @@ from lab.hub.serving import running
 from lab.serving.build import image_of
 from lab.serving.tags import DFLASH, TAGS, ULTIMATE
 from lab.serving.vllm_stand_in.from_environment import words
-from sparkwright.build_context import BuildContextError, build_context
-from sparkwright.git import GitError, resolve_commit
+from sparkwright.resolve.build_context import BuildContextError, build_context
+from sparkwright.resolve.git import GitError, resolve_commit
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from roles.smoke.host import check
+from sparkwright.host.smoke import check
 from tests.real_engine.captures import CAPTURES, series, shape
 
 from .test_serving import Server, launched, make_model

@@ -22,8 +22,8 @@ from lab.hub.store import Store
 from lab.real_engine import build, image, local
 from lab.real_engine.layout import RECIPE
 from sparkwright.cli.options import load
-from sparkwright.pins import pinned
-from sparkwright.release import Release, render_release
+from sparkwright.plan.release import Release, render_release
+from sparkwright.site.resolution import pinned
 from sparkwright.smoke import smoke_request
 from tests.lab.test_serving import free_port
 from tests.real_engine import registry

@@ -12,7 +12,7 @@ import pytest
 from lab.hub.tiny_qwen3 import WORDS
 from lab.real_engine import local
 from lab.real_engine.build import Engine
-from roles.smoke.host import check
+from sparkwright.host.smoke import check
 from tests.real_engine.captures import keep, series, shape
 from tests.real_engine.conftest import Rendered, Running
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from roles.host import files
-from roles.serving.host import transaction
+from sparkwright.host import switch as transaction
+from sparkwright.host.lib import files
 
 OLD, NEW = "a" * 12, "b" * 12
 SYSTEMCTL = """#!/bin/sh

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from roles.smoke.host import deep
+from sparkwright.host.smoke import deep
 from sparkwright.smoke.deep import deep_request
 from tests.lab.test_serving import KEY, NGRAM, Server
 from tests.unit.builders import catalog, plan, wanted

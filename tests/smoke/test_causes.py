@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from roles.smoke.host import answering, lengths, load, seeing, shaping, thinking
-from roles.smoke.host.talk import Fault, Talk
+from sparkwright.host.smoke import answering, lengths, load, seeing, shaping, thinking
+from sparkwright.host.smoke.talk import Fault, Talk
 from tests.smoke.deep import request
 
 Answer = tuple[int, Any]

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from roles.smoke.host import check
+from sparkwright.host.smoke import check
 
 KEY = "a-key"
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from sparkwright.lock import from_resolution, render_lock
+from sparkwright.resolve.lock import from_resolution, render_lock
 from tests.lab.test_serving import launched, make_model
 from tests.smoke.deep import CONTEXT, SEQUENCES, WORDS
 from tests.unit.builders import ROOT, plan, resolution

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from roles.smoke.host import check, deep
+from sparkwright.host.smoke import check, deep
 from tests.lab.test_serving import Server, launched, make_model
 from tests.smoke.deep import WORDS, ask, request
 

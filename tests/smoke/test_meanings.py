@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from roles.smoke.host import deep
 from sparkwright.cli import main, smoke_command
+from sparkwright.host.smoke import deep
 from sparkwright.smoke.checks import ANY, cause_of, checks
 from sparkwright.smoke.verdict import render, save, verdicts
 from tests.unit.builders import ROOT
@@ -23,7 +23,7 @@ NOW = datetime(2026, 7, 3, 12, 0, tzinfo=UTC)
 def raised() -> set[str]:
     """The causes that the host's program names, by its own text."""
     found = {"cut", "shape"}  # what a check runs into without knowing
-    for path in (ROOT / "roles/smoke/host").glob("*.py"):
+    for path in (ROOT / "sparkwright/host/smoke").glob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "Fault":
                 for part in ast.walk(node.args[0]):

@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 from lab.serving.vllm_stand_in.errors import ApiError
 from lab.serving.vllm_stand_in.eyes import described
 from roles import remote
-from roles.smoke import deep as role
-from roles.smoke.host import counters, picture
-from roles.smoke.host.schema import misfits
+from sparkwright.facts import programs
+from sparkwright.host.smoke import counters, deep, picture
+from sparkwright.host.smoke.schema import misfits
 from tests.lab.test_serving import launched, make_model
 from tests.smoke.deep import WORDS, request
 from tests.unit.builders import ROOT
@@ -126,8 +126,8 @@ def test_the_program_runs_as_it_is_sent(tmp_path: Path) -> None:
         told |= {"secrets": str(tmp_path / "secrets.env"), "boot_seconds": 2}
         told |= {"address": "127.0.0.1", "port": server.port}
         ran = subprocess.run(
-            ["python3", "-IS", "-c", remote._BOOTSTRAP, "label"],
-            input=remote.standard_input(role._PROGRAM, {"services": [told]}),
+            ["python3", "-IS", "-c", programs.BY_STANDARD_INPUT, "label"],
+            input=programs.payload(deep, {"services": [told]}),
             capture_output=True,
             text=True,
             check=True,
@@ -139,7 +139,7 @@ def test_the_program_runs_as_it_is_sent(tmp_path: Path) -> None:
 
 
 def test_every_module_of_the_program_is_sent() -> None:
-    sent = {module.__name__.rpartition(".")[2] for module in role._PROGRAM}
-    there = {path.stem for path in (ROOT / "roles/smoke/host").glob("*.py")} - {"__init__"}
+    sent = {module.__name__.rpartition(".")[2] for module in programs.modules(deep)}
+    there = {path.stem for path in (ROOT / "sparkwright/host/smoke").glob("*.py")} - {"__init__"}
     assert sent == there
-    assert json.loads(remote.standard_input(role._PROGRAM, {}))["request"] == {}
+    assert json.loads(programs.payload(deep, {}))["request"] == {}

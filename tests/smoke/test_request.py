@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from roles.smoke.host import deep
+from sparkwright.host.smoke import deep
 from sparkwright.smoke import smoke_request
 from sparkwright.smoke.deep import LONG, deep_request, deep_seconds
 from tests.smoke.deep import request

@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from sparkwright.catalog import Catalog, load_catalog
-from sparkwright.hub import RemoteFile, ResolvedModel
-from sparkwright.plan import GIB, HostPlan, plan_host
-from sparkwright.preflight import Wanted
-from sparkwright.probe import Probe, parse_probe
-from sparkwright.registry import Blob, PlatformImage, ResolvedImage
-from sparkwright.release import render_release
-from sparkwright.resolve import Resolution
-from sparkwright.settings import parse_settings
+from sparkwright.config.settings import parse_settings
+from sparkwright.plan.plan import GIB, HostPlan, plan_host
+from sparkwright.plan.release import render_release
+from sparkwright.preflight.judge import Wanted
+from sparkwright.preflight.observation import Probe, parse_probe
+from sparkwright.resolve.hub import RemoteFile, ResolvedModel
+from sparkwright.resolve.registry import Blob, PlatformImage, ResolvedImage
+from sparkwright.resolve.resolution import Resolution
 
 ROOT = Path(__file__).resolve().parents[2]
 DIGEST = f"sha256:{'ab' * 32}"

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from sparkwright.api_key import Secret
 from sparkwright.bench import run
 from sparkwright.bench.loads import Batch, Load, batches
 from sparkwright.bench.service import Service
 from sparkwright.bench.store import load, save
 from sparkwright.cli import bench_command, main
-from sparkwright.problems import UserError
+from sparkwright.config.secrets import Secret
+from sparkwright.findings.problems import UserError
 from tests.unit.bench_builders import BODY, DRAFTER, IMAGE, TAG, cell, result
 from tests.unit.bench_tool import fake
 from tests.unit.builders import ROOT

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from roles.bench.host import facts as program
 from sparkwright.bench.host import Facts, Running, changed, gpu_of, image_of, settings_of
+from sparkwright.host import bench as program
 from tests.unit.builders import plan
 
 BEFORE = Facts(

@@ -15,10 +15,10 @@ from pydantic import ValidationError
 
 from sparkwright.bench.results import Cell, Result, Spread
 from sparkwright.bench.store import load, path_of, save
-from sparkwright.page.contents import page_of
-from sparkwright.page.render import html, plain
-from sparkwright.page.text import text
-from sparkwright.problems import UserError
+from sparkwright.findings.problems import UserError
+from sparkwright.report.page.contents import page_of
+from sparkwright.report.page.render import html, plain
+from sparkwright.report.page.text import text
 from tests.unit.bench_builders import NOON, cell, result
 from tests.unit.builders import catalog
 

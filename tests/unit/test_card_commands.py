@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 import yaml
 
-from sparkwright.plan import plan_host
-from sparkwright.release import render_release
-from sparkwright.settings import parse_settings
+from sparkwright.config.settings import parse_settings
+from sparkwright.plan.plan import plan_host
+from sparkwright.plan.release import render_release
 from tests.unit import builders
 
 CARDS: list[dict[str, Any]] = yaml.safe_load(

@@ -10,7 +10,7 @@ from click.testing import CliRunner, Result
 
 from sparkwright.catalog.entries import KvLayers
 from sparkwright.cli import main
-from sparkwright.lock import from_resolution, render_lock
+from sparkwright.resolve.lock import from_resolution, render_lock
 from tests.unit.builders import ROOT, SPARK, plan, resolution
 
 

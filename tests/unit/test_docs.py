@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import yaml
 
-from sparkwright.docs import page
+from sparkwright.docs.catalog import page
 from sparkwright.doctor import CHECKS
 from sparkwright.rules import rule_ids
 from tests.unit.builders import ROOT, catalog

@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 
 from sparkwright.catalog import load_catalog
-from sparkwright.doors import gateway_of, health_file, with_others
-from sparkwright.fleet import SHIPPED
-from sparkwright.plan import HostPlan, plan_host
-from sparkwright.problems import UserError
-from sparkwright.settings import parse_settings
+from sparkwright.config.places import CATALOG
+from sparkwright.config.settings import parse_settings
+from sparkwright.findings.problems import UserError
+from sparkwright.plan.plan import HostPlan, plan_host
+from sparkwright.proxy.proxies import gateway_of, health_file, with_others
 
 RECIPE = {"recipe": "qwen36-35b-a3b-heretic-dflash"}
-CATALOG = load_catalog([SHIPPED])
+SHIPPED = load_catalog([CATALOG])
 EVERYONE = {
     "spark-1": {"services": {"qwen36": {**RECIPE, "port": 8000}}, "ssh_hostname": "10.0.0.1"},
     "spark-2": {"services": {"qwen36": {**RECIPE, "port": 8100}}, "lan_address": "10.0.1.2"},
@@ -27,7 +27,7 @@ def plan(**data: Any) -> HostPlan:
         return "group_data/all.py"
 
     settings = parse_settings("spark-1", {"services": {}, **data}, origin)
-    return plan_host("spark-1", settings, CATALOG, origin)
+    return plan_host("spark-1", settings, SHIPPED, origin)
 
 
 def test_no_door_is_none() -> None:

@@ -24,8 +24,8 @@ from typing import Any
 import pytest
 import yaml
 
-from sparkwright.api_key import VARIABLE
 from sparkwright.catalog import Alias
+from sparkwright.config.secrets import VARIABLE
 from sparkwright.endpoints import FORMATS, Endpoint
 from sparkwright.endpoints.endpoint import Key, ServedName
 from tests.unit.builders import ROOT, catalog

@@ -10,12 +10,12 @@ import pytest
 import yaml
 from click.testing import CliRunner, Result
 
-from sparkwright.api_key import VARIABLE
 from sparkwright.cli import main
+from sparkwright.config.secrets import VARIABLE
 from sparkwright.endpoints import FORMATS, Endpoint
 from sparkwright.endpoints.fleet import Exported, export
-from sparkwright.fleet import PlannedHost
-from sparkwright.problems import UserError
+from sparkwright.findings.problems import UserError
+from sparkwright.site.fleet import PlannedHost
 from tests.unit.builders import ROOT, RTX, SPARK, catalog, plan
 
 SECRET = "sk-this-must-never-be-written-anywhere"

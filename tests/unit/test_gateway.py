@@ -9,7 +9,9 @@ from typing import Any
 
 import pytest
 
-from roles.door.host.haproxy import (
+from sparkwright.config.secrets import Secret
+from sparkwright.findings.problems import UserError
+from sparkwright.host.proxy.runtime_api import (
     SERVERS,
     ServerState,
     at_worker,
@@ -18,8 +20,7 @@ from roles.door.host.haproxy import (
     server_states,
     workers,
 )
-from sparkwright.api_key import Secret
-from sparkwright.gateway import (
+from sparkwright.proxy.haproxy import (
     ROUTES,
     Door,
     Gateway,
@@ -30,7 +31,6 @@ from sparkwright.gateway import (
     ready,
     render_gateway,
 )
-from sparkwright.problems import UserError
 
 SPARK_1 = Replica("spark-1", "192.168.1.11", 8000, health_port=9100)
 SPARK_2 = Replica("spark-2", "spark-2.local", 8000, health_port=9100)

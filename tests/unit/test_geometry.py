@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from lab.hub.repositories import MINIATURES
 from sparkwright.catalog.entries import KvLayers
-from sparkwright.fleet import PlannedHost, with_geometry
-from sparkwright.geometry import kv_layers
-from sparkwright.resolve import Resolution
+from sparkwright.resolve.kv_cache import kv_layers
+from sparkwright.resolve.resolution import Resolution
+from sparkwright.site.fleet import PlannedHost, with_geometry
 from tests.unit.builders import catalog, plan, resolution
 
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from sparkwright.inventory import read_inventory
-from sparkwright.problems import UserError
+from sparkwright.config.inventory import read_inventory
+from sparkwright.findings.problems import UserError
 
 ROOT = Path(__file__).resolve().parents[2]
 #: Prints what pyinfra makes of an inventory: host -> data.

@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from sparkwright.lock import (
+from sparkwright.findings.problems import UserError
+from sparkwright.plan.release import render_release
+from sparkwright.resolve.lock import (
     Lock,
     from_resolution,
     read_lock,
@@ -14,8 +16,6 @@ from sparkwright.lock import (
     to_resolution,
     unused,
 )
-from sparkwright.problems import UserError
-from sparkwright.release import render_release
 from tests.unit.builders import RTX, SPARK, plan, resolution
 
 

@@ -18,14 +18,14 @@ from hypothesis import strategies as st
 from lab import example_report
 from sparkwright.bench.history import Regression
 from sparkwright.bench.results import Result
-from sparkwright.page.contents import Page, natural, page_of
-from sparkwright.page.findings import findings, likely
-from sparkwright.page.inputs import LastRun, Switch, read_deep, read_history, read_last_run
-from sparkwright.page.render import html, plain
-from sparkwright.page.text import text
-from sparkwright.page.words import count, hosts_in_short
-from sparkwright.problems import Problem
-from sparkwright.report import Row, as_json
+from sparkwright.findings.problems import Problem
+from sparkwright.report.page.contents import Page, natural, page_of
+from sparkwright.report.page.findings import findings, likely
+from sparkwright.report.page.inputs import LastRun, Switch, read_deep, read_history, read_last_run
+from sparkwright.report.page.render import html, plain
+from sparkwright.report.page.text import text
+from sparkwright.report.page.words import count, hosts_in_short
+from sparkwright.report.run import Row, as_json
 from sparkwright.rules.parts import Memory, Part, memory_of
 from tests.unit.bench_builders import cell, result
 from tests.unit.builders import SPARK, catalog, plan

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from sparkwright.findings import Severity, errors
-from sparkwright.plan import GIB
-from sparkwright.preflight import judge
+from sparkwright.findings.finding import Severity, errors
+from sparkwright.plan.plan import GIB
+from sparkwright.preflight.judge import judge
 from tests.unit.builders import RTX, SPARK, plan, probe, wanted
 
 NOW = 1000.0

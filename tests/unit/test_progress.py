@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sparkwright.progress import Job, line
+from sparkwright.report.progress import Job, line
 
 
 def test_sums_bytes_and_rates_and_says_how_long() -> None:

@@ -9,9 +9,9 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sparkwright.fleet import plan_fleet
-from sparkwright.inventory import HostInput
-from sparkwright.release import render_release
+from sparkwright.config.inventory import HostInput
+from sparkwright.plan.release import render_release
+from sparkwright.site.fleet import plan_fleet
 from tests.unit.builders import catalog, origin, plan, resolution
 
 VALID: dict[str, Any] = {

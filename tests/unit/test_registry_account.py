@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from sparkwright.problems import UserError
-from sparkwright.registry_account import account
+from sparkwright.findings.problems import UserError
+from sparkwright.resolve.registry_account import account
 
 
 def file(folder: Path, data: Any) -> str:

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 import yaml
 
-from sparkwright.command import argument_words
-from sparkwright.release import Release, render_release
+from sparkwright.plan.command import argument_words
+from sparkwright.plan.release import Release, render_release
 from tests.unit.builders import COMMIT, DIGEST, RTX, SPARK, plan, resolution
 
 

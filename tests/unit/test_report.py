@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from sparkwright.report import Row, ServiceRow, Smoke, as_json, render
+from sparkwright.report.run import Row, ServiceRow, Smoke, as_json, render
 from sparkwright.smoke import smoke_of
 
 SERVICE = ServiceRow(

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from sparkwright.rollout import batches
-from sparkwright.settings import RolloutSettings
+from sparkwright.config.settings import RolloutSettings
+from sparkwright.plan.rollout import batches
 
 FOUR = ["a", "b", "c", "d"]
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from sparkwright.findings import Severity
-from sparkwright.problems import UserError
+from sparkwright.findings.finding import Severity
+from sparkwright.findings.problems import UserError
 from sparkwright.rules import (
     RULES,
     Hardware,

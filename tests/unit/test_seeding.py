@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sparkwright.seeding import FAN_OUT, MOST_PEERS, peers
+from sparkwright.plan.peers import FAN_OUT, MOST_PEERS, peers
 
 
 def test_first_fetches_and_the_others_take_from_it() -> None:

@@ -6,11 +6,10 @@ import json
 from pathlib import Path
 from typing import Any
 
-from sparkwright.lock_owner import age, told
-from sparkwright.page.inputs import read_history
-from sparkwright.problems import Problem
-from sparkwright.rollout import behind_another_door, earlier
-from sparkwright.status import (
+from sparkwright.findings.problems import Problem
+from sparkwright.plan.rollout import behind_another_door, earlier
+from sparkwright.report.page.inputs import read_history
+from sparkwright.report.status import (
     Story,
     render_diff,
     render_history,
@@ -19,6 +18,7 @@ from sparkwright.status import (
     switches,
     well,
 )
+from sparkwright.text.lock_owner import age, told
 
 NOW = 1_800_000_000.0
 STARTED = "2027-01-15T06:00:00.123456789Z"  # two hours before

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from sparkwright.catalog import load_catalog
-from sparkwright.problems import Problem, UserError
-from sparkwright.settings import parse_settings
+from sparkwright.config.settings import parse_settings
+from sparkwright.findings.problems import Problem, UserError
 from tests.unit.builders import SPARK, catalog, origin, plan
 
 RECIPE = SPARK["qwen36"]["recipe"]

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import importlib
-import importlib.util
 import io
 import json
 import random
@@ -23,27 +21,14 @@ import requests
 from lab.hub.repositories import make
 from lab.hub.serving import running
 from lab.hub.store import Repository
+from sparkwright.host.fetch import run
 
 from .standin import COMMIT, Standin, serving
 
-HOST = Path(__file__).parents[2] / "roles" / "weights" / "host"
+HOST = Path(__file__).parents[2] / "sparkwright" / "host" / "fetch"
 # The tests take the libraries from their own environment; test_runtime.py uses a real bundle.
 RUNTIME = Path(huggingface_hub.__file__).parents[1]
 MIB = 1 << 20
-
-
-def _program() -> Any:
-    """Import the program from its folder, apart from the packages around it."""
-    spec = importlib.util.spec_from_file_location("weights_on_host", HOST / "__init__.py")
-    assert spec is not None
-    assert spec.loader is not None
-    package = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = package
-    spec.loader.exec_module(package)
-    return importlib.import_module("weights_on_host.run")
-
-
-PROGRAM = _program()
 
 
 @dataclass
@@ -99,7 +84,7 @@ class Fetch:
         """As run(), but in this process: it saves half a second of imports each time."""
         said = io.StringIO()
         with contextlib.redirect_stderr(said):
-            code = PROGRAM.run(self.request(**changes), self.runtime)
+            code = run.run(self.request(**changes), self.runtime)
         return code, said.getvalue()
 
     def progress(self) -> dict[str, Any]:

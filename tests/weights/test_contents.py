@@ -10,7 +10,7 @@ import pytest
 
 from lab.hub.miniature import Miniature
 from lab.hub.repositories import MINIATURES
-from roles.weights.host import contents
+from sparkwright.host.fetch import contents
 from tests.unit.builders import catalog, plan, wanted
 from tests.weights.conftest import Fetch
 

@@ -281,7 +281,7 @@ def test_a_manifest_is_given_under_its_own_type(giver: Giver) -> None:
 
 
 def test_a_limit_makes_threads_wait_as_long_as_their_bytes_take() -> None:
-    limit = importlib.import_module("weights_on_host.ranges").Limit
+    limit = importlib.import_module("sparkwright.host.fetch.ranges").Limit
 
     class Clock(Event):
         waited = 0.0

@@ -12,9 +12,8 @@ from typing import Any
 
 import pytest
 
-from roles.weights.host import receipt, rehash
-
-from .conftest import HOST
+from sparkwright.host import verify_models as rehash
+from sparkwright.host.lib import receipt
 
 COMMIT = "a" * 40
 
@@ -22,7 +21,7 @@ COMMIT = "a" * 40
 @pytest.fixture
 def module() -> dict[str, Any]:
     namespace: dict[str, Any] = {"__name__": "receipt"}
-    exec(compile((HOST / "receipt.py").read_text(encoding="utf-8"), "receipt", "exec"), namespace)
+    exec(compile(Path(receipt.__file__).read_text(encoding="utf-8"), "receipt", "exec"), namespace)
     return namespace
 
 

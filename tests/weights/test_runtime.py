@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from sparkwright import runtime
-from sparkwright.runtime import Runtime, RuntimeBundleError, build_runtime
+from sparkwright.resolve import runtime
+from sparkwright.resolve.runtime import Runtime, RuntimeBundleError, build_runtime
 
 from .conftest import Fetch
 

@@ -1,0 +1,73 @@
+"""The fleet's API key: taken from the environment, or made once and kept in a 0600 file."""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+import stat
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from sparkwright.findings.problems import Problem, UserError
+
+VARIABLE = "SPARKWRIGHT_API_KEY"
+#: What survives an environment file and an HTTP header unchanged.
+_FORM = re.compile(r"[A-Za-z0-9._~+/=-]{16,256}")
+
+
+@dataclass(frozen=True)
+class Secret:
+    """A value that never prints itself."""
+
+    value: str
+
+    def __str__(self) -> str:
+        return "(secret)"
+
+    __repr__ = __str__
+
+
+def api_key(path: Path, environment: Mapping[str, str]) -> Secret:
+    """The key from the environment, else from the file, which is made when it is not there.
+
+    Raises:
+        UserError: when the key has a form that would not survive, or others may read the file.
+    """
+    if VARIABLE in environment:
+        return _checked(environment[VARIABLE], f"environment: {VARIABLE}")
+    try:
+        mode = path.stat().st_mode
+    except FileNotFoundError:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        key = f"sk-{secrets.token_urlsafe(32)}"
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(f"{key}\n")
+        return Secret(key)
+    if stat.S_IMODE(mode) & 0o077:
+        raise UserError(
+            [
+                Problem(
+                    str(path),
+                    f"others may read the API key (mode {stat.S_IMODE(mode):o})",
+                    f"chmod 600 {path}",
+                )
+            ]
+        )
+    return _checked(path.read_text(encoding="utf-8").strip(), str(path))
+
+
+def _checked(key: str, where: str) -> Secret:
+    if not _FORM.fullmatch(key):
+        raise UserError(
+            [
+                Problem(
+                    where,
+                    "this is no usable API key (an empty one would switch vLLM's check off)",
+                    "use 16 to 256 letters, digits or ._~+/=-, or drop it to have one made",
+                )
+            ]
+        )
+    return Secret(key)

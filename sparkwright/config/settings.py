@@ -1,0 +1,334 @@
+"""Settings of a host, as inventory and group_data give them: typed, complete, nothing unknown."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+from urllib.parse import urlsplit
+
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    ValidationError,
+    field_validator,
+)
+
+from sparkwright.catalog import ArgumentValue
+from sparkwright.findings.problems import Problem, UserError
+from sparkwright.findings.validation import problems_of
+
+#: A service's name becomes a systemd unit, a Compose project and a directory.
+ServiceName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9-]{0,40}$")]
+AbsolutePath = Annotated[str, StringConstraints(pattern=r"^/[A-Za-z0-9._/-]+$")]
+AbsolutePattern = Annotated[str, StringConstraints(pattern=r"^/[A-Za-z0-9._/*?-]+$")]
+HttpAddress = Annotated[str, StringConstraints(pattern=r"^https?://[^/\s]+$")]
+
+#: Arguments that are settings of the service, so that checks and smoke tests know them.
+_OWN_ARGUMENTS = {
+    "port": "port",
+    "host": "bind",
+    "served_model_name": "served_names",
+    "api_key": "api_key_file (a key on the command line is visible to every user of the host)",
+}
+
+
+class _Settings(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class SmokeSettings(_Settings):
+    """How a service is asked for real answers.
+
+    Attributes:
+        thinking: whether the model may think first; then max_tokens must hold its thoughts too.
+            Without, a short budget is enough for an answer.
+        max_tokens: budget of one answer.
+    """
+
+    thinking: bool = False
+    max_tokens: int = Field(default=32, gt=0)
+
+
+class RolloutSettings(_Settings):
+    """How hosts that serve already are switched to something new. Set it in group_data/all.py.
+
+    Attributes:
+        canaries: hosts that go first, by number or by name.
+        batch: hosts at a time after that, as a number or a share of all (``"25%"``).
+        pause_seconds: between two turns.
+        soak_seconds: how long a switched host is looked on before the next turn; some releases
+            die after a minute.
+        notice_seconds: how long a service behind a door says that it is leaving before it is left:
+            longer than it takes those in front to notice.
+        drain_seconds: time that running requests get before a service behind a door is stopped.
+        on_failure: ``halt`` takes back the host that failed and leaves the others as they are then;
+            ``fleet`` takes back those that were switched before it too.
+        unprepared: a host whose image or weights can't be had is left out (``leave``), or nothing
+            is switched anywhere (``stop``).
+    """
+
+    canaries: Annotated[int, Field(ge=0)] | tuple[str, ...] = 1
+    batch: (
+        Annotated[int, Field(ge=1)]
+        | Annotated[str, StringConstraints(pattern=r"^([1-9]|[1-9][0-9]|100)%$")]
+    ) = "25%"
+    pause_seconds: float = Field(default=0, ge=0)
+    soak_seconds: float = Field(default=75, ge=0)
+    notice_seconds: float = Field(default=7, ge=0)
+    drain_seconds: float = Field(default=600, ge=0)
+    on_failure: Literal["halt", "fleet"] = "halt"
+    unprepared: Literal["leave", "stop"] = "leave"
+
+
+class ServiceSettings(_Settings):
+    """A recipe on a host.
+
+    Attributes:
+        recipe: a recipe's name in the catalog.
+        port: TCP port that vLLM listens on.
+        bind: address that vLLM listens on.
+        door: whether HAProxy stands before it: it listens on bind and port, asks for the key, lets
+            only the client routes through, and has vLLM listen where only it reaches it.
+        served_names: replaces the recipe's names; the first is the main one.
+        image_tag: replaces the image's newest tag for this service.
+        arguments: ``vllm serve`` arguments over the recipe's; None takes one away.
+        environment: variables over the recipe's; None takes one away.
+        boot_seconds: replaces the recipe's deadline for ``/health``.
+        first_answer_seconds: replaces the recipe's deadline for the first generation after that.
+        smoke: how it is asked for real answers.
+        silenced: rule -> why it does not hold here. Said in every run.
+    """
+
+    recipe: str
+    port: int = Field(default=8000, ge=1, le=65535)
+    bind: str = "0.0.0.0"
+    door: bool = False
+    served_names: tuple[str, ...] | None = Field(default=None, min_length=1)
+    image_tag: str | None = None
+    arguments: dict[str, ArgumentValue | None] = {}
+    environment: dict[str, str | None] = {}
+    boot_seconds: int | None = Field(default=None, gt=0)
+    first_answer_seconds: int | None = Field(default=None, gt=0)
+    smoke: SmokeSettings = SmokeSettings()
+    silenced: dict[str, Annotated[str, StringConstraints(min_length=8)]] = {}
+
+
+class GatewaySettings(_Settings):
+    """A service's one address for all its replicas, on the host that has this.
+
+    Attributes:
+        port: TCP port that clients use.
+        bind: address that it listens on; ``*`` is every IPv4 address.
+        hosts: the replicas; every host of the inventory that has the service, when not set.
+    """
+
+    port: int = Field(ge=1, le=65535)
+    bind: str = "*"
+    hosts: tuple[str, ...] | None = Field(default=None, min_length=1)
+
+
+_OWN_UNITS = ("gateway", "health", "recover", "switch", "watch")
+
+
+class HostSettings(_Settings):
+    """Everything that inventory and group_data may say of a host.
+
+    Attributes:
+        services: by name.
+        image_tag: tag for every service of the host that names none of its own.
+        image_mirrors: registry host -> ``http(s)://host:port`` to pull from instead; address of a
+            git repository that an image is built from -> address to clone instead.
+        hub_endpoint: where models are looked up and fetched.
+        hub_token_file: file on the controller with a token for gated models; the environment's
+            HF_TOKEN serves where this is not set.
+        models_root: holds ``<org>--<name>/<commit>/`` with the files of each model.
+        services_root: holds services, releases, runtime and job state.
+        registry_auth_file: file on the controller with accounts of private registries, as
+            ``docker login`` writes it (``config.json``).
+        weights_mover: ``hf_transfer``, ``xet`` (the hub's Xet storage where it has the file,
+            hf_transfer elsewhere) or ``http`` (a tenth of the memory).
+        weights_connections: ranges fetched at once for one file.
+        fetch_limit_mb: megabytes per second that a host fetches at most, for
+            the image and for each model; None is no limit.
+        seeding: whether hosts take from each other what one of them has or fetches, so that the
+            way out carries it once.
+        seeding_port: TCP port on which hosts give to each other.
+        lan_address: where other hosts reach this one, if not where the controller does.
+        adopt_directories: directories of hosts (with * for any part) where earlier downloads may
+            lie; files of the right content are taken from there instead of fetched.
+        gateway: by service, the address at which this host gives requests to the service's
+            replicas.
+        rollout: how hosts that serve already are switched.
+        take_over: whether a container that somebody started by hand on a service's port is stopped
+            for it, and kept: `sparkwright remove` starts it again.
+        break_lock: whether to take over a host's lock from another run; for the command line.
+        keep_releases: releases that are kept of each service, to go back to, with their images
+            and weights; ``sparkwright models prune`` removes what is beyond.
+        bundle: directory on the controller, made by ``sparkwright bundle``, that hosts take
+            everything from instead of asking hub and registry.
+        watch: whether a timer on the host looks at services, GPU and disks every minute.
+        disk_headroom_gib: GiB that must stay free after everything is fetched.
+        api_key_file: file on the controller with the fleet's API key; made when absent. The
+            environment's SPARKWRIGHT_API_KEY goes before it.
+        sidecars: what else runs on the host -> GiB of memory that are kept for it.
+        catalog_directories: catalogs of the user's own, over the one that is shipped.
+        lock_file: pins of everything, made by ``sparkwright lock``; used when it is there.
+    """
+
+    services: dict[ServiceName, ServiceSettings]
+    image_tag: str | None = None
+    image_mirrors: dict[
+        str, Annotated[str, StringConstraints(pattern=r"^https?://[^/\s]+\S*$")]
+    ] = {}
+    hub_endpoint: HttpAddress = "https://huggingface.co"
+    hub_token_file: str | None = None
+    models_root: AbsolutePath = "/opt/models"
+    services_root: AbsolutePath = "/opt/sparkwright"
+    weights_mover: Literal["hf_transfer", "xet", "http"] = "hf_transfer"
+    weights_connections: int = Field(default=16, ge=1, le=64)
+    registry_auth_file: str | None = None
+    fetch_limit_mb: float | None = Field(default=None, ge=0.1)
+    seeding: bool = True
+    seeding_port: int = Field(default=18650, ge=1, le=65535)
+    lan_address: str | None = None
+    adopt_directories: tuple[AbsolutePattern, ...] = (
+        "/opt/qwen36",
+        "/models",
+        "/root/.cache/huggingface/hub",
+        "/home/*/.cache/huggingface/hub",
+    )
+    gateway: dict[ServiceName, GatewaySettings] = {}
+    rollout: RolloutSettings = RolloutSettings()
+    take_over: bool = False
+    break_lock: bool = False
+    keep_releases: int = Field(default=3, ge=1)
+    bundle: str | None = None
+    watch: bool = True
+    disk_headroom_gib: float = Field(default=20, ge=0)
+    api_key_file: str = ".sparkwright/api_key"
+    catalog_directories: tuple[str, ...] = ()
+    sidecars: dict[str, Annotated[float, Field(gt=0)]] = {}
+    lock_file: str = "fleet.lock"
+
+    @field_validator("services")
+    @classmethod
+    def _names_are_free(cls, services: dict[str, ServiceSettings]) -> dict[str, ServiceSettings]:
+        for name in services:
+            if name in _OWN_UNITS or name.startswith(("fetch-", "pull-", "share-")):
+                raise ValueError(f"{name!r} is the name of a unit of sparkwright's own")
+        return services
+
+    @field_validator("image_mirrors")
+    @classmethod
+    def _registries_have_no_path(cls, mirrors: dict[str, str]) -> dict[str, str]:
+        for name, address in mirrors.items():
+            if "://" not in name and urlsplit(address).path.strip("/"):
+                raise ValueError(f"the mirror of {name} is http(s)://host:port, without a path")
+        return mirrors
+
+
+#: Keys of host data that belong to pyinfra, not to us.
+_PYINFRA_KEYS = frozenset(
+    [
+        "ssh_hostname",
+        "ssh_port",
+        "ssh_user",
+        "ssh_password",
+        "ssh_key",
+        "ssh_key_password",
+        "ssh_allow_agent",
+        "ssh_look_for_keys",
+        "ssh_forward_agent",
+        "ssh_config_file",
+        "ssh_known_hosts_file",
+        "ssh_strict_host_key_checking",
+        "ssh_paramiko_connect_kwargs",
+        "ssh_connect_retries",
+        "ssh_connect_retry_min_delay",
+        "ssh_connect_retry_max_delay",
+        "ssh_file_transfer_protocol",
+    ]
+)
+#: What lies between a service's port, its vLLM's behind a door, and that of its health.
+DOOR_STEP = 10_000
+#: Keys by depth: at the top, and in ``services.<name>``.
+KNOWN_KEYS = {
+    1: (*HostSettings.model_fields, *sorted(_PYINFRA_KEYS)),
+    3: tuple(ServiceSettings.model_fields),
+    2: tuple(RolloutSettings.model_fields),
+    4: tuple(SmokeSettings.model_fields),
+}
+
+
+def parse_settings(
+    host: str, data: Mapping[str, Any], origin: Callable[[str], str]
+) -> HostSettings:
+    """Validate one host's data.
+
+    Args:
+        host: the host's name, for messages.
+        data: all host data; keys of pyinfra's (``ssh_*``, ``_sudo`` ...) and keys that start
+            with ``my_`` (the user's own) are passed over.
+        origin: file that a top-level key comes from, for messages.
+
+    Raises:
+        UserError: every problem of this host.
+    """
+    problems: list[Problem] = []
+    own = {
+        key: value
+        for key, value in data.items()
+        if key not in _PYINFRA_KEYS and not key.startswith(("_", "my_"))
+    }
+    if "services" not in own:
+        problems.append(
+            Problem(
+                "services",
+                "this host has no services",
+                "put it into a group whose group_data has services, or name some in the inventory",
+                host,
+            )
+        )
+        own["services"] = {}
+    problems.extend(_missing_ssh_key(host, data, origin))
+    try:
+        settings = HostSettings.model_validate(own)
+    except ValidationError as error:
+        for problem in problems_of(error, "", KNOWN_KEYS):
+            key = problem.where.removeprefix(": ")
+            where = f"{origin(key.split('.')[0])}: {key}"
+            problems.append(Problem(where, problem.what, problem.remedy, host))
+        raise UserError(problems) from None
+    for name, service in settings.services.items():
+        for key in service.arguments:
+            if key in _OWN_ARGUMENTS:
+                problems.append(
+                    Problem(
+                        f"{origin('services')}: services.{name}.arguments.{key}",
+                        "this is a setting of its own, not an argument",
+                        f"write {_OWN_ARGUMENTS[key]}",
+                        host,
+                    )
+                )
+    if problems:
+        raise UserError(problems)
+    return settings
+
+
+def _missing_ssh_key(
+    host: str, data: Mapping[str, Any], origin: Callable[[str], str]
+) -> list[Problem]:
+    key = data.get("ssh_key")
+    if not isinstance(key, str) or Path(key).expanduser().is_file():
+        return []
+    return [
+        Problem(
+            f"{origin('ssh_key')}: ssh_key",
+            f"there is no file {key!r}",
+            "name an existing private key, or drop ssh_key to use your SSH agent and ssh_config",
+            host,
+        )
+    ]

@@ -1,0 +1,116 @@
+"""The watch of a host: what it looks at, what it expects, and what it said."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from pydantic import BaseModel, ConfigDict
+
+from sparkwright.config.templates import template
+from sparkwright.doctor.thresholds import HEAT, LIMITS, POWER_BRAKE, SLOWDOWN
+from sparkwright.plan.plan import HostPlan
+from sparkwright.plan.release import Release
+from sparkwright.smoke import own_address
+
+TIMER = "sparkwright-watch.timer"
+SERVICE = "sparkwright-watch.service"
+#: Seconds without a look after which the watch does not watch.
+SILENT = 600
+
+
+class WatchFinding(BaseModel):
+    """What the watch on the host holds to be wrong; ``since`` in seconds since the epoch."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+    name: str
+    service: str | None = None
+    severity: str
+    seen: str
+    since: float
+
+
+class WatchSeen(BaseModel):
+    """The watch's verdicts and when it last looked."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+    at: float
+    findings: list[WatchFinding] = []
+
+
+@dataclass(frozen=True)
+class Watch:
+    """Everything of a host's watch but its programs.
+
+    Attributes:
+        home: where its programs lie on the host.
+        config: text of what it reads first (roles/watch/host/watch.py).
+        expected: text of what the last deploy left: digests by service.
+        service, timer: texts of its units.
+    """
+
+    home: str
+    config_path: str
+    config: str
+    expected_path: str
+    expected: str
+    service: str
+    timer: str
+
+
+def watch_of(plan: HostPlan, releases: Iterable[Release]) -> Watch | None:
+    """A host's watch; None where it has no services, or wants none."""
+    settings = plan.settings
+    if not settings.watch or not plan.services:
+        return None
+    home, state = f"{settings.services_root}/watch", f"{settings.services_root}/state"
+    wanted = list(releases)
+    config = {
+        "services": [
+            {
+                "name": release.service.name,
+                "unit": release.service.unit,
+                "address": own_address(release.service),
+                "port": release.service.port,
+                "home": release.home,
+                "boot_seconds": release.service.boot_seconds,
+            }
+            for release in wanted
+        ],
+        "paths": ["/", settings.models_root, settings.services_root, "/var/lib/docker"],
+        "limits": LIMITS.plain(),
+        "heat": HEAT,
+        "brake": POWER_BRAKE | SLOWDOWN,
+        "state": f"{state}/watch.json",
+        "expected": f"{state}/expected.json",
+        "switch": f"{state}/switch/progress.json",
+        "metrics": f"{home}/metrics/sparkwright.prom",
+    }
+    expected = {
+        "services": {
+            release.service.name: {
+                "release": release.id,
+                "compose": _digest(release.compose),
+                "unit": _digest(release.unit),
+            }
+            for release in wanted
+        }
+    }
+    context = {"home": home, "state": state, "config": f"{home}/config.json"}
+    return Watch(
+        home=home,
+        config_path=context["config"],
+        config=json.dumps(config, indent=1) + "\n",
+        expected_path=f"{state}/expected.json",
+        expected=json.dumps(expected, indent=1) + "\n",
+        service=template("watch/unit.service.j2").render(context),
+        timer=template("watch/unit.timer.j2").render(context),
+    )
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()

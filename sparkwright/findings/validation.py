@@ -1,0 +1,85 @@
+"""Pydantic's errors as problems that name the key, the value and the remedy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from pydantic import ValidationError
+
+from sparkwright.findings.problems import Problem, suggest
+
+_REMEDIES = {
+    "missing": "add it",
+    "string_type": "write it in quotes (a bare 1.10 is read as the number 1.1)",
+    "int_parsing": "write a whole number",
+    "int_type": "write a whole number, without quotes",
+    "int_from_float": "write a whole number",
+    "float_parsing": "write a number",
+    "float_type": "write a number, without quotes",
+    "bool_parsing": "write True or False",
+    "dict_type": "write a mapping of keys to values",
+    "model_type": "write a mapping of keys to values",
+    "model_attributes_type": "write a mapping of keys to values",
+    "list_type": "write a list",
+    "tuple_type": "write a list",
+}
+
+
+def problems_of(
+    error: ValidationError,
+    where: str,
+    known: Mapping[int, Sequence[str]] | None = None,
+    *,
+    tagged: bool = False,
+) -> Iterator[Problem]:
+    """One problem per pydantic error.
+
+    Args:
+        where: file (and host), put before each key.
+        known: the keys allowed at each depth (1 is the top), for spelling remedies.
+        tagged: whether the location starts with the branch of a tagged union.
+    """
+    seen: set[str] = set()
+    for item in error.errors():
+        location = item["loc"][1:] if tagged else item["loc"]
+        path = [str(part) for part in location if not _is_branch(part)]
+        key = ".".join(path)
+        value = item.get("input")
+        kind = item["type"]
+        if key in seen:
+            continue
+        seen.add(key)
+        if kind == "extra_forbidden":
+            names = (known or {}).get(len(path))
+            what = f"unknown key {path[-1]!r}"
+            remedy = suggest(path[-1], names) if names else "drop it, or mend its spelling"
+        elif kind == "missing":
+            what, remedy = "this key is missing", _REMEDIES["missing"]
+        elif kind in ("union_tag_not_found", "union_tag_invalid"):
+            what, remedy = (
+                "this entry does not say what it is",
+                "add 'kind: image', 'kind: model', 'kind: recipe', 'kind: measurement', "
+                "'kind: advice' or 'kind: causes'",
+            )
+        else:
+            what = f"{_short(value)}: {_plain(item['msg'])}"
+            remedy = _REMEDIES.get(kind, "write a value of that form")
+        yield Problem(f"{where}: {key}" if key else where, what, remedy)
+
+
+def _is_branch(part: Any) -> bool:
+    """Pydantic names the branch of an untagged union in the location: no key of the user's."""
+    return isinstance(part, str) and (
+        part in ("bool", "int", "float", "str", "[key]")
+        or part.startswith(("list[", "dict[", "function-", "constrained-"))
+    )
+
+
+def _short(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 80 else f"{text[:77]}..."
+
+
+def _plain(message: str) -> str:
+    return message.removeprefix("Value error, ").removeprefix("Input ").strip()

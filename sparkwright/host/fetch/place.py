@@ -1,0 +1,211 @@
+"""Directories, owners and modes of what is fetched, and the lock of a destination."""
+
+from __future__ import annotations
+
+import fcntl
+import grp
+import json
+import os
+import pwd
+import shutil
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from sparkwright.host.fetch.errors import Failed, Temporary
+from sparkwright.host.fetch.progress import log
+from sparkwright.host.fetch.request import Request
+from sparkwright.host.lib import receipt
+
+_HOLDER = "holder.json"
+_VERIFIED = "verified.json"
+
+
+class Stage:
+    """`.staging-<commit>` beside the destination, on the same file system.
+
+    files/ becomes the destination by one rename, parts/ holds what is not verified yet,
+    verified.json says which files of `base` were verified by a run that did not get to its end.
+    """
+
+    def __init__(self, request: Request) -> None:
+        self.root = request.destination.parent / f".staging-{request.revision}"
+        self.files = self.root / "files"
+        self.parts = self.root / "parts"
+
+    def part(self, path: str) -> Path:
+        """Return the part of a file."""
+        return self.parts / f"{path}.part"
+
+    def corrupt(self, path: str) -> Path:
+        """Return where a file that failed its hash is set aside."""
+        return self.parts / f"{path}.corrupt"
+
+    def verified(self) -> dict[str, Any]:
+        """Return the receipt entries of earlier runs."""
+        try:
+            entries = json.loads((self.root / _VERIFIED).read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return {}
+        return entries if isinstance(entries, dict) else {}
+
+    def note(self, entries: dict[str, Any]) -> None:
+        """Keep the receipt entries of this run so far."""
+        write_json(self.root / _VERIFIED, entries)
+
+    def remove(self) -> None:
+        """Remove what is left of the stage."""
+        shutil.rmtree(self.root, ignore_errors=True)
+
+    @contextmanager
+    def lock(self, state_dir: Path) -> Iterator[int]:
+        """Hold the stage. Raises Temporary, naming the holder, when another run has it."""
+        while True:
+            self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
+            descriptor = os.open(self.root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                os.close(descriptor)
+                raise Temporary(self._held()) from None
+            # The holder before may have removed the directory between the two calls.
+            try:
+                if os.fstat(descriptor).st_ino == self.root.stat().st_ino:
+                    break
+            except FileNotFoundError:
+                pass
+            os.close(descriptor)
+        holder = {"pid": os.getpid(), "since": int(time.time()), "state_dir": str(state_dir)}
+        write_json(self.root / _HOLDER, holder)
+        try:
+            yield descriptor
+        finally:
+            os.close(descriptor)
+
+    def _held(self) -> str:
+        try:
+            holder = json.loads((self.root / _HOLDER).read_text(encoding="utf-8"))
+            since = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(holder["since"]))
+            who = f"process {holder['pid']} (since {since}, progress in {holder['state_dir']})"
+        except (OSError, ValueError, KeyError, TypeError):
+            who = "another process"
+        return f"{who} is fetching into {self.root} already. Wait for it, then run again."
+
+
+def siblings(destination: Path) -> list[tuple[Path, dict[str, Any]]]:
+    """Other revisions of the same model with a receipt: directory and the receipt's entries."""
+    found = []
+    for directory in sorted(destination.parent.glob("*")):
+        known = receipt.read(str(directory)) if directory != destination else None
+        if known is not None:
+            found.append((directory, known["files"]))
+    return found
+
+
+def link(source: Path, base: Path, path: str) -> bool:
+    """Give a verified file a second name below base. False where the file system can't."""
+    real_directories(base, path)
+    target = base / path
+    target.unlink(missing_ok=True)
+    try:
+        os.link(source, target, follow_symlinks=False)
+    except OSError:
+        return False
+    return True
+
+
+def write_json(path: Path, document: Any) -> None:
+    """Replace a JSON file, on the disk before it gets its name."""
+    temporary = path.with_name(f".{path.name}.new")
+    with temporary.open("w", encoding="utf-8") as file:
+        json.dump(document, file, indent=1, sort_keys=True)
+        file.write("\n")
+        file.flush()
+        os.fsync(file.fileno())
+    temporary.replace(path)
+
+
+def sync(path: Path) -> None:
+    """Bring a file or directory to the disk."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def real_directories(base: Path, path: str) -> None:
+    """Make the directories of a file below base real ones; a link or file there is removed."""
+    at = base
+    at.mkdir(mode=0o755, parents=True, exist_ok=True)
+    for part in PurePosixPath(path).parts[:-1]:
+        at /= part
+        if at.is_symlink() or (at.exists() and not at.is_dir()):
+            at.unlink()
+        at.mkdir(mode=0o755, exist_ok=True)
+
+
+def beyond_link(base: Path, path: str) -> bool:
+    """Tell whether a file or one of its directories below base is a symlink."""
+    at = base
+    for part in PurePosixPath(path).parts:
+        at /= part
+        if at.is_symlink():
+            return True
+    return False
+
+
+def extras(base: Path, wanted: Iterable[str]) -> list[str]:
+    """Return what lies in a directory and is no file of the repository, names in order."""
+    known = {*wanted, receipt.NAME}
+    found = []
+    for directory, names, files in os.walk(base):
+        links = [name for name in names if Path(directory, name).is_symlink()]
+        for name in (*files, *links):
+            relative = Path(directory, name).relative_to(base).as_posix()
+            if relative not in known:
+                found.append(relative)
+    return sorted(found)
+
+
+def report_extras(destination: Path, wanted: Iterable[str]) -> None:
+    """Name on stderr what is in a model directory and not of its repository."""
+    found = extras(destination, wanted)
+    if found:
+        more = f" and {len(found) - 5} more" if len(found) > 5 else ""
+        log(f"not of this repository, left alone: {', '.join(found[:5])}{more}")
+
+
+class Ownership:
+    """Who owns what is fetched and with which modes."""
+
+    def __init__(self, request: Request) -> None:
+        self._request = request
+        self._ids: tuple[int, int] | None = None
+        if request.owner is None:
+            return
+        user, _, group = request.owner.partition(":")
+        try:
+            entry = pwd.getpwnam(user)
+            self._ids = (entry.pw_uid, grp.getgrnam(group).gr_gid if group else entry.pw_gid)
+        except KeyError:
+            raise Failed(
+                f"This host knows no owner {request.owner!r}. Create it or name another."
+            ) from None
+        if os.geteuid() != 0 and self._ids != (os.geteuid(), os.getegid()):
+            raise Failed(f"Only root can give files to {request.owner}: run this as root.")
+
+    def file(self, path: Path) -> None:
+        """Give a file its owner and mode."""
+        self._apply(path, self._request.file_mode)
+
+    def directory(self, path: Path) -> None:
+        """Give a directory its owner and mode."""
+        self._apply(path, self._request.directory_mode)
+
+    def _apply(self, path: Path, mode: int) -> None:
+        if self._ids is not None:
+            os.chown(path, *self._ids, follow_symlinks=False)
+        path.chmod(mode)

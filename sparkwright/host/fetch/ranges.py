@@ -1,0 +1,331 @@
+"""Fetches the missing ranges of a file by plain HTTP, several at once, straight into place."""
+
+from __future__ import annotations
+
+import errno
+import http.client
+import os
+import time
+import urllib.error
+import urllib.request
+from collections import deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from threading import Event, Lock
+from typing import Any, NoReturn, Protocol
+
+from sparkwright.host.fetch import holes
+from sparkwright.host.fetch.errors import Failed, NoSpace, Temporary
+from sparkwright.host.fetch.hub import (
+    Location,
+    certificate_problem,
+    origin,
+    pause,
+    retry_after,
+    transient,
+)
+from sparkwright.host.fetch.progress import log
+from sparkwright.host.fetch.request import PAGE, File, Request
+
+_BUFFER = 256 << 10  # what a killed connection loses at most
+_LARGEST_PIECE = 32 << 20  # bytes asked for in one request
+_EXPIRED = frozenset({400, 401, 403, 404, 410})
+
+
+class Source(Protocol):
+    """Who knows where a file's bytes are: a hub or a registry."""
+
+    @property
+    def renews(self) -> bool:
+        """Whether a refusal may only mean that a token has run out."""
+
+    def locate(self, file: File) -> Location:
+        """Return where the bytes are, asked anew."""
+
+    def refusal(self, status: int, headers: Any, path: str) -> Failed:
+        """Explain a refusal."""
+
+
+class Limit:
+    """Bytes per second over all threads of a fetch; None is no limit."""
+
+    def __init__(self, rate: float | None) -> None:
+        self._rate = rate
+        self._lock = Lock()
+        self._free_at = 0.0
+
+    def take(self, count: int, stop: Event) -> None:
+        """Wait until so many bytes may have come."""
+        if self._rate is None:
+            return
+        with self._lock:
+            now = time.monotonic()
+            # A pause may be made up for by half a second's bytes, not by more.
+            self._free_at = max(self._free_at, now - 0.5) + count / self._rate
+            wait = self._free_at - now
+        if wait > 0:
+            stop.wait(wait)
+
+
+class _NoRanges(Exception):
+    """The server answers a range with the whole file."""
+
+
+class _Cut(Exception):
+    """A request ended early; `reached` is what is safely in the file."""
+
+    def __init__(self, why: str, reached: int, asked: float | None = None) -> None:
+        super().__init__(why)
+        self.reached = reached
+        self.asked = asked
+
+
+class _Expired(_Cut):
+    """The place that the hub pointed to refuses: its signature is too old, perhaps."""
+
+
+class _Redirects(urllib.request.HTTPRedirectHandler):
+    """Follows redirects; the token goes along only while scheme, host and port stay."""
+
+    def redirect_request(
+        self, req: urllib.request.Request, fp: Any, code: int, msg: str, headers: Any, newurl: str
+    ) -> urllib.request.Request | None:
+        new = super().redirect_request(req, fp, code, msg, headers, newurl)
+        if new is not None and origin(newurl) != origin(req.full_url):
+            new.remove_header("Authorization")
+        return new
+
+
+_OPENER = urllib.request.build_opener(_Redirects())
+
+
+class RangeFetch:
+    """Fills ranges of one part file. `count` is called with the bytes as they are written."""
+
+    def __init__(
+        self,
+        request: Request,
+        source: Source,
+        file: File,
+        part: Path,
+        count: Callable[[int], None],
+        stop: Event,
+        limit: Limit,
+    ) -> None:
+        self._request = request
+        self._source = source
+        self._limit = limit
+        self._file = file
+        self._part = part
+        self._count = count
+        self._stop = stop
+        self._abort = Event()
+        self._lock = Lock()
+        self._cause: BaseException | None = None
+
+    def run(self, location: Location, missing: list[tuple[int, int]], connections: int) -> None:
+        """Fetch the ranges. Raises Failed, Temporary or NoSpace; what came is in the part."""
+        pieces = deque(_pieces(missing, connections, self._request.chunk_size))
+        if not pieces:
+            return
+        workers = min(connections, len(pieces))
+        with ThreadPoolExecutor(workers) as pool:
+            for _ in range(workers):
+                pool.submit(self._work, location, pieces)
+        try:
+            if self._cause is not None:
+                raise self._cause
+        except _NoRanges:
+            log(f"{self._file.path}: the server gives no ranges; fetching it in one piece")
+            self._abort.clear()
+            self._count(holes.total(holes.missing(self._part, self._file.size)) - self._file.size)
+            self._piece(location, 0, self._file.size, whole=True)
+
+    def _work(self, location: Location, pieces: deque[tuple[int, int]]) -> None:
+        while not self._abort.is_set():
+            try:
+                start, end = pieces.popleft()
+            except IndexError:
+                return
+            try:
+                location = self._piece(location, start, end, whole=False)
+            except BaseException as error:
+                # The first error is the cause; the others stop because of it.
+                with self._lock:
+                    self._cause = self._cause or error
+                self._abort.set()
+                return
+
+    def _piece(self, location: Location, start: int, end: int, whole: bool) -> Location:
+        """Fetch one range to its end through cuts. Returns the location that worked last."""
+        attempt = refused = 0
+        while True:
+            try:
+                self._copy(location, start, end, whole)
+                return location
+            except _Cut as cut:
+                if whole:
+                    self._count(start - cut.reached)
+                elif cut.reached > start:
+                    start, attempt = cut.reached, 0
+                if isinstance(cut, _Expired) and refused < 3:
+                    refused += 1
+                    location = self._source.locate(self._file)
+                    continue
+                if attempt >= self._request.retries:
+                    raise Temporary(
+                        f"{self._file.path}: {cut}, after {attempt + 1} tries. Check the host's "
+                        "line and the hub, then run again: what was fetched is kept."
+                    ) from cut
+                log(f"{self._file.path}: {cut} at byte {cut.reached}; trying again")
+                pause(self._request, attempt, cut.asked, self._stop)
+                attempt += 1
+
+    def _copy(self, location: Location, start: int, end: int, whole: bool) -> None:
+        """Make one request and write what it brings. Raises _Cut when it ends early."""
+        headers = {"Accept-Encoding": "identity", "User-Agent": "sparkwright", **location.headers}
+        size = self._file.size
+        if not whole and (start, end) != (0, size):
+            headers["Range"] = f"bytes={start}-{end - 1}"
+        request = urllib.request.Request(location.url, headers=headers)
+        try:
+            answer = _OPENER.open(request, timeout=self._request.stall)
+        except urllib.error.HTTPError as error:
+            error.close()
+            self._refused(error, start, location)
+        except (OSError, http.client.HTTPException) as error:
+            if certificate_problem(error):
+                raise Failed(
+                    f"{origin(location.url)[1]} shows a certificate that this host does not "
+                    f"trust ({error}). Install the authority's certificate on the host."
+                ) from error
+            raise _Cut(_words(error), start) from error
+        with answer:
+            self._check_answer(answer, headers, start)
+            self._write(answer, start, end)
+
+    def _refused(self, error: urllib.error.HTTPError, start: int, location: Location) -> NoReturn:
+        """Sort an HTTP error: worth a try, an old signature, or final."""
+        why = f"{origin(location.url)[1]} answers {error.code}"
+        if transient(error.code):
+            raise _Cut(why, start, retry_after(error.headers.get("Retry-After"))) from error
+        if error.code == 416:
+            raise Failed(
+                f"{self._file.path} is shorter on the server than the {self._file.size} bytes "
+                "that are wanted. The hub serves another file than the locked one."
+            ) from error
+        if origin(location.url) != origin(self._request.endpoint):
+            if error.code in _EXPIRED:
+                raise _Expired(why, start) from error
+            raise Failed(f"{self._file.path}: {why}.") from error
+        if self._source.renews and error.code == 401:
+            raise _Expired(why, start) from error
+        raise self._source.refusal(error.code, error.headers, self._file.path) from error
+
+    def _check_answer(self, answer: Any, headers: dict[str, str], start: int) -> None:
+        """See that the answer holds the bytes that were asked for."""
+        size = self._file.size
+        if answer.status == 206:
+            said = answer.headers.get("Content-Range") or ""
+            unit, _, total = said.partition("/")
+            if total not in {str(size), "*"}:
+                raise self._other_size(total)
+            if unit.removeprefix("bytes ").partition("-")[0].strip() != str(start):
+                raise _Cut(f"the server answered another range ({said})", start)
+            return
+        if answer.status != 200:
+            raise _Cut(f"the server answers {answer.status}", start)
+        if "Range" in headers:
+            raise _NoRanges
+        length = answer.headers.get("Content-Length")
+        if length is not None and length != str(size):
+            raise self._other_size(length)
+
+    def _other_size(self, found: str) -> Failed:
+        return Failed(
+            f"{self._file.path} has {found} bytes on the server, but {self._file.size} are "
+            "wanted. The hub serves another file than the locked one: lock the model again if "
+            "the new file is the wanted one."
+        )
+
+    def _write(self, answer: Any, start: int, end: int) -> None:
+        """Copy the body into place. Whole pages only are written, except at the very end."""
+        buffer = memoryview(bytearray(_BUFFER))
+        descriptor = os.open(self._part, os.O_WRONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+        try:
+            at = start
+            while at < end:
+                # The next write ends where the address is a multiple of the buffer's size.
+                goal = min(end, (at // _BUFFER + 1) * _BUFFER) - at
+                filled, why = self._fill(answer, buffer, goal)
+                if filled < goal:
+                    filled = max(0, (at + filled) // PAGE * PAGE - at)
+                try:
+                    written = 0
+                    while written < filled:
+                        written += os.pwrite(descriptor, buffer[written:filled], at + written)
+                except OSError as error:
+                    raise disk_error(error, self._part) from error
+                self._count(filled)
+                at += filled
+                if why is not None:
+                    raise _Cut(why, at)
+        finally:
+            os.close(descriptor)
+
+    def _fill(self, answer: Any, buffer: memoryview, goal: int) -> tuple[int, str | None]:
+        """Read up to goal bytes. Returns how many came and why no more did."""
+        filled = 0
+        while filled < goal:
+            if self._stop.is_set() or self._abort.is_set():
+                raise Temporary("stopped")
+            try:
+                count = answer.readinto(buffer[filled:goal])
+            except TimeoutError:
+                return filled, f"no byte came for {self._request.stall:g} s"
+            except (OSError, http.client.HTTPException) as error:
+                return filled, _words(error)
+            if not count:
+                return filled, "the connection was cut"
+            filled += count
+            self._limit.take(count, self._stop)
+        return filled, None
+
+
+def _pieces(
+    missing: list[tuple[int, int]], connections: int, least: int
+) -> Iterator[tuple[int, int]]:
+    """Cut ranges into requests: large first, and ever smaller towards the end.
+
+    So that no connection is left alone with a large one, and little is still unhashed then.
+    """
+    left = holes.total(missing)
+    for start, end in missing:
+        at = start
+        while at < end:
+            share = left // (2 * connections) // PAGE * PAGE
+            piece = min(_LARGEST_PIECE, max(least, share), end - at)
+            yield at, at + piece
+            at += piece
+            left -= piece
+
+
+def disk_error(error: OSError, path: Path) -> Failed:
+    """Say what a failed write means."""
+    if error.errno in {errno.ENOSPC, errno.EDQUOT}:
+        return NoSpace(
+            f"The file system of {path.parent} is full. Free some space and run again: what was "
+            "fetched is kept."
+        )
+    return Failed(f"Cannot write {path}: {error.strerror}.")
+
+
+def _words(error: BaseException) -> str:
+    """Return a connection error in words, without an address (it may carry a signature)."""
+    reason = getattr(error, "reason", error)
+    if isinstance(reason, TimeoutError):
+        return "the server did not answer in time"
+    if isinstance(reason, OSError) and reason.strerror:
+        return str(reason.strerror)
+    return type(reason).__name__

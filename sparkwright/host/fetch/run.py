@@ -1,0 +1,68 @@
+"""One run of the program, from the request to the exit code."""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+from threading import Event
+
+from sparkwright.host.fetch.complete import complete
+from sparkwright.host.fetch.errors import FAILED, OK, Failed, Temporary
+from sparkwright.host.fetch.progress import Progress, log
+from sparkwright.host.fetch.request import Request, read
+
+
+def run(request_path: Path, runtime: Path | None) -> int:
+    """Do what the request says. Returns the exit code; the last line on stderr is the message."""
+    stop = Event()
+    signalled = Event()
+
+    def end(*_: object) -> None:
+        signalled.set()
+        stop.set()
+
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, end)
+    progress: Progress | None = None
+    try:
+        request = read(request_path)
+        progress = Progress(request.state_dir)
+        message = _fetch(request, runtime, progress, stop)
+    except Failed as error:
+        message, code = str(error), error.exit_code
+        if signalled.is_set() and isinstance(error, Temporary):
+            message = "stopped by a signal. What was fetched is kept; run again to go on."
+    except OSError as error:
+        message, code = f"{error.filename or 'the disk'}: {error.strerror or error}.", FAILED
+    except Exception as error:
+        # A bug: say where, without a traceback.
+        where = error.__traceback__
+        while where is not None and where.tb_next is not None:
+            where = where.tb_next
+        place_ = (
+            f"{Path(where.tb_frame.f_code.co_filename).name}:{where.tb_lineno}" if where else ""
+        )
+        message, code = f"internal error in {place_}: {type(error).__name__}: {error}", FAILED
+    else:
+        code = OK
+    if progress is not None:
+        progress.end("done" if code == OK else "failed", message)
+    log(message)
+    return code
+
+
+def _fetch(request: Request, runtime: Path | None, progress: Progress, stop: Event) -> str:
+    """Return the message of success; raise Failed otherwise."""
+    destination = request.destination
+    if destination.is_symlink() or (destination.exists() and not destination.is_dir()):
+        raise Failed(
+            f"{destination} is a {'link' if destination.is_symlink() else 'file'}, and a model "
+            "must be a directory of its own. Move it away and run again."
+        )
+    done = complete(request, progress)
+    if done is None:
+        # Imported here: most runs end above, and this takes longer than they do.
+        from sparkwright.host.fetch.job import Job
+
+        done = Job(request, runtime, progress, stop).run()
+    return done

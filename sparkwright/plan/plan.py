@@ -1,0 +1,320 @@
+"""The plan: what each host shall be, decided before the first host is touched."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+from sparkwright.catalog import ArgumentValue, Catalog, Image, Model, Needs, Recipe, Variables
+from sparkwright.config.settings import DOOR_STEP, HostSettings, ServiceSettings, SmokeSettings
+from sparkwright.findings.problems import Problem, UserError, suggest
+
+GIB = 1024**3
+
+
+@dataclass(frozen=True)
+class BuildReference:
+    """Where a built image is made from: a folder of a git repository, over a pinned base image.
+
+    Attributes:
+        base_name: the name that the Dockerfile's FROM has for the base.
+    """
+
+    context: str
+    directory: str
+    base: ImageReference
+    base_name: str
+
+
+@dataclass(frozen=True)
+class ImageReference:
+    """An image at a tag, where this host pulls it from.
+
+    Attributes:
+        name: ``host/path:tag``, whatever mirror it is pulled from.
+        registry: ``http(s)://host[:port]`` that is asked for digests.
+        repository: path within the registry.
+        pull_name: ``host[:port]/path``, without tag: what Docker is given.
+        digest: what the catalog pins the tag to; None to ask the registry.
+        build: set for an image that no registry has; the tag is then a git revision.
+    """
+
+    image: str
+    name: str
+    registry: str
+    repository: str
+    pull_name: str
+    tag: str
+    digest: str | None = None
+    build: BuildReference | None = None
+
+
+@dataclass(frozen=True)
+class ModelReference:
+    """A model's repository at a revision, and the path at which the container sees it."""
+
+    name: str
+    repository: str
+    revision: str
+    mount: str
+
+
+@dataclass(frozen=True)
+class DoorPlan:
+    """What stands before a service: where clients come in, and where its health is told."""
+
+    bind: str
+    port: int
+    health_port: int
+
+
+@dataclass(frozen=True)
+class ServicePlan:
+    """A service with every setting resolved; what the network decides is still open.
+
+    Attributes:
+        port, bind: where vLLM listens.
+        door: where clients come in, when that is not there.
+        silenced: rule -> the user's reason for silencing it on this service.
+        origins: ``argument.<name>``, ``environment.<NAME>`` and the like -> where it comes from.
+    """
+
+    name: str
+    recipe: str
+    title: str
+    port: int
+    bind: str
+    served_names: tuple[str, ...]
+    image: ImageReference
+    image_unpacked_gib: float
+    entrypoint: str | None
+    variables: Variables | None
+    body: ModelReference
+    drafter: ModelReference | None
+    arguments: tuple[tuple[str, ArgumentValue], ...]
+    environment: tuple[tuple[str, str], ...]
+    shm_gib: float | None
+    memlock: bool
+    needs: Needs
+    boot_seconds: int
+    first_answer_seconds: int
+    smoke: SmokeSettings
+    silenced: tuple[tuple[str, str], ...]
+    origins: Mapping[str, str]
+    door: DoorPlan | None = None
+
+    @property
+    def client_port(self) -> int:
+        """The port that clients use."""
+        return self.door.port if self.door else self.port
+
+    @property
+    def models(self) -> tuple[ModelReference, ...]:
+        """Body and drafter."""
+        return (self.body, self.drafter) if self.drafter else (self.body,)
+
+    @property
+    def unit(self) -> str:
+        """The systemd unit's name."""
+        return f"sparkwright-{self.name}.service"
+
+
+@dataclass(frozen=True)
+class HostPlan:
+    """What one host shall be."""
+
+    host: str
+    settings: HostSettings
+    services: tuple[ServicePlan, ...]
+
+
+def plan_host(
+    host: str, settings: HostSettings, catalog: Catalog, origin: Callable[[str], str]
+) -> HostPlan:
+    """Join settings and catalog.
+
+    Args:
+        origin: file that a top-level key of the settings comes from, for messages.
+
+    Raises:
+        UserError: every problem of this host.
+    """
+    problems: list[Problem] = []
+    services: list[ServicePlan] = []
+    where = f"{origin('services')}: services"
+    for name, service in sorted(settings.services.items()):
+        recipe = catalog.recipes.get(service.recipe)
+        if recipe is None:
+            problems.append(
+                Problem(
+                    f"{where}.{name}.recipe",
+                    f"no such recipe: {service.recipe!r}",
+                    suggest(service.recipe, list(catalog.recipes)),
+                    host,
+                )
+            )
+            continue
+        image = catalog.images[recipe.image]
+        tag, key = _tag(service, settings, recipe, image, f"{where}.{name}.image_tag", origin)
+        allowed = recipe.tags or tuple(image.tags)
+        if tag not in image.tags or tag not in allowed:
+            problems.append(
+                Problem(
+                    key,
+                    f"image {image.name} has no tag {tag!r} in the catalog"
+                    if tag not in image.tags
+                    else f"recipe {recipe.name} does not run on tag {tag!r} of {image.name}",
+                    f"{suggest(tag, list(allowed))} (a new tag is a few lines in the catalog)",
+                    host,
+                )
+            )
+            continue
+        services.append(_plan_service(name, service, recipe, image, tag, settings, catalog, origin))
+    problems.extend(_twice(host, services, where))
+    if problems:
+        raise UserError(problems)
+    return HostPlan(host, settings, tuple(services))
+
+
+def _tag(
+    service: ServiceSettings,
+    settings: HostSettings,
+    recipe: Recipe,
+    image: Image,
+    own_key: str,
+    origin: Callable[[str], str],
+) -> tuple[str, str]:
+    """The tag, and the key that chose it. A host's tag is for the images that have it."""
+    if service.image_tag:
+        return service.image_tag, own_key
+    host_key = f"{origin('image_tag')}: image_tag"
+    if settings.image_tag and (settings.image_tag in image.tags or not recipe.tag):
+        return settings.image_tag, host_key
+    return recipe.tag or image.newest_tag, f"recipe {recipe.name}"
+
+
+_Layer = tuple[Mapping[str, ArgumentValue | None], Mapping[str, str | None], str]
+
+
+def _plan_service(
+    name: str,
+    service: ServiceSettings,
+    recipe: Recipe,
+    image: Image,
+    tag: str,
+    settings: HostSettings,
+    catalog: Catalog,
+    origin: Callable[[str], str],
+) -> ServicePlan:
+    change = recipe.by_tag.get(tag)
+    own = f"{origin('services')}: services.{name}"
+    arguments: dict[str, ArgumentValue | None] = {}
+    environment: dict[str, str | None] = {}
+    origins: dict[str, str] = {}
+    layers: list[_Layer] = [(recipe.arguments, recipe.environment, f"recipe {recipe.name}")]
+    if change:
+        layers.append((change.arguments, change.environment, f"recipe {recipe.name}, tag {tag}"))
+    layers.append((service.arguments, service.environment, own))
+    for layer_arguments, layer_environment, source in layers:
+        arguments.update(layer_arguments)
+        environment.update(layer_environment)
+        origins.update({f"argument.{key}": source for key in layer_arguments})
+        origins.update({f"environment.{key}": source for key in layer_environment})
+    for key in ServiceSettings.model_fields:
+        origins[key] = own if key in service.model_fields_set else f"recipe {recipe.name}"
+    models = catalog.models
+    return ServicePlan(
+        name=name,
+        recipe=recipe.name,
+        title=recipe.title,
+        port=service.port + DOOR_STEP if service.door else service.port,
+        bind="127.0.0.1" if service.door else service.bind,
+        served_names=service.served_names or recipe.served_names,
+        image=image_reference(image, tag, settings.image_mirrors, catalog),
+        image_unpacked_gib=image.size.unpacked_gib,
+        entrypoint=image.entrypoint,
+        variables=image.variables,
+        body=_model_reference(models[recipe.body.model], recipe.body.mount),
+        drafter=_model_reference(models[recipe.drafter.model], recipe.drafter.mount)
+        if recipe.drafter
+        else None,
+        arguments=tuple((key, value) for key, value in arguments.items() if value is not None),
+        environment=tuple((key, value) for key, value in environment.items() if value is not None),
+        shm_gib=recipe.shm_gib,
+        memlock=recipe.memlock,
+        needs=recipe.needs,
+        boot_seconds=service.boot_seconds or recipe.boot_seconds,
+        first_answer_seconds=service.first_answer_seconds or recipe.first_answer_seconds,
+        smoke=service.smoke,
+        silenced=tuple(sorted(service.silenced.items())),
+        origins=origins,
+        door=DoorPlan(service.bind, service.port, service.port + 2 * DOOR_STEP)
+        if service.door
+        else None,
+    )
+
+
+def image_reference(
+    image: Image, tag: str, mirrors: Mapping[str, str], catalog: Catalog
+) -> ImageReference:
+    """Where an image is pulled from: its own registry, or the mirror set for that registry."""
+    host, _, path = image.repository.partition("/")
+    registry = mirrors.get(host, f"https://{host}")
+    build = None
+    if image.build:
+        base = catalog.images[image.build.base]
+        build = BuildReference(
+            context=mirrors.get(image.build.context, image.build.context),
+            directory=image.build.directory,
+            base=image_reference(base, image.build.base_tag, mirrors, catalog),
+            base_name=f"{base.repository}:{image.build.base_tag}",
+        )
+    return ImageReference(
+        image=image.name,
+        name=f"{image.repository}:{tag}",
+        registry=registry,
+        repository=path,
+        pull_name=f"{registry.split('://', 1)[1]}/{path}",
+        tag=tag,
+        digest=image.tags[tag].digest,
+        build=build,
+    )
+
+
+def _model_reference(model: Model, mount: str) -> ModelReference:
+    return ModelReference(model.name, model.repository, model.revision, mount)
+
+
+def _twice(host: str, services: list[ServicePlan], where: str) -> Iterator[Problem]:
+    """Ports and served names that two services of one host both want."""
+    ports: dict[int, str] = {}
+    names: dict[str, str] = {}
+    for service in services:
+        own = [service.port]
+        if service.door:
+            own = [service.door.port, service.port, service.door.health_port]
+            if own[-1] > 65535:
+                yield Problem(
+                    f"{where}.{service.name}.port",
+                    f"behind a door, {own[-1]} is asked for health, which is no port",
+                    f"take a port below {65536 - 2 * DOOR_STEP}",
+                    host,
+                )
+        for port in own:
+            if port in ports:
+                yield Problem(
+                    f"{where}.{service.name}.port",
+                    f"port {port} is taken by service {ports[port]!r} of the same host",
+                    "give each service a port of its own",
+                    host,
+                )
+            ports[port] = service.name
+        for alias in service.served_names:
+            if alias in names:
+                yield Problem(
+                    f"{where}.{service.name}.served_names",
+                    f"{alias!r} is a name of service {names[alias]!r} of the same host",
+                    "give each service names of its own",
+                    host,
+                )
+            names[alias] = service.name

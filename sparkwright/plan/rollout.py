@@ -1,0 +1,137 @@
+"""How the hosts of a fleet are switched to what is new: in which order, and what became of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from math import ceil
+from typing import Any
+
+from sparkwright.config.settings import RolloutSettings
+from sparkwright.findings.problems import Problem, UserError
+from sparkwright.report.run import Smoke
+
+
+def batches(hosts: Sequence[str], settings: RolloutSettings) -> list[list[str]]:
+    """Hosts in the order of their turns: the canaries first, then batches.
+
+    Canaries that are named and not among the hosts (another --limit) are passed over.
+    """
+    if isinstance(settings.canaries, int):
+        first = list(hosts[: settings.canaries])
+    else:
+        first = [name for name in hosts if name in settings.canaries]
+    rest = [name for name in hosts if name not in first]
+    if isinstance(settings.batch, int):
+        size = settings.batch
+    else:
+        size = max(1, ceil(len(hosts) * int(settings.batch.removesuffix("%")) / 100))
+    found = [first] if first else []
+    return [*found, *(rest[at : at + size] for at in range(0, len(rest), size))]
+
+
+def agreed(settings: Mapping[str, RolloutSettings]) -> RolloutSettings:
+    """The one way in which the fleet is switched: settings of all hosts, by name.
+
+    Raises:
+        UserError: when hosts differ in what decides about more than themselves.
+    """
+    first = next(iter(settings))
+    problems = [
+        Problem(
+            f"rollout.{key}",
+            f"{getattr(one, key)!r}, but {getattr(settings[first], key)!r} for {first}: hosts of "
+            "one run are switched in one order",
+            "set it once, in group_data/all.py",
+            name,
+        )
+        for key in ("canaries", "batch", "pause_seconds", "on_failure", "unprepared")
+        for name, one in settings.items()
+        if getattr(one, key) != getattr(settings[first], key)
+    ]
+    if problems:
+        raise UserError(problems)
+    return settings[first]
+
+
+def earlier(
+    current: str | None, kept: Mapping[str, float], history: Sequence[Mapping[str, Any]]
+) -> str | None:
+    """The release that a service ran before its current one, of those that are kept.
+
+    Args:
+        kept: release -> when it was written.
+        history: the service's switches, oldest first (roles/serving/host/transaction.py).
+    """
+    for entry in reversed(history):
+        before = entry["from"]
+        if entry["result"] == "good" and entry["to"] == current and before in kept:
+            return str(before)
+    others = [name for name in kept if name != current]
+    return max(others, key=lambda name: kept[name]) if others else None
+
+
+def behind_another_door(name: str, release: str, *, was: bool, planned: bool) -> str | None:
+    """Why a service can't go back to a release as doors are now; None when it can.
+
+    Doors are the plan's and not a release's: one that was made to listen on the service's own port
+    finds it taken by the door, and one that listens behind a door is reached by nobody without.
+
+    Args:
+        was: whether the release was made to be behind a door.
+        planned: whether the plan has one.
+    """
+    if was == planned:
+        return None
+    made, plan = ("with", "none") if was else ("without", "one")
+    return (
+        f"release {release} of {name} was made {made} a door before it, and the plan has {plan}: "
+        "nobody would reach it. Say in inventory or group_data what it was like then "
+        "(door, gateway) and deploy, instead of going back"
+    )
+
+
+@dataclass
+class Rollout:
+    """One run's roll-out, as far as it is.
+
+    Attributes:
+        turns: hosts by turn.
+        stopped: why no further host is switched; None while all is well.
+        began: whether a host was switched already.
+        ended_at: the clock when the last switch ended, seconds; None before.
+        switched: hosts that run what is new -> service -> release that they ran before.
+    """
+
+    turns: list[list[str]]
+    stopped: str | None = None
+    began: bool = False
+    ended_at: float | None = None
+    switched: dict[str, dict[str, str]] = field(default_factory=dict)
+
+    def stop(self, reason: str) -> None:
+        """Switch no further host. The first reason stays."""
+        self.stopped = self.stopped or reason
+
+    def wait(self, host: str, pause: float, now: float) -> float:
+        """Seconds that a host still has to wait for its turn."""
+        if self.ended_at is None or host in self.turns[0]:
+            return 0.0
+        return max(0.0, self.ended_at + pause - now)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a service runs at the end, where it is not what was planned.
+
+    Attributes:
+        state: ``reverted``, ``left``, ``taken back`` or ``failed``.
+        release: what it runs; None where nobody knows.
+        image: by which image.
+        smoke: the gate's verdict on it.
+    """
+
+    state: str
+    release: str | None
+    image: str | None
+    smoke: Smoke | None = None

@@ -1,0 +1,286 @@
+"""The door: HAProxy in front of vLLM replicas, as text. No socket is opened and no file written.
+
+It asks for the API key, knows vLLM's client routes and no other, sends a request to the replica
+with the fewest, and can take a replica out of service without cutting anyone off. A door in front
+of a single replica is the same door.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import ipaddress
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from sparkwright.config.secrets import Secret
+from sparkwright.config.templates import template
+from sparkwright.findings.problems import Problem, UserError
+
+UNIT = "sparkwright-gateway.service"
+
+ROUTES = (
+    ("GET", "/v1/models"),
+    ("POST", "/v1/chat/completions"),
+    ("POST", "/v1/chat/completions/batch"),
+    ("POST", "/v1/completions"),
+    ("POST", "/v1/responses"),
+    ("GET", "/v1/responses/{id}"),
+    ("POST", "/v1/responses/{id}/cancel"),
+    ("POST", "/v1/messages"),
+    ("POST", "/v1/messages/count_tokens"),
+    ("POST", "/v1/embeddings"),
+    ("POST", "/v1/score"),
+    ("POST", "/v1/rerank"),
+    ("POST", "/v1/audio/transcriptions"),
+    ("POST", "/v1/audio/translations"),
+    ("GET", "/v1/realtime"),
+)
+"""What passes the door: vLLM 0.24's routes for clients (0.32 has the same).
+
+Not among them, though below ``/v1``: ``load_lora_adapter`` and ``unload_lora_adapter``, which
+change the server, and ``…/render`` and ``…/derender``, which are vLLM's own plumbing.
+"""
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
+_PATH = re.compile(r"/[A-Za-z0-9_./-]*")
+_HOST_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?")
+
+
+@dataclass(frozen=True)
+class Replica:
+    """One vLLM server behind a door.
+
+    Attributes:
+        health_port: where its health is asked for, on the same address. vLLM's own ``/health``
+            says only that the engine's loop runs: ask something that generates.
+    """
+
+    name: str
+    address: str
+    port: int
+    health_port: int
+
+
+@dataclass(frozen=True)
+class Door:
+    """A service as its clients see it: one address, one port, any number of replicas.
+
+    Attributes:
+        bind: address to listen on; ``*`` is all of IPv4.
+        health_path: answers 200 while the replica's last real generation worked.
+    """
+
+    name: str
+    port: int
+    replicas: tuple[Replica, ...]
+    bind: str = "*"
+    health_path: str = "/health"
+
+
+@dataclass(frozen=True)
+class Gateway:
+    """All doors of a host: one HAProxy of its own, beside the distribution's.
+
+    Attributes:
+        home: where its files lie.
+        runtime: where its sockets lie; systemd makes it and takes it away.
+        keys: the 0600 file of ``key_file``.
+        user: what the workers run as; None leaves them as they were started.
+        wait_seconds: how long a request may wait for a replica when none is ready.
+        idle_seconds: how long a connection may be silent. A prompt of 262144 tokens is read for
+            minutes, and an answer that is not streamed is silent to its end.
+        check_milliseconds: between two health checks of a replica.
+    """
+
+    doors: tuple[Door, ...]
+    home: str = "/opt/sparkwright/gateway"
+    runtime: str = "/run/sparkwright-gateway"
+    user: str | None = "haproxy"
+    wait_seconds: int = 30
+    idle_seconds: int = 2 * 3600
+    check_milliseconds: int = 2000
+
+    @property
+    def config(self) -> str:
+        """HAProxy's configuration: world-readable, holds no secret."""
+        return f"{self.home}/haproxy.cfg"
+
+    @property
+    def waiting_room(self) -> str:
+        """The Lua action that has requests wait for a replica."""
+        return f"{self.home}/wait_for_server.lua"
+
+    @property
+    def keys(self) -> str:
+        """The file of the keys' hashes, 0600."""
+        return f"{self.home}/keys"
+
+    @property
+    def admin_socket(self) -> str:
+        """The runtime API of the worker that takes new requests."""
+        return f"{self.runtime}/admin.sock"
+
+    @property
+    def master_socket(self) -> str:
+        """The runtime API of the master, which reaches the workers of before a reload too.
+
+        For a moment after a start or reload it refuses or resets connections: ask again.
+        """
+        return f"{self.runtime}/master.sock"
+
+    @property
+    def states(self) -> str:
+        """Who is drained or down, for the next reload; to be removed after it."""
+        return f"{self.runtime}/states"
+
+
+@dataclass(frozen=True)
+class Files:
+    """A gateway's files, by the places that ``Gateway`` names."""
+
+    config: str
+    waiting_room: str
+    unit: str
+
+
+def render_gateway(gateway: Gateway) -> Files:
+    """The files of a gateway, except for the keys.
+
+    Raises:
+        UserError: when names, addresses or ports would not survive, all problems in one.
+    """
+    if problems := list(_problems(gateway)):
+        raise UserError(problems)
+    context = {
+        "gateway": gateway,
+        "paths": {
+            method: [path for how, path in ROUTES if how == method and "{" not in path]
+            for method in ("GET", "POST")
+        },
+        "patterns": {
+            method: [_pattern(path) for how, path in ROUTES if how == method and "{" in path]
+            for method in ("GET", "POST")
+        },
+        "endpoint": _endpoint,
+    }
+    return Files(
+        config=template("gateway/haproxy.cfg.j2").render(context),
+        waiting_room=template("gateway/wait_for_server.lua.j2").render(context),
+        unit=template("gateway/unit.service.j2").render(context),
+    )
+
+
+def key_file(keys: Iterable[Secret]) -> str:
+    """The file of the keys that open the doors, one SHA-256 each.
+
+    Hashes, because HAProxy's lookup compares byte by byte and its runtime API prints what it
+    loaded; a file, because a reload reads it again while an environment is read at the start
+    alone. Two keys at a time change a key without anyone noticing; none lets nobody in.
+    """
+    return "".join(f"{hashlib.sha256(key.value.encode()).hexdigest().upper()}\n" for key in keys)
+
+
+# --- What to say to the runtime API; roles/door/host/haproxy.py says it ------------------------
+
+
+def drain(door: str, replica: str) -> str:
+    """Send it nothing new; what runs on it runs on. The answer is empty when it was done."""
+    return f"set server {door}/{replica} state drain"
+
+
+def ready(door: str, replica: str) -> str:
+    """Send it requests again, once its health allows."""
+    return f"set server {door}/{replica} state ready"
+
+
+def leaving(door: str) -> list[str]:
+    """Say at ``/health`` that the door is about to close; it still takes what comes."""
+    return [f"set server stay-{door}/stay state maint"]
+
+
+def staying(door: str) -> list[str]:
+    """Take ``leaving`` back."""
+    return [f"set server stay-{door}/stay state ready"]
+
+
+def kept_servers(gateway: Gateway) -> list[list[str]]:
+    """Servers whose state a reload shall keep: backend, server, address, port, port of checks."""
+    found = [
+        [door.name, one.name, one.address, str(one.port), str(one.health_port)]
+        for door in gateway.doors
+        for one in door.replicas
+    ]
+    return [
+        *found,
+        *([f"stay-{door.name}", "stay", "127.0.0.1", "1", "0"] for door in gateway.doors),
+    ]
+
+
+# --- Details -----------------------------------------------------------------------------------
+
+
+def _pattern(path: str) -> str:
+    return f"^{path.replace('{id}', '[A-Za-z0-9_-]+')}$"
+
+
+def _endpoint(address: str, port: int) -> str:
+    return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
+
+
+def _problems(gateway: Gateway) -> Iterator[Problem]:
+    for place in (gateway.home, gateway.runtime):
+        if not _PATH.fullmatch(place):
+            yield Problem("gateway", f"{place!r} is no path", "use letters, digits and ._-/")
+    if gateway.user is not None:
+        yield from _named("gateway", gateway.user)
+    for time in (gateway.wait_seconds, gateway.idle_seconds, gateway.check_milliseconds):
+        if time < 1:
+            yield Problem("gateway", f"{time} is no time", "use a whole number from 1 on")
+    if not gateway.doors:
+        yield Problem("gateway", "it has no door", "give it a service")
+    yield from _twice("gateway", "door", (door.name for door in gateway.doors))
+    yield from _twice("gateway", "port", (str(door.port) for door in gateway.doors))
+    for door in gateway.doors:
+        where = f"gateway: {door.name}"
+        yield from _named(where, door.name)
+        yield from _addressed(where, door.bind, (door.port,), known=("*",))
+        if not _PATH.fullmatch(door.health_path):
+            yield Problem(where, f"{door.health_path!r} is no path", "write it like /health")
+        if not door.replicas:
+            yield Problem(where, "there is no replica behind it", "give it one")
+        yield from _twice(where, "replica", (replica.name for replica in door.replicas))
+        for replica in door.replicas:
+            yield from _named(where, replica.name)
+            ports = (replica.port, replica.health_port)
+            yield from _addressed(f"{where}: {replica.name}", replica.address, ports)
+
+
+def _named(where: str, name: str) -> Iterator[Problem]:
+    if not _NAME.fullmatch(name):
+        yield Problem(where, f"{name!r} is no name", "use letters, digits and ._-")
+
+
+def _addressed(
+    where: str, address: str, ports: Sequence[int], known: Sequence[str] = ()
+) -> Iterator[Problem]:
+    if address not in known and not (_is_ip(address) or _HOST_NAME.fullmatch(address)):
+        yield Problem(where, f"{address!r} is no address", "write an IP address or a host's name")
+    for port in ports:
+        if not 1 <= port <= 65535:
+            yield Problem(where, f"{port} is no port", "use 1 to 65535")
+
+
+def _is_ip(address: str) -> bool:
+    try:
+        ipaddress.ip_address(address)
+    except ValueError:
+        return False
+    return True
+
+
+def _twice(where: str, kind: str, names: Iterable[str]) -> Iterator[Problem]:
+    for name, count in Counter(names).items():
+        if count > 1:
+            yield Problem(where, f"{kind} {name} is there {count} times", "each only once")

@@ -1,0 +1,153 @@
+"""Which doors a host has: one before each service that asks for it, and one for a whole fleet."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from sparkwright.config.inventory import lan_address
+from sparkwright.config.settings import GatewaySettings
+from sparkwright.config.templates import template
+from sparkwright.findings.problems import Problem, UserError, suggest
+from sparkwright.plan.plan import HostPlan, ServicePlan
+from sparkwright.proxy.haproxy import Door, Gateway, Replica, drain, leaving, ready, staying
+
+HEALTH_UNIT = "sparkwright-health.service"
+#: The only server behind a host's own door.
+SELF = "self"
+#: Seconds without a request after which a service is asked for one token.
+IDLE = 30
+
+
+def gateway_of(plan: HostPlan, everyone: Mapping[str, Mapping[str, Any]]) -> Gateway | None:
+    """All doors of a host; None for a host without any.
+
+    Args:
+        everyone: data of every host of the inventory, whatever the run is limited to.
+
+    Raises:
+        UserError: when a fleet's door has nobody behind it, or hosts that do not serve.
+    """
+    problems: list[Problem] = []
+    doors = [_own(service) for service in plan.services if service.door]
+    for name, settings in sorted(plan.settings.gateway.items()):
+        where = f"gateway.{name}"
+        serving = [host for host, data in everyone.items() if name in data.get("services", {})]
+        wanted = settings.hosts or tuple(serving)
+        problems += [
+            Problem(
+                f"{where}.hosts",
+                f"{host} has no service {name!r}",
+                suggest(host, serving),
+                plan.host,
+            )
+            for host in wanted
+            if host not in serving
+        ]
+        replicas = tuple(_replica(host, everyone[host], name) for host in wanted if host in serving)
+        if not replicas:
+            problems.append(
+                Problem(
+                    where,
+                    f"no host of the inventory has a service {name!r}",
+                    "name a service that hosts have",
+                    plan.host,
+                )
+            )
+        doors.append(_fleet(name, settings, replicas))
+    problems += _taken(plan, doors)
+    if problems:
+        raise UserError(problems)
+    return Gateway(tuple(doors), home=f"{plan.settings.services_root}/gateway") if doors else None
+
+
+def _own(service: ServicePlan) -> Door:
+    assert service.door is not None
+    replica = Replica(SELF, "127.0.0.1", service.port, service.door.health_port)
+    bind = "*" if service.door.bind == "0.0.0.0" else service.door.bind
+    return Door(service.name, service.door.port, (replica,), bind)
+
+
+def _fleet(name: str, settings: GatewaySettings, replicas: tuple[Replica, ...]) -> Door:
+    return Door(f"fleet-{name}", settings.port, replicas, settings.bind)
+
+
+def _replica(host: str, data: Mapping[str, Any], service: str) -> Replica:
+    port = int(data["services"][service].get("port", 8000))
+    return Replica(host, lan_address(host, data), port, port)
+
+
+def _taken(plan: HostPlan, doors: list[Door]) -> Iterator[Problem]:
+    ports = {service.port: service.name for service in plan.services}
+    for door in doors:
+        if door.port in ports:
+            yield Problem(
+                f"gateway: {door.name}",
+                f"port {door.port} is taken by {ports[door.port]!r} of the same host",
+                "take another port",
+                plan.host,
+            )
+        ports[door.port] = door.name
+
+
+def health_file(plan: HostPlan) -> str | None:
+    """What roles/door/host/health.py reads; None where no service has a door."""
+    services = [
+        {
+            "name": service.name,
+            "port": service.port,
+            "health_port": service.door.health_port,
+            "secrets": f"{plan.settings.services_root}/services/{service.name}/secrets.env",
+            "model": service.served_names[0],
+            "patience_seconds": 60,
+        }
+        for service in plan.services
+        if service.door
+    ]
+    if not services:
+        return None
+    state = "/run/sparkwright-health/state.json"
+    document = {"services": services, "idle_seconds": IDLE, "state": state}
+    return json.dumps(document, indent=1) + "\n"
+
+
+def health_unit(plan: HostPlan) -> str:
+    """Text of the unit that tells health."""
+    return template("gateway/health.service.j2").render(
+        home=f"{plan.settings.services_root}/gateway"
+    )
+
+
+def with_others(host: str, everyone: Mapping[str, Mapping[str, Any]]) -> frozenset[str]:
+    """A host's services that other hosts serve too, behind the door of a fleet.
+
+    Args:
+        everyone: data of every host of the inventory.
+    """
+    found = set()
+    for data in everyone.values():
+        for name, settings in data.get("gateway", {}).items():
+            serving = [one for one, its in everyone.items() if name in its.get("services", {})]
+            replicas = settings.get("hosts") or serving
+            if host in replicas and len(replicas) > 1:
+                found.add(name)
+    return frozenset(found)
+
+
+def leave_and_return(
+    gateway: Gateway, plan: HostPlan, service: ServicePlan, *, others: bool
+) -> dict[str, Any]:
+    """How a switch leaves a service's door and comes back (roles/serving/host/transaction.py)."""
+    settings = plan.settings.rollout
+    return {
+        "admin": gateway.admin_socket,
+        "master": gateway.master_socket,
+        "leave": leaving(service.name),
+        "close": [drain(service.name, SELF)],
+        "open": [ready(service.name, SELF), *staying(service.name)],
+        "server": [service.name, SELF],
+        "notice_seconds": settings.notice_seconds,
+        "drain_seconds": settings.drain_seconds,
+        "others": others,
+    }

@@ -1,0 +1,75 @@
+"""The page as one HTML file that asks nobody for anything, and as JSON."""
+
+from __future__ import annotations
+
+import datetime as dt
+from functools import cache
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from pydantic import TypeAdapter
+
+from sparkwright.bench.measures import MEASURES
+from sparkwright.config.places import TEMPLATES
+from sparkwright.report.page.charts import charts
+from sparkwright.report.page.contents import Page
+from sparkwright.report.page.findings import findings, likely
+from sparkwright.report.page.plots import number
+from sparkwright.report.page.words import (
+    cell_name,
+    count,
+    figure,
+    finding_words,
+    hosts_in_short,
+    times,
+)
+
+_PAGE: TypeAdapter[Page] = TypeAdapter(Page)
+
+
+def html(page: Page, *, title: str = "Fleet") -> str:
+    """The whole page. The same contents give the same bytes."""
+    return (
+        _environment()
+        .get_template("page.html.j2")
+        .render(
+            page=page,
+            title=title,
+            measures=MEASURES,
+            charts=charts,
+            findings=findings,
+            likely=likely,
+        )
+    )
+
+
+def plain(page: Page) -> dict[str, Any]:
+    """The same as data that JSON can hold."""
+    data: dict[str, Any] = _PAGE.dump_python(page, mode="json")
+    return {"well": page.well, **data}
+
+
+def _utc(when: dt.datetime) -> str:
+    return f"{when.astimezone(dt.UTC):%Y-%m-%d %H:%M} UTC"
+
+
+@cache
+def _environment() -> Environment:
+    environment = Environment(
+        loader=FileSystemLoader(TEMPLATES / "report"),
+        undefined=StrictUndefined,
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {
+        "utc": _utc,
+        "number": number,
+        "count": count,
+        "cell_name": cell_name,
+        "hosts": hosts_in_short,
+        "times": times,
+        "figure": lambda ends: figure(*ends),
+        "finding": finding_words,
+    }
+    return environment

@@ -1,0 +1,58 @@
+"""The same in short, for a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import groupby
+
+from sparkwright.report.page.contents import Bench, Page
+from sparkwright.report.page.findings import findings, likely
+from sparkwright.report.page.words import bench_words, count, finding_words
+from sparkwright.text.table import columns
+
+#: So many causes of one service; the page has all.
+_CAUSES = 2
+
+
+def text(page: Page) -> str:
+    """Hosts in a table, then what is not as it should be."""
+    benches = {(bench.result.host, bench.result.service): bench for bench in page.benches}
+    smoke = {(row.host, row.service): row for row in page.smoke}
+    table = [("HOST", "SERVICE", "STATE", "SMOKE", "RELEASE", "MEASURED")]
+    for row in page.fleet:
+        key = row.host, row.service
+        passed = f"{smoke[key].passed}/{smoke[key].total}" if key in smoke else "-"
+        figures = bench_words(benches[key]) if key in benches else "-"
+        table.append((row.host, row.service, row.state, passed, row.release or "-", figures))
+    lines = columns(table) if page.fleet else ["Nothing to show: no run, no results."]
+    for row in page.fleet:
+        if row.reason:
+            lines.append(f"{row.host}: {row.reason}")
+    for failed in page.smoke:
+        lines += [f"{failed.host}/{failed.service}: smoke: {why}" for why in failed.failures]
+    for bench in page.benches:
+        lines += _findings(bench)
+    if page.history:
+        last = page.history[0]
+        lines.append(
+            f"{count(len(page.history), 'change')} of a release, the last on {last.host} "
+            f"({last.service}): {last.before or 'nothing'} -> {last.after}, {last.ended}"
+        )
+    for problem in page.problems:
+        lines += [f"warning: {problem.where}: {problem.what}", f"    -> {problem.remedy}"]
+    return "\n".join(lines)
+
+
+def _findings(bench: Bench) -> Iterator[str]:
+    name = f"{bench.result.host}/{bench.result.service}"
+    found = list(findings(bench))
+    for _, alike in groupby(found, key=lambda finding: type(finding.worst)):
+        first, *others = alike
+        more = f" (and {count(len(others), 'measure')} more)" if others else ""
+        yield f"{name}: {finding_words(first)}{more}"
+    if not bench.well:
+        if bench.errors:
+            yield f"{name}: {count(bench.errors, 'request')} failed"
+        for cause, _ in likely(bench)[:_CAUSES]:
+            yield f"    perhaps {cause.what}"
+            yield f"    -> {cause.look}"

@@ -1,0 +1,80 @@
+"""Words that the page and the terminal share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sparkwright.bench.compare import Verdict
+from sparkwright.bench.results import Cell
+from sparkwright.report.page.contents import Bench
+from sparkwright.report.page.findings import Finding
+from sparkwright.report.page.plots import number
+
+#: So many hosts are named one by one.
+_NAMED = 6
+
+
+def count(amount: int, what: str) -> str:
+    """``1 host``, ``2 hosts``."""
+    return f"{amount} {what}" if amount == 1 else f"{amount} {what}s"
+
+
+def cell_name(cell: Cell) -> str:
+    """A load in words: ``coding, 8 requests, 16000 prompt tokens``."""
+    sampled = f", temperature {cell.sampling_temperature:g}" if cell.sampling_temperature else ""
+    return (
+        f"{cell.category}, {count(cell.concurrency, 'request')}, "
+        f"{count(cell.prompt_tokens, 'prompt token')}{sampled}"
+    )
+
+
+def hosts_in_short(hosts: Sequence[str]) -> str:
+    """All of a few; of many the first, and how many more."""
+    if len(hosts) <= _NAMED:
+        return ", ".join(hosts)
+    return f"{', '.join(hosts[: _NAMED - 1])} and {len(hosts) - _NAMED + 1} more"
+
+
+def times(ratio: float) -> str:
+    """``0.97 times``."""
+    return f"{ratio:.2f} times"
+
+
+def figure(low: float, high: float) -> str:
+    """A card's figure or range."""
+    return number(low) if low == high else f"{number(low)} to {number(high)}"
+
+
+def finding_words(finding: Finding) -> str:
+    """What is worse, at how many loads, and where it is worst."""
+    worst = finding.worst
+    if isinstance(worst, Verdict):
+        against = "than the card"
+        basis = f"; {worst.basis}" if worst.basis else ""
+        figures = (
+            f"{number(worst.measured)} {worst.unit}, {times(worst.ratio)} the card's "
+            f"{figure(*worst.published)} (in range from {number(worst.low)} to "
+            f"{number(worst.high)}{basis})"
+        )
+    else:
+        against = "than usual"
+        since = f"; changed since the run before: {', '.join(worst.since)}" if worst.since else ""
+        figures = (
+            f"{number(worst.now)} {worst.unit}, {worst.change:+.0%} against the median "
+            f"{number(worst.usual)} of {worst.runs} earlier runs (noise {number(worst.bound)})"
+            f"{since}"
+        )
+    loads = count(finding.loads, "load") + (f" of {finding.of}" if finding.of else "")
+    return (
+        f"{finding.title} is worse {against} at {loads}; the worst: "
+        f"{cell_name(finding.cell)}: {figures}"
+    )
+
+
+def bench_words(bench: Bench) -> str:
+    """One service's figures in a line."""
+    parts = [f"{bench.in_range} of {bench.compared} in range" if bench.compared else "no card"]
+    parts += [f"{bench.worse} worse than the card"] if bench.worse else []
+    parts += [f"{len(bench.regressions)} worse than usual"] if bench.regressions else []
+    parts += [count(bench.errors, "error")] if bench.errors else []
+    return ", ".join(parts)

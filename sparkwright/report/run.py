@@ -1,0 +1,166 @@
+"""The table at the end of a run: hosts, what they serve, where, from which bytes, and the proof."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+
+from sparkwright.findings.finding import Finding
+from sparkwright.text.table import columns
+
+
+@dataclass(frozen=True)
+class Check:
+    """One check of the smoke test, and what it said."""
+
+    name: str
+    ok: bool
+    seconds: float
+    detail: str = ""
+
+
+@dataclass(frozen=True)
+class Smoke:
+    """The smoke test's verdict on one service."""
+
+    passed: int
+    total: int
+    seconds: float
+    failures: tuple[str, ...]
+    checks: tuple[Check, ...] = ()
+
+
+@dataclass(frozen=True)
+class ServiceRow:
+    """One service of a host.
+
+    Attributes:
+        address: ``host:port`` to reach it at.
+        image: reference by digest.
+        models: repository -> commit.
+        smoke: None where the test was not reached.
+        outcome: what the host runs where that is not what was planned: ``reverted``, ``left``,
+            ``taken back`` or ``failed``; then release and image are those that it runs.
+    """
+
+    name: str
+    address: str
+    served_names: tuple[str, ...]
+    tag: str
+    image: str
+    models: Mapping[str, str]
+    release: str
+    smoke: Smoke | None
+    outcome: str | None = None
+
+
+@dataclass(frozen=True)
+class Row:
+    """One host.
+
+    Attributes:
+        refused: why the host was left alone or failed; None when all went well.
+        changes: what was changed on it in this run.
+        executions: remote executions that the run needed.
+        gpu, driver: as the host's nvidia-smi has them; None where it was not asked or did not say.
+    """
+
+    host: str
+    services: tuple[ServiceRow, ...]
+    refused: str | None
+    findings: tuple[Finding, ...]
+    changes: tuple[str, ...]
+    executions: int
+    gpu: str | None = None
+    driver: str | None = None
+
+
+def render(rows: Sequence[Row], *, dry: bool, seconds: float, key_hint: str) -> str:
+    """The whole report as text."""
+    table: list[tuple[str, ...]] = [
+        ("HOST", "SERVICE", "STATE", "ADDRESS", "SMOKE", "RELEASE", "IMAGE")
+    ]
+    details: list[str] = []
+    for row in rows:
+        for service in row.services:
+            said = state(row, service, dry)
+            if said == "left alone":
+                table.append((row.host, service.name, said, "-", "-", "-", "-"))
+                continue
+            table.append(
+                (
+                    row.host,
+                    service.name,
+                    said,
+                    f"http://{service.address}/v1",
+                    smoke_in_short(service.smoke),
+                    service.release,
+                    f"{service.tag} {image_in_short(service.image)}".strip(),
+                )
+            )
+            models = ", ".join(
+                f"{repository}@{commit[:12]}" for repository, commit in service.models.items()
+            )
+            line = ", ".join(service.served_names) + (f" from {models}" if models else "")
+            if line not in details:
+                details.append(line)
+        if row.refused:
+            details.append(f"{row.host}: {row.refused}")
+    changed = sum(len(row.changes) for row in rows)
+    failed = [row.host for row in rows if row.refused]
+    lines = ["", *columns(table), "", *(f"  {line}" for line in details)]
+    executions = ", ".join(f"{row.host} {row.executions}" for row in rows)
+    lines.append(f"  {changed} changes, {seconds:.1f} s, remote executions: {executions}")
+    served = next(
+        (s for row in rows for s in row.services if s.smoke and not s.smoke.failures), None
+    )
+    if served:
+        lines += ["", "Ask it:", *(f"  {line}" for line in _curl(served, key_hint))]
+    if failed:
+        lines += ["", f"NOT as planned: {', '.join(failed)}"]
+    return "\n".join([*lines, ""])
+
+
+def as_json(rows: Sequence[Row], *, dry: bool) -> str:
+    """The same as data: ``{"dry": bool, "hosts": [...]}``, one object per ``Row``."""
+    return json.dumps({"dry": dry, "hosts": [asdict(row) for row in rows]}, indent=1) + "\n"
+
+
+def state(row: Row, service: ServiceRow, dry: bool) -> str:
+    """What became of a service, in a word or two."""
+    if service.outcome:
+        return service.outcome
+    if row.refused:
+        # Nothing is claimed of a host that was not touched.
+        return "failed" if service.smoke is not None or row.changes else "left alone"
+    if dry:
+        return "planned"
+    if service.smoke is None:
+        return "unknown"
+    return "serving, changed" if row.changes else "serving"
+
+
+def smoke_in_short(smoke: Smoke | None) -> str:
+    """``6/6 in 2.8 s``."""
+    return f"{smoke.passed}/{smoke.total} in {smoke.seconds:.1f} s" if smoke else "-"
+
+
+def image_in_short(image: str) -> str:
+    """The digest of a pulled image, or the name of a built one, short; nothing for none."""
+    if not image:
+        return ""
+    tag = image.rpartition(":")[2]
+    return tag[:19] if tag.startswith("sha256-") else f"built {tag}"
+
+
+def _curl(service: ServiceRow, key_hint: str) -> list[str]:
+    body = (
+        f'{{"model": "{service.served_names[0]}", "max_tokens": 2048, '
+        '"messages": [{"role": "user", "content": "What is 17 + 25?"}]}'
+    )
+    return [
+        f"curl -s http://{service.address}/v1/chat/completions "
+        f'-H "Authorization: Bearer {key_hint}" '
+        f"-H 'Content-Type: application/json' -d '{body}'"
+    ]

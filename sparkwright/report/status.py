@@ -1,0 +1,267 @@
+"""What the fleet runs and how it came to that, as tables: status, history, diff.
+
+Data are a host's answers (roles/serving/host/story.py); nothing is asked here.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict
+
+from sparkwright.doctor.watch import SILENT, WatchSeen
+from sparkwright.text.lock_owner import age, told
+from sparkwright.text.table import columns
+from sparkwright.text.timestamps import epoch
+
+
+class _Told(BaseModel):
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+
+class KeptRelease(_Told):
+    """A release on a host. ``at`` is when it was written there, seconds since the epoch."""
+
+    tag: str = "?"
+    image: str = "?"
+    recipe: str = "?"
+    models: dict[str, str] = {}
+    at: float
+
+
+class RunningContainer(_Told):
+    """A service's container; ``started`` is RFC 3339."""
+
+    running: bool
+    started: str
+    release: str | None
+    image: str
+
+
+class ServiceStory(_Told):
+    """One service on a host.
+
+    Attributes:
+        current, good: the release that is to run, and the last that gave real answers.
+        unit: systemd's properties.
+        health: ``{"code", "seconds"}`` or ``{"code": null, "said"}``; None where it is not planned.
+        texts: name -> text of what runs, where it was asked for.
+    """
+
+    current: str | None
+    good: str | None
+    releases: dict[str, KeptRelease]
+    container: RunningContainer | None
+    unit: dict[str, str]
+    health: dict[str, Any] | None
+    texts: dict[str, str | None] = {}
+
+
+class Entry(_Told):
+    """One switch of one service, as the host wrote it down.
+
+    Attributes:
+        at: when it ended, seconds since the epoch.
+        down_seconds: from the stop to the first healthy answer.
+        result: good, reverted or failed.
+    """
+
+    service: str
+    from_release: str | None
+    to: str
+    by: str
+    at: float
+    why: list[str]
+    down_seconds: float
+    result: str
+    reasons: list[str]
+
+
+class Planned(_Told):
+    """What a service shall run: release, tag, and its files' texts by name."""
+
+    release: str
+    tag: str
+    texts: dict[str, str]
+    drift: list[str] = []
+
+
+class Story(_Told):
+    """A host's answer, and what was planned for it. ``watch`` is None where none is."""
+
+    now: float
+    lock: dict[str, Any] | None
+    switch: dict[str, Any] | None
+    history: list[Entry]
+    services: dict[str, ServiceStory]
+    planned: dict[str, Planned]
+    watch: WatchSeen | None = None
+
+
+def story(answer: Mapping[str, Any]) -> Story:
+    """A host's answer, typed."""
+    history = [{**one, "from_release": one.get("from")} for one in answer["history"]]
+    return Story.model_validate({**answer, "history": history})
+
+
+def render_status(stories: Mapping[str, Story]) -> str:
+    """One line per service: what it runs, since when, whether it is well, what differs."""
+    rows: list[Sequence[str]] = [
+        ("HOST", "SERVICE", "RELEASE", "TAG", "UP", "RESTARTS", "HEALTH", "PLAN")
+    ]
+    notes = []
+    for host, seen in stories.items():
+        for name, one in _services(seen):
+            rows.append((host, name, *_line(seen, name, one)))
+        if not seen.services and not seen.planned:
+            rows.append((host, "-", "-", "-", "-", "-", "-", "nothing planned"))
+        if seen.lock:
+            notes.append(f"  {host}: {told(seen.lock, seen.now)} is at work on it")
+        if seen.switch and seen.switch.get("step") != "ended":
+            notes.append(f"  {host}: a switch is under way: {seen.switch['step']}")
+        notes += [f"  {host}: {line}" for line in _watched(seen)]
+    return "\n".join([*columns(rows), *notes])
+
+
+def _watched(seen: Story) -> Iterator[str]:
+    """What the watch holds to be wrong, and for how long."""
+    if seen.watch is None:
+        return
+    silent = seen.now - seen.watch.at
+    if silent > SILENT:
+        yield f"the watch has not looked for {age(silent)}"
+    for one in seen.watch.findings:
+        where = f"{one.service}: " if one.service else ""
+        words = f"{where}{one.name}: {one.seen} (for {age(seen.now - one.since)})"
+        yield f"{one.severity}: {words}; sparkwright doctor says more"
+
+
+def well(seen: Story) -> bool:
+    """Whether everything planned runs, is healthy and as planned, and the watch sees no error."""
+    if seen.watch is not None and any(one.severity == "error" for one in seen.watch.findings):
+        return False
+    return all(
+        (one := seen.services.get(name)) is not None
+        and _up(one)
+        and (one.health or {}).get("code") == 200
+        and not planned.drift
+        for name, planned in seen.planned.items()
+    )
+
+
+def render_history(stories: Mapping[str, Story], last: int) -> str:
+    """Who switched what, when, why, for how long it was down and how it ended; newest last."""
+    rows: list[Sequence[str]] = [
+        ("WHEN", "HOST", "SERVICE", "FROM", "TO", "BY", "DOWN", "RESULT", "WHY")
+    ]
+    found = [(entry, host, seen) for host, seen in stories.items() for entry in seen.history]
+    for entry, host, seen in sorted(found, key=lambda one: one[0].at)[-last:]:
+        kept = seen.services[entry.service].releases if entry.service in seen.services else {}
+        rows.append(
+            (
+                datetime.fromtimestamp(entry.at, UTC).strftime("%Y-%m-%d %H:%MZ"),
+                host,
+                entry.service,
+                _named(entry.from_release, kept),
+                _named(entry.to, kept),
+                entry.by,
+                f"{entry.down_seconds:.1f} s",
+                entry.result,
+                entry.reasons[0] if entry.reasons else ", ".join(entry.why),
+            )
+        )
+    return "\n".join(columns(rows)) if found else "no switch is recorded"
+
+
+def switches(stories: Mapping[str, Story]) -> list[dict[str, Any]]:
+    """Every switch as the fleet's page takes it (sparkwright/page/inputs.py)."""
+    return [
+        {
+            "host": host,
+            "service": entry.service,
+            "who": entry.by,
+            "when": datetime.fromtimestamp(entry.at, UTC).isoformat(),
+            "before": entry.from_release,
+            "after": entry.to,
+            "down_seconds": entry.down_seconds,
+            "ended": {"good": "serving", "reverted": "went back"}.get(entry.result, entry.result),
+        }
+        for host, seen in stories.items()
+        for entry in seen.history
+    ]
+
+
+def render_diff(stories: Mapping[str, Story]) -> str:
+    """What differs between the plan and what the hosts run, as unified diffs; empty for nothing."""
+    lines: list[str] = []
+    for host, seen in stories.items():
+        for name, planned in seen.planned.items():
+            one = seen.services.get(name)
+            for file, text in planned.texts.items():
+                runs = (one.texts.get(file) if one else None) or ""
+                lines += difflib.unified_diff(
+                    runs.splitlines(),
+                    text.splitlines(),
+                    f"{host}: {name}/{file} (runs)",
+                    f"{host}: {name}/{file} (planned)",
+                    lineterm="",
+                )
+            others = [word for word in planned.drift if not word.startswith(("release", "unit"))]
+            lines += [f"{host}: {name}: {', '.join(others)}"] if others else []
+        for name in sorted(set(seen.services) - set(seen.planned)):
+            lines.append(f"{host}: {name}: runs, but is not planned (sparkwright remove --service)")
+    return "\n".join(lines)
+
+
+def _services(seen: Story) -> Iterator[tuple[str, ServiceStory | None]]:
+    for name in sorted({*seen.services, *seen.planned}):
+        yield name, seen.services.get(name)
+
+
+def _line(seen: Story, name: str, one: ServiceStory | None) -> tuple[str, ...]:
+    planned = seen.planned.get(name)
+    if one is None:
+        return ("-", "-", "-", "-", "-", f"to start {planned.tag}" if planned else "-")
+    release = one.container.release if one.container and one.container.running else None
+    kept = one.releases.get(release or one.current or "")
+    up = "stopped"
+    if _up(one) and one.container:
+        up = age(seen.now - epoch(one.container.started))
+    elif one.unit.get("ActiveState") == "failed":
+        up = f"given up ({one.unit.get('Result', '?')})"
+    return (
+        release or one.current or "-",
+        kept.tag if kept else "?",
+        up,
+        one.unit.get("NRestarts", "?"),
+        _health(one.health),
+        _plan(planned),
+    )
+
+
+def _plan(planned: Planned | None) -> str:
+    if planned is None:
+        return "not planned"
+    return f"differs: {', '.join(planned.drift)}" if planned.drift else "as planned"
+
+
+def _health(health: Mapping[str, Any] | None) -> str:
+    if health is None:
+        return "-"
+    if health.get("code") == 200:
+        return f"ok in {1000 * float(health['seconds']):.0f} ms"
+    return str(health.get("code") or health.get("said"))
+
+
+def _up(one: ServiceStory) -> bool:
+    running = one.container is not None and one.container.running
+    return running and one.unit.get("ActiveState") == "active"
+
+
+def _named(release: str | None, kept: Mapping[str, KeptRelease]) -> str:
+    if release is None:
+        return "-"
+    return f"{release} ({kept[release].tag})" if release in kept else release

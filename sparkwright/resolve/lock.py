@@ -1,0 +1,229 @@
+"""The lock: every tag pinned to digests, every revision to a commit with its files.
+
+A file in the user's repository, in an order that does not change by itself, so that its diff is
+what will change on the hosts. With it a run asks nobody what to take.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from sparkwright.catalog.entries import KvLayers
+from sparkwright.findings.problems import Problem, UserError
+from sparkwright.findings.validation import problems_of
+from sparkwright.plan.plan import HostPlan
+from sparkwright.resolve.hub import RemoteFile, ResolvedModel
+from sparkwright.resolve.registry import Blob, PlatformImage, ResolvedImage
+from sparkwright.resolve.resolution import Resolution
+
+_HEAD = """\
+# Made by `sparkwright lock`: what every tag and revision of the fleet stands for. Commit it.
+# `sparkwright lock INVENTORY` adds what is missing, `--upgrade` takes everything anew.
+"""
+
+
+class _Locked(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class LockedPlatform(_Locked):
+    """One architecture of an image: bytes of what is pulled, by digest; ``layers`` in order."""
+
+    digest: str
+    manifests: dict[str, int]
+    config: dict[str, int]
+    layers: tuple[tuple[str, int], ...]
+
+    @classmethod
+    def of(cls, platform: PlatformImage) -> LockedPlatform:
+        """What a registry answered, as the lock keeps it."""
+        return cls(
+            digest=platform.digest,
+            manifests={blob.digest: blob.size for blob in platform.manifests},
+            config={platform.config.digest: platform.config.size},
+            layers=tuple((blob.digest, blob.size) for blob in platform.layers),
+        )
+
+    def platform(self) -> PlatformImage:
+        """The same, as a run uses it."""
+        return PlatformImage(
+            self.digest,
+            tuple(Blob(*pair) for pair in self.manifests.items()),
+            Blob(*next(iter(self.config.items()))),
+            tuple(Blob(*pair) for pair in self.layers),
+        )
+
+
+class LockedImage(_Locked):
+    """What a tag stands for; ``commit`` for a built image, whose digest is its base's."""
+
+    digest: str
+    commit: str | None = None
+    platforms: dict[str, LockedPlatform]
+
+
+class LockedFile(_Locked):
+    """One file: git's own hash for small ones, sha256 for the others."""
+
+    size: int
+    sha256: str | None = None
+    blob: str | None = None
+
+
+class LockedModel(_Locked):
+    """What a revision stands for; ``kv`` by its own config.json."""
+
+    commit: str
+    date: dt.date | None = None
+    kv: tuple[KvLayers, ...] = ()
+    files: dict[str, LockedFile]
+
+
+class Lock(_Locked):
+    """All pins: images by ``host/path:tag``, models by ``repository@revision``."""
+
+    version: int = 1
+    images: dict[str, LockedImage]
+    models: dict[str, LockedModel]
+
+
+def read_lock(path: Path) -> Lock | None:
+    """The lock, or None where there is none.
+
+    Raises:
+        UserError: for a file that is no lock.
+    """
+    if not path.is_file():
+        return None
+    again = "make it anew: sparkwright lock INVENTORY --upgrade"
+    try:
+        data = yaml.load(path.read_text(encoding="utf-8"), Loader=_LOADER)
+        lock = Lock.model_validate(data)
+    except yaml.YAMLError as error:
+        text = " ".join(str(error).split())
+        raise UserError([Problem(str(path), f"this is no YAML: {text}", again)]) from None
+    except ValidationError as error:
+        raise UserError(
+            [Problem(p.where, p.what, again) for p in problems_of(error, str(path))]
+        ) from None
+    if lock.version != 1:
+        raise UserError(
+            [Problem(f"{path}: version", f"lock version {lock.version} is not known", again)]
+        )
+    return lock
+
+
+def from_resolution(plans: Iterable[HostPlan], resolution: Resolution, kept: Lock | None) -> Lock:
+    """A lock of everything that the plans name; pins of ``kept`` go before the resolution's."""
+    images: dict[str, LockedImage] = {}
+    models: dict[str, LockedModel] = {}
+    for plan in plans:
+        for service in plan.services:
+            name = service.image.name
+            images[name] = (kept and kept.images.get(name)) or _image(
+                resolution.image(service.image)
+            )
+            for model in service.models:
+                key = f"{model.repository}@{model.revision}"
+                models[key] = (kept and kept.models.get(key)) or _model(
+                    resolution.model(plan.settings.hub_endpoint, model)
+                )
+    return Lock(images=images, models=models)
+
+
+def to_resolution(plans: Iterable[HostPlan], lock: Lock, path: str) -> Resolution:
+    """What the lock says of everything that the plans name.
+
+    Raises:
+        UserError: for everything that is not locked.
+    """
+    found = Resolution({}, {})
+    problems: dict[str, Problem] = {}
+    for plan in plans:
+        for service in plan.services:
+            image = lock.images.get(service.image.name)
+            if image is None:
+                problems[service.image.name] = _unlocked(path, service.image.name)
+            else:
+                reference = service.image
+                found.images[reference.registry, reference.repository, reference.tag] = (
+                    ResolvedImage(
+                        image.digest,
+                        {name: locked.platform() for name, locked in image.platforms.items()},
+                        image.commit,
+                    )
+                )
+            for model in service.models:
+                key = f"{model.repository}@{model.revision}"
+                locked = lock.models.get(key)
+                if locked is None:
+                    problems[key] = _unlocked(path, key)
+                    continue
+                found.models[plan.settings.hub_endpoint, model.repository, model.revision] = (
+                    ResolvedModel(
+                        model.repository,
+                        locked.commit,
+                        locked.date,
+                        tuple(
+                            RemoteFile(name, file.size, file.sha256, file.blob)
+                            for name, file in locked.files.items()
+                        ),
+                        locked.kv,
+                    )
+                )
+    if problems:
+        raise UserError(problems.values())
+    return found
+
+
+def unused(plans: Iterable[HostPlan], lock: Lock) -> list[str]:
+    """Pins that no host needs any more."""
+    needed: set[str] = set()
+    for plan in plans:
+        for service in plan.services:
+            needed.add(service.image.name)
+            needed.update(f"{model.repository}@{model.revision}" for model in service.models)
+    return sorted({*lock.images, *lock.models} - needed)
+
+
+def render_lock(lock: Lock) -> str:
+    """The lock as text, sorted: the same pins give the same bytes."""
+    data: dict[str, Any] = lock.model_dump(mode="json", exclude_none=True)
+    return _HEAD + yaml.safe_dump(data, sort_keys=True, width=120, allow_unicode=True)
+
+
+def _image(image: ResolvedImage) -> LockedImage:
+    return LockedImage(
+        digest=image.digest,
+        commit=image.commit,
+        platforms={name: LockedPlatform.of(platform) for name, platform in image.platforms.items()},
+    )
+
+
+def _model(model: ResolvedModel) -> LockedModel:
+    return LockedModel(
+        commit=model.commit,
+        date=model.last_modified,
+        kv=model.kv,
+        files={
+            file.path: LockedFile(size=file.size, sha256=file.sha256, blob=file.blob_id)
+            for file in model.files
+        },
+    )
+
+
+def _unlocked(path: str, name: str) -> Problem:
+    return Problem(
+        path,
+        f"{name} is not locked",
+        "run 'sparkwright lock INVENTORY' (with the same --data), and look at its diff",
+    )
+
+
+_LOADER: type[yaml.SafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)

@@ -1,0 +1,239 @@
+"""Asking a container registry what a tag is: digest, platforms and bytes to pull.
+
+Speaks the OCI distribution protocol (https://github.com/opencontainers/distribution-spec) with
+the anonymous token dance that public registries want.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import requests
+
+from sparkwright.findings.problems import Problem
+from sparkwright.plan.plan import ImageReference
+
+_INDEXES = (
+    "application/vnd.oci.image.index.v1+json",
+    "application/vnd.docker.distribution.manifest.list.v2+json",
+)
+_MANIFESTS = (
+    "application/vnd.oci.image.manifest.v1+json",
+    "application/vnd.docker.distribution.manifest.v2+json",
+)
+_ACCEPT = {"Accept": ", ".join((*_INDEXES, *_MANIFESTS))}
+_TIMEOUT = (5, 30)
+
+#: What the kernel calls a machine -> what registries call it.
+ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64", "amd64": "amd64", "arm64": "arm64"}
+
+
+@dataclass(frozen=True)
+class Blob:
+    """Something that a registry keeps under its hash. ``size`` in bytes."""
+
+    digest: str
+    size: int
+
+    @property
+    def hex(self) -> str:
+        """The 64 hex digits of ``sha256:...``."""
+        return self.digest.partition(":")[2]
+
+
+@dataclass(frozen=True)
+class PlatformImage:
+    """One architecture of an image.
+
+    Attributes:
+        digest: of its own manifest.
+        manifests: what Docker reads before any layer: index, where there is one, and manifest.
+        config: with the ids of the unpacked layers.
+        layers: in order; a layer may occur twice.
+    """
+
+    digest: str
+    manifests: tuple[Blob, ...]
+    config: Blob
+    layers: tuple[Blob, ...]
+
+    @property
+    def files(self) -> tuple[Blob, ...]:
+        """Everything to fetch, each once."""
+        every = (*self.manifests, self.config, *self.layers)
+        return tuple({blob.digest: blob for blob in every}.values())
+
+    @property
+    def pull_bytes(self) -> int:
+        """Compressed bytes of the layers."""
+        return sum(layer.size for layer in self.layers)
+
+
+@dataclass(frozen=True)
+class ResolvedImage:
+    """What a tag was found to be.
+
+    Attributes:
+        digest: ``sha256:...`` of the manifest or index the tag points to; for a built image, of
+            its base.
+        platforms: by registry architecture (``arm64``, ``amd64``).
+        commit: of a built image's context.
+    """
+
+    digest: str
+    platforms: Mapping[str, PlatformImage]
+    commit: str | None = None
+
+    def local_name(self, reference: ImageReference) -> str:
+        """What the image is called on a host, wherever it was pulled from: made of its hashes."""
+        name = reference.name.rpartition(":")[0]
+        if self.commit is None:
+            return f"{name}:{self.digest.replace(':', '-')}"
+        return f"{name}:{self.commit[:12]}-{self.digest[7:19]}"
+
+
+class RegistryError(Exception):
+    """The registry could not be asked, or does not have the tag; carries the problem."""
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+        super().__init__(str(problem))
+
+
+def resolve_image(reference: ImageReference, credentials: str | None = None) -> ResolvedImage:
+    """Resolve a tag to a digest, its platforms and their sizes.
+
+    Args:
+        credentials: ``user:password`` for a private image. Sent to the registry's token service.
+
+    Raises:
+        RegistryError: when the registry can't be reached, refuses, or has no such tag.
+    """
+    where = f"image {reference.pull_name}:{reference.tag}"
+    base = f"{reference.registry}/v2/{reference.repository}"
+    try:
+        with requests.Session() as session:
+            answer = _get(session, f"{base}/manifests/{reference.digest or reference.tag}",
+                          credentials)  # fmt: skip
+            if answer.status_code in (401, 403):
+                raise RegistryError(
+                    Problem(
+                        where,
+                        f"the registry refuses (HTTP {answer.status_code})",
+                        "check the name; for a private image 'docker login' and set "
+                        "registry_auth_file to the config.json that it writes"
+                        if credentials is None
+                        else "the account of registry_auth_file may not read it",
+                    )
+                )
+            if answer.status_code == 404:
+                raise RegistryError(
+                    Problem(
+                        where,
+                        "the registry has no such repository or tag",
+                        "check the tag's spelling, or take another tag of the catalog",
+                    )
+                )
+            answer.raise_for_status()
+            digest = answer.headers.get("Docker-Content-Digest", "")
+            if not re.fullmatch(r"sha256:[0-9a-f]{64}", digest):
+                raise RegistryError(
+                    Problem(
+                        where,
+                        "the registry names no digest for the tag",
+                        "use a registry that answers Docker-Content-Digest",
+                    )
+                )
+            own = Blob(digest, len(answer.content))
+            return ResolvedImage(digest, _platforms(session, base, answer.json(), own))
+    except requests.RequestException as error:
+        raise RegistryError(
+            Problem(
+                where,
+                f"the registry {reference.registry} could not be asked: {_reason(error)}",
+                "check the network of this machine, or set image_mirrors",
+            )
+        ) from error
+    except (KeyError, TypeError, ValueError) as error:
+        raise RegistryError(
+            Problem(
+                where,
+                f"the registry {reference.registry} answers something else than a manifest",
+                "check image_mirrors",
+            )
+        ) from error
+
+
+def _get(session: requests.Session, url: str, credentials: str | None = None) -> requests.Response:
+    answer = session.get(url, headers=_ACCEPT, timeout=_TIMEOUT)
+    scheme, _, rest = answer.headers.get("WWW-Authenticate", "").partition(" ")
+    if answer.status_code != 401:
+        return answer
+    user, _, password = (credentials or "").partition(":")
+    account = (user, password) if credentials else None
+    if scheme.lower() == "basic" and account:
+        session.auth = account
+    elif scheme.lower() == "bearer":
+        fields = dict(re.findall(r'(\w+)="([^"]*)"', rest))
+        realm = fields.pop("realm", "")
+        token = session.get(realm, params=fields, auth=account, timeout=_TIMEOUT)
+        if not token.ok:
+            return answer
+        body = token.json()
+        session.headers["Authorization"] = f"Bearer {body.get('token') or body.get('access_token')}"
+    else:
+        return answer
+    return session.get(url, headers=_ACCEPT, timeout=_TIMEOUT)
+
+
+def _platforms(
+    session: requests.Session, base: str, manifest: dict[str, Any], own: Blob
+) -> dict[str, PlatformImage]:
+    """Each architecture's manifest, configuration and layers."""
+    children = manifest.get("manifests")
+    if not isinstance(children, list):
+        platform = _platform(manifest, (own,), own.digest)
+        blob = session.get(f"{base}/blobs/{platform.config.digest}", timeout=_TIMEOUT)
+        architecture = str(blob.json().get("architecture")) if blob.ok else "unknown"
+        return {architecture: platform}
+    found: dict[str, PlatformImage] = {}
+    seen: dict[str, PlatformImage] = {}
+    for child in children:
+        platform = child.get("platform", {})
+        if platform.get("os") != "linux":
+            continue  # attestations call themselves unknown/unknown
+        digest = str(child["digest"])
+        if digest not in seen:
+            answer = _get(session, f"{base}/manifests/{digest}")
+            answer.raise_for_status()
+            manifests = (own, Blob(digest, len(answer.content)))
+            seen[digest] = _platform(answer.json(), manifests, digest)
+        found[str(platform.get("architecture"))] = seen[digest]
+    return found
+
+
+def _platform(manifest: dict[str, Any], manifests: tuple[Blob, ...], digest: str) -> PlatformImage:
+    config = manifest["config"]
+    return PlatformImage(
+        digest,
+        manifests,
+        Blob(config["digest"], int(config["size"])),
+        tuple(Blob(layer["digest"], int(layer["size"])) for layer in manifest["layers"]),
+    )
+
+
+def _reason(error: requests.RequestException) -> str:
+    text = str(error)
+    for known in (
+        "Connection refused",
+        "No route to host",
+        "Name or service not known",
+        "timed out",
+        "Temporary failure in name resolution",
+    ):
+        if known in text:
+            return known
+    return text[:200]

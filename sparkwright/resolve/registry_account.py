@@ -1,0 +1,69 @@
+"""Accounts of private registries, from a file as ``docker login`` writes it."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+from functools import cache
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from sparkwright.findings.problems import Problem, UserError
+
+#: What Docker's file calls Docker Hub, and the host that is asked for its images.
+_HUB = {"index.docker.io": "registry-1.docker.io", "docker.io": "registry-1.docker.io"}
+
+
+def account(file: str | None, registry: str) -> str | None:
+    """``user:password`` for a registry (``http(s)://host[:port]``), or None.
+
+    Raises:
+        UserError: for a file that can't be used, or an account sent without encryption.
+    """
+    if file is None:
+        return None
+    url = urlsplit(registry)
+    found = _accounts(file).get(url.netloc)
+    # A registry on this machine is the only one that clear text does not betray.
+    if found and url.scheme != "https" and url.hostname not in ("127.0.0.1", "localhost"):
+        raise _unusable(
+            file,
+            f"the account of {url.netloc} would cross the network unencrypted",
+            f"give {url.netloc} a certificate and set its mirror to https://",
+        )
+    return found
+
+
+@cache
+def _accounts(file: str) -> dict[str, str]:
+    try:
+        data = json.loads(Path(file).read_text(encoding="utf-8"))
+        entries = dict(data.get("auths") or {})
+    except OSError as error:
+        raise _unusable(
+            file, f"can't be read: {error.strerror}", "log in with 'docker login'"
+        ) from None
+    except (ValueError, AttributeError, TypeError):
+        raise _unusable(file, "is no config.json of Docker's", "name the right file") from None
+    found: dict[str, str] = {}
+    for name, entry in entries.items():
+        host = urlsplit(name).netloc if "://" in name else name.partition("/")[0]
+        secret = entry.get("auth") if isinstance(entry, dict) else None
+        if not secret:
+            continue
+        try:
+            found[_HUB.get(host, host)] = base64.b64decode(secret, validate=True).decode()
+        except (binascii.Error, UnicodeDecodeError):
+            raise _unusable(file, f"the entry of {host} makes no sense", "log in again") from None
+    if not found and (data.get("credsStore") or data.get("credHelpers")):
+        raise _unusable(
+            file,
+            "Docker keeps the accounts in a credential store, not in this file",
+            "log in with a DOCKER_CONFIG directory whose config.json names no credsStore",
+        )
+    return found
+
+
+def _unusable(file: str, what: str, remedy: str) -> UserError:
+    return UserError([Problem(f"registry_auth_file: {file}", what, remedy)])

@@ -1,0 +1,82 @@
+"""The plan of all hosts together: settings, catalogs, plans and rules; every problem at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from sparkwright.catalog import Catalog, load_catalog
+from sparkwright.config.inventory import HostInput
+from sparkwright.config.places import CATALOG
+from sparkwright.config.settings import parse_settings
+from sparkwright.findings.problems import Problem, UserError
+from sparkwright.plan.plan import HostPlan, plan_host
+from sparkwright.resolve.resolution import Resolution
+from sparkwright.rules import Broken, assumed_hardware, check_host, unknown_silences
+
+
+@dataclass(frozen=True)
+class PlannedHost:
+    """One host: its plan, the catalog it was made with, and the rules that it breaks."""
+
+    plan: HostPlan
+    catalog: Catalog
+    broken: tuple[Broken, ...]
+
+
+@dataclass(frozen=True)
+class Fleet:
+    """Planned hosts by name, and everything that stands in the way of planning the others."""
+
+    hosts: dict[str, PlannedHost]
+    problems: tuple[Problem, ...]
+
+    def or_raise(self, more: Iterable[Problem] = ()) -> dict[str, PlannedHost]:
+        """The hosts, when nothing is wrong with any."""
+        problems = [*self.problems, *more]
+        if problems:
+            raise UserError(problems)
+        return self.hosts
+
+
+def with_geometry(hosts: dict[str, PlannedHost], resolution: Resolution) -> dict[str, PlannedHost]:
+    """The hosts once more, judged by what the models' own configurations say of the KV cache."""
+    found = {}
+    for name, host in hosts.items():
+        kv = {
+            reference.name: resolved.kv
+            for service in host.plan.services
+            for reference in service.models
+            if (resolved := resolution.model(host.plan.settings.hub_endpoint, reference)).kv
+        }
+        models = {
+            key: model.model_copy(update={"kv": kv[key]}) if key in kv else model
+            for key, model in host.catalog.models.items()
+        }
+        catalog = host.catalog.model_copy(update={"models": models})
+        broken = check_host(host.plan, catalog, assumed_hardware(host.plan))
+        found[name] = PlannedHost(host.plan, catalog, tuple(broken))
+    return found
+
+
+def plan_fleet(inputs: Iterable[HostInput]) -> Fleet:
+    """Plan every host; a problem of one does not hide those of another."""
+    hosts: dict[str, PlannedHost] = {}
+    problems: list[Problem] = []
+    catalogs: dict[tuple[str, ...], Catalog] = {}
+    for host in inputs:
+        try:
+            settings = parse_settings(host.name, host.data, host.origin)
+            directories = settings.catalog_directories
+            if directories not in catalogs:
+                catalogs[directories] = load_catalog([CATALOG, *map(Path, directories)])
+            catalog = catalogs[directories]
+            plan = plan_host(host.name, settings, catalog, host.origin)
+        except UserError as error:
+            problems.extend(error.problems)
+            continue
+        problems.extend(unknown_silences(plan, catalog, host.origin("services")))
+        broken = tuple(check_host(plan, catalog, assumed_hardware(plan)))
+        hosts[host.name] = PlannedHost(plan, catalog, broken)
+    return Fleet(hosts, tuple(dict.fromkeys(problems)))
