@@ -21,8 +21,9 @@ from typing import Any
 from sparkwright.bench.results import Result
 from sparkwright.bench.store import save
 from sparkwright.report.page.inputs import LastRun, Switch
-from sparkwright.report.run import Check, Row, ServiceRow, Smoke, as_json
+from sparkwright.report.run import Row, ServiceRow, as_json
 from sparkwright.rules.parts import Memory, Part
+from sparkwright.smoke.result import Check, Smoke
 
 TAG = "2026-06-18-v0.23.0-dflashfix"
 IMAGE = f"ghcr.io/aeon-7/aeon-vllm-ultimate:{TAG}"

@@ -25,6 +25,7 @@ from pyinfra.api.state import State
 from pyinfra.context import ctx_state
 
 from roles import connection, user_files
+from sparkwright.catalog.gpu import parse_query
 from sparkwright.config.inventory import HostInput, ssh_address
 from sparkwright.config.secrets import Secret, api_key
 from sparkwright.config.settings import RolloutSettings
@@ -32,18 +33,19 @@ from sparkwright.findings.finding import Finding
 from sparkwright.findings.problems import Problem, UserError, suggest
 from sparkwright.plan.plan import HostPlan
 from sparkwright.plan.release import Release, render_release
-from sparkwright.plan.rollout import Outcome, Rollout, agreed, batches
-from sparkwright.preflight.gpu import parse_query
+from sparkwright.plan.rollout import Rollout, agreed, batches
 from sparkwright.preflight.judge import Wanted
 from sparkwright.preflight.observation import Probe
 from sparkwright.proxy.haproxy import Gateway
 from sparkwright.proxy.proxies import gateway_of, with_others
 from sparkwright.report import run as report
+from sparkwright.report.run import Outcome
 from sparkwright.resolve.registry_account import account
 from sparkwright.resolve.resolution import Resolution, registry_of
 from sparkwright.rules import Broken, passing_lines, stopping
 from sparkwright.site.fleet import PlannedHost, plan_fleet, with_geometry
 from sparkwright.site.resolution import hub_token, pinned
+from sparkwright.smoke.result import Smoke
 
 
 @dataclass
@@ -71,7 +73,7 @@ class HostRun:
     findings: list[Finding] = field(default_factory=list)
     refused: str | None = None
     changes: list[str] = field(default_factory=list)
-    smoke: dict[str, report.Smoke] = field(default_factory=dict)
+    smoke: dict[str, Smoke] = field(default_factory=dict)
     outcomes: dict[str, Outcome] = field(default_factory=dict)
     answer: Any = None
     locked: bool = False

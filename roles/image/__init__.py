@@ -17,9 +17,9 @@ from roles import remote, sharing, site, steps, weights
 from roles.contents import image_content, missing_images
 from roles.weights import runtime
 from sparkwright.host import jobs as jobs_program
-from sparkwright.plan.plan import BuildReference
 from sparkwright.preflight.judge import Pull
 from sparkwright.resolve.build_context import BuildContextError, build_context
+from sparkwright.resolve.references import BuildReference
 from sparkwright.resolve.registry import ARCHITECTURES, PlatformImage
 from sparkwright.resolve.registry_account import account
 

@@ -13,9 +13,9 @@ from roles import image as images
 from roles import remote, site, steps, weights
 from roles.contents import missing_images, missing_models
 from roles.jobs.live import Live
+from sparkwright.catalog.gpu import parse_query
 from sparkwright.host import jobs as jobs_program
 from sparkwright.host import proof as proof_program
-from sparkwright.preflight.gpu import parse_query
 from sparkwright.report.progress import Job, line
 
 #: Seconds between two lines of progress.

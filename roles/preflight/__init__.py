@@ -18,9 +18,9 @@ from pyinfra.context import ctx_host
 
 from roles import connection, door, lock, remote, site, storage, watch
 from roles.serving.switch import Broken, follow
+from sparkwright.catalog.gpu import QUERY_FIELDS
 from sparkwright.findings.finding import Severity, errors
 from sparkwright.host import observe as probe_program
-from sparkwright.preflight.gpu import QUERY_FIELDS
 from sparkwright.preflight.judge import judge
 from sparkwright.preflight.observation import Probe, parse_probe
 from sparkwright.rules.seen import new_findings

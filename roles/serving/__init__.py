@@ -17,7 +17,7 @@ from roles import door, remote, site, steps
 from roles.serving import turns
 from roles.serving.state import changes, rolls
 from roles.serving.switch import or_raise, remember, switch, to_plan, to_release, why
-from sparkwright.plan.rollout import Outcome
+from sparkwright.report.run import Outcome
 
 
 def serving() -> None:

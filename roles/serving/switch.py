@@ -18,9 +18,9 @@ from sparkwright.facts.programs import laid_out
 from sparkwright.host import jobs as jobs_program
 from sparkwright.host import switch as transaction
 from sparkwright.plan.release import Release
-from sparkwright.plan.rollout import Outcome
 from sparkwright.preflight.judge import strangers
 from sparkwright.proxy.proxies import leave_and_return
+from sparkwright.report.run import Outcome
 from sparkwright.smoke import smoke_of, smoke_request
 
 UNIT = "sparkwright-switch"

@@ -19,9 +19,10 @@ import click
 from sparkwright.cli.options import inventory_argument, load
 from sparkwright.config.places import PACKAGE
 from sparkwright.findings.problems import Problem, UserError
-from sparkwright.plan.plan import HostPlan, ImageReference
+from sparkwright.plan.plan import HostPlan
 from sparkwright.resolve.build_context import BuildContextError, build_context
 from sparkwright.resolve.lock import read_lock
+from sparkwright.resolve.references import ImageReference
 from sparkwright.resolve.registry import PlatformImage, ResolvedImage
 from sparkwright.resolve.registry_account import account
 from sparkwright.resolve.resolution import Resolution

@@ -21,6 +21,7 @@ from sparkwright.resolve.lock import (
     to_resolution,
     unused,
 )
+from sparkwright.resolve.references import References
 from sparkwright.resolve.resolution import Resolution
 from sparkwright.site.fleet import PlannedHost
 from sparkwright.site.resolution import ask
@@ -85,7 +86,7 @@ def _write(path: Path, hosts: dict[str, PlannedHost], *, upgrade: bool) -> _Repo
     resolution = Resolution({}, {})
     if kept is None or not _complete(plans, kept, str(path)):
         resolution = ask(hosts)
-    text = render_lock(from_resolution(plans, resolution, kept))
+    text = render_lock(from_resolution(_named(plans), resolution, kept))
     before = path.read_text(encoding="utf-8") if path.exists() else ""
     if text == before:
         return _Report(str(path), "nothing changes", [], [])
@@ -95,9 +96,13 @@ def _write(path: Path, hosts: dict[str, PlannedHost], *, upgrade: bool) -> _Repo
     return _Report(str(path), state, [], _diff(before, text))
 
 
+def _named(plans: list[HostPlan]) -> list[References]:
+    return [plan.references for plan in plans]
+
+
 def _complete(plans: list[HostPlan], lock: Lock, file: str) -> bool:
     try:
-        to_resolution(plans, lock, file)
+        to_resolution(_named(plans), lock, file)
     except UserError:
         return False
     return True
@@ -109,10 +114,10 @@ def _check(path: Path, plans: list[HostPlan]) -> _Report:
         return _Report(str(path), "there is no lock", ["no lock"], [])
     wrong: list[str] = []
     try:
-        to_resolution(plans, lock, str(path))
+        to_resolution(_named(plans), lock, str(path))
     except UserError as error:
         wrong += [problem.what for problem in error.problems]
-    wrong += [f"{name} is locked, and no host needs it" for name in unused(plans, lock)]
+    wrong += [f"{name} is locked, and no host needs it" for name in unused(_named(plans), lock)]
     state = "incomplete" if wrong else "complete"
     counts = f"{len(lock.images)} images, {len(lock.models)} models"
     return _Report(str(path), f"{state}, {counts}", wrong, [])

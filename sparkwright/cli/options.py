@@ -70,7 +70,9 @@ def _by_locked_geometry(hosts: dict[str, PlannedHost]) -> dict[str, PlannedHost]
         lock = known[path]
         if lock is not None:
             with suppress(UserError):  # an incomplete lock is `lock --check`'s to tell
-                judged |= with_geometry({name: host}, to_resolution([host.plan], lock, path))
+                judged |= with_geometry(
+                    {name: host}, to_resolution([host.plan.references], lock, path)
+                )
     return judged
 
 

@@ -9,9 +9,9 @@ from typing import Any
 import yaml
 
 from sparkwright.catalog import Catalog, load_catalog
+from sparkwright.catalog.gpu import family
 from sparkwright.config.places import CATALOG, DATA
 from sparkwright.doctor import CHECKS
-from sparkwright.preflight.gpu import family
 from sparkwright.rules import RULES
 from sparkwright.vllm.arguments import RULE_IDS
 

@@ -8,55 +8,14 @@ from dataclasses import dataclass
 from sparkwright.catalog import ArgumentValue, Catalog, Image, Model, Needs, Recipe, Variables
 from sparkwright.config.settings import DOOR_STEP, HostSettings, ServiceSettings, SmokeSettings
 from sparkwright.findings.problems import Problem, UserError, suggest
+from sparkwright.resolve.references import (
+    BuildReference,
+    ImageReference,
+    ModelReference,
+    References,
+)
 
 GIB = 1024**3
-
-
-@dataclass(frozen=True)
-class BuildReference:
-    """Where a built image is made from: a folder of a git repository, over a pinned base image.
-
-    Attributes:
-        base_name: the name that the Dockerfile's FROM has for the base.
-    """
-
-    context: str
-    directory: str
-    base: ImageReference
-    base_name: str
-
-
-@dataclass(frozen=True)
-class ImageReference:
-    """An image at a tag, where this host pulls it from.
-
-    Attributes:
-        name: ``host/path:tag``, whatever mirror it is pulled from.
-        registry: ``http(s)://host[:port]`` that is asked for digests.
-        repository: path within the registry.
-        pull_name: ``host[:port]/path``, without tag: what Docker is given.
-        digest: what the catalog pins the tag to; None to ask the registry.
-        build: set for an image that no registry has; the tag is then a git revision.
-    """
-
-    image: str
-    name: str
-    registry: str
-    repository: str
-    pull_name: str
-    tag: str
-    digest: str | None = None
-    build: BuildReference | None = None
-
-
-@dataclass(frozen=True)
-class ModelReference:
-    """A model's repository at a revision, and the path at which the container sees it."""
-
-    name: str
-    repository: str
-    revision: str
-    mount: str
 
 
 @dataclass(frozen=True)
@@ -126,6 +85,16 @@ class HostPlan:
     host: str
     settings: HostSettings
     services: tuple[ServicePlan, ...]
+
+    @property
+    def references(self) -> References:
+        """What its services name, and where that is asked for."""
+        return References(
+            images=tuple(service.image for service in self.services),
+            models=tuple(model for service in self.services for model in service.models),
+            hub_endpoint=self.settings.hub_endpoint,
+            registry_auth_file=self.settings.registry_auth_file,
+        )
 
 
 def plan_host(

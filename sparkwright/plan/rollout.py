@@ -9,7 +9,6 @@ from typing import Any
 
 from sparkwright.config.settings import RolloutSettings
 from sparkwright.findings.problems import Problem, UserError
-from sparkwright.report.run import Smoke
 
 
 def batches(hosts: Sequence[str], settings: RolloutSettings) -> list[list[str]]:
@@ -118,20 +117,3 @@ class Rollout:
         if self.ended_at is None or host in self.turns[0]:
             return 0.0
         return max(0.0, self.ended_at + pause - now)
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """What a service runs at the end, where it is not what was planned.
-
-    Attributes:
-        state: ``reverted``, ``left``, ``taken back`` or ``failed``.
-        release: what it runs; None where nobody knows.
-        image: by which image.
-        smoke: the gate's verdict on it.
-    """
-
-    state: str
-    release: str | None
-    image: str | None
-    smoke: Smoke | None = None

@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from sparkwright.catalog import Catalog
+from sparkwright.catalog.gpu import Gpu, driver_major, parse_query
 from sparkwright.findings.finding import Finding, Severity
-from sparkwright.plan.plan import GIB, HostPlan, ImageReference
+from sparkwright.plan.plan import GIB, HostPlan
 from sparkwright.plan.release import Release
-from sparkwright.preflight.gpu import Gpu, driver_major, parse_query
 from sparkwright.preflight.observation import Disk, Listener, Probe
 from sparkwright.resolve.hub import ResolvedModel
+from sparkwright.resolve.references import ImageReference
 from sparkwright.resolve.registry import ARCHITECTURES
 from sparkwright.resolve.resolution import Resolution
 

@@ -7,28 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 
 from sparkwright.findings.finding import Finding
+from sparkwright.smoke.result import Smoke
 from sparkwright.text.table import columns
-
-
-@dataclass(frozen=True)
-class Check:
-    """One check of the smoke test, and what it said."""
-
-    name: str
-    ok: bool
-    seconds: float
-    detail: str = ""
-
-
-@dataclass(frozen=True)
-class Smoke:
-    """The smoke test's verdict on one service."""
-
-    passed: int
-    total: int
-    seconds: float
-    failures: tuple[str, ...]
-    checks: tuple[Check, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -74,6 +54,23 @@ class Row:
     executions: int
     gpu: str | None = None
     driver: str | None = None
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a service runs at the end, where it is not what was planned.
+
+    Attributes:
+        state: ``reverted``, ``left``, ``taken back`` or ``failed``.
+        release: what it runs; None where nobody knows.
+        image: by which image.
+        smoke: the gate's verdict on it.
+    """
+
+    state: str
+    release: str | None
+    image: str | None
+    smoke: Smoke | None = None
 
 
 def render(rows: Sequence[Row], *, dry: bool, seconds: float, key_hint: str) -> str:

@@ -17,8 +17,8 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from sparkwright.catalog.entries import KvLayers
 from sparkwright.findings.problems import Problem, UserError
 from sparkwright.findings.validation import problems_of
-from sparkwright.plan.plan import HostPlan
 from sparkwright.resolve.hub import RemoteFile, ResolvedModel
+from sparkwright.resolve.references import References
 from sparkwright.resolve.registry import Blob, PlatformImage, ResolvedImage
 from sparkwright.resolve.resolution import Resolution
 
@@ -119,25 +119,24 @@ def read_lock(path: Path) -> Lock | None:
     return lock
 
 
-def from_resolution(plans: Iterable[HostPlan], resolution: Resolution, kept: Lock | None) -> Lock:
+def from_resolution(named: Iterable[References], resolution: Resolution, kept: Lock | None) -> Lock:
     """A lock of everything that the plans name; pins of ``kept`` go before the resolution's."""
     images: dict[str, LockedImage] = {}
     models: dict[str, LockedModel] = {}
-    for plan in plans:
-        for service in plan.services:
-            name = service.image.name
-            images[name] = (kept and kept.images.get(name)) or _image(
-                resolution.image(service.image)
+    for one in named:
+        for image in one.images:
+            images[image.name] = (kept and kept.images.get(image.name)) or _image(
+                resolution.image(image)
             )
-            for model in service.models:
-                key = f"{model.repository}@{model.revision}"
-                models[key] = (kept and kept.models.get(key)) or _model(
-                    resolution.model(plan.settings.hub_endpoint, model)
-                )
+        for model in one.models:
+            key = f"{model.repository}@{model.revision}"
+            models[key] = (kept and kept.models.get(key)) or _model(
+                resolution.model(one.hub_endpoint, model)
+            )
     return Lock(images=images, models=models)
 
 
-def to_resolution(plans: Iterable[HostPlan], lock: Lock, path: str) -> Resolution:
+def to_resolution(named: Iterable[References], lock: Lock, path: str) -> Resolution:
     """What the lock says of everything that the plans name.
 
     Raises:
@@ -145,50 +144,43 @@ def to_resolution(plans: Iterable[HostPlan], lock: Lock, path: str) -> Resolutio
     """
     found = Resolution({}, {})
     problems: dict[str, Problem] = {}
-    for plan in plans:
-        for service in plan.services:
-            image = lock.images.get(service.image.name)
+    for one in named:
+        for reference in one.images:
+            image = lock.images.get(reference.name)
             if image is None:
-                problems[service.image.name] = _unlocked(path, service.image.name)
-            else:
-                reference = service.image
-                found.images[reference.registry, reference.repository, reference.tag] = (
-                    ResolvedImage(
-                        image.digest,
-                        {name: locked.platform() for name, locked in image.platforms.items()},
-                        image.commit,
-                    )
-                )
-            for model in service.models:
-                key = f"{model.repository}@{model.revision}"
-                locked = lock.models.get(key)
-                if locked is None:
-                    problems[key] = _unlocked(path, key)
-                    continue
-                found.models[plan.settings.hub_endpoint, model.repository, model.revision] = (
-                    ResolvedModel(
-                        model.repository,
-                        locked.commit,
-                        locked.date,
-                        tuple(
-                            RemoteFile(name, file.size, file.sha256, file.blob)
-                            for name, file in locked.files.items()
-                        ),
-                        locked.kv,
-                    )
-                )
+                problems[reference.name] = _unlocked(path, reference.name)
+                continue
+            found.images[reference.registry, reference.repository, reference.tag] = ResolvedImage(
+                image.digest,
+                {name: locked.platform() for name, locked in image.platforms.items()},
+                image.commit,
+            )
+        for model in one.models:
+            key = f"{model.repository}@{model.revision}"
+            locked = lock.models.get(key)
+            if locked is None:
+                problems[key] = _unlocked(path, key)
+                continue
+            found.models[one.hub_endpoint, model.repository, model.revision] = ResolvedModel(
+                model.repository,
+                locked.commit,
+                locked.date,
+                tuple(
+                    RemoteFile(name, file.size, file.sha256, file.blob)
+                    for name, file in locked.files.items()
+                ),
+                locked.kv,
+            )
     if problems:
         raise UserError(problems.values())
     return found
 
 
-def unused(plans: Iterable[HostPlan], lock: Lock) -> list[str]:
+def unused(named: Iterable[References], lock: Lock) -> list[str]:
     """Pins that no host needs any more."""
-    needed: set[str] = set()
-    for plan in plans:
-        for service in plan.services:
-            needed.add(service.image.name)
-            needed.update(f"{model.repository}@{model.revision}" for model in service.models)
+    named = list(named)
+    needed = {image.name for one in named for image in one.images}
+    needed |= {f"{model.repository}@{model.revision}" for one in named for model in one.models}
     return sorted({*lock.images, *lock.models} - needed)
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import requests
 
 from sparkwright.findings.problems import Problem
-from sparkwright.plan.plan import ImageReference
+from sparkwright.resolve.references import ImageReference
 
 _INDEXES = (
     "application/vnd.oci.image.index.v1+json",

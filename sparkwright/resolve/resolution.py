@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 
 from sparkwright.catalog import Catalog
 from sparkwright.findings.problems import Problem, UserError
-from sparkwright.plan.plan import HostPlan, ImageReference, ModelReference
 from sparkwright.resolve.git import GitError, resolve_commit
 from sparkwright.resolve.hub import HubError, ResolvedModel, resolve_model
+from sparkwright.resolve.references import ImageReference, ModelReference, References
 from sparkwright.resolve.registry import RegistryError, ResolvedImage, resolve_image
 from sparkwright.resolve.registry_account import account
 
@@ -39,22 +39,22 @@ class Resolution:
         return self.models[endpoint, reference.repository, reference.revision]
 
 
-def resolve(plans: Iterable[HostPlan], catalog: Catalog, token: str | None) -> Resolution:
+def resolve(named: Iterable[References], catalog: Catalog, token: str | None) -> Resolution:
     """Ask registries and hubs for everything that the plans name.
 
     Raises:
         UserError: every tag and revision that could not be resolved.
     """
-    plans = list(plans)
+    named = list(named)
     images: dict[tuple[str, str, str], tuple[ImageReference, str | None]] = {
-        (service.image.registry, service.image.repository, service.image.tag): (
-            service.image,
-            account(plan.settings.registry_auth_file, registry_of(service.image)),
+        (image.registry, image.repository, image.tag): (
+            image,
+            account(one.registry_auth_file, registry_of(image)),
         )
-        for plan in plans
-        for service in plan.services
+        for one in named
+        for image in one.images
     }
-    models = model_names(plans)
+    models = model_names(named)
     problems: list[Problem] = []
     with ThreadPoolExecutor(max_workers=8) as pool:
         image_jobs = {key: pool.submit(_image, *image) for key, image in images.items()}
@@ -98,13 +98,12 @@ def known_bad(
     ]
 
 
-def model_names(plans: Iterable[HostPlan]) -> dict[tuple[str, str, str], str]:
+def model_names(named: Iterable[References]) -> dict[tuple[str, str, str], str]:
     """(hub endpoint, repository, revision) -> name in the catalog, of everything planned."""
     return {
-        (plan.settings.hub_endpoint, model.repository, model.revision): model.name
-        for plan in plans
-        for service in plan.services
-        for model in service.models
+        (one.hub_endpoint, model.repository, model.revision): model.name
+        for one in named
+        for model in one.models
     }
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from sparkwright.catalog import Catalog
+from sparkwright.catalog.gpu import parse_query
 from sparkwright.findings.finding import Finding
 from sparkwright.plan.plan import GIB, HostPlan
-from sparkwright.preflight.gpu import parse_query
 from sparkwright.preflight.observation import Probe
 from sparkwright.resolve.registry import ARCHITECTURES
 from sparkwright.rules import Broken, check_host

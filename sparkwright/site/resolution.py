@@ -46,8 +46,8 @@ def ask(hosts: Mapping[str, PlannedHost]) -> Resolution:
         groups.setdefault(key, []).append(host)
     for (_, token_file), group in groups.items():
         token = hub_token(token_file)
-        plans = [host.plan for host in group]
-        part = resolve(plans, group[0].catalog, token.value if token else None)
+        named = [host.plan.references for host in group]
+        part = resolve(named, group[0].catalog, token.value if token else None)
         found.images.update(part.images)
         found.models.update(part.models)
     return found
@@ -76,11 +76,11 @@ def pinned(hosts: Mapping[str, PlannedHost]) -> Resolution:
             open_hosts[name] = host
             continue
         try:
-            part = to_resolution([host.plan], lock, path)
+            part = to_resolution([host.plan.references], lock, path)
         except UserError as error:
             problems.extend(error.problems)
             continue
-        problems.extend(known_bad(model_names([host.plan]), host.catalog, part))
+        problems.extend(known_bad(model_names([host.plan.references]), host.catalog, part))
         found.images.update(part.images)
         found.models.update(part.models)
     if problems:

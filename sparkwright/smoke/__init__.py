@@ -6,7 +6,7 @@ from typing import Any
 
 from sparkwright.plan.plan import ServicePlan
 from sparkwright.plan.release import Release
-from sparkwright.report.run import Check, Smoke
+from sparkwright.smoke.result import Check, Smoke
 
 
 def smoke_of(answer: dict[str, Any]) -> Smoke:

@@ -43,7 +43,7 @@ def smoke(project: Path, port: int, *words: str) -> subprocess.CompletedProcess[
     host = {"services": {"qwen36": service}, "services_root": str(project / "opt")}
     (project / "mine.py").write_text(f"boxes = [('@local', {host!r})]\n")
     planned = plan(host["services"])  # type: ignore[arg-type]
-    lock = from_resolution([planned], resolution(planned), None)
+    lock = from_resolution([planned.references], resolution(planned), None)
     (project / "fleet.lock").write_text(render_lock(lock))
     path = f"{project / 'bin'}:{os.environ['PATH']}"
     return subprocess.run(

@@ -132,7 +132,7 @@ def test_a_lock_is_reported_as_json(tmp_path: Path) -> None:
 
 def test_check_weighs_contexts_by_what_the_lock_says_of_the_models(tmp_path: Path) -> None:
     host = plan(SPARK)
-    lock = from_resolution([host], resolution(host), None)
+    lock = from_resolution([host.references], resolution(host), None)
     name = "AEON-7/Qwen3.6-35B-A3B-heretic-NVFP4@main"
     wide = (KvLayers(layers=1000, heads=2, head_dim=256),)
     locked = lock.models[name].model_copy(update={"kv": wide})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sparkwright.preflight.gpu import driver_major, parse_query
+from sparkwright.catalog.gpu import driver_major, parse_query
 
 
 def test_gb10_has_no_memory_of_its_own() -> None:

@@ -21,17 +21,19 @@ from tests.unit.builders import RTX, SPARK, plan, resolution
 
 def _lock() -> Lock:
     host = plan(SPARK)
-    return from_resolution([host], resolution(host, architectures=("arm64", "amd64")), None)
+    return from_resolution(
+        [host.references], resolution(host, architectures=("arm64", "amd64")), None
+    )
 
 
 def test_what_is_locked_comes_back_as_it_was(tmp_path: Path) -> None:
     host = plan(SPARK)
     found = resolution(host)
     file = tmp_path / "fleet.lock"
-    file.write_text(render_lock(from_resolution([host], found, None)))
+    file.write_text(render_lock(from_resolution([host.references], found, None)))
     lock = read_lock(file)
     assert lock is not None
-    again = to_resolution([host], lock, "fleet.lock")
+    again = to_resolution([host.references], lock, "fleet.lock")
     assert again.models == found.models
     service = host.services[0]
     assert again.image(service.image).digest == found.image(service.image).digest
@@ -52,14 +54,14 @@ def test_a_pin_is_kept_when_others_are_added() -> None:
     kept = _lock()
     pinned = kept.images[name].model_copy(update={"digest": f"sha256:{'01' * 32}"})
     kept = kept.model_copy(update={"images": {name: pinned}})
-    both = from_resolution([spark, rtx], resolution(rtx), kept)
+    both = from_resolution([spark.references, rtx.references], resolution(rtx), kept)
     assert both.images[name].digest == pinned.digest
 
 
 def test_what_is_not_locked_is_named_with_the_remedy() -> None:
     empty = Lock(images={}, models={})
     with pytest.raises(UserError) as raised:
-        to_resolution([plan(SPARK)], empty, "fleet.lock")
+        to_resolution([plan(SPARK).references], empty, "fleet.lock")
     problems = raised.value.problems
     assert {problem.what for problem in problems} == {
         "ghcr.io/aeon-7/aeon-vllm-ultimate:2026-07-01-v0.24.0 is not locked",
@@ -71,7 +73,7 @@ def test_what_is_not_locked_is_named_with_the_remedy() -> None:
 
 def test_pins_that_nobody_needs_are_named() -> None:
     gemma = plan({"s": {"recipe": "gemma4-26b-a4b-dflash-production"}})
-    assert unused([gemma], _lock()) == [
+    assert unused([gemma.references], _lock()) == [
         "AEON-7/Qwen3.6-35B-A3B-heretic-NVFP4@main",
         "z-lab/Qwen3.6-35B-A3B-DFlash@main",
     ]

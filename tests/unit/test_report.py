@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from sparkwright.report.run import Row, ServiceRow, Smoke, as_json, render
+from sparkwright.report.run import Row, ServiceRow, as_json, render
 from sparkwright.smoke import smoke_of
+from sparkwright.smoke.result import Smoke
 
 SERVICE = ServiceRow(
     name="qwen36",

@@ -14,8 +14,9 @@ from sparkwright.bench.results import Result
 from sparkwright.catalog import Catalog
 from sparkwright.findings.problems import Problem
 from sparkwright.report.page.inputs import LastRun, Switch
-from sparkwright.report.run import Check, Row, ServiceRow, Smoke, image_in_short, state
+from sparkwright.report.run import Row, ServiceRow, image_in_short, state
 from sparkwright.rules.parts import Memory
+from sparkwright.smoke.result import Check, Smoke
 from sparkwright.smoke.verdict import DeepVerdict
 
 #: The words of a service that is as it shall be.

@@ -1,0 +1,67 @@
+"""What a plan names and the network decides: images at a tag, models at a revision."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class BuildReference:
+    """Where a built image is made from: a folder of a git repository, over a pinned base image.
+
+    Attributes:
+        base_name: the name that the Dockerfile's FROM has for the base.
+    """
+
+    context: str
+    directory: str
+    base: ImageReference
+    base_name: str
+
+
+@dataclass(frozen=True)
+class ImageReference:
+    """An image at a tag, where this host pulls it from.
+
+    Attributes:
+        name: ``host/path:tag``, whatever mirror it is pulled from.
+        registry: ``http(s)://host[:port]`` that is asked for digests.
+        repository: path within the registry.
+        pull_name: ``host[:port]/path``, without tag: what Docker is given.
+        digest: what the catalog pins the tag to; None to ask the registry.
+        build: set for an image that no registry has; the tag is then a git revision.
+    """
+
+    image: str
+    name: str
+    registry: str
+    repository: str
+    pull_name: str
+    tag: str
+    digest: str | None = None
+    build: BuildReference | None = None
+
+
+@dataclass(frozen=True)
+class ModelReference:
+    """A model's repository at a revision, and the path at which the container sees it."""
+
+    name: str
+    repository: str
+    revision: str
+    mount: str
+
+
+@dataclass(frozen=True)
+class References:
+    """Everything that a host's plan names.
+
+    Attributes:
+        hub_endpoint: where its models are looked up.
+        registry_auth_file: accounts of private registries; None for none.
+    """
+
+    images: tuple[ImageReference, ...]
+    models: tuple[ModelReference, ...]
+    hub_endpoint: str
+    registry_auth_file: str | None = None
