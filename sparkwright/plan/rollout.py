@@ -95,14 +95,14 @@ class Rollout:
     """One run's roll-out, as far as it is.
 
     Attributes:
-        turns: hosts by turn.
+        batches: hosts by batch.
         stopped: why no further host is switched; None while all is well.
         began: whether a host was switched already.
         ended_at: the clock when the last switch ended, seconds; None before.
         switched: hosts that run what is new -> service -> release that they ran before.
     """
 
-    turns: list[list[str]]
+    batches: list[list[str]]
     stopped: str | None = None
     began: bool = False
     ended_at: float | None = None
@@ -114,6 +114,6 @@ class Rollout:
 
     def wait(self, host: str, pause: float, now: float) -> float:
         """Seconds that a host still has to wait for its turn."""
-        if self.ended_at is None or host in self.turns[0]:
+        if self.ended_at is None or host in self.batches[0]:
             return 0.0
         return max(0.0, self.ended_at + pause - now)
