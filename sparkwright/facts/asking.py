@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
 from enum import Enum
-from functools import cache
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from paramiko import SSHException
-from pydantic import TypeAdapter, ValidationError
 from pyinfra.api.command import QuoteString, StringCommand
 from pyinfra.api.exceptions import PyinfraError
 from pyinfra.api.host import Host
 
 from sparkwright.facts import programs
+from sparkwright.host.lib.records import Malformed, decode, encode
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -54,7 +52,7 @@ def ask(
     """
     label = f"sparkwright-{program.__name__.rpartition('.')[2].replace('_', '-')}"
     command = StringCommand("python3", "-IS", "-c", QuoteString(programs.BY_STANDARD_INPUT), label)
-    stdin = programs.payload(program, asdict(request))
+    stdin = programs.payload(program, encode(request))
     return parse(label, execute(host, label, command, sudo, timeout, stdin), answer)
 
 
@@ -109,16 +107,9 @@ def parse(label: str, lines: list[str], answer: type[_Answer]) -> _Answer:
             f"{label}: the host's login prints text of its own (check .bashrc and /etc/profile.d)"
         ) from None
     try:
-        return _adapter(answer).validate_python(found)
-    except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"])
+        return decode(answer, found)
+    except Malformed as error:
         raise HostError(
-            f"{label}: not a valid answer: {where}: {first['msg']} (is another version of "
-            "sparkwright at work on this host?)"
+            f"{label}: not a valid answer: {error} (is another version of sparkwright at work on "
+            "this host?)"
         ) from None
-
-
-@cache
-def _adapter(answer: Any) -> TypeAdapter[Any]:
-    return TypeAdapter(answer)

@@ -28,6 +28,7 @@ class HostMemory:
         failure: why an operation failed; None while none did.
         locked: services_root of the lock that this run holds; None without one.
         executions: remote executions so far, ours and others'.
+        runtimes: installations of the fetch program that this run has made.
     """
 
     asked: ObservationRequest | None = None
@@ -36,6 +37,7 @@ class HostMemory:
     failure: str | None = None
     locked: str | None = None
     executions: int = 0
+    runtimes: set[str] = field(default_factory=set)
 
     def forget(self) -> None:
         """The host was changed: what is known of it has to be asked again."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, fields, replace
+from dataclasses import fields, replace
 from typing import Any, Generic, TypeVar
 
 from pyinfra.api.command import QuoteString, StringCommand
@@ -15,6 +15,7 @@ from sparkwright.facts.asking import HostError, Sudo, execute, parse
 from sparkwright.facts.memory import memory
 from sparkwright.host import observe
 from sparkwright.host.contracts.observation import Observation, ObservationRequest
+from sparkwright.host.lib.records import encode
 
 _T = TypeVar("_T")
 _LABEL = "sparkwright-observe"
@@ -93,7 +94,7 @@ def observe_anew(host: Host, request: ObservationRequest) -> Observation:
 
 
 def _run(request: ObservationRequest) -> StringCommand:
-    text = QuoteString(programs.argument(observe, asdict(request)))
+    text = QuoteString(programs.argument(observe, encode(request)))
     return StringCommand("python3", "-IS", "-c", text, _LABEL)
 
 

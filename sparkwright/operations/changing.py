@@ -20,6 +20,9 @@ from sparkwright.facts.asking import HostError
 from sparkwright.facts.memory import memory
 from sparkwright.operations import locks
 
+#: Where services, state and locks lie on a host, unless a setting says otherwise.
+SERVICES_ROOT = "/opt/sparkwright"
+MODELS_ROOT = "/opt/models"
 _COLOURS = {"+": "green", "-": "red", "@": "cyan"}
 #: Changes the host; returns what it did, in words. Raises HostError.
 Act = Callable[[Host], Sequence[str]]

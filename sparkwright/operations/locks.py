@@ -18,7 +18,7 @@ from pyinfra.api.host import Host
 from sparkwright.facts.asking import HostError, ask
 from sparkwright.facts.memory import memory
 from sparkwright.host import lock as program
-from sparkwright.host.contracts.lock import LockAnswer, LockHolder, LockOwner, LockRequest
+from sparkwright.host.contracts.lock import LockAnswer, LockRequest, Owner
 from sparkwright.text.lock_owner import described
 
 
@@ -34,7 +34,7 @@ def _machine() -> str:
     return " ".join(parts)
 
 
-OWNER = LockOwner(
+OWNER = Owner(
     token=secrets.token_hex(8),
     by=f"{getpass.getuser()}@{socket.gethostname()}",
     machine=_machine(),
@@ -84,7 +84,7 @@ def release(host: Host) -> None:
             _ask(host, root, release=OWNER.token)
 
 
-def _busy(owner: LockHolder, now: float) -> str:
+def _busy(owner: Owner, now: float) -> str:
     return (
         f"{described(owner, now)} is at work on this host: "
         "wait, or break the lock with --data break_lock=True"
@@ -95,7 +95,7 @@ def _ask(
     host: Host,
     services_root: str,
     *,
-    take: LockOwner | None = None,
+    take: Owner | None = None,
     release: str | None = None,
     instead_of: str | None = None,
 ) -> LockAnswer:
@@ -106,7 +106,7 @@ def _ask(
     return ask(host, program, request, LockAnswer, timeout=30)
 
 
-def _is_dead(owner: LockHolder) -> bool:
+def _is_dead(owner: Owner) -> bool:
     """Whether a lock is a former run's of this machine that ended without releasing it."""
     if owner.machine != OWNER.machine or owner.pid is None:
         return False

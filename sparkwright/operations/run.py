@@ -85,6 +85,7 @@ class Run:
     Attributes:
         peer_token: what hosts show each other when one takes from another; made once per site.
         dry: whether this run only looks.
+        takes_from: content -> host -> hosts that it takes it from; None until that is decided.
         answers: file for what the hosts answer, where a command of the command line asks them.
     """
 
@@ -95,6 +96,7 @@ class Run:
     rollout_settings: RolloutSettings
     dry: bool
     answers: str | None = None
+    takes_from: dict[str, dict[str, list[str]]] | None = None
     started: float = field(default_factory=time.monotonic)
 
     def live(self) -> Iterator[HostRun]:
