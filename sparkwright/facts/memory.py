@@ -23,6 +23,7 @@ class HostMemory:
     """One host in this run.
 
     Attributes:
+        stale: whether the host was changed since it was asked.
         asked, observation: the last question to the host and its answer; None before.
         changes: what operations of ours changed, in words, in their order.
         failure: why an operation failed; None while none did.
@@ -31,6 +32,7 @@ class HostMemory:
         runtimes: installations of the fetch program that this run has made.
     """
 
+    stale: bool = False
     asked: ObservationRequest | None = None
     observation: Observation | None = None
     changes: list[str] = field(default_factory=list)
@@ -40,8 +42,8 @@ class HostMemory:
     runtimes: set[str] = field(default_factory=set)
 
     def forget(self) -> None:
-        """The host was changed: what is known of it has to be asked again."""
-        self.asked = None
+        """The host was changed: what is known of it has to be asked again, where it is needed."""
+        self.stale = True
 
 
 def memory(host: Host) -> HostMemory:

@@ -70,9 +70,9 @@ def observed(host: Host, needed: ObservationRequest | None = None) -> Observatio
     known = memory(host)
     wanted = needed or ObservationRequest()
     if known.asked is not None and known.observation is not None:
-        if _covers(known.asked, wanted):
+        if not known.stale and _covers(known.asked, wanted):
             return known.observation
-        wanted = _both(known.asked, wanted)
+        wanted = joined(known.asked, wanted)
     return observe_anew(host, wanted)
 
 
@@ -83,11 +83,11 @@ def observe_anew(host: Host, request: ObservationRequest) -> Observation:
         HostError: when the host does not answer.
     """
     known = memory(host)
-    known.forget()
     first = known.observation is None
     # Without sudo it still reports everything that needs no root, and why.
     lines = execute(host, _LABEL, _run(request), Sudo.IF_POSSIBLE, _TIMEOUT)
     known.asked, known.observation = request, parse(_LABEL, lines, Observation)
+    known.stale = False
     if first:
         hooks.share_facts(host, lambda fact, arguments: _shared(host, fact, arguments))
     return known.observation
@@ -100,10 +100,10 @@ def _run(request: ObservationRequest) -> StringCommand:
 
 def _covers(known: ObservationRequest, wanted: ObservationRequest) -> bool:
     """Whether an answer to one question answers the other, too."""
-    return _both(known, wanted) == known
+    return joined(known, wanted) == known
 
 
-def _both(known: ObservationRequest, wanted: ObservationRequest) -> ObservationRequest:
+def joined(known: ObservationRequest, wanted: ObservationRequest) -> ObservationRequest:
     """One question for everything that both ask for."""
     more = {
         field.name: tuple(dict.fromkeys((*mine, *getattr(wanted, field.name))))
@@ -116,7 +116,7 @@ def _both(known: ObservationRequest, wanted: ObservationRequest) -> ObservationR
 def _shared(host: Host, fact: type, arguments: dict[str, Any]) -> tuple[bool, Any]:
     """A fact that the last observation answers."""
     known = memory(host)
-    if known.asked is None or any(not key.startswith("_") for key in arguments):
+    if known.asked is None or known.stale or any(not key.startswith("_") for key in arguments):
         return False, None
     if fact is HostObservation:
         return True, known.observation

@@ -5,7 +5,7 @@ An image that no registry has is built by such a job instead, over a base pulled
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from pyinfra.api.command import PyinfraCommand
 from pyinfra.api.host import Host
@@ -27,7 +27,7 @@ from sparkwright.resolve.registry import ARCHITECTURES, PlatformImage
 
 @operation()
 def present(
-    name: str,
+    image: str,
     registry: str,
     repository: str,
     digest: str,
@@ -35,7 +35,7 @@ def present(
     *,
     title: str | None = None,
     store: str | None = None,
-    build: ImageBuild | None = None,
+    build: Callable[[], ImageBuild] | None = None,
     account: str | None = None,
     sources: Sources | None = None,
     wait: bool = True,
@@ -44,7 +44,7 @@ def present(
     """Have an image in the host's Docker, by its digest.
 
     Args:
-        name: what it is called there, ``host/path:tag``; made of the digest, so that it can't mean
+        image: what it is called there, ``host/path:tag``; made of the digest, so that it can't mean
             something else tomorrow.
         registry: ``http(s)://host[:port]``.
         repository: path within the registry.
@@ -52,7 +52,7 @@ def present(
         platforms: its files by architecture (``sparkwright.resolve.registry.resolve_image``).
         title: what it is called in messages; the name without.
         store: directory for its parts; below ``<services_root>/images`` without.
-        build: context of an image that is built over this one.
+        build: gives the context of an image that is built over this one.
         account: ``user:password`` for the registry, or None.
         sources: peers, limits; the registry alone without.
         wait: False only starts the job; ``jobs.finished`` waits for it.
@@ -71,23 +71,23 @@ def present(
     place = store or f"{how.services_root}/images/{digest.partition(':')[2]}"
     request = ObservationRequest(
         services_root=how.services_root,
-        images=(name,),
+        images=(image,),
         stores=(StoreAt(place, digest.partition(":")[2]),),
     )
-    verb, words = ("build" if build else "pull"), title or name
+    verb, words = ("build" if build else "pull"), title or image
 
     def act(host: Host) -> Sequence[str]:
         platform = platforms[ARCHITECTURES[observed(host).architecture]]
-        watched = watched_job(name, how.services_root)
+        watched = watched_job(image, how.services_root)
         assert watched.state is not None
         account_file = f"{watched.state}/account" if account else None
         pull = PullRequest(
-            name=name,
+            name=image,
             source=f"127.0.0.1:{how.peer_port}/{repository}@{digest}",
             token_file=how.peer_token_file,
             layers=tuple(layer.hex for layer in platform.layers),
             keep=how.keep_parts(),
-            build=build,
+            build=build() if build else None,
             fetch=FetchRequest(
                 source="registry",
                 endpoint=registry,
@@ -105,7 +105,7 @@ def present(
         file = f"{watched.state}/request.json"
         job = Job(
             unit=watched.unit,
-            description=f"sparkwright: {verb} {name}",
+            description=f"sparkwright: {verb} {image}",
             argv=runtime.command(home, "pull", file),
             files={file: document(pull)},
         )
@@ -116,18 +116,18 @@ def present(
         if not wait:
             return [f"{verb}ing {words}"]
         jobs.follow(host, {watched: words})
-        jobs.prove(host, ProofRequest(images=(name,)))
+        jobs.prove(host, ProofRequest(images=(image,)))
         memory(host).forget()
         return [f"{words} is on the disk and verified"]
 
-    there = observed(ctx_host.get(), request).images.get(name, False)
+    there = observed(ctx_host.get(), request).images.get(image, False)
     yield from change(
         [] if there else [f"{verb} {words}"], act, services_root=how.services_root,
         break_lock=break_lock, otherwise=f"{words} is there",
     )  # fmt: skip
 
 
-def watched_job(name: str, services_root: str) -> WatchedJob:
+def watched_job(image: str, services_root: str) -> WatchedJob:
     """The job that pulls or builds an image."""
-    unit = job_unit("pull", name)
+    unit = job_unit("pull", image)
     return WatchedJob(unit, job_state(services_root, unit))

@@ -7,22 +7,32 @@ Operations take arguments and need none of this; the site's roles hand them the 
 from __future__ import annotations
 
 import time
+from functools import cached_property, reduce
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+import click
 from pyinfra.api.host import Host
 
 from sparkwright.config.secrets import Secret
 from sparkwright.config.settings import HostSettings, RolloutSettings
+from sparkwright.doctor.watch import Watch, watch_of
+from sparkwright.facts import hooks
 from sparkwright.facts.memory import HostMemory, memory
+from sparkwright.facts.observation import joined
 from sparkwright.findings.finding import Finding
-from sparkwright.host.contracts.observation import Observation
+from sparkwright.host.contracts.observation import Observation, ObservationRequest, StoreAt
+from sparkwright.host.contracts.proof import ModelAt
+from sparkwright.operations import proxies, services, watch
 from sparkwright.plan.desired import Desired
 from sparkwright.plan.rollout import Rollout
+from sparkwright.plan.services import DesiredService
 from sparkwright.proxy.haproxy import Gateway
+from sparkwright.proxy.proxies import health_file, health_unit
 from sparkwright.report.run import Outcome
 from sparkwright.rules import Broken
+from sparkwright.site.services import desired_services, directories
 from sparkwright.smoke.result import Smoke
 
 _KEY = "sparkwright-run"
@@ -70,6 +80,50 @@ class HostRun:
         """What was observed, for code that runs after preflight only."""
         assert self.memory.observation is not None, "a role ran before preflight"
         return self.memory.observation
+
+    @cached_property
+    def services(self) -> tuple[DesiredService, ...]:
+        """Its services as they must run."""
+        return desired_services(self.desired, self.key, self.gateway, self.others)
+
+    @cached_property
+    def watch(self) -> Watch | None:
+        """Its watch; None where it wants none."""
+        return watch_of(self.desired.plan, self.desired.releases)
+
+    @cached_property
+    def proxy_files(self) -> dict[str, tuple[str, int]]:
+        """Every file of its proxies: text and mode, by path."""
+        health = health_file(self.desired.plan)
+        return proxies.files_of(
+            self.gateway, [self.key], health, health_unit(self.desired.plan) if health else None
+        )
+
+    @cached_property
+    def request(self) -> ObservationRequest:
+        """Everything that has to be observed of it, in one question."""
+        parts = (
+            services.request_of(self.services, self.settings.services_root),
+            proxies.request_of(self.gateway, self.proxy_files),
+            watch.request_of(watch.files_of(self.watch)),
+            ObservationRequest(
+                directories=tuple(one.path for one in directories(self.desired.plan)),
+                images=tuple(image.name for image in self.desired.images),
+                models=tuple(
+                    ModelAt(model.directory, model.resolved.commit)
+                    for model in self.desired.models
+                ),
+                stores=tuple(
+                    StoreAt(image.store, image.digest.partition(":")[2])
+                    for image in self.desired.images
+                ),
+                ports=tuple(
+                    one.door.health_port for one in self.desired.plan.services if one.door
+                ),
+            ),
+        )
+        roots = ObservationRequest(self.settings.models_root, self.settings.services_root)
+        return reduce(joined, parts, roots)
 
     @property
     def peer_address(self) -> str | None:
@@ -131,10 +185,6 @@ def host_run(host: Host) -> HostRun | None:
 
 def refuse(host: Host, reason: str) -> None:
     """Leave this host out of the run, and say why."""
-    import click
-
-    from sparkwright.facts import hooks
-
     memory(host).failure = reason
     host.log(click.style(f"{reason}: this host is left as it is", fg="red"))
     hooks.leave_out(host)

@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from threading import Lock
 
 from sparkwright.facts.asking import HostError
+from sparkwright.host.contracts.fetch import BuildFile, ImageBuild
 from sparkwright.operations import bundle_server
 from sparkwright.operations.fetching import Sources
 from sparkwright.operations.run import HostRun, Run
+from sparkwright.plan.desired import DesiredImage
 from sparkwright.plan.missing import shared
 from sparkwright.plan.peers import peers
 from sparkwright.plan.plan import GIB
+from sparkwright.resolve.build_context import BuildContextError, build_context
+
+_BUILD_CACHE = Path(".sparkwright/cache/build")
+#: One host at a time fills the cache; the others find it filled.
+_FETCHING = Lock()
 
 
 def sources(run: Run, one: HostRun, content: str | None = None) -> Sources:
@@ -32,6 +41,27 @@ def sources(run: Run, one: HostRun, content: str | None = None) -> Sources:
         adopt=tuple(settings.adopt_directories),
         keep_parts=lambda: _is_asked(run, one, content or ""),
     )
+
+
+def build_of(one: HostRun, image: DesiredImage) -> Callable[[], ImageBuild] | None:
+    """Fetches the context of an image that is built on the host; None for one that is pulled."""
+    planned = image.release.service.image.build
+    if planned is None:
+        return None
+    commit = image.commit
+    assert commit is not None, "a built image is resolved to a commit"
+    bundle = one.settings.bundle
+    cache = Path(bundle, "build") if bundle else _BUILD_CACHE
+
+    def build() -> ImageBuild:
+        try:
+            with _FETCHING:
+                files = build_context(planned.context, commit, planned.directory, cache)
+        except BuildContextError as error:
+            raise HostError(str(error)) from None
+        return ImageBuild(planned.base_name, {path: BuildFile(*one) for path, one in files.items()})
+
+    return build
 
 
 def asked_for(run: Run, one: HostRun) -> list[str]:

@@ -57,6 +57,11 @@ class DesiredImage:
         return self.release.image
 
     @property
+    def title(self) -> str:
+        """What it is called in messages."""
+        return f"{self.release.service.image.name} ({self.name.rpartition(':')[2][:19]})"
+
+    @property
     def built(self) -> bool:
         """Whether it is built on the host, over an image that is pulled."""
         return self.reference is not self.release.service.image

@@ -70,7 +70,7 @@ def earlier(
     return max(others, key=lambda name: kept[name]) if others else None
 
 
-def behind_another_door(name: str, release: str, *, was: bool, planned: bool) -> str | None:
+def behind_another_proxy(name: str, release: str, *, was: bool, planned: bool) -> str | None:
     """Why a service can't go back to a release as doors are now; None when it can.
 
     Doors are the plan's and not a release's: one that was made to listen on the service's own port
