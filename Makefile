@@ -22,7 +22,6 @@ setup: .venv/.ready ## install what is missing: system packages and .venv
 	touch $@
 
 demo: setup ## bring up the virtual fleet and run the main job on it
-	$(SUDO) $(PYTHON) -m lab up
 	$(BIN)/python -m lab.demo
 
 demo-down: ## remove every trace of the virtual fleet
@@ -66,7 +65,6 @@ test-bench: setup bench-tools ## the real load generator against a local stand-i
 	$(BIN)/python -m pytest -m bench
 
 bench: setup ## measure against Ansible and stock pyinfra on the virtual fleet
-	$(SUDO) $(PYTHON) -m lab up
 	$(SUDO) $(BIN)/python -m benchmarks.converged
 
 bench-fetching: setup ## measure fetching: against the line, aria2c, and for 4 and 8 hosts
