@@ -20,7 +20,6 @@ TEMPLATES = DATA / "templates"
 #: The files of a new site: a checkout's root is one.
 SKELETON = _CARRIED / "site" if INSTALLED else DATA
 BENCH_PINS = DATA / "constraints-bench.txt"
-KNOWN_ISSUES = DATA / "docs/known-issues.yaml"
 
 
 def catalogs(more: Iterable[str | Path] = ()) -> list[Path]:

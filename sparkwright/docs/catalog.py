@@ -9,7 +9,7 @@ from typing import Any
 import yaml
 
 from sparkwright.catalog import Catalog, load_catalog
-from sparkwright.config.places import CATALOG, KNOWN_ISSUES
+from sparkwright.config.places import CATALOG, DATA
 from sparkwright.doctor import CHECKS
 from sparkwright.preflight.gpu import family
 from sparkwright.rules import RULES
@@ -28,6 +28,8 @@ Sources are the cards as they were read:
 
 Where two contradict each other for the same tag, the newer dated statement holds, and a comment in
 the catalog's file names both."""
+
+_KNOWN_ISSUES = DATA / "docs/known-issues.yaml"
 
 
 def page(catalog: Catalog) -> str:
@@ -134,7 +136,7 @@ def _causes(catalog: Catalog) -> Iterable[Sequence[str]]:
 
 
 def _issues() -> Iterable[Sequence[str]]:
-    entries: list[dict[str, Any]] = yaml.safe_load(KNOWN_ISSUES.read_text(encoding="utf-8"))
+    entries: list[dict[str, Any]] = yaml.safe_load(_KNOWN_ISSUES.read_text(encoding="utf-8"))
     for entry in entries:
         diagnosed = ", ".join(entry.get("doctor", ())) or "-"
         yield entry["issue"], entry["by"], entry["how"], diagnosed, entry["source"]
