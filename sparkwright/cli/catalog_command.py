@@ -10,7 +10,7 @@ from pydantic import BaseModel
 
 from sparkwright.catalog import Catalog, load_catalog
 from sparkwright.cli.options import json_option, print_json
-from sparkwright.config.places import CATALOG
+from sparkwright.config.places import catalogs
 from sparkwright.findings.problems import Problem, UserError, suggest
 from sparkwright.rules import RULES
 from sparkwright.rules.issues import all_issues
@@ -35,7 +35,7 @@ def command() -> None:
 @json_option
 def list_entries(kind: str | None, directories: tuple[Path, ...], as_json: bool) -> None:
     """List entries, a line each."""
-    catalog = load_catalog([CATALOG, *directories])
+    catalog = load_catalog(catalogs(directories))
     table: dict[str, list[tuple[str, str, str]]] = {
         "recipes": [(r.name, r.status, r.title) for r in catalog.recipes.values()],
         "models": [
@@ -74,7 +74,7 @@ def _rules(catalog: Catalog) -> list[tuple[str, str, str]]:
 @json_option
 def show(name: str, directories: tuple[Path, ...], as_json: bool) -> None:
     """Show one entry whole, with its file."""
-    catalog = load_catalog([CATALOG, *directories])
+    catalog = load_catalog(catalogs(directories))
     entries: dict[str, tuple[str, BaseModel]] = {}
     for kind, group in _groups(catalog).items():
         for key, entry in group.items():
@@ -97,7 +97,7 @@ def show(name: str, directories: tuple[Path, ...], as_json: bool) -> None:
 @json_option
 def sources(directories: tuple[Path, ...], as_json: bool) -> None:
     """Say for every entry, tag, alias and rule who says so."""
-    catalog = load_catalog([CATALOG, *directories])
+    catalog = load_catalog(catalogs(directories))
     rows: list[tuple[str, str]] = []
     for kind, group in _groups(catalog).items():
         for name, entry in group.items():

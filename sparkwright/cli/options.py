@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import click
 
 from sparkwright.config.inventory import read_inventory
-from sparkwright.config.places import CATALOG
+from sparkwright.config.places import catalogs
 from sparkwright.findings.problems import Problem, UserError, suggest
 from sparkwright.resolve.lock import to_resolution
 from sparkwright.site.fleet import Fleet, PlannedHost, plan_fleet, with_geometry
@@ -44,7 +44,9 @@ def json_option(command: _Command) -> _Command:
 
 def recipe_names(_: click.Context, __: click.Parameter, begun: str) -> list[str]:
     """Recipes for shell completion."""
-    return [path.stem for path in (CATALOG / "recipes").glob(f"{begun}*.yaml")]
+    return [
+        path.stem for folder in catalogs() for path in (folder / "recipes").glob(f"{begun}*.yaml")
+    ]
 
 
 def load(inventory: Path, overrides: tuple[str, ...], limit: tuple[str, ...]) -> Fleet:

@@ -12,7 +12,7 @@ from sparkwright.bench.history import LAST
 from sparkwright.bench.store import load as load_results
 from sparkwright.catalog import load_catalog
 from sparkwright.cli.options import json_option, load, print_json
-from sparkwright.config.places import CATALOG
+from sparkwright.config.places import catalogs
 from sparkwright.findings.problems import Problem, UserError
 from sparkwright.report.page.contents import Page, page_of
 from sparkwright.report.page.inputs import read_deep, read_history, read_last_run
@@ -96,7 +96,7 @@ def _page(
     run = read_last_run(last_run, problems)
     history = read_history(status, problems)
     deep = read_deep(SMOKE, problems)
-    catalog = next(iter(hosts.values())).catalog if hosts else load_catalog([CATALOG])
+    catalog = next(iter(hosts.values())).catalog if hosts else load_catalog(catalogs())
     return page_of(
         made=dt.datetime.now(dt.UTC),
         catalog=catalog,

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path
 
 from sparkwright.catalog import Catalog, load_catalog
+from sparkwright.config import places
 from sparkwright.config.inventory import HostInput
-from sparkwright.config.places import CATALOG
 from sparkwright.config.settings import parse_settings
 from sparkwright.findings.problems import Problem, UserError
 from sparkwright.plan.plan import HostPlan, plan_host
@@ -70,7 +69,7 @@ def plan_fleet(inputs: Iterable[HostInput]) -> Fleet:
             settings = parse_settings(host.name, host.data, host.origin)
             directories = settings.catalog_directories
             if directories not in catalogs:
-                catalogs[directories] = load_catalog([CATALOG, *map(Path, directories)])
+                catalogs[directories] = load_catalog(places.catalogs(directories))
             catalog = catalogs[directories]
             plan = plan_host(host.name, settings, catalog, host.origin)
         except UserError as error:
