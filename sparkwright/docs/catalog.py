@@ -10,7 +10,7 @@ from sparkwright.docs.markdown import GENERATED, table
 from sparkwright.preflight.gpu import family
 
 _INTRODUCTION = """\
-What sparkwright can serve without a file of yours. `sparkwright advise agents` names recipes for a
+Nine systems that sparkwright serves without a file of yours, each as its card publishes it. `sparkwright advise agents` names recipes for a
 workload, `sparkwright catalog show NAME` prints an entry whole. What is known to go wrong:
 [Rules](rules.md). What to do when it did: [Diagnoses](diagnoses.md). How to write entries:
 [The catalog's YAML](catalog-yaml.md). Where a recipe differs from its card:

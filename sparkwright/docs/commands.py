@@ -11,7 +11,7 @@ from sparkwright.cli import main
 from sparkwright.docs.markdown import GENERATED, table
 
 _INTRODUCTION = """\
-Run `sparkwright` in the site's folder, beside `group_data/`. `pyinfra INVENTORY deploy.py` is what
+Run `sparkwright` (or `python -m sparkwright`) in the site's folder, beside `group_data/`. `pyinfra INVENTORY deploy.py` is what
 changes hosts; the commands here plan, look, and maintain. INVENTORY is a file such as
 `inventory/lab.py`; `--limit` and `--data` mean what they mean for pyinfra.
 
