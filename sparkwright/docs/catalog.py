@@ -10,11 +10,11 @@ from sparkwright.docs.markdown import GENERATED, table
 from sparkwright.preflight.gpu import family
 
 _INTRODUCTION = """\
-Nine systems that sparkwright serves without a file of yours, each as its card publishes it. `sparkwright advise agents` names recipes for a
-workload, `sparkwright catalog show NAME` prints an entry whole. What is known to go wrong:
-[Rules](rules.md). What to do when it did: [Diagnoses](diagnoses.md). How to write entries:
-[The catalog's YAML](catalog-yaml.md). Where a recipe differs from its card:
-[Deviations](../catalog/DEVIATIONS.md).
+Nine systems that sparkwright serves without a file of yours, each as its card publishes it.
+`sparkwright advise agents` names recipes for a workload, `sparkwright catalog show NAME` prints an
+entry whole. What is known to go wrong: [Rules](rules.md). What to do when it did:
+[Diagnoses](diagnoses.md). How to write entries: [The catalog's YAML](catalog-yaml.md). Where a
+recipe differs from its card: [Deviations](../catalog/DEVIATIONS.md).
 
 Another tag, recipe or model is one setting: `image_tag`, `recipe`, or a YAML file of your own."""
 

@@ -11,9 +11,9 @@ from sparkwright.cli import main
 from sparkwright.docs.markdown import GENERATED, table
 
 _INTRODUCTION = """\
-Run `sparkwright` (or `python -m sparkwright`) in the site's folder, beside `group_data/`. `pyinfra INVENTORY deploy.py` is what
-changes hosts; the commands here plan, look, and maintain. INVENTORY is a file such as
-`inventory/lab.py`; `--limit` and `--data` mean what they mean for pyinfra.
+Run `sparkwright` (or `python -m sparkwright`) in the site's folder, beside `group_data/`. `pyinfra
+INVENTORY deploy.py` is what changes hosts; the commands here plan, look, and maintain. INVENTORY is
+a file such as `inventory/lab.py`; `--limit` and `--data` mean what they mean for pyinfra.
 
 Shell completion: `eval "$(_SPARKWRIGHT_COMPLETE=bash_source sparkwright)"`; `zsh_source` and
 `fish_source` work too.
