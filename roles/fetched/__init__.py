@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pyinfra.context import ctx_host
 
+from sparkwright.host.contracts.proof import ModelAt, ProofRequest
 from sparkwright.operations import gpu, images, jobs, models
 from sparkwright.operations.run import host_run
 from sparkwright.plan.missing import missing_images, missing_models
-from sparkwright.host.contracts.proof import ModelAt, ProofRequest
 
 
 def fetched() -> None:

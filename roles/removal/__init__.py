@@ -9,9 +9,7 @@ from sparkwright.operations import removal
 from sparkwright.operations.run import host_run
 
 
-def removed(
-    services: str | None = None, weights: bool = False, answers: str | None = None
-) -> None:
+def removed(services: str | None = None, weights: bool = False, answers: str | None = None) -> None:
     """Take services, releases, units, images and, on request, weights off the host.
 
     Args:

@@ -24,12 +24,12 @@ def serving() -> None:
         return
     run, settings = run_of(host), one.settings
     switched = serves_already(one.services, one.observed)
-    common = {"services_root": settings.services_root, "break_lock": settings.break_lock}
     services.running(
         name="Serving: start",
         services=() if switched else one.services,
         ended=partial(rollout.remember, one),
-        **common,
+        services_root=settings.services_root,
+        break_lock=settings.break_lock,
     )
     for title, names in host.loop(batches.named(run)):
         services.running(
@@ -38,12 +38,14 @@ def serving() -> None:
             proxies=partial(rollout.proxies_of, one),
             turn=partial(batches.in_turn, left=partial(rollout.leave, one)),
             ended=partial(rollout.remember, one, run=run),
-            **common,
+            services_root=settings.services_root,
+            break_lock=settings.break_lock,
         )
     if run.rollout_settings.on_failure == "fleet":
         services.switched_back(
             name="Serving: take back what was switched",
             targets=partial(rollout.to_take_back, run, one),
             ended=partial(rollout.remember_taken_back, run, one),
-            **common,
+            services_root=settings.services_root,
+            break_lock=settings.break_lock,
         )

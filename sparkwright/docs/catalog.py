@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from sparkwright.catalog import Catalog
+from sparkwright.catalog.gpu import family
 from sparkwright.docs.cards import CARDS, named
 from sparkwright.docs.markdown import GENERATED, table
-from sparkwright.catalog.gpu import family
 
 _INTRODUCTION = """\
 Nine systems that sparkwright serves without a file of yours, each as its card publishes it.

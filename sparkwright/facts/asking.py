@@ -56,6 +56,17 @@ def ask(
     return parse(label, execute(host, label, command, sudo, timeout, stdin), answer)
 
 
+def tell(
+    host: Host, program: ModuleType, request: DataclassInstance, *, timeout: float = 120
+) -> None:
+    """Run a program on a host that has nothing to answer.
+
+    Raises:
+        HostError: with the reason, in one line.
+    """
+    ask(host, program, request, object, timeout=timeout)
+
+
 def execute(
     host: Host,
     label: str,

@@ -107,4 +107,4 @@ def share_facts(host: Host, answered: Callable[[type, dict[str, Any]], tuple[boo
         known, value = answered(fact, kwargs) if not args else (False, None)
         return value if known else original(fact, *args, **kwargs)
 
-    host.get_fact = get_fact  # type: ignore[method-assign]
+    host.get_fact = get_fact  # type: ignore[method-assign, assignment]

@@ -1,8 +1,8 @@
 """What this run of pyinfra remembers of a host: what was observed, what was done, who holds it.
 
-pyinfra caches no facts: without this, ten operations that need to know the same of a host would ask
-it ten times. It lies in ``Host.connector_data``, pyinfra's own place for data of others, so it lives
-as long as the host object and no longer.
+pyinfra caches no facts: without this, ten operations that need to know the same of a host would
+ask it ten times. It lies in ``Host.connector_data``, pyinfra's own place for data of others, so it
+lives as long as the host object and no longer.
 """
 
 from __future__ import annotations

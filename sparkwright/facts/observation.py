@@ -57,6 +57,14 @@ class View(ShortFactBase[_T], Generic[_T]):
 
     fact = HostObservation
 
+    def part(self, observation: Observation) -> _T:
+        """The part."""
+        raise NotImplementedError
+
+    def process_data(self, data: Observation | None) -> _T | None:
+        """As pyinfra asks for it: nothing of a host that did not answer."""
+        return None if data is None else self.part(data)
+
 
 def observed(host: Host, needed: ObservationRequest | None = None) -> Observation:
     """The host's observation in this run; asked anew when it lacks something, or after a change.
@@ -105,7 +113,7 @@ def _covers(known: ObservationRequest, wanted: ObservationRequest) -> bool:
 
 def joined(known: ObservationRequest, wanted: ObservationRequest) -> ObservationRequest:
     """One question for everything that both ask for."""
-    more = {
+    more: dict[str, Any] = {
         field.name: tuple(dict.fromkeys((*mine, *getattr(wanted, field.name))))
         for field in fields(ObservationRequest)
         if isinstance(mine := getattr(known, field.name), tuple)
@@ -121,5 +129,5 @@ def _shared(host: Host, fact: type, arguments: dict[str, Any]) -> tuple[bool, An
     if fact is HostObservation:
         return True, known.observation
     if isinstance(fact, type) and issubclass(fact, View):
-        return True, fact().process_data(known.observation)
+        return True, fact().part(known.observation)
     return False, None

@@ -1,4 +1,4 @@
-"""The shape of every operation of ours: compare, say why nothing is to do, or change as one command.
+"""The shape of our operations: compare, say why nothing is to do, or change as one command.
 
 A change takes the host's lock first, is reported line by line, and fails one host alone with one
 message and never with a traceback.
@@ -6,7 +6,7 @@ message and never with a traceback.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from difflib import unified_diff
 from itertools import islice
 
@@ -24,6 +24,8 @@ from sparkwright.operations import locks
 SERVICES_ROOT = "/opt/sparkwright"
 MODELS_ROOT = "/opt/models"
 _COLOURS = {"+": "green", "-": "red", "@": "cyan"}
+#: What an operation yields.
+Commands = Generator[PyinfraCommand, None, None]
 #: Changes the host; returns what it did, in words. Raises HostError.
 Act = Callable[[Host], Sequence[str]]
 
@@ -35,7 +37,7 @@ def change(
     services_root: str,
     break_lock: bool = False,
     otherwise: str = "as desired",
-) -> Iterator[PyinfraCommand]:
+) -> Commands:
     """Do what is pending, or say that nothing is.
 
     Args:
@@ -65,7 +67,7 @@ def show_diff(path: str, before: str | None, after: str) -> None:
         host.log(f"    {click.style(line, fg=_COLOURS.get(line[:1]))}")
 
 
-def look(inspect: Callable[[Host], Sequence[str]]) -> Iterator[PyinfraCommand]:
+def look(inspect: Callable[[Host], Sequence[str]]) -> Commands:
     """Look at the host once everything before this is done; a fault fails the host.
 
     Args:
@@ -82,7 +84,7 @@ def look(inspect: Callable[[Host], Sequence[str]]) -> Iterator[PyinfraCommand]:
         yield FunctionCommand(_fail, (wrong,), {})
 
 
-def fail(wrong: Sequence[str]) -> Iterator[PyinfraCommand]:
+def fail(wrong: Sequence[str]) -> Commands:
     """Fail this host, with these lines; the first one is the reason in the report."""
     yield FunctionCommand(_fail, (wrong,), {})
 

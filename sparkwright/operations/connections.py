@@ -35,7 +35,9 @@ class Connections(BaseStateCallback):
 
     def host_connect_error(self, state: State, host: Host, error: Exception) -> None:  # type: ignore[override]
         """Called for a host that can't be reached or refuses the login."""
-        memory(host).failure = (
+        memory(
+            host
+        ).failure = (
             f"not reached: {error} (check that it is on, 'ssh {host.name}', and its ssh_ settings)"
         )
 

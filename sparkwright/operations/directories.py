@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
-from pyinfra.api.command import PyinfraCommand
 from pyinfra.api.host import Host
 from pyinfra.api.operation import operation
 from pyinfra.context import ctx_host
 
-from sparkwright.facts.asking import ask
+from sparkwright.facts.asking import tell
 from sparkwright.facts.observation import observed
 from sparkwright.host import directories as program
 from sparkwright.host.contracts.directories import DirectoriesRequest, Directory
 from sparkwright.host.contracts.observation import ObservationRequest
-from sparkwright.operations.changing import SERVICES_ROOT, change
+from sparkwright.operations.changing import SERVICES_ROOT, Commands, change
 
 
 @operation()
@@ -24,7 +23,7 @@ def present(
     existing_are_fine: Sequence[str] = (),
     services_root: str = SERVICES_ROOT,
     break_lock: bool = False,
-) -> Iterator[PyinfraCommand]:
+) -> Commands:
     """Have directories with mode and owner. All of them in one remote execution.
 
     Args:
@@ -54,7 +53,7 @@ def present(
     pending = [words for _, words in todo]
 
     def act(host: Host) -> Sequence[str]:
-        ask(host, program, DirectoriesRequest(tuple(one for one, _ in todo)), None)
+        tell(host, program, DirectoriesRequest(tuple(one for one, _ in todo)))
         return pending
 
     yield from change(

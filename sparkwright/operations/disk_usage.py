@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 
-from pyinfra.api.command import PyinfraCommand
 from pyinfra.api.host import Host
 from pyinfra.api.operation import operation
 from pyinfra.context import ctx_host
@@ -13,7 +12,7 @@ from sparkwright.facts.asking import ask
 from sparkwright.facts.memory import memory
 from sparkwright.host import disk_usage as program
 from sparkwright.host.contracts.disk_usage import DiskUsage, DiskUsageRequest
-from sparkwright.operations.changing import change
+from sparkwright.operations.changing import Commands, change
 
 
 @operation()
@@ -22,7 +21,7 @@ def pruned(
     *,
     answered: Callable[[DiskUsage], None] | None = None,
     break_lock: bool = False,
-) -> Iterator[PyinfraCommand]:
+) -> Commands:
     """Have nothing on the host's disk that neither the plan nor a kept release needs.
 
     Directories without a receipt are never removed.

@@ -46,7 +46,7 @@ def _write_answers(run: Run, place: str) -> None:
 
 def _row(name: str, one: HostRun) -> table.Row:
     seen = one.memory.observation
-    gpu = seen.gpus[0] if seen and seen.gpus else None
+    gpu = seen.gpu.gpus[0] if seen and seen.gpu.gpus else None
     return table.Row(
         host=name,
         services=tuple(_service_row(one, release) for release in one.desired.releases),

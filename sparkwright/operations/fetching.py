@@ -1,4 +1,4 @@
-"""What fetching a model and fetching an image have in common: where from, how fast, by which job."""
+"""What fetching models and images has in common: where from, how fast, by which job."""
 
 from __future__ import annotations
 

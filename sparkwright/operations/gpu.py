@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
-from pyinfra.api.command import PyinfraCommand
 from pyinfra.api.host import Host
 from pyinfra.api.operation import operation
 from pyinfra.context import ctx_host
@@ -13,13 +12,13 @@ from sparkwright.facts.observation import observed
 from sparkwright.host.contracts.observation import Observation, ObservationRequest
 from sparkwright.host.contracts.proof import ProofRequest, Versions
 from sparkwright.operations import jobs
-from sparkwright.operations.changing import SERVICES_ROOT, change
+from sparkwright.operations.changing import SERVICES_ROOT, Commands, change
 
 
 @operation()
 def seen_in_containers(
     images: Sequence[str], *, services_root: str = SERVICES_ROOT, break_lock: bool = False
-) -> Iterator[PyinfraCommand]:
+) -> Commands:
     """Prove that a container of each image sees the GPU: ``nvidia-smi`` is run inside it.
 
     Proved once; again when driver, Docker or toolkit have another version.

@@ -5,9 +5,8 @@ An image that no registry has is built by such a job instead, over a base pulled
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 
-from pyinfra.api.command import PyinfraCommand
 from pyinfra.api.host import Host
 from pyinfra.api.operation import operation
 from pyinfra.context import ctx_host
@@ -20,7 +19,7 @@ from sparkwright.host.contracts.observation import ObservationRequest, StoreAt
 from sparkwright.host.contracts.proof import ProofRequest
 from sparkwright.host.fetch.request import document
 from sparkwright.operations import jobs, peers, runtime
-from sparkwright.operations.changing import change
+from sparkwright.operations.changing import Commands, change
 from sparkwright.operations.fetching import Sources, job_state, job_unit
 from sparkwright.resolve.registry import ARCHITECTURES, PlatformImage
 
@@ -40,7 +39,7 @@ def present(
     sources: Sources | None = None,
     wait: bool = True,
     break_lock: bool = False,
-) -> Iterator[PyinfraCommand]:
+) -> Commands:
     """Have an image in the host's Docker, by its digest.
 
     Args:

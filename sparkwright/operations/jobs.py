@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
-from pyinfra.api.command import PyinfraCommand
 from pyinfra.api.host import Host
 from pyinfra.api.operation import operation
 
@@ -15,7 +14,7 @@ from sparkwright.host import jobs as program
 from sparkwright.host import proof
 from sparkwright.host.contracts.jobs import Job, JobsRequest, JobStatus, WatchedJob
 from sparkwright.host.contracts.proof import ProofRequest
-from sparkwright.operations.changing import SERVICES_ROOT, change
+from sparkwright.operations.changing import SERVICES_ROOT, Commands, change
 from sparkwright.operations.live import Live
 from sparkwright.report.progress import Job as Line
 from sparkwright.report.progress import line
@@ -86,7 +85,7 @@ def finished(
     *,
     services_root: str = SERVICES_ROOT,
     break_lock: bool = False,
-) -> Iterator[PyinfraCommand]:
+) -> Commands:
     """Wait until jobs have ended, then prove that what they were to bring is there.
 
     Args:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pyinfra.api.command import PyinfraCommand
 from pyinfra.api.host import Host
 from pyinfra.api.operation import operation
 from pyinfra.context import ctx_host
@@ -19,7 +18,7 @@ from sparkwright.host.contracts.observation import ObservationRequest
 from sparkwright.host.contracts.proof import ModelAt, ProofRequest
 from sparkwright.host.fetch.request import document
 from sparkwright.operations import jobs, runtime
-from sparkwright.operations.changing import MODELS_ROOT, change
+from sparkwright.operations.changing import MODELS_ROOT, Commands, change
 from sparkwright.operations.fetching import Sources, job_state, job_unit
 from sparkwright.plan.plan import GIB
 from sparkwright.resolve.hub import HubError, RemoteFile, resolve_model
@@ -37,7 +36,7 @@ def present(
     sources: Sources | None = None,
     wait: bool = True,
     break_lock: bool = False,
-) -> Iterator[PyinfraCommand]:
+) -> Commands:
     """Have a model's files on the host: complete, verified, at this commit.
 
     They lie in ``<root>/<org>--<name>/<commit>``, with a receipt of sizes and hashes. A systemd job

@@ -8,9 +8,8 @@ from it too, while their parts arrive.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 
-from pyinfra.api.command import PyinfraCommand
 from pyinfra.api.host import Host
 from pyinfra.api.operation import operation
 from pyinfra.context import ctx_state
@@ -19,7 +18,7 @@ from sparkwright.host.contracts.fetch import PeerRoots, PeerServerRequest
 from sparkwright.host.contracts.jobs import Job
 from sparkwright.host.fetch.request import document
 from sparkwright.operations import jobs, runtime
-from sparkwright.operations.changing import change
+from sparkwright.operations.changing import Commands, change
 from sparkwright.operations.fetching import Sources, job_state
 
 #: Seconds without a request after which the server ends.
@@ -41,7 +40,7 @@ def serving(
     *,
     sources: Sources | None = None,
     break_lock: bool = False,
-) -> Iterator[PyinfraCommand]:
+) -> Commands:
     """Have the host serve models and images to other hosts, as long as somebody asks.
 
     Args:

@@ -1,13 +1,11 @@
-"""Preflight: one observation per host, every finding at once, and a host that fails is not touched."""
+"""Preflight: one observation per host, every finding at once; a host that fails is not touched."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from contextlib import suppress
 
 import click
-from pyinfra.api.command import PyinfraCommand
 from pyinfra.api.host import Host
 from pyinfra.api.operation import operation
 from pyinfra.context import ctx_host
@@ -16,6 +14,7 @@ from sparkwright.facts.asking import HostError
 from sparkwright.facts.observation import observe_anew
 from sparkwright.findings.finding import Severity, errors
 from sparkwright.operations import locks
+from sparkwright.operations.changing import Commands
 from sparkwright.operations.connections import addresses
 from sparkwright.operations.run import HostRun, refuse
 from sparkwright.operations.switching import Interrupted, follow
@@ -24,7 +23,7 @@ from sparkwright.rules.seen import new_findings
 
 
 @operation()
-def passed(warnings: int) -> Iterator[PyinfraCommand]:
+def passed(warnings: int) -> Commands:
     """The result of preflight as an operation, so that pyinfra's results show it."""
     ctx_host.get().noop(f"preflight passed, {warnings} warnings")
     yield from ()

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
-from pyinfra.api.command import PyinfraCommand
 from pyinfra.api.host import Host
 from pyinfra.api.operation import operation
 from pyinfra.context import ctx_host
@@ -13,12 +12,12 @@ from sparkwright.config.secrets import Secret
 from sparkwright.facts.asking import ask
 from sparkwright.facts.memory import memory
 from sparkwright.facts.observation import observed
-from sparkwright.facts.programs import laid_out, source
+from sparkwright.facts.programs import laid_out
 from sparkwright.host.contracts.observation import Observation, ObservationRequest
 from sparkwright.host.contracts.proxies import HEALTH_UNIT, ProxyRequest, ProxySwitch
 from sparkwright.host.proxy import configure as program
 from sparkwright.host.proxy import health as health_program
-from sparkwright.operations.changing import SERVICES_ROOT, change, show_diff
+from sparkwright.operations.changing import SERVICES_ROOT, Commands, change, show_diff
 from sparkwright.plan.missing import unwritten
 from sparkwright.proxy.haproxy import UNIT, Gateway, kept_servers, key_file, render_gateway
 
@@ -33,7 +32,7 @@ def serving(
     services_root: str = SERVICES_ROOT,
     later: bool = False,
     break_lock: bool = False,
-) -> Iterator[PyinfraCommand]:
+) -> Commands:
     """Have HAProxy serve these proxies, and no other; nobody who is connected is cut off.
 
     Args:
@@ -50,7 +49,9 @@ def serving(
         _show_diff(home, files)
 
     def act(host: Host) -> Sequence[str]:
-        done = ask(host, program, _request(gateway, files, seen, home), tuple[str, ...], timeout=300)
+        done = ask(
+            host, program, _request(gateway, files, seen, home), tuple[str, ...], timeout=300
+        )
         memory(host).forget()
         return done
 
@@ -83,8 +84,7 @@ def files_of(
         found |= {
             f"{gateway.home}/health.json": (health, 0o644),
             **{
-                path: (text, 0o644)
-                for path, text in laid_out(gateway.home, health_program).items()
+                path: (text, 0o644) for path, text in laid_out(gateway.home, health_program).items()
             },
             f"{_UNITS}/{HEALTH_UNIT}": (health_unit, 0o644),
         }
@@ -96,9 +96,7 @@ def units_of(files: Mapping[str, tuple[str, int]]) -> list[str]:
     return [unit for unit in (UNIT, HEALTH_UNIT) if f"{_UNITS}/{unit}" in files]
 
 
-def request_of(
-    gateway: Gateway | None, files: Mapping[str, tuple[str, int]]
-) -> ObservationRequest:
+def request_of(gateway: Gateway | None, files: Mapping[str, tuple[str, int]]) -> ObservationRequest:
     """What has to be observed of the proxies."""
     return ObservationRequest(
         files=tuple(files),

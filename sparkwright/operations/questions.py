@@ -1,4 +1,4 @@
-"""Questions to hosts that change nothing: what they run, what is wrong with them, how fast they are.
+"""Questions to hosts that change nothing: what they run, what is wrong, how fast they are.
 
 Each is one line in pyinfra's results; the answer goes to the command that asked.
 """
@@ -6,10 +6,9 @@ Each is one line in pyinfra's results; the answer goes to the command that asked
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from pyinfra.api.command import PyinfraCommand
 from pyinfra.api.host import Host
 from pyinfra.api.operation import operation
 
@@ -27,7 +26,7 @@ from sparkwright.host.contracts.verify_models import Verified, VerifyRequest
 from sparkwright.host.lib.records import encode
 from sparkwright.host.smoke import deep
 from sparkwright.operations import proxies
-from sparkwright.operations.changing import look
+from sparkwright.operations.changing import Commands, look
 from sparkwright.operations.run import HostRun
 from sparkwright.plan.release import Release
 from sparkwright.plan.services import changes
@@ -45,7 +44,7 @@ _HASHING = 3600
 
 
 @operation()
-def answered(question: Callable[[Host], Sequence[str]]) -> Iterator[PyinfraCommand]:
+def answered(question: Callable[[Host], Sequence[str]]) -> Commands:
     """Ask the host; what the question returns is wrong with it, and fails it."""
     yield from look(question)
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 
-from pyinfra.api.command import PyinfraCommand
 from pyinfra.api.host import Host
 from pyinfra.api.operation import operation
 from pyinfra.context import ctx_host
@@ -15,7 +14,7 @@ from sparkwright.facts.observation import observed
 from sparkwright.host import removal as program
 from sparkwright.host.contracts.observation import ObservationRequest
 from sparkwright.host.contracts.removal import RemovalAnswer, RemovalRequest
-from sparkwright.operations.changing import MODELS_ROOT, SERVICES_ROOT, change
+from sparkwright.operations.changing import MODELS_ROOT, SERVICES_ROOT, Commands, change
 
 
 @operation()
@@ -27,7 +26,7 @@ def removed(
     services_root: str = SERVICES_ROOT,
     answered: Callable[[RemovalAnswer], None] | None = None,
     break_lock: bool = False,
-) -> Iterator[PyinfraCommand]:
+) -> Commands:
     """Have services, or everything of sparkwright's, off the host.
 
     With everything the host is as it was found: containers that a switch stopped are started again.

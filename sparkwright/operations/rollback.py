@@ -30,9 +30,7 @@ def targets_of(
         return None
 
 
-def _targets(
-    host: Host, one: HostRun, to: str | None, service: str | None
-) -> list[ServiceSwitch]:
+def _targets(host: Host, one: HostRun, to: str | None, service: str | None) -> list[ServiceSwitch]:
     answer = status_of(host, one, texts=False)
     found = []
     wrong = []

@@ -1,15 +1,15 @@
 """One run over a site: what each of its hosts is to be, and what became of it so far.
 
-It is attached to pyinfra's host objects, so that two runs in one process know nothing of each other.
-Operations take arguments and need none of this; the site's roles hand them the plan from here.
+It is attached to pyinfra's host objects, so that two runs in one process know nothing of each
+other. Operations take arguments and need none of this; the site's roles hand them the plan.
 """
 
 from __future__ import annotations
 
 import time
-from functools import cached_property, reduce
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cached_property, reduce
 from typing import Any
 
 import click
@@ -110,16 +110,13 @@ class HostRun:
                 directories=tuple(one.path for one in directories(self.desired.plan)),
                 images=tuple(image.name for image in self.desired.images),
                 models=tuple(
-                    ModelAt(model.directory, model.resolved.commit)
-                    for model in self.desired.models
+                    ModelAt(model.directory, model.resolved.commit) for model in self.desired.models
                 ),
                 stores=tuple(
                     StoreAt(image.store, image.digest.partition(":")[2])
                     for image in self.desired.images
                 ),
-                ports=tuple(
-                    one.door.health_port for one in self.desired.plan.services if one.door
-                ),
+                ports=tuple(one.door.health_port for one in self.desired.plan.services if one.door),
             ),
         )
         roots = ObservationRequest(self.settings.models_root, self.settings.services_root)
@@ -171,8 +168,8 @@ def run_of(host: Host) -> Run:
     found = host.connector_data.get(_KEY)
     if not isinstance(found, Run):
         raise RuntimeError(
-            "this site's config.py was not read: run pyinfra in the site's folder, and let config.py "
-            "call sparkwright.operations.site.install()"
+            "this site's config.py was not read: run pyinfra in the site's folder, and let "
+            "config.py call sparkwright.operations.site.install()"
         )
     return found
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from pyinfra.api.command import PyinfraCommand
 from pyinfra.api.host import Host
 from pyinfra.api.operation import operation
 from pyinfra.context import ctx_host
@@ -16,7 +15,7 @@ from sparkwright.facts.observation import observed
 from sparkwright.host.contracts.observation import Observation, ObservationRequest
 from sparkwright.host.contracts.proxies import ProxySwitch
 from sparkwright.host.contracts.switch import ServiceSwitch, note_document
-from sparkwright.operations.changing import SERVICES_ROOT, change, show_diff
+from sparkwright.operations.changing import SERVICES_ROOT, Commands, change, show_diff
 from sparkwright.operations.switching import SwitchResult, switch
 from sparkwright.plan.services import (
     DesiredService,
@@ -41,7 +40,7 @@ def running(
     turn: Turn | None = None,
     ended: Ended | None = None,
     break_lock: bool = False,
-) -> Iterator[PyinfraCommand]:
+) -> Commands:
     """Have services run as desired, proved by real answers; else what ran before runs again.
 
     One transaction on the host, for all services together: what is not as desired is written, what
@@ -101,7 +100,7 @@ def switched_back(
     turn: Turn | None = None,
     ended: Ended | None = None,
     break_lock: bool = False,
-) -> Iterator[PyinfraCommand]:
+) -> Commands:
     """Switch services to releases that the host still has, proved as any other switch.
 
     Args:

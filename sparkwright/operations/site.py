@@ -1,14 +1,13 @@
 """A run of pyinfra over a site: planned before the first connection, reported at the end.
 
 ``config.py`` of a site calls ``install``. pyinfra reads config.py first, then inventory and
-group_data, then connects: the planning goes in between, so that every mistake in the user's input is
-reported before any host is touched.
+group_data, then connects: the planning goes in between, so that every mistake in the user's input
+is reported before any host is touched.
 """
 
 from __future__ import annotations
 
 import atexit
-import os
 import sys
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -51,7 +50,12 @@ def install() -> None:
             state.add_callback_handler(Connections())
 
     hooks.before_connecting(plan, ready)
-    atexit.register(lambda: [ending.report(run, as_json=parameters["json"]) for run in runs])
+
+    def report() -> None:
+        for run in runs:
+            ending.report(run, as_json=parameters["json_output"])
+
+    atexit.register(report)
 
 
 def _or_exit(step: Callable[[], None]) -> None:
@@ -62,9 +66,7 @@ def _or_exit(step: Callable[[], None]) -> None:
         sys.exit(2)
 
 
-def _plan(
-    inventory: Inventory, limit: list[Host] | None, parameters: dict[str, Any]
-) -> list[Run]:
+def _plan(inventory: Inventory, limit: list[Host] | None, parameters: dict[str, Any]) -> list[Run]:
     """The run that is asked for; none for an ad-hoc command or fact, which needs no plan."""
     groups = {name: [host.name for host in members] for name, members in inventory.groups.items()}
     problems = [
@@ -81,7 +83,9 @@ def _plan(
         name.endswith("deploy.py") or name.startswith("roles.") for name in parameters["operations"]
     ):
         return []
-    if not (parameters["yes"] or parameters["dry"] or parameters["json"] or sys.stdin.isatty()):
+    if not (
+        parameters["yes"] or parameters["dry"] or parameters["json_output"] or sys.stdin.isatty()
+    ):
         raise UserError(
             [
                 Problem(

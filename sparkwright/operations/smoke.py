@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 
-from pyinfra.api.command import PyinfraCommand
 from pyinfra.api.host import Host
 from pyinfra.api.operation import operation
 
 from sparkwright.facts.asking import ask
 from sparkwright.host.contracts.smoke import SmokeAnswer, SmokeRequest, SmokeRequests
 from sparkwright.host.smoke import check as program
-from sparkwright.operations.changing import look
+from sparkwright.operations.changing import Commands, look
 from sparkwright.smoke import smoke_of
 from sparkwright.smoke.result import Smoke
 
@@ -19,7 +18,7 @@ from sparkwright.smoke.result import Smoke
 @operation()
 def answers(
     services: Sequence[SmokeRequest], *, judged: Callable[[str, Smoke], None] | None = None
-) -> Iterator[PyinfraCommand]:
+) -> Commands:
     """Ask each service for health, its names, the key and a real generation. Changes nothing.
 
     Over SSH, from the host itself, within each service's deadlines. A failure shows the service's

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
-from pyinfra.api.command import PyinfraCommand
 from pyinfra.api.host import Host
 from pyinfra.api.operation import operation
 from pyinfra.context import ctx_host
@@ -18,7 +17,7 @@ from sparkwright.host.contracts.observation import ObservationRequest
 from sparkwright.host.contracts.watch import WatchInstallRequest
 from sparkwright.host.watch import install as program
 from sparkwright.host.watch import watch as watch_program
-from sparkwright.operations.changing import SERVICES_ROOT, change
+from sparkwright.operations.changing import SERVICES_ROOT, Commands, change
 from sparkwright.plan.missing import unwritten
 
 _UNITS = "/etc/systemd/system"
@@ -27,7 +26,7 @@ _UNITS = "/etc/systemd/system"
 @operation()
 def installed(
     watch: Watch | None, *, services_root: str = SERVICES_ROOT, break_lock: bool = False
-) -> Iterator[PyinfraCommand]:
+) -> Commands:
     """Have the watch on the host, or none.
 
     Args:

@@ -1,4 +1,4 @@
-"""The services of a host as they must run there: releases, key, gate, and place behind the proxy."""
+"""The services of a host as they must run there: release, key, gate, place behind the proxy."""
 
 from __future__ import annotations
 
