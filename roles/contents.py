@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Mapping
 
 from roles.site import HostRun
-from sparkwright.preflight.judge import Pull
+from sparkwright.plan.desired import Pull
 from sparkwright.resolve.hub import ResolvedModel
 
 

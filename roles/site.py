@@ -29,12 +29,13 @@ from sparkwright.catalog.gpu import parse_query
 from sparkwright.config.inventory import HostInput, ssh_address
 from sparkwright.config.secrets import Secret, api_key
 from sparkwright.config.settings import RolloutSettings
-from sparkwright.findings.finding import Finding
-from sparkwright.findings.problems import Problem, UserError, suggest
+from sparkwright.findings.finding import Finding, errors
+from sparkwright.findings.render import text
+from sparkwright.findings.user_error import UserError, input_error, suggest
+from sparkwright.plan.desired import Desired
 from sparkwright.plan.plan import HostPlan
 from sparkwright.plan.release import Release, render_release
 from sparkwright.plan.rollout import Rollout, agreed, batches
-from sparkwright.preflight.judge import Wanted
 from sparkwright.preflight.observation import Probe
 from sparkwright.proxy.haproxy import Gateway
 from sparkwright.proxy.proxies import gateway_of, with_others
@@ -42,7 +43,6 @@ from sparkwright.report import run as report
 from sparkwright.report.run import Outcome
 from sparkwright.resolve.registry_account import account
 from sparkwright.resolve.resolution import Resolution, registry_of
-from sparkwright.rules import Broken, passing_lines, stopping
 from sparkwright.site.fleet import PlannedHost, plan_fleet, with_geometry
 from sparkwright.site.resolution import hub_token, pinned
 from sparkwright.smoke.result import Smoke
@@ -53,7 +53,7 @@ class HostRun:
     """One host in this run: what it shall be, what was seen of it, what became of it.
 
     Attributes:
-        broken: rules that its plan breaks and that do not stop it: warnings, and silenced ones.
+        violations: of rules that do not stop it: warnings, and silenced ones.
         outcomes: what services run where that is not what was planned, by name.
         locked: whether this run holds the host's lock.
         answer: what a question of the command line was answered, as plain data.
@@ -62,8 +62,8 @@ class HostRun:
         connection: addresses of controller and host, as far as they see each other directly.
     """
 
-    wanted: Wanted
-    broken: tuple[Broken, ...]
+    wanted: Desired
+    violations: tuple[Finding, ...]
     key: Secret
     token: Secret | None
     gateway: Gateway | None = None
@@ -148,6 +148,11 @@ def rollout_settings() -> RolloutSettings:
     return _site().rollout_settings
 
 
+def paint(level: str) -> str:
+    """A finding's level in its colour."""
+    return click.style(level, fg={"error": "red", "warning": "yellow"}.get(level, "cyan"))
+
+
 def dry() -> bool:
     """Whether this run only looks."""
     return _site().dry
@@ -194,7 +199,7 @@ def _plan(inventory: Inventory, limit: list[Host] | None, parameters: dict[str, 
     if not parameters["yes"] and not parameters["dry"] and not sys.stdin.isatty():
         raise UserError(
             [
-                Problem(
+                input_error(
                     "command line",
                     "pyinfra would ask before it changes anything, and nobody can answer",
                     "add --yes, or --dry to only look",
@@ -221,8 +226,9 @@ def _plan(inventory: Inventory, limit: list[Host] | None, parameters: dict[str, 
     resolution = pinned(planned)
     planned = with_geometry(planned, resolution)
     _stop(planned)
-    for line in passing_lines(one for host in planned.values() for one in host.broken):
-        click.echo(click.style("--> ", fg="yellow") + line, err=True)
+    passed = [one for host in planned.values() for one in host.violations]
+    if passed:
+        click.echo(text(passed, paint=paint), err=True)
     everyone = {host.name: host.data.dict() for host in inventory}
     gateways = {name: gateway_of(host.plan, everyone) for name, host in planned.items()}
     meter = connection.Meter()
@@ -231,7 +237,7 @@ def _plan(inventory: Inventory, limit: list[Host] | None, parameters: dict[str, 
         inventory=parameters["inventory"],
         hosts={
             name: HostRun(
-                wanted=Wanted(
+                wanted=Desired(
                     host.plan,
                     host.catalog,
                     resolution,
@@ -240,7 +246,7 @@ def _plan(inventory: Inventory, limit: list[Host] | None, parameters: dict[str, 
                         for service in host.plan.services
                     ),
                 ),
-                broken=host.broken,
+                violations=host.violations,
                 key=keys[host.plan.settings.api_key_file],
                 token=tokens[host.plan.settings.hub_token_file],
                 gateway=gateways[name],
@@ -259,8 +265,8 @@ def _plan(inventory: Inventory, limit: list[Host] | None, parameters: dict[str, 
 
 
 def _stop(planned: dict[str, PlannedHost]) -> None:
-    """End the run when any rule is broken that nobody has silenced."""
-    stop = [*stopping(one for host in planned.values() for one in host.broken)]
+    """End the run when a rule is violated that nobody has silenced."""
+    stop = errors(one for host in planned.values() for one in host.violations)
     if stop:
         raise UserError(stop)
 
@@ -270,7 +276,7 @@ def _check_choice(inventory: Inventory, parameters: dict[str, Any]) -> None:
     if len(inventory) == 0:
         raise UserError(
             [
-                Problem(
+                input_error(
                     "command line: INVENTORY",
                     f"{parameters['inventory']!r} gives no hosts",
                     "name an existing file such as inventory/lab.py",
@@ -285,7 +291,7 @@ def _check_choice(inventory: Inventory, parameters: dict[str, Any]) -> None:
             known = [*hosts, *groups]
             if pattern not in groups and not user_files.matches(pattern, hosts):
                 problems.append(
-                    Problem(
+                    input_error(
                         f"command line: --{option} {pattern}",
                         "this is no host and no group of the inventory",
                         suggest(pattern, known),
@@ -307,7 +313,7 @@ def _origin(inventory: Inventory, host: Host, filename: str, key: str) -> str:
     return "group_data/all.py" if key in inventory.get_data() else filename
 
 
-def _stray_group_data(inventory: Inventory) -> Iterator[Problem]:
+def _stray_group_data(inventory: Inventory) -> Iterator[Finding]:
     """group_data of a group that has no hosts, when a group without data is spelt almost so."""
     bare = [
         name
@@ -318,7 +324,7 @@ def _stray_group_data(inventory: Inventory) -> Iterator[Problem]:
         if data and not inventory.groups.get(name):
             remedy = suggest(name, bare)
             if remedy.startswith("did you mean"):
-                yield Problem(
+                yield input_error(
                     f"group_data/{name}.py", f"the inventory has no group {name!r}", remedy
                 )
 

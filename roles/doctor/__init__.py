@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import asdict
 from typing import Any
 
 from pyinfra.api.host import Host
 
 from roles import preflight, remote, site, steps
+from sparkwright.findings.render import data
 from sparkwright.host import doctor as collect
 from sparkwright.plan.release import Release
 from sparkwright.preflight.judge import judge
@@ -47,7 +47,7 @@ def _look(host: Host, run: site.HostRun) -> Sequence[str]:
     findings = judge(run.wanted, run.probe, now=(asked + time.time()) / 2)
     seen: dict[str, Any] = remote.ask(host, "sparkwright-doctor", collect, request, timeout=120)
     planned = {release.service.name: _planned(run, release) for release in run.wanted.releases}
-    run.answer = {**seen, "planned": planned, "findings": [asdict(one) for one in findings]}
+    run.answer = {**seen, "planned": planned, "findings": data(findings)}
     return []
 
 

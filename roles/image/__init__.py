@@ -17,7 +17,7 @@ from roles import remote, sharing, site, steps, weights
 from roles.contents import image_content, missing_images
 from roles.weights import runtime
 from sparkwright.host import jobs as jobs_program
-from sparkwright.preflight.judge import Pull
+from sparkwright.plan.desired import Pull
 from sparkwright.resolve.build_context import BuildContextError, build_context
 from sparkwright.resolve.references import BuildReference
 from sparkwright.resolve.registry import ARCHITECTURES, PlatformImage

@@ -19,11 +19,12 @@ from pyinfra.context import ctx_host
 from roles import connection, door, lock, remote, site, storage, watch
 from roles.serving.switch import Broken, follow
 from sparkwright.catalog.gpu import QUERY_FIELDS
-from sparkwright.findings.finding import Severity, errors
+from sparkwright.findings.finding import errors
+from sparkwright.findings.render import text
 from sparkwright.host import observe as probe_program
+from sparkwright.preflight.hardware import new_violations
 from sparkwright.preflight.judge import judge
 from sparkwright.preflight.observation import Probe, parse_probe
-from sparkwright.rules.seen import new_findings
 
 
 def preflight() -> None:
@@ -49,16 +50,12 @@ def preflight() -> None:
         return
     # Half of the round trip: about when the host read its clock.
     run.findings = judge(run.wanted, run.probe, now=(asked + time.time()) / 2)
-    run.findings += new_findings(run.plan, run.wanted.catalog, run.probe, run.broken)
-    for finding in run.findings:
-        colour = "red" if finding.severity is Severity.ERROR else "yellow"
-        first, *rest = finding.lines()
-        host.log(click.style(first, fg=colour))
-        for line in rest:
-            host.log(line)
+    run.findings += new_violations(run.wanted, run.probe, run.violations)
+    for line in text(run.findings, hosts=False, paint=site.paint).splitlines():
+        host.log(line)
     bad = errors(run.findings)
     if bad:
-        names = ", ".join(dict.fromkeys(finding.check for finding in bad))
+        names = ", ".join(dict.fromkeys(finding.id for finding in bad))
         refuse(host, run, f"refused by preflight: {names}")
         return
     _passed(name="Preflight", warnings=len(run.findings))

@@ -6,8 +6,8 @@ import hashlib
 
 from roles import site
 from sparkwright.plan.release import Release
-from sparkwright.preflight.judge import strangers
 from sparkwright.preflight.observation import ServiceState
+from sparkwright.preflight.ports import unmanaged_containers
 from sparkwright.text.timestamps import epoch
 
 
@@ -57,7 +57,7 @@ def former(state: ServiceState, release: Release) -> str | None:
 
 def rolls(run: site.HostRun) -> bool:
     """Whether the host serves already and is to be switched to something else: it has a turn."""
-    return bool(strangers(run.wanted, run.seen)) or any(
+    return bool(unmanaged_containers(run.wanted, run.seen)) or any(
         (found := changes(run, release))
         and restarts(found)
         and (container := run.seen.services[release.service.name].container) is not None

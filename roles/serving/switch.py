@@ -18,7 +18,7 @@ from sparkwright.facts.programs import laid_out
 from sparkwright.host import jobs as jobs_program
 from sparkwright.host import switch as transaction
 from sparkwright.plan.release import Release
-from sparkwright.preflight.judge import strangers
+from sparkwright.preflight.ports import unmanaged_containers
 from sparkwright.proxy.proxies import leave_and_return
 from sparkwright.report.run import Outcome
 from sparkwright.smoke import smoke_of, smoke_request
@@ -154,7 +154,7 @@ def switch(
             place=home, program=_PROGRAM.format(home)
         ),
         "services": services,
-        "strangers": strangers(run.wanted, run.seen),
+        "strangers": unmanaged_containers(run.wanted, run.seen),
         "doors": doors,
     }
     job = {

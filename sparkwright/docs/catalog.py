@@ -18,13 +18,13 @@ from sparkwright.vllm.arguments import RULE_IDS
 _SOURCES = """\
 Sources are the cards as they were read:
 
-- seed 000: the card of the image aeon-vllm-ultimate (vllm-ultimate-dgx-spark), 2026-07-02
-- seed 001: the card of Qwen3.6-35B-A3B-heretic-NVFP4, 2026-06-19
-- seed 002: the card of the image vllm-dflash, for Qwen3.5-27B
-- seed 003: the card of Gemma-4-26B-A4B-it-Uncensored-NVFP4, 2026-06-11
-- seed 004: the card of the image vllm-spark-omni-q36, 2026-05-01
-- reference hosts: NVIDIA's playbooks and public reports of users, gathered
-- reference vllm: what real vLLM servers took, printed and answered
+- card of vllm-ultimate-dgx-spark (seed 000 below): of the image aeon-vllm-ultimate, 2026-07-02
+- card of Qwen3.6-35B-A3B-heretic-NVFP4 (seed 001), 2026-06-19
+- card of vllm-dflash (seed 002): of the image, for Qwen3.5-27B
+- card of Gemma-4-26B-A4B-it-Uncensored-NVFP4 (seed 003), 2026-06-11
+- card of vllm-spark-omni-q36 (seed 004): of the image, 2026-05-01
+- NVIDIA's playbooks and reports of users: public ones, gathered
+- vLLM itself, as observed: what real servers took, printed and answered
 
 Where two contradict each other for the same tag, the newer dated statement holds, and a comment in
 the catalog's file names both."""
@@ -104,7 +104,7 @@ def page(catalog: Catalog) -> str:
         _table(
             ("diagnosis", "severity", "likely cause", "remedy", "says who"),
             (
-                (f"`{check.name}`", str(check.severity), check.cause, check.remedy, check.source)
+                (f"`{check.id}`", str(check.severity), check.reason, check.remedy, check.source)
                 for check in CHECKS
             ),
         ),
@@ -114,10 +114,10 @@ def page(catalog: Catalog) -> str:
 
 def _rules(catalog: Catalog) -> Iterable[Sequence[str]]:
     for rule in RULES:
-        yield f"`{rule.id}`", str(rule.severity), rule.title, rule.why, rule.source
+        yield f"`{rule.id}`", str(rule.severity), rule.title, rule.reason, rule.source
         if rule.id == "vllm-arguments":
             for name in RULE_IDS:
-                yield f"`{name}`", "error", name.replace("-", " "), rule.why, rule.source
+                yield f"`{name}`", "error", name.replace("-", " "), rule.reason, rule.source
     for image in catalog.images.values():
         for issue in image.issues:
             where = f"{issue.what} ({image.name}: {', '.join(issue.tags) or 'every tag'})"

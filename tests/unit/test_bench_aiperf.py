@@ -12,7 +12,7 @@ from sparkwright.bench import aiperf
 from sparkwright.bench.loads import Load
 from sparkwright.bench.results import Cell
 from sparkwright.bench.tool import PINS, find, pinned
-from sparkwright.findings.problems import UserError
+from sparkwright.findings.user_error import UserError
 from tests.unit.builders import ROOT
 
 CAPTURE = ROOT / "tests/fixtures/bench/aiperf-0.13.0"
