@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from sparkwright import __version__
-from sparkwright.findings.problems import UserError
+from sparkwright.findings.user_error import UserError
 
 __all__ = ["main"]
 

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Sequence
 from fnmatch import fnmatch
 from pathlib import Path
 
-from sparkwright.findings.problems import Problem, UserError
+from sparkwright.findings.finding import Finding
+from sparkwright.findings.user_error import UserError, input_error
 
 
 def check(inventory: str, group_data: Iterable[str]) -> None:
@@ -15,13 +16,13 @@ def check(inventory: str, group_data: Iterable[str]) -> None:
     Raises:
         UserError: with file and line of every file that can't be read or run.
     """
-    problems: list[Problem] = []
+    problems: list[Finding] = []
     files = [Path(inventory)] if inventory.endswith(".py") else []
     folders = [Path("group_data"), *map(Path, group_data)]
     for folder in map(Path, group_data):
         if not folder.is_dir():
             problems.append(
-                Problem(
+                input_error(
                     f"command line: --group-data {folder}",
                     "this folder does not exist",
                     "check its spelling",
@@ -32,7 +33,7 @@ def check(inventory: str, group_data: Iterable[str]) -> None:
     for path in files:
         if not path.is_file():
             problems.append(
-                Problem(
+                input_error(
                     f"command line: {path}",
                     "this file does not exist",
                     "name an existing inventory, such as inventory/lab.py",
@@ -46,13 +47,13 @@ def check(inventory: str, group_data: Iterable[str]) -> None:
         raise UserError(problems)
 
 
-def _try(path: Path) -> Problem | None:
+def _try(path: Path) -> Finding | None:
     text = path.read_text(encoding="utf-8")
     try:
         code = compile(text, str(path), "exec")
     except SyntaxError as error:
-        return Problem(
-            f"{path}: line {error.lineno}", f"this is no Python: {error.msg}", "mend that line"
+        return input_error(
+            f"{path}: line {error.lineno}", f"not valid Python: {error.msg}", "correct that line"
         )
     if "pyinfra" in text:
         return None  # it asks for pyinfra's own context, which is not there yet
@@ -65,7 +66,9 @@ def _try(path: Path) -> Problem | None:
             if trace.tb_frame.f_code.co_filename == str(path):
                 line = trace.tb_lineno
             trace = trace.tb_next
-        return Problem(f"{path}: line {line}", f"{type(error).__name__}: {error}", "mend that line")
+        return input_error(
+            f"{path}: line {line}", f"{type(error).__name__}: {error}", "correct that line"
+        )
     return None
 
 

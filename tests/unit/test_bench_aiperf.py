@@ -13,7 +13,7 @@ from sparkwright.bench.loads import Load
 from sparkwright.bench.results import Cell
 from sparkwright.bench.tool import find, pinned
 from sparkwright.config.places import BENCH_PINS
-from sparkwright.findings.problems import UserError
+from sparkwright.findings.user_error import UserError
 from tests.unit.builders import ROOT
 
 CAPTURE = ROOT / "tests/fixtures/bench/aiperf-0.13.0"

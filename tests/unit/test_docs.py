@@ -23,5 +23,5 @@ def test_known_issues_name_rules_that_exist() -> None:
         assert entry["source"].startswith((*cards, "reports"))
         if entry["by"] == "rule":
             assert entry["how"] in known
-        assert set(entry.get("doctor", ())) <= {check.name for check in CHECKS}
+        assert set(entry.get("doctor", ())) <= {check.id for check in CHECKS}
         assert entry["by"] != "doctor" or entry["doctor"]

@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from sparkwright.findings.problems import Problem
 from sparkwright.plan.rollout import behind_another_proxy, earlier
+from sparkwright.findings.finding import Finding
 from sparkwright.report.page.inputs import read_history
 from sparkwright.report.status import (
     Story,
@@ -106,7 +106,7 @@ def test_history_is_one_line_a_switch() -> None:
 def test_the_fleets_page_reads_the_history(tmp_path: Path) -> None:
     kept = tmp_path / "status.json"
     kept.write_text(json.dumps({"history": switches({"spark-1": answer()})}))
-    problems: list[Problem] = []
+    problems: list[Finding] = []
     (switch,) = read_history(kept, problems)
     assert not problems
     assert (switch.host, switch.after, switch.ended) == ("spark-1", "b" * 12, "serving")

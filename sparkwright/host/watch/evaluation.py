@@ -3,11 +3,13 @@
 A sample is {"at", "switching", "gpu": {"silent", "heat", "brake", "low"}, "disks": {path: [free,
 total]}, "services": {name: {"health", "active", "restarts", "running", "waiting", "cache",
 "progress", "drafted", "accepted", "drift": [words]}}}. What a service did not tell is absent.
-Limits are those of sparkwright/limits.py. Standard library only; Python 3.10.
+Limits are those of sparkwright/doctor/thresholds.py. The doctor judges its looks by this too.
+Standard library only; Python 3.10.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator
 from itertools import pairwise
 from typing import Any
@@ -21,6 +23,8 @@ _COARSE = 600.0
 _ERROR, _WARNING = "error", "warning"
 _GIB = 1024**3
 _HELD_BACK = (("heat", "gpu-heat"), ("brake", "gpu-power-brake"), ("low", "gb10-low-power"))
+#: Parts of a GPU's state and their findings.
+GPU_FINDINGS = (("silent", "gpu-silent"), *_HELD_BACK)
 
 
 def kept(ring: list[Sample]) -> list[Sample]:
@@ -88,7 +92,8 @@ def _service(service: dict[str, Any], samples: list[Sample], limits: Any) -> Ite
         return
     name, now = service["name"], samples[-1]
     if now.get("active") == "failed":
-        yield _finding("given-up", _ERROR, "the unit has failed", name)
+        seen = f"the unit has failed after {now.get('restarts', 0)} restarts"
+        yield _finding("given-up", _ERROR, seen, name)
     else:
         yield from _restarted(name, samples, limits)
     seconds = _lasting(samples, lambda one: one.get("active") == "active" and one["health"] != 200)
@@ -166,6 +171,38 @@ def _drafted(before: Sample, now: Sample) -> tuple[float, float] | None:
     return (drafted, accepted) if drafted >= 0 and accepted >= 0 else None
 
 
+def gpu_state(told: Any, limits: Any, heat: int, brake: int) -> dict[str, str]:
+    """What is wrong with the GPU by nvidia-smi's answer, in words; empty where nothing is."""
+    found = {"silent": "", "heat": "", "brake": "", "low": ""}
+    if told["code"] != 0 or not told["rows"]:
+        found["silent"] = told["err"][:200] or "no GPU"
+    for row in told["rows"]:
+        bits = _bits(row.get("clocks_event_reasons.active", ""))
+        clock, busy = _number(row.get("clocks.sm")), _number(row.get("utilization.gpu"))
+        said = [row.get(name) for name in ("power.draw", "clocks.sm", "utilization.gpu")]
+        words = f"{row['name']}: {row.get('temperature.gpu')} C, {', '.join(map(str, said))} busy"
+        if bits & heat:
+            found["heat"] = words
+        elif bits & brake:
+            found["brake"] = words
+        slow = clock is not None and clock < limits["gb10_busy_mhz"]
+        if "GB10" in row["name"] and slow and busy is not None and busy >= 80:
+            found["low"] = words
+    return found
+
+
+def _bits(text: str) -> int:
+    try:
+        return int(text, 16)
+    except ValueError:
+        return 0
+
+
+def _number(text: str | None) -> float | None:
+    match = re.match(r"\d+(\.\d+)?", text or "")
+    return float(match[0]) if match else None
+
+
 def _gpu(ring: list[Sample], limits: Any) -> Iterator[Finding]:
     lately = [one["gpu"] for one in ring if ring[-1]["at"] - one["at"] <= _COARSE and one["gpu"]]
     if len(lately) >= 3 and all(one["silent"] for one in lately[-3:]):
@@ -217,4 +254,4 @@ def _slope(points: list[tuple[float, float]]) -> float:
 
 
 def _minutes(seconds: float) -> str:
-    return f"{seconds / 60:.0f} min"
+    return f"{seconds / 60:.0f} min" if seconds >= 120 else f"{seconds:.0f} s"

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import sys
 import time
 from pathlib import Path
@@ -109,35 +108,8 @@ def drift(one: dict[str, Any], wanted: dict[str, str] | None, runs: str | None) 
 
 
 def gpu(config: dict[str, Any]) -> dict[str, str]:
-    """What ails the GPU, in words; nothing where nothing does."""
-    told = reading.gpus()
-    found = {"silent": "", "heat": "", "brake": "", "low": ""}
-    if told["code"] != 0 or not told["rows"]:
-        found["silent"] = told["err"][:200] or "no GPU"
-    for row in told["rows"]:
-        bits = _bits(row.get("clocks_event_reasons.active", ""))
-        clock, busy = _number(row.get("clocks.sm")), _number(row.get("utilization.gpu"))
-        words = f"{row.get('temperature.gpu')} C, {row.get('power.draw')}, {row.get('clocks.sm')}"
-        if bits & config["heat"]:
-            found["heat"] = words
-        elif bits & config["brake"]:
-            found["brake"] = words
-        slow = clock is not None and clock < config["limits"]["gb10_busy_mhz"]
-        if "GB10" in row["name"] and slow and busy is not None and busy >= 80:
-            found["low"] = words
-    return found
-
-
-def _bits(text: str) -> int:
-    try:
-        return int(text, 16)
-    except ValueError:
-        return 0
-
-
-def _number(text: str | None) -> float | None:
-    match = re.match(r"\d+(\.\d+)?", text or "")
-    return float(match[0]) if match else None
+    """What is wrong with the GPU, in words."""
+    return verdicts.gpu_state(reading.gpus(), config["limits"], config["heat"], config["brake"])
 
 
 def look(config: dict[str, Any], now: float) -> list[str]:
