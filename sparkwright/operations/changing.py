@@ -84,6 +84,11 @@ def look(inspect: Callable[[Host], Sequence[str]]) -> Commands:
         yield FunctionCommand(_fail, (wrong,), {})
 
 
+def paint(level: str) -> str:
+    """A finding's level in its colour."""
+    return click.style(level, fg={"error": "red", "warning": "yellow"}.get(level, "cyan"))
+
+
 def fail(wrong: Sequence[str]) -> Commands:
     """Fail this host, with these lines; the first one is the reason in the report."""
     yield FunctionCommand(_fail, (wrong,), {})

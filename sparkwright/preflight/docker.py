@@ -21,34 +21,34 @@ def check(host: HostCheck) -> Iterator[Finding]:
 
 
 def _docker(host: HostCheck) -> Iterator[Finding]:
-    probe = host.probe
+    observed = host.observed
     needed, reason = f"Docker >= {LEAST_DOCKER}, running", "services run in containers"
-    if not probe.docker_found:
+    if not observed.docker_found:
         yield error("docker", "docker is not installed", needed, reason, _INSTALL, CARDS)
         return
-    if probe.sudo is None:
-        if probe.docker is None:
+    if observed.sudo is None:
+        if observed.docker is None:
             start = "sudo systemctl enable --now docker"
             yield error("docker", "the Docker daemon does not answer", needed, reason, start)
             return
-        version = probe.docker.version
+        version = observed.docker.version
         major = re.match(r"\d+", version or "")
         if major is None or int(major[0]) < LEAST_DOCKER:
             old = "older Docker lacks what the compose files use"
             yield error("docker", f"Docker {version}", needed, old, _INSTALL, CARDS)
-    if not probe.docker_socket:
+    if not observed.docker_socket:
         yield warning(
-            "docker-user", f"user {probe.user} may not use Docker without sudo",
+            "docker-user", f"user {observed.user} may not use Docker without sudo",
             "membership of the group docker",
             "sparkwright works through sudo, but your own docker commands fail",
-            f"sudo usermod -aG docker {probe.user}, then log in again",
+            f"sudo usermod -aG docker {observed.user}, then log in again",
         )  # fmt: skip
 
 
 def _compose(host: HostCheck) -> Iterator[Finding]:
-    version = host.probe.compose.out.strip().lstrip("v")
-    usable = host.probe.compose.code == 0 and re.match(r"[2-9]", version)
-    if host.probe.docker_found and not usable:
+    version = host.observed.compose.out.strip().lstrip("v")
+    usable = host.observed.compose.code == 0 and re.match(r"[2-9]", version)
+    if host.observed.docker_found and not usable:
         yield error(
             "docker-compose", version or "the compose plugin is not installed", "Docker Compose v2",
             "services are started by 'docker compose'",
@@ -57,7 +57,7 @@ def _compose(host: HostCheck) -> Iterator[Finding]:
 
 
 def _toolkit(host: HostCheck) -> Iterator[Finding]:
-    toolkit, docker = host.probe.toolkit, host.probe.docker
+    toolkit, docker = host.observed.toolkit, host.observed.docker
     if not toolkit.found or toolkit.code != 0:
         found = f"nvidia-ctk fails: {toolkit.err.strip()}"
         yield error(

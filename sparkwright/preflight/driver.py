@@ -20,19 +20,19 @@ _ANSWERS = "a driver that answers"
 
 def check(host: HostCheck) -> Iterator[Finding]:
     """The driver, by what nvidia-smi says."""
-    smi = host.probe.gpu
+    smi = host.observed.gpu
     needed = f"NVIDIA driver >= {LEAST_DRIVER}"
     reason = "the images are built for CUDA 13, which needs driver 580"
     if not smi.found:
         yield error(_NAME, "nvidia-smi is not installed", needed, reason, _UPDATE, CARDS)
     elif smi.code is None:
         yield error(
-            _NAME, f"nvidia-smi hangs: {smi.err}", _ANSWERS,
+            _NAME, f"nvidia-smi hangs: {smi.said}", _ANSWERS,
             "a hanging nvidia-smi means a wedged driver or GPU",
             "reboot the host; look for 'NVRM: Xid' in 'sudo dmesg'",
         )  # fmt: skip
     elif smi.code != 0:
-        said = (smi.out + smi.err).strip().splitlines()
+        said = smi.said.strip().splitlines()
         yield error(
             _NAME,
             f"nvidia-smi exits with {smi.code}: {said[0] if said else 'no message'}", _ANSWERS,

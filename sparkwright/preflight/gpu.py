@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from sparkwright.catalog import Catalog
+from sparkwright.catalog.gpu import family
 from sparkwright.findings.finding import Finding
 from sparkwright.preflight.checks import CARDS, HostCheck, error
 
@@ -20,7 +21,8 @@ def check(host: HostCheck) -> Iterator[Finding]:
             yield error(
                 "gpu",
                 ", ".join(
-                    f"{gpu.name} (compute capability {gpu.compute_cap or 'unknown'}, {gpu.family})"
+                    f"{gpu.name} (compute capability {gpu.compute_cap or 'unknown'}, "
+                    f"{family(gpu.compute_cap)})"
                     for gpu in host.gpus
                 ),
                 f"compute capability {' or '.join(needs.compute_caps)} for recipe {service.recipe}",
@@ -48,7 +50,7 @@ def check_architecture(host: HostCheck) -> Iterator[Finding]:
             others = _recipes_for(host.desired.catalog, own, {gpu.compute_cap for gpu in host.gpus})
             yield error(
                 "architecture",
-                f"the host is {host.probe.architecture}; "
+                f"the host is {host.observed.architecture}; "
                 f"{service.image.pull_name}:{service.image.tag} "
                 f"has {', '.join(sorted(image.platforms)) or 'no platform'}",
                 f"an image with linux/{own}",
