@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 from sparkwright.findings.finding import Finding
+from sparkwright.host.contracts.observation import Observation
 from sparkwright.preflight.checks import CARDS, HostCheck, error, warning
 
 LEAST_DOCKER = 25
@@ -15,14 +16,22 @@ _CONFIGURE = "sudo nvidia-ctk runtime configure --runtime=docker && sudo systemc
 
 def check(host: HostCheck) -> Iterator[Finding]:
     """Docker's daemon, the Compose plugin and the container toolkit."""
-    yield from _docker(host)
-    yield from _compose(host)
-    yield from _toolkit(host)
+    yield from docker_findings(host.observed, LEAST_DOCKER)
+    yield from toolkit_findings(host.observed)
 
 
-def _docker(host: HostCheck) -> Iterator[Finding]:
-    observed = host.observed
-    needed, reason = f"Docker >= {LEAST_DOCKER}, running", "services run in containers"
+def docker_findings(observed: Observation, least: int) -> Iterator[Finding]:
+    """What is wrong with Docker and its Compose plugin.
+
+    Args:
+        least: the major version of Docker that is needed.
+    """
+    yield from _docker(observed, least)
+    yield from _compose(observed)
+
+
+def _docker(observed: Observation, least: int) -> Iterator[Finding]:
+    needed, reason = f"Docker >= {least}, running", "services run in containers"
     if not observed.docker_found:
         yield error("docker", "docker is not installed", needed, reason, _INSTALL, CARDS)
         return
@@ -33,7 +42,7 @@ def _docker(host: HostCheck) -> Iterator[Finding]:
             return
         version = observed.docker.version
         major = re.match(r"\d+", version or "")
-        if major is None or int(major[0]) < LEAST_DOCKER:
+        if major is None or int(major[0]) < least:
             old = "older Docker lacks what the compose files use"
             yield error("docker", f"Docker {version}", needed, old, _INSTALL, CARDS)
     if not observed.docker_socket:
@@ -45,10 +54,10 @@ def _docker(host: HostCheck) -> Iterator[Finding]:
         )  # fmt: skip
 
 
-def _compose(host: HostCheck) -> Iterator[Finding]:
-    version = host.observed.compose.out.strip().lstrip("v")
-    usable = host.observed.compose.code == 0 and re.match(r"[2-9]", version)
-    if host.observed.docker_found and not usable:
+def _compose(observed: Observation) -> Iterator[Finding]:
+    version = observed.compose.out.strip().lstrip("v")
+    usable = observed.compose.code == 0 and re.match(r"[2-9]", version)
+    if observed.docker_found and not usable:
         yield error(
             "docker-compose", version or "the compose plugin is not installed", "Docker Compose v2",
             "services are started by 'docker compose'",
@@ -56,8 +65,9 @@ def _compose(host: HostCheck) -> Iterator[Finding]:
         )  # fmt: skip
 
 
-def _toolkit(host: HostCheck) -> Iterator[Finding]:
-    toolkit, docker = host.observed.toolkit, host.observed.docker
+def toolkit_findings(observed: Observation) -> Iterator[Finding]:
+    """What is wrong with NVIDIA's container toolkit."""
+    toolkit, docker = observed.toolkit, observed.docker
     if not toolkit.found or toolkit.code != 0:
         found = f"nvidia-ctk fails: {toolkit.err.strip()}"
         yield error(
