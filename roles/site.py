@@ -31,7 +31,7 @@ from sparkwright.config.secrets import Secret, api_key
 from sparkwright.config.settings import RolloutSettings
 from sparkwright.findings.finding import Finding, errors
 from sparkwright.findings.render import text
-from sparkwright.findings.user_error import UserError, input_error, suggest
+from sparkwright.findings.user_error import UserError, mistake, suggest
 from sparkwright.plan.desired import Desired
 from sparkwright.plan.plan import HostPlan
 from sparkwright.plan.release import Release, render_release
@@ -199,7 +199,7 @@ def _plan(inventory: Inventory, limit: list[Host] | None, parameters: dict[str, 
     if not parameters["yes"] and not parameters["dry"] and not sys.stdin.isatty():
         raise UserError(
             [
-                input_error(
+                mistake(
                     "command line",
                     "pyinfra would ask before it changes anything, and nobody can answer",
                     "add --yes, or --dry to only look",
@@ -276,7 +276,7 @@ def _check_choice(inventory: Inventory, parameters: dict[str, Any]) -> None:
     if len(inventory) == 0:
         raise UserError(
             [
-                input_error(
+                mistake(
                     "command line: INVENTORY",
                     f"{parameters['inventory']!r} gives no hosts",
                     "name an existing file such as inventory/lab.py",
@@ -291,7 +291,7 @@ def _check_choice(inventory: Inventory, parameters: dict[str, Any]) -> None:
             known = [*hosts, *groups]
             if pattern not in groups and not user_files.matches(pattern, hosts):
                 problems.append(
-                    input_error(
+                    mistake(
                         f"command line: --{option} {pattern}",
                         "this is no host and no group of the inventory",
                         suggest(pattern, known),
@@ -324,7 +324,7 @@ def _stray_group_data(inventory: Inventory) -> Iterator[Finding]:
         if data and not inventory.groups.get(name):
             remedy = suggest(name, bare)
             if remedy.startswith("did you mean"):
-                yield input_error(
+                yield mistake(
                     f"group_data/{name}.py", f"the inventory has no group {name!r}", remedy
                 )
 
