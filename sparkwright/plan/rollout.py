@@ -8,7 +8,7 @@ from math import ceil
 from typing import Any
 
 from sparkwright.config.settings import RolloutSettings
-from sparkwright.findings.user_error import UserError, input_error
+from sparkwright.findings.user_error import UserError, mistake
 
 
 def batches(hosts: Sequence[str], settings: RolloutSettings) -> list[list[str]]:
@@ -37,7 +37,7 @@ def agreed(settings: Mapping[str, RolloutSettings]) -> RolloutSettings:
     """
     first = next(iter(settings))
     problems = [
-        input_error(
+        mistake(
             f"rollout.{key}",
             f"{getattr(one, key)!r}, but {getattr(settings[first], key)!r} for {first}: hosts of "
             "one run are switched in one order",

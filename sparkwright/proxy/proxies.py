@@ -10,7 +10,7 @@ from sparkwright.config.inventory import lan_address
 from sparkwright.config.settings import GatewaySettings
 from sparkwright.config.templates import template
 from sparkwright.findings.finding import Finding
-from sparkwright.findings.user_error import UserError, input_error, suggest
+from sparkwright.findings.user_error import UserError, mistake, suggest
 from sparkwright.plan.plan import HostPlan, ServicePlan
 from sparkwright.proxy.haproxy import Door, Gateway, Replica, drain, leaving, ready, staying
 
@@ -37,7 +37,7 @@ def gateway_of(plan: HostPlan, everyone: Mapping[str, Mapping[str, Any]]) -> Gat
         serving = [host for host, data in everyone.items() if name in data.get("services", {})]
         wanted = settings.hosts or tuple(serving)
         problems += [
-            input_error(
+            mistake(
                 f"{where}.hosts",
                 f"{host} has no service {name!r}",
                 suggest(host, serving),
@@ -49,7 +49,7 @@ def gateway_of(plan: HostPlan, everyone: Mapping[str, Mapping[str, Any]]) -> Gat
         replicas = tuple(_replica(host, everyone[host], name) for host in wanted if host in serving)
         if not replicas:
             problems.append(
-                input_error(
+                mistake(
                     where,
                     f"no host of the inventory has a service {name!r}",
                     "name a service that hosts have",
@@ -83,7 +83,7 @@ def _taken(plan: HostPlan, doors: list[Door]) -> Iterator[Finding]:
     ports = {service.port: service.name for service in plan.services}
     for door in doors:
         if door.port in ports:
-            yield input_error(
+            yield mistake(
                 f"gateway: {door.name}",
                 f"port {door.port} is taken by {ports[door.port]!r} of the same host",
                 "take another port",

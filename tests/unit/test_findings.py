@@ -13,7 +13,7 @@ from sparkwright.doctor import diagnose
 from sparkwright.findings.finding import Finding, Severity, Subject, errors
 from sparkwright.findings.render import counts, data, text
 from sparkwright.findings.sarif import sarif
-from sparkwright.findings.user_error import UserError, input_error
+from sparkwright.findings.user_error import UserError, mistake
 from sparkwright.preflight.judge import judge
 from sparkwright.rules import assumed_hardware, check_host
 from tests.doctor import builders as ill
@@ -73,11 +73,11 @@ def test_the_level_is_painted_by_the_caller() -> None:
     assert text([WHOLE], paint=lambda level: f"<{level}>").startswith("<error>: kv-cache")
 
 
-def test_an_input_error_knows_file_and_key() -> None:
-    found = input_error("a.py: services.q.port", "'x' is not a number", "write one", "spark-1")
+def test_an_mistake_knows_file_and_key() -> None:
+    found = mistake("a.py: services.q.port", "'x' is not a number", "write one", "spark-1")
     assert found.subject == Subject("spark-1", None, "a.py", "services.q.port")
     assert (found.id, found.severity) == ("input", Severity.ERROR)
-    assert input_error("--limit x", "a", "b").subject == Subject(file="--limit x")
+    assert mistake("--limit x", "a", "b").subject == Subject(file="--limit x")
     with pytest.raises(UserError) as raised:
         raise UserError([found, found, found.on("spark-2")])
     assert raised.value.findings == (found, found.on("spark-2"))
@@ -92,7 +92,7 @@ def test_whoever_finds_it_the_json_has_the_same_keys() -> None:
         *check_host(bad, catalog(), assumed_hardware(bad)),
         *judge(wanted(plan()), probe(clock_synchronised=False), 1000.0),
         *diagnose("spark-1", ill.spark(docker=None)),
-        input_error("a.py: key", "wrong", "right"),
+        mistake("a.py: key", "wrong", "right"),
     ]
     assert {one.id for one in found} == {
         "speculation-limits", "clock", "docker-silent", "input",
