@@ -9,12 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sparkwright.bench.aiperf import NAME
-<<<<<<< HEAD
 from sparkwright.config.places import BENCH_PINS, INSTALLED
 from sparkwright.findings.user_error import UserError, mistake
-=======
-from sparkwright.findings.user_error import UserError, mistake
->>>>>>> w-find
 
 #: Names another venv than the project's ``.venv-bench``.
 VARIABLE = "SPARKWRIGHT_BENCH_TOOLS"

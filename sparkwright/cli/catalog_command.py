@@ -10,13 +10,8 @@ from pydantic import BaseModel
 
 from sparkwright.catalog import Catalog, load_catalog
 from sparkwright.cli.options import json_option, print_json
-<<<<<<< HEAD
 from sparkwright.config.places import catalogs
 from sparkwright.findings.user_error import UserError, mistake, suggest
-=======
-from sparkwright.config.places import CATALOG
-from sparkwright.findings.user_error import UserError, mistake, suggest
->>>>>>> w-find
 from sparkwright.rules import RULES
 from sparkwright.rules.issues import all_issues
 

@@ -11,13 +11,8 @@ from typing import Any, TypeVar
 import click
 
 from sparkwright.config.inventory import read_inventory
-<<<<<<< HEAD
 from sparkwright.config.places import catalogs
 from sparkwright.findings.user_error import UserError, mistake, suggest
-=======
-from sparkwright.config.places import CATALOG
-from sparkwright.findings.user_error import UserError, mistake, suggest
->>>>>>> w-find
 from sparkwright.resolve.lock import to_resolution
 from sparkwright.site.fleet import Fleet, PlannedHost, plan_fleet, with_geometry
 from sparkwright.site.resolution import locks
