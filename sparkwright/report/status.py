@@ -12,7 +12,8 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
-from sparkwright.doctor.watch import SILENT, WatchSeen
+from sparkwright.doctor import thresholds
+from sparkwright.doctor.watch import WatchSeen
 from sparkwright.text.lock_owner import age, told
 from sparkwright.text.table import columns
 from sparkwright.text.timestamps import epoch
@@ -131,7 +132,7 @@ def _watched(seen: Story) -> Iterator[str]:
     if seen.watch is None:
         return
     silent = seen.now - seen.watch.at
-    if silent > SILENT:
+    if silent > thresholds.THRESHOLDS.watch_silent_seconds:
         yield f"the watch has not looked for {age(silent)}"
     for one in seen.watch.findings:
         where = f"{one.service}: " if one.service else ""

@@ -1,4 +1,7 @@
-"""What the watch holds to be wrong, by the samples of a day. Pure: reads and changes nothing."""
+"""What the watch holds to be wrong, by the samples of a day. Pure: reads and changes nothing.
+
+The doctor judges its looks by this too.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,9 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from itertools import pairwise
 
+from sparkwright.host.contracts.gpu import Gpu, Gpus
 from sparkwright.host.contracts.watch import (
+    GpuSample,
     Sample,
     ServiceSample,
     Thresholds,
@@ -23,6 +28,8 @@ _COARSE = 600.0
 _ERROR, _WARNING = "error", "warning"
 _GIB = 1024**3
 _HELD_BACK = (("heat", "gpu-heat"), ("brake", "gpu-power-brake"), ("low", "gb10-low-power"))
+#: Parts of a GPU's state and their findings.
+GPU_FINDINGS = (("silent", "gpu-silent"), *_HELD_BACK)
 
 
 def kept(ring: list[Sample]) -> list[Sample]:
@@ -96,7 +103,8 @@ def _service(
         return
     name, now = service.name, samples[-1][1]
     if now.active == "failed":
-        yield _finding("given-up", _ERROR, "the unit has failed", name)
+        seen = f"the unit has failed after {now.restarts} restarts"
+        yield _finding("given-up", _ERROR, seen, name)
     else:
         yield from _restarted(name, samples, limits)
     seconds = _lasting(samples, lambda one: one.active == "active" and one.health != 200)
@@ -169,6 +177,29 @@ def _drafted(before: ServiceSample, now: ServiceSample) -> tuple[float, float] |
     return (drafted, accepted) if drafted >= 0 and accepted >= 0 else None
 
 
+def gpu_state(told: Gpus, limits: Thresholds, heat: int, brake: int) -> GpuSample:
+    """What is wrong with the GPU by nvidia-smi's answer, in words; empty where nothing is."""
+    found = {"silent": "" if told.gpus else told.said[:200] or "no GPU"}
+    for one in told.gpus:
+        if one.event_reasons & heat:
+            found["heat"] = _words(one)
+        elif one.event_reasons & brake:
+            found["brake"] = _words(one)
+        slow = one.clock_mhz is not None and one.clock_mhz < limits.gb10_busy_mhz
+        if "GB10" in one.name and slow and (one.busy_percent or 0) >= 80:
+            found["low"] = _words(one)
+    return GpuSample(**found)
+
+
+def _words(one: Gpu) -> str:
+    values = {"C": one.temperature_c, "W": one.power_w, "MHz": one.clock_mhz}
+    values["% busy"] = one.busy_percent
+    said = (
+        f"{'?' if value is None else format(value, 'g')} {unit}" for unit, value in values.items()
+    )
+    return f"{one.name}: {', '.join(said)}"
+
+
 def _gpu(ring: list[Sample], limits: Thresholds) -> Iterator[WatchFinding]:
     lately = [one.gpu for one in ring if ring[-1].at - one.at <= _COARSE and one.gpu]
     if len(lately) >= 3 and all(one.silent for one in lately[-3:]):
@@ -219,4 +250,4 @@ def _slope(points: list[tuple[float, float]]) -> float:
 
 
 def _minutes(seconds: float) -> str:
-    return f"{seconds / 60:.0f} min"
+    return f"{seconds / 60:.0f} min" if seconds >= 120 else f"{seconds:.0f} s"

@@ -11,11 +11,9 @@ import time
 from collections.abc import Iterable
 from pathlib import Path
 
-from sparkwright.host.contracts.gpu import Gpu
 from sparkwright.host.contracts.watch import (
     Expected,
     ExpectedService,
-    GpuSample,
     Sample,
     ServiceSample,
     WatchConfig,
@@ -36,7 +34,7 @@ def sample(config: WatchConfig, now: float) -> Sample:
     return Sample(
         at=round(now),
         switching=journal.get("step", "ended") != "ended",
-        gpu=gpu_sample(config),
+        gpu=evaluation.gpu_state(gpu.ask(), config.limits, config.heat, config.brake),
         disks={one.path: (one.free, one.total) for one in disks.file_systems(config.paths)},
         services={one.name: service(one, expected.get(one.name)) for one in config.services},
     )
@@ -85,26 +83,6 @@ def drift(one: WatchedService, expected: ExpectedService | None) -> list[str]:
     if runs and runs != link:
         found.append(f"the container is of release {runs}")
     return found
-
-
-def gpu_sample(config: WatchConfig) -> GpuSample:
-    """What is wrong with the GPU, in words; nothing where nothing is."""
-    told = gpu.ask()
-    found = {"silent": "" if told.gpus else told.said[:200] or "no GPU"}
-    for one in told.gpus:
-        if one.event_reasons & config.heat:
-            found["heat"] = _words(one)
-        elif one.event_reasons & config.brake:
-            found["brake"] = _words(one)
-        slow = one.clock_mhz is not None and one.clock_mhz < config.limits.gb10_busy_mhz
-        if "GB10" in one.name and slow and (one.busy_percent or 0) >= 80:
-            found["low"] = _words(one)
-    return GpuSample(**found)
-
-
-def _words(one: Gpu) -> str:
-    said = ((one.temperature_c, "C"), (one.power_w, "W"), (one.clock_mhz, "MHz"))
-    return ", ".join("[N/A]" if number is None else f"{number:g} {unit}" for number, unit in said)
 
 
 def look(config: WatchConfig, now: float) -> list[str]:
