@@ -12,7 +12,7 @@ from sparkwright.catalog import load_catalog
 from sparkwright.catalog.gpus import GPUS, VRAM
 from sparkwright.config.places import catalogs
 from sparkwright.config.skeleton import INVENTORY, NewHost, contents, without_recipe, write
-from sparkwright.findings.problems import Problem, UserError
+from sparkwright.findings.user_error import UserError, input_error
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]*")
 
@@ -63,7 +63,7 @@ def _hosts(names: tuple[str, ...], gpus: tuple[str, ...]) -> list[NewHost]:
             f"{len(names)} --host and {len(gpus)} --gpu: give every --host its --gpu"
         )
     problems = [
-        Problem(
+        input_error(
             f"command line: --host {name}",
             "this is no host name or address",
             "give the name alone; ssh_user and ssh_port go into the inventory or ~/.ssh/config",
@@ -72,7 +72,7 @@ def _hosts(names: tuple[str, ...], gpus: tuple[str, ...]) -> list[NewHost]:
         if not _NAME.fullmatch(name)
     ]
     problems += [
-        Problem(f"command line: --host {name}", "it is named twice", "name every host once")
+        input_error(f"command line: --host {name}", "it is named twice", "name every host once")
         for name in dict.fromkeys(names)
         if names.count(name) > 1
     ]

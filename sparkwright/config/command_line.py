@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatch
 
-from sparkwright.findings.problems import Problem, suggest
+from sparkwright.findings.finding import Finding
+from sparkwright.findings.user_error import input_error, suggest
 
 
 def choice_problems(
@@ -13,7 +14,7 @@ def choice_problems(
     hosts: Sequence[str],
     groups: Mapping[str, Sequence[str]],
     chosen: Mapping[str, Sequence[str]],
-) -> Iterator[Problem]:
+) -> Iterator[Finding]:
     """An inventory without hosts, and a ``--limit`` that matches none.
 
     Args:
@@ -21,7 +22,7 @@ def choice_problems(
         chosen: ``limit`` and ``exclude`` -> the patterns that were given.
     """
     if not hosts:
-        yield Problem(
+        yield input_error(
             "command line: INVENTORY",
             f"{inventory!r} gives no hosts",
             "name an existing file such as inventory/lab.py",
@@ -31,7 +32,7 @@ def choice_problems(
     for option, patterns in chosen.items():
         for pattern in patterns:
             if pattern not in known and not any(fnmatch(host, pattern) for host in hosts):
-                yield Problem(
+                yield input_error(
                     f"command line: --{option} {pattern}",
                     "this is not a host or a group of the inventory",
                     suggest(pattern, [*hosts, *known]),
@@ -40,13 +41,13 @@ def choice_problems(
 
 def stray_group_data(
     groups: Mapping[str, Sequence[str]], with_data: Sequence[str]
-) -> Iterator[Problem]:
+) -> Iterator[Finding]:
     """group_data of a group that has no hosts, when a group without data is spelt almost so."""
     bare = [name for name, hosts in groups.items() if hosts and name not in with_data]
     for name in with_data:
         if not groups.get(name):
             remedy = suggest(name, bare)
             if remedy.startswith("did you mean"):
-                yield Problem(
+                yield input_error(
                     f"group_data/{name}.py", f"the inventory has no group {name!r}", remedy
                 )

@@ -28,9 +28,9 @@ def page(catalog: Catalog) -> str:
             ("diagnosis", "severity", "likely cause", "remedy", "source"),
             (
                 (
-                    f"`{check.name}`",
+                    f"`{check.id}`",
                     str(check.severity),
-                    check.cause,
+                    check.reason,
                     check.remedy,
                     named(check.source),
                 )

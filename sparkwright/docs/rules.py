@@ -42,10 +42,10 @@ def page(catalog: Catalog, known_issues: Path) -> str:
 def _rules(catalog: Catalog) -> Iterable[Sequence[str]]:
     for rule in RULES:
         source = named(rule.source)
-        yield f"`{rule.id}`", str(rule.severity), rule.title, rule.why, source
+        yield f"`{rule.id}`", str(rule.severity), rule.title, rule.reason, source
         if rule.id == "vllm-arguments":
             for name in RULE_IDS:
-                yield f"`{name}`", "error", name.replace("-", " "), rule.why, source
+                yield f"`{name}`", "error", name.replace("-", " "), rule.reason, source
     for image in catalog.images.values():
         for issue in image.issues:
             where = f"{issue.what} ({image.name}: {', '.join(issue.tags) or 'every tag'})"

@@ -18,6 +18,8 @@ from pyinfra.context import ctx_host, ctx_state
 
 from sparkwright.facts.asking import HostError
 from sparkwright.facts.memory import memory
+from sparkwright.findings.finding import Finding, errors
+from sparkwright.findings.render import text
 from sparkwright.operations import locks
 
 #: Where services, state and locks lie on a host, unless a setting says otherwise.
@@ -82,6 +84,26 @@ def look(inspect: Callable[[Host], Sequence[str]]) -> Commands:
         wrong = str(error).splitlines()
     if wrong:
         yield FunctionCommand(_fail, (wrong,), {})
+
+
+def verified(findings: Sequence[Finding], otherwise: str) -> Commands:
+    """Fail the host for findings that are errors; report the others.
+
+    Args:
+        otherwise: what was found, where nothing is wrong.
+    """
+    host = ctx_host.get()
+    for line in text(findings, hosts=False, paint=paint).splitlines():
+        host.log(line)
+    if bad := errors(findings):
+        yield from fail([f"{one.id}: {one.observed}, needed: {one.expected}" for one in bad])
+    else:
+        host.noop(otherwise)
+
+
+def paint(level: str) -> str:
+    """A finding's level in its colour."""
+    return click.style(level, fg={"error": "red", "warning": "yellow"}.get(level, "cyan"))
 
 
 def fail(wrong: Sequence[str]) -> Commands:

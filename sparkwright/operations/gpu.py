@@ -12,7 +12,36 @@ from sparkwright.facts.observation import observed
 from sparkwright.host.contracts.observation import Observation, ObservationRequest
 from sparkwright.host.contracts.proof import ProofRequest, Versions
 from sparkwright.operations import jobs
-from sparkwright.operations.changing import SERVICES_ROOT, Commands, change
+from sparkwright.operations.changing import SERVICES_ROOT, Commands, change, verified
+from sparkwright.preflight import driver, gpu
+
+
+@operation()
+def verify(
+    minimum_driver: int = 580,
+    compute_capability: str | Sequence[str] | None = None,
+    memory_gib: float | None = None,
+) -> Commands:
+    """Fail the host unless it has a GPU and driver like that. Changes nothing.
+
+    Args:
+        minimum_driver: major version of the NVIDIA driver.
+        compute_capability: e.g. ``12.1`` (GB10) or ``12.0`` (RTX 50); several mean any of them.
+        memory_gib: memory of the card itself, GiB; a GB10 has none of its own.
+
+    **Example:**
+
+    .. code:: python
+
+        gpu.verify(minimum_driver=580, compute_capability="12.1")
+    """
+    seen = observed(ctx_host.get()).gpu
+    found = list(driver.findings(seen, minimum_driver))
+    if compute_capability is not None:
+        caps = [compute_capability] if isinstance(compute_capability, str) else compute_capability
+        found += gpu.findings(seen.gpus, caps, memory_gib)
+    first = seen.gpus[0] if seen.gpus else None
+    yield from verified(found, f"{first.name}, driver {first.driver}" if first else "")
 
 
 @operation()

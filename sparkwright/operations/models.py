@@ -108,7 +108,7 @@ def _job(
         try:
             files = resolve_model(endpoint, repository, commit, None).files
         except HubError as error:
-            raise HostError(f"{error.problem.where}: {error.problem.what}") from None
+            raise HostError(f"{error.problem.subject}: {error.problem.observed}") from None
     root = directory.rpartition("/")[0].rpartition("/")[0]
     watched = watched_job(directory, root, how.services_root)
     assert watched.state is not None

@@ -5,21 +5,21 @@ from __future__ import annotations
 import time
 from contextlib import suppress
 
-import click
 from pyinfra.api.host import Host
 from pyinfra.api.operation import operation
 from pyinfra.context import ctx_host
 
 from sparkwright.facts.asking import HostError
 from sparkwright.facts.observation import observe_anew
-from sparkwright.findings.finding import Severity, errors
+from sparkwright.findings.finding import errors
+from sparkwright.findings.render import text
 from sparkwright.operations import locks
-from sparkwright.operations.changing import Commands
+from sparkwright.operations.changing import Commands, paint
 from sparkwright.operations.connections import addresses
 from sparkwright.operations.run import HostRun, refuse
 from sparkwright.operations.switching import Interrupted, follow
+from sparkwright.preflight.hardware import new_violations
 from sparkwright.preflight.judge import judge
-from sparkwright.rules.seen import new_findings
 
 
 @operation()
@@ -54,18 +54,12 @@ def judged(host: Host, one: HostRun, *, dry: bool) -> bool:
         return False
     # Half of the round trip: about when the host read its clock.
     one.findings = judge(one.desired, one.observed, now=(asked + time.time()) / 2)
-    one.findings += new_findings(
-        one.desired.plan, one.desired.catalog, one.observed, one.violations
-    )
-    for finding in one.findings:
-        colour = "red" if finding.severity is Severity.ERROR else "yellow"
-        first, *rest = finding.lines()
-        host.log(click.style(first, fg=colour))
-        for line in rest:
-            host.log(line)
+    one.findings += new_violations(one.desired, one.observed, one.violations)
+    for line in text(one.findings, hosts=False, paint=paint).splitlines():
+        host.log(line)
     bad = errors(one.findings)
     if bad:
-        names = ", ".join(dict.fromkeys(finding.check for finding in bad))
+        names = ", ".join(dict.fromkeys(finding.id for finding in bad))
         refuse(host, f"refused by preflight: {names}")
     return not bad
 

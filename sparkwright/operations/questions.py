@@ -15,7 +15,7 @@ from pyinfra.api.operation import operation
 from sparkwright.catalog import Catalog
 from sparkwright.facts.asking import ask
 from sparkwright.facts.observation import observe_anew
-from sparkwright.findings.finding import as_data
+from sparkwright.findings.render import data
 from sparkwright.host import bench, doctor, status, verify_models
 from sparkwright.host.contracts.bench import BenchAnswer, BenchRequest, BenchService
 from sparkwright.host.contracts.disk_usage import DiskUsageRequest
@@ -105,7 +105,7 @@ def examined(host: Host, one: HostRun) -> dict[str, Any]:
         release.service.name: _planned(one.desired.catalog, release)
         for release in one.desired.releases
     }
-    return {**encode(answer), "planned": planned, "findings": [as_data(one) for one in findings]}
+    return {**encode(answer), "planned": planned, "findings": data(findings)}
 
 
 def _planned(catalog: Catalog, release: Release) -> dict[str, Any]:

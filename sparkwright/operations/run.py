@@ -31,7 +31,6 @@ from sparkwright.plan.services import DesiredService
 from sparkwright.proxy.haproxy import Gateway
 from sparkwright.proxy.proxies import health_file, health_unit
 from sparkwright.report.run import Outcome
-from sparkwright.rules import Broken
 from sparkwright.site.services import desired_services, directories
 from sparkwright.smoke.result import Smoke
 
@@ -57,7 +56,7 @@ class HostRun:
 
     name: str
     desired: Desired
-    violations: tuple[Broken, ...]
+    violations: tuple[Finding, ...]
     key: Secret
     token: Secret | None
     memory: HostMemory

@@ -25,13 +25,14 @@ from sparkwright.config.inventory import HostInput, ssh_address
 from sparkwright.config.secrets import api_key
 from sparkwright.facts import hooks
 from sparkwright.facts.memory import memory
-from sparkwright.findings.problems import Problem, UserError
+from sparkwright.findings.render import text
+from sparkwright.findings.user_error import UserError, input_error
 from sparkwright.operations import ending
+from sparkwright.operations.changing import paint
 from sparkwright.operations.connections import Connections
 from sparkwright.operations.run import HostRun, Run, attach
 from sparkwright.plan.rollout import Rollout, batches
 from sparkwright.proxy.proxies import with_others
-from sparkwright.rules import passing_lines
 from sparkwright.site.desired import DesiredFleet, desired_fleet
 
 
@@ -88,7 +89,7 @@ def _plan(inventory: Inventory, limit: list[Host] | None, parameters: dict[str, 
     ):
         raise UserError(
             [
-                Problem(
+                input_error(
                     "command line",
                     "pyinfra would ask before it changes anything, and nobody can answer",
                     "add --yes, or --dry to only look",
@@ -106,8 +107,9 @@ def _plan(inventory: Inventory, limit: list[Host] | None, parameters: dict[str, 
         {host.name: host.data.dict() for host in inventory},
         stray_group_data(groups, [name for name, data in inventory.group_data.items() if data]),
     )
-    for line in passing_lines(one for host in fleet.hosts.values() for one in host.violations):
-        click.echo(click.style("--> ", fg="yellow") + line, err=True)
+    passed = [one for host in fleet.hosts.values() for one in host.violations]
+    if passed:
+        click.echo(text(passed, paint=paint), err=True)
     run = _run(fleet, hosts, inventory, parameters)
     attach(run, hosts)
     return [run]

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
-from sparkwright.catalog.gpu import Gpu, parse_query
 from sparkwright.findings.finding import Finding, Severity, Subject
+from sparkwright.host.contracts.gpu import Gpu
+from sparkwright.host.contracts.observation import Observation
 from sparkwright.plan.desired import Desired
 from sparkwright.plan.plan import HostPlan
-from sparkwright.preflight.observation import Probe
 from sparkwright.resolve.registry import ARCHITECTURES
 
 PROJECT = "sparkwright"
@@ -26,7 +25,7 @@ class HostCheck:
     """
 
     desired: Desired
-    probe: Probe
+    observed: Observation
     now: float
 
     @property
@@ -34,15 +33,15 @@ class HostCheck:
         """The host's plan."""
         return self.desired.plan
 
-    @cached_property
-    def gpus(self) -> list[Gpu]:
+    @property
+    def gpus(self) -> tuple[Gpu, ...]:
         """What nvidia-smi lists; nothing where it fails."""
-        return parse_query(self.probe.gpu.out) if self.probe.gpu.code == 0 else []
+        return self.observed.gpu.gpus
 
     @property
     def architecture(self) -> str:
         """The host's architecture in the registry's words."""
-        return ARCHITECTURES.get(self.probe.architecture, self.probe.architecture)
+        return ARCHITECTURES.get(self.observed.architecture, self.observed.architecture)
 
 
 def error(

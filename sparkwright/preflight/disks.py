@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from sparkwright.findings.finding import Finding
+from sparkwright.host.contracts.observation import Disk
+from sparkwright.plan.missing import missing_models
 from sparkwright.plan.plan import GIB
 from sparkwright.preflight.checks import HostCheck, error
-from sparkwright.preflight.observation import Disk
 
 #: Unpacked bytes of an image per byte pulled: the cards give 8-9 GB pulled, 18-22 GB unpacked.
 UNPACKED_RATIO = 2.5
@@ -43,22 +44,21 @@ def check(host: HostCheck) -> Iterator[Finding]:
 
 def _needs(host: HostCheck) -> list[tuple[str, Disk | None, int]]:
     """What is to be fetched: for what, to which file system, how many bytes."""
-    settings, probe = host.plan.settings, host.probe
+    settings, observed = host.plan.settings, host.observed
     weights = sum(
-        max(0, model.size - probe.partial.get(directory, 0))
-        for directory, model in host.desired.models().items()
-        if probe.models.get(directory, "not asked") is not None
+        max(0, model.resolved.size - observed.partial.get(model.directory, 0))
+        for model in missing_models(host.desired, observed)
     )
     images: dict[str, int] = {}
     for release in host.desired.releases:
-        if not probe.images.get(release.image, False):
+        if not observed.images.get(release.image, False):
             image = host.desired.resolution.image(release.service.image)
             platform = image.platforms.get(host.architecture)
             images[release.image] = platform.pull_bytes if platform else 0
     pulled = sum(images.values())
     models, services = settings.models_root, settings.services_root
     return [
-        (f"weights under {models}", probe.disks.get(models), weights),
-        (f"the image's parts under {services}", probe.disks.get(services), pulled),
-        ("the image under Docker's root", probe.docker_disk, int(pulled * (1 + UNPACKED_RATIO))),
+        (f"weights under {models}", observed.disks.get(models), weights),
+        (f"the image's parts under {services}", observed.disks.get(services), pulled),
+        ("the image under Docker's root", observed.docker_disk, int(pulled * (1 + UNPACKED_RATIO))),
     ]

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 from sparkwright.findings.finding import Finding
+from sparkwright.host.contracts.observation import Observation
 from sparkwright.preflight.checks import CARDS, HostCheck, error, warning
 
 LEAST_DOCKER = 25
@@ -15,40 +16,48 @@ _CONFIGURE = "sudo nvidia-ctk runtime configure --runtime=docker && sudo systemc
 
 def check(host: HostCheck) -> Iterator[Finding]:
     """Docker's daemon, the Compose plugin and the container toolkit."""
-    yield from _docker(host)
-    yield from _compose(host)
-    yield from _toolkit(host)
+    yield from docker_findings(host.observed, LEAST_DOCKER)
+    yield from toolkit_findings(host.observed)
 
 
-def _docker(host: HostCheck) -> Iterator[Finding]:
-    probe = host.probe
-    needed, reason = f"Docker >= {LEAST_DOCKER}, running", "services run in containers"
-    if not probe.docker_found:
+def docker_findings(observed: Observation, least: int) -> Iterator[Finding]:
+    """What is wrong with Docker and its Compose plugin.
+
+    Args:
+        least: the major version of Docker that is needed.
+    """
+    yield from _docker(observed, least)
+    yield from _compose(observed)
+
+
+def _docker(observed: Observation, least: int) -> Iterator[Finding]:
+    needed, reason = f"Docker >= {least}, running", "services run in containers"
+    if not observed.docker_found:
         yield error("docker", "docker is not installed", needed, reason, _INSTALL, CARDS)
         return
-    if probe.sudo is None:
-        if probe.docker is None:
+    if observed.sudo is None:
+        if observed.docker is None:
             start = "sudo systemctl enable --now docker"
             yield error("docker", "the Docker daemon does not answer", needed, reason, start)
             return
-        version = probe.docker.version
+        version = observed.docker.version
         major = re.match(r"\d+", version or "")
-        if major is None or int(major[0]) < LEAST_DOCKER:
+        if major is None or int(major[0]) < least:
             old = "older Docker lacks what the compose files use"
             yield error("docker", f"Docker {version}", needed, old, _INSTALL, CARDS)
-    if not probe.docker_socket:
+    if not observed.docker_socket:
         yield warning(
-            "docker-user", f"user {probe.user} may not use Docker without sudo",
+            "docker-user", f"user {observed.user} may not use Docker without sudo",
             "membership of the group docker",
             "sparkwright works through sudo, but your own docker commands fail",
-            f"sudo usermod -aG docker {probe.user}, then log in again",
+            f"sudo usermod -aG docker {observed.user}, then log in again",
         )  # fmt: skip
 
 
-def _compose(host: HostCheck) -> Iterator[Finding]:
-    version = host.probe.compose.out.strip().lstrip("v")
-    usable = host.probe.compose.code == 0 and re.match(r"[2-9]", version)
-    if host.probe.docker_found and not usable:
+def _compose(observed: Observation) -> Iterator[Finding]:
+    version = observed.compose.out.strip().lstrip("v")
+    usable = observed.compose.code == 0 and re.match(r"[2-9]", version)
+    if observed.docker_found and not usable:
         yield error(
             "docker-compose", version or "the compose plugin is not installed", "Docker Compose v2",
             "services are started by 'docker compose'",
@@ -56,8 +65,9 @@ def _compose(host: HostCheck) -> Iterator[Finding]:
         )  # fmt: skip
 
 
-def _toolkit(host: HostCheck) -> Iterator[Finding]:
-    toolkit, docker = host.probe.toolkit, host.probe.docker
+def toolkit_findings(observed: Observation) -> Iterator[Finding]:
+    """What is wrong with NVIDIA's container toolkit."""
+    toolkit, docker = observed.toolkit, observed.docker
     if not toolkit.found or toolkit.code != 0:
         found = f"nvidia-ctk fails: {toolkit.err.strip()}"
         yield error(

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from sparkwright.catalog.gpu import driver_major
 from sparkwright.findings.finding import Finding
+from sparkwright.host.contracts.gpu import Gpus
 from sparkwright.preflight.checks import CARDS, HostCheck, error
 
 LEAST_DRIVER = 580
@@ -20,30 +21,38 @@ _ANSWERS = "a driver that answers"
 
 def check(host: HostCheck) -> Iterator[Finding]:
     """The driver, by what nvidia-smi says."""
-    smi = host.probe.gpu
-    needed = f"NVIDIA driver >= {LEAST_DRIVER}"
+    yield from findings(host.observed.gpu, LEAST_DRIVER)
+
+
+def findings(smi: Gpus, least: int) -> Iterator[Finding]:
+    """What is wrong with a driver.
+
+    Args:
+        least: the major version that is needed.
+    """
+    needed = f"NVIDIA driver >= {least}"
     reason = "the images are built for CUDA 13, which needs driver 580"
     if not smi.found:
         yield error(_NAME, "nvidia-smi is not installed", needed, reason, _UPDATE, CARDS)
     elif smi.code is None:
         yield error(
-            _NAME, f"nvidia-smi hangs: {smi.err}", _ANSWERS,
+            _NAME, f"nvidia-smi hangs: {smi.said}", _ANSWERS,
             "a hanging nvidia-smi means a wedged driver or GPU",
             "reboot the host; look for 'NVRM: Xid' in 'sudo dmesg'",
         )  # fmt: skip
     elif smi.code != 0:
-        said = (smi.out + smi.err).strip().splitlines()
+        said = smi.said.strip().splitlines()
         yield error(
             _NAME,
             f"nvidia-smi exits with {smi.code}: {said[0] if said else 'no message'}", _ANSWERS,
             "the kernel module and nvidia-smi do not match, or the module is not loaded",
             f"reboot after a driver or kernel update; else {_UPDATE}",
         )  # fmt: skip
-    elif not host.gpus:
+    elif not smi.gpus:
         yield error(
             _NAME, "nvidia-smi lists no GPU", "a GPU", "there is nothing to serve on",
             "look for the GPU with 'lspci | grep -i nvidia'",
         )  # fmt: skip
-    elif any((driver_major(gpu.driver) or 0) < LEAST_DRIVER for gpu in host.gpus):
-        found = f"driver {host.gpus[0].driver or 'unknown'}"
+    elif any((driver_major(gpu.driver) or 0) < least for gpu in smi.gpus):
+        found = f"driver {smi.gpus[0].driver or 'unknown'}"
         yield error(_NAME, found, needed, reason, _UPDATE, CARDS)

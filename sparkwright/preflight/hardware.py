@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from sparkwright.findings.finding import Finding
+from sparkwright.host.contracts.observation import Observation
 from sparkwright.plan.desired import Desired
 from sparkwright.plan.plan import GIB
 from sparkwright.preflight.checks import HostCheck
-from sparkwright.preflight.observation import Probe
 from sparkwright.rules import Hardware, check_host
 
 
@@ -18,16 +18,18 @@ def hardware_of(host: HostCheck) -> Hardware:
     vram = max((gpu.memory_mib or 0 for gpu in host.gpus), default=0) / 1024
     return Hardware(
         compute_cap=host.gpus[0].compute_cap if host.gpus else None,
-        memory_gib=host.probe.memory.total / GIB,
+        memory_gib=host.observed.memory.total / GIB,
         vram_gib=vram or None,
         architecture=host.architecture,
         assumed=False,
     )
 
 
-def new_violations(desired: Desired, probe: Probe, known: Sequence[Finding]) -> Iterator[Finding]:
+def new_violations(
+    desired: Desired, observed: Observation, known: Sequence[Finding]
+) -> Iterator[Finding]:
     """Violations that the plan could not know. Silenced rules stay silent."""
-    host = HostCheck(desired, probe, probe.time)
+    host = HostCheck(desired, observed, observed.time)
     reported = {(finding.id, finding.subject.key) for finding in known}
     for finding in check_host(host.plan, host.desired.catalog, hardware_of(host)):
         if finding.silenced is None and (finding.id, finding.subject.key) not in reported:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from sparkwright.findings.finding import Finding, errors_first
+from sparkwright.host.contracts.observation import Observation
 from sparkwright.plan.desired import Desired
 from sparkwright.preflight import (
     disks,
@@ -15,20 +16,19 @@ from sparkwright.preflight import (
     units,
 )
 from sparkwright.preflight.checks import HostCheck
-from sparkwright.preflight.observation import Probe
 
 #: What a host with services must have; one with a load balancer alone needs neither GPU nor Docker.
 _SERVING = (driver.check, gpu.check, docker.check, gpu.check_architecture)
 _EVERY = (disks.check, memory.check, ports.check, units.check, system.check)
 
 
-def judge(desired: Desired, probe: Probe, now: float) -> list[Finding]:
+def judge(desired: Desired, observed: Observation, now: float) -> list[Finding]:
     """Every finding of a host, errors first; violations of rules are ``hardware.new_violations``.
 
     Args:
         now: the controller's clock at the time of the observation, seconds since the epoch.
     """
-    host = HostCheck(desired, probe, now)
+    host = HostCheck(desired, observed, now)
     serving = _SERVING if desired.plan.services else ()
     checks = (system.check_sudo, *serving, *_EVERY)
     return errors_first(

@@ -11,7 +11,7 @@ from sparkwright.preflight.checks import HostCheck, error, warning
 
 def check(host: HostCheck) -> Iterator[Finding]:
     """Total memory, and what is available of it before the first start."""
-    services, memory = host.plan.services, host.probe.memory
+    services, memory = host.plan.services, host.observed.memory
     each = [service.needs.memory_gib for service in services]
     # On unified memory a recipe's need is the whole machine; how services share it is a rule's.
     needed = max(each, default=0) if any(gpu.unified for gpu in host.gpus) else sum(each)
@@ -25,7 +25,7 @@ def check(host: HostCheck) -> Iterator[Finding]:
             "needs of the recipe in the catalog",
         )  # fmt: skip
         return
-    states = [host.probe.services.get(service.name) for service in services]
+    states = [host.observed.services.get(service.name) for service in services]
     # What our own running services hold counts as theirs already.
     running = any(state and state.container and state.container.running for state in states)
     if not running and available < 0.85 * needed:

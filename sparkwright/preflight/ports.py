@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from sparkwright.findings.finding import Finding
-from sparkwright.plan.desired import Desired
 from sparkwright.plan.plan import HostPlan
+from sparkwright.plan.services import is_ours
 from sparkwright.preflight.checks import HostCheck, error, warning
-from sparkwright.preflight.observation import Listener, Probe
-from sparkwright.preflight.units import OWN_UNITS
 
 
 def check(host: HostCheck) -> Iterator[Finding]:
@@ -17,8 +15,8 @@ def check(host: HostCheck) -> Iterator[Finding]:
     settings = host.plan.settings
     needed = {door.port: f"the load balancer of {name}" for name, door in settings.gateway.items()}
     for port, who in sorted({**needed, **_service_ports(host.plan)}.items()):
-        listener = host.probe.ports.get(str(port))
-        if listener is None or ours(listener, host.probe):
+        listener = host.observed.ports.get(port)
+        if listener is None or is_ours(listener, host.observed):
             continue
         free, reason = f"port {port} free for {who}", "two servers can't listen on one port"
         remedy = f"stop it ('sudo ss -ltnp sport = :{port}' shows it), or take another port"
@@ -39,24 +37,6 @@ def check(host: HostCheck) -> Iterator[Finding]:
                 f"take it over with --data take_over=True (it is stopped, kept, and comes back "
                 f"with `sparkwright remove`), or {remedy}",
             )  # fmt: skip
-
-
-def unmanaged_containers(desired: Desired, probe: Probe) -> list[str]:
-    """``name restart-policy`` of containers that make room for the plan's services."""
-    ports = {str(port) for port in _service_ports(desired.plan)}
-    return sorted(
-        {
-            listener.container
-            for port, listener in probe.ports.items()
-            if port in ports and listener.container and not ours(listener, probe)
-        }
-    )
-
-
-def ours(listener: Listener, probe: Probe) -> bool:
-    """A listener in a container of any of our services (ports may be exchanged), or in a door."""
-    ids = [state.container.id for state in probe.services.values() if state.container]
-    return any(one in listener.cgroup for one in (*ids, *OWN_UNITS))
 
 
 def _service_ports(plan: HostPlan) -> dict[int, str]:

@@ -5,17 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from sparkwright.findings.finding import Finding
+from sparkwright.plan.services import OWN_UNITS
 from sparkwright.preflight.checks import HostCheck, warning
-
-#: Units that belong to no service.
-OWN_UNITS = ("sparkwright-gateway.service", "sparkwright-health.service",
-             "sparkwright-recover.service", "sparkwright-watch.service")  # fmt: skip
 
 
 def check(host: HostCheck) -> Iterator[Finding]:
     """Units of services that were taken out of the inventory."""
     planned = {service.unit for service in host.plan.services}
-    for unit in host.probe.unit_files:
+    for unit in host.observed.unit_files:
         if unit not in planned and unit not in OWN_UNITS:
             name = unit.removeprefix("sparkwright-").removesuffix(".service")
             yield warning(

@@ -11,7 +11,8 @@ from typing import Any
 from sparkwright.config.inventory import HostInput
 from sparkwright.config.secrets import Secret, api_key
 from sparkwright.config.settings import RolloutSettings
-from sparkwright.findings.problems import Problem, UserError
+from sparkwright.findings.finding import Finding, errors
+from sparkwright.findings.user_error import UserError
 from sparkwright.plan.desired import Desired
 from sparkwright.plan.release import render_release
 from sparkwright.plan.rollout import agreed
@@ -19,7 +20,6 @@ from sparkwright.proxy.haproxy import Gateway
 from sparkwright.proxy.proxies import gateway_of
 from sparkwright.resolve.registry_account import account
 from sparkwright.resolve.resolution import registry_of
-from sparkwright.rules import Broken, stopping
 from sparkwright.site.fleet import PlannedHost, plan_fleet, with_geometry
 from sparkwright.site.resolution import hub_token, pinned
 
@@ -29,7 +29,7 @@ class DesiredHost:
     """One host: its desired state, the rules that it breaks, its secrets and its proxies."""
 
     desired: Desired
-    violations: tuple[Broken, ...]
+    violations: tuple[Finding, ...]
     key: Secret
     token: Secret | None
     gateway: Gateway | None
@@ -46,7 +46,7 @@ class DesiredFleet:
 def desired_fleet(
     inputs: Sequence[HostInput],
     everyone: Mapping[str, Mapping[str, Any]],
-    more: Iterable[Problem] = (),
+    more: Iterable[Finding] = (),
 ) -> DesiredFleet:
     """Plan the hosts of a run, resolve what they name, and render their releases.
 
@@ -80,7 +80,7 @@ def desired_fleet(
                         for service in host.plan.services
                     ),
                 ),
-                violations=host.broken,
+                violations=host.violations,
                 key=keys[host.plan.settings.api_key_file],
                 token=tokens[host.plan.settings.hub_token_file],
                 gateway=gateway_of(host.plan, everyone),
@@ -92,7 +92,7 @@ def desired_fleet(
 
 
 def _stop(planned: Mapping[str, PlannedHost]) -> None:
-    """End the run when any rule is broken that nobody has silenced."""
-    problems = [*stopping(one for host in planned.values() for one in host.broken)]
-    if problems:
-        raise UserError(problems)
+    """End the run when a rule is violated that nobody has silenced."""
+    found = errors(one for host in planned.values() for one in host.violations)
+    if found:
+        raise UserError(found)

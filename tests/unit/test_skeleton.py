@@ -11,7 +11,7 @@ from sparkwright.catalog.gpus import GPUS
 from sparkwright.cli import main
 from sparkwright.config.inventory import read_inventory
 from sparkwright.config.skeleton import FILES, NewHost, contents, write
-from sparkwright.findings.problems import UserError
+from sparkwright.findings.user_error import UserError
 from sparkwright.site.fleet import plan_fleet
 from tests.unit.builders import ROOT, catalog
 

@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from sparkwright.plan.rollout import behind_another_proxy, earlier
 from sparkwright.findings.finding import Finding
+from sparkwright.plan.rollout import behind_another_proxy, earlier
 from sparkwright.report.page.inputs import read_history
 from sparkwright.report.status import (
     Story,
