@@ -1,4 +1,4 @@
-"""``sparkwright plan``: what each host shall be, and where every value comes from."""
+"""``sparkwright plan``: the desired state of each host, and where every value comes from."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _WIDTH = 48
 def command(
     inventory: Path, overrides: tuple[str, ...], limit: tuple[str, ...], as_json: bool
 ) -> None:
-    """Show what each host shall be.
+    """Show the desired state of each host.
 
     Resolved settings with where each comes from, what is to be fetched, and a bar of the memory.
     Nothing is asked of any host, registry or hub.

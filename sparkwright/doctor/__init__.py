@@ -14,10 +14,11 @@ from sparkwright.doctor.check import Check, Symptom
 from sparkwright.doctor.evaluated import evaluated
 from sparkwright.doctor.evaluated import watched as seen_by_watch
 from sparkwright.doctor.facts import Facts, facts
+from sparkwright.doctor.watch import WatchSeen
 from sparkwright.findings.finding import Finding, Severity, errors_first
 from sparkwright.findings.render import Paint, counts, text
 
-__all__ = ["CHECKS", "Facts", "diagnose", "facts", "render"]
+__all__ = ["CHECKS", "Facts", "diagnose", "facts", "render", "watch_findings"]
 
 #: Every check, the exact ones before those that are vague beside them.
 CHECKS: tuple[Check, ...] = (
@@ -28,6 +29,7 @@ CHECKS: tuple[Check, ...] = (
     *host.CHECKS,
     *watched.CHECKS,
 )
+_KNOWN = {check.id: check for check in CHECKS}
 #: What preflight warns of and does no harm to what runs.
 _HARMLESS = ("docker-user",)
 
@@ -38,29 +40,35 @@ def diagnose(name: str, seen: Facts) -> list[Finding]:
     What both the doctor's looks and the watch show is told once, by the looks; a vague finding of
     a service is left out beside an exact error of the same service.
     """
-    known = {check.id: check for check in CHECKS}
     symptoms = [
         (check.id, symptom) for check in CHECKS if check.look for symptom in check.look(seen)
     ]
     symptoms += evaluated(seen)
     looked = {(id_, symptom.service) for id_, symptom in symptoms}
-    symptoms += [one for one in seen_by_watch(seen) if (one[0], one[1].service) not in looked]
-    found = [_finding(known, id_, name, symptom) for id_, symptom in symptoms]
+    symptoms += [
+        (id_, symptom)
+        for id_, symptom in seen_by_watch(seen.watch, seen.now)
+        if (id_, symptom.service) not in looked
+    ]
+    found = [_finding(name, id_, symptom) for id_, symptom in symptoms]
     found += [finding for finding in seen.findings if finding.id not in _HARMLESS]
-    exact = {one.subject.service for one in found if one.stops and not _vague(known, one)}
-    return errors_first(
-        one for one in found if one.subject.service not in exact or not _vague(known, one)
-    )
+    exact = {one.subject.service for one in found if one.stops and not _vague(one)}
+    return errors_first(one for one in found if one.subject.service not in exact or not _vague(one))
 
 
-def _finding(known: Mapping[str, Check], id_: str, host: str, symptom: Symptom) -> Finding:
-    """A watch that is newer than this table may know more."""
-    check = known.get(id_) or Check(id_, Severity.WARNING, "", "", "the watch on the host")
+def watch_findings(host: str, watch: WatchSeen | None, now: float) -> list[Finding]:
+    """What the watch on a host holds to be wrong, with reason and remedy, errors first."""
+    return errors_first(_finding(host, id_, symptom) for id_, symptom in seen_by_watch(watch, now))
+
+
+def _finding(host: str, id_: str, symptom: Symptom) -> Finding:
+    # A watch that is newer than this table may know more.
+    check = _KNOWN.get(id_) or Check(id_, Severity.WARNING, "", "", "the watch on the host")
     return check.finding(host, symptom)
 
 
-def _vague(known: Mapping[str, Check], finding: Finding) -> bool:
-    return finding.id in known and known[finding.id].vague
+def _vague(finding: Finding) -> bool:
+    return finding.id in _KNOWN and _KNOWN[finding.id].vague
 
 
 def render(found: Mapping[str, list[Finding]], paint: Paint = str) -> str:

@@ -1,4 +1,4 @@
-"""What vLLM's own counters tell: two looks at /metrics, and the whole life of the server."""
+"""vLLM's own counters: two looks at /metrics, and the whole life of the server."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ CHECKS = (
     Check(
         "wedge", Severity.ERROR,
         "the engine hangs while its front end lives: /health says nothing about generation",
-        "sudo systemctl restart UNIT; a door (door: true) notices it by itself; if it comes "
+        "sudo systemctl restart UNIT; a proxy (door: true) notices it by itself; if it comes "
         "again: max_num_batched_tokens: 32768, or the tag before (sparkwright rollback)",
         "NVIDIA's playbooks and reports of users",
     ),
@@ -138,8 +138,8 @@ CHECKS = (
     ),
     Check(
         "acceptance-low", Severity.WARNING,
-        "few drafts fit: sampling (at T=0.7 the cards see 10 to 20 %) or text that nobody can "
-        "foresee",
+        "few drafts fit: sampling (at T=0.7 the cards see 10 to 20 %) or text that is hard to "
+        "predict",
         "temperature 0 for agents and code; fewer num_speculative_tokens for prose",
         "card of vllm-dflash, troubleshooting; card of Qwen3.6-35B-A3B-heretic-NVFP4, "
         "sampling", _low,
@@ -152,7 +152,7 @@ CHECKS = (
     ),
     Check(
         "kv-cache-full", Severity.WARNING,
-        "contexts and sequences want more KV cache than there is: requests wait or start anew",
+        "contexts and sequences need more KV cache than there is: requests wait or start again",
         "fewer max_num_seqs, a smaller max_model_len, kv_cache_dtype fp8_e4m3 where the tag has "
         "it, or TurboQuant",
         "card of vllm-dflash, troubleshooting; card of vllm-ultimate-dgx-spark, recipe B",
@@ -167,8 +167,8 @@ CHECKS = (
         "queue-saturated", Severity.WARNING,
         "more requests than max_num_seqs takes, or than the memory's bandwidth feeds: beyond 64 "
         "at once the cards see seconds to the first token",
-        "max_num_seqs: 16 and max_num_batched_tokens: 32768 at least; another replica behind a "
-        "gateway",
+        "max_num_seqs: 16 and max_num_batched_tokens: 32768 at least; another replica behind the "
+        "load balancer",
         "card of vllm-dflash, troubleshooting; card of Qwen3.6-35B-A3B-heretic-NVFP4, "
         "limits", _queue,
     ),

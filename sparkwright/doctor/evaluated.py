@@ -8,6 +8,7 @@ from typing import Any
 from sparkwright.doctor import thresholds
 from sparkwright.doctor.check import Symptom
 from sparkwright.doctor.facts import Facts, Look, Planned, ServiceSeen
+from sparkwright.doctor.watch import WatchSeen
 from sparkwright.findings.finding import Severity
 from sparkwright.host.watch import evaluation
 from sparkwright.text.lock_owner import age
@@ -48,20 +49,16 @@ def evaluated(facts: Facts) -> Iterator[tuple[str, Symptom]]:
             yield name, Symptom(said, severity=Severity.ERROR)
 
 
-def watched(facts: Facts) -> Iterator[tuple[str, Symptom]]:
-    """What the watch on the host saw over hours, which one look can't see."""
-    if facts.watch is None or silent(facts):
+def watched(watch: WatchSeen | None, now: float) -> Iterator[tuple[str, Symptom]]:
+    """What the watch on the host saw over hours, by check; and whether it still looks."""
+    if watch is None:
         return
-    for one in facts.watch.findings:
-        since = age(facts.now - one.since)
-        observed = f"{one.seen} (watched for {since})"
+    if now - watch.at > thresholds.THRESHOLDS.watch_silent_seconds:
+        yield "watch-asleep", Symptom(f"the watch has not looked for {age(now - watch.at)}")
+        return
+    for one in watch.findings:
+        observed = f"{one.seen} (watched for {age(now - one.since)})"
         yield one.name, Symptom(observed, one.service, severity=Severity(one.severity))
-
-
-def silent(facts: Facts) -> bool:
-    """Whether the host has a watch that does not look any more."""
-    limit = thresholds.THRESHOLDS.watch_silent_seconds
-    return facts.watch is not None and facts.now - facts.watch.at > limit
 
 
 def still(service: ServiceSeen) -> bool:

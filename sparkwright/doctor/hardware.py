@@ -1,4 +1,4 @@
-"""What GPU and kernel tell: heat, power, Xids, the out-of-memory killer."""
+"""GPU and kernel: heat, power, Xids, the out-of-memory killer."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ CHECKS = (
     ),
     Check(
         "gpu-power-brake", Severity.ERROR,
-        "the power supply or the board asks it to slow down",
+        "the power supply or the board makes it slow down",
         "the original power supply and cable; another outlet",
         "NVIDIA, clocks event reasons",
     ),

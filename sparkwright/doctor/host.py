@@ -1,4 +1,4 @@
-"""What the host itself tells: disk, memory, Docker, fetches, links between Sparks."""
+"""The host itself: disks, memory, Docker, fetches, links between Sparks."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ CHECKS = (
     ),
     Check(
         "disk-pressure", Severity.WARNING,
-        "a fetch, a swap or a failing disk keeps everybody waiting",
+        "a fetch, swapping or a failing disk delays everything else",
         "fetch_limit_mb = 40 on a host that serves; sudo iotop",
         "NVIDIA's playbooks and reports of users", _disk_pressure,
     ),
@@ -85,8 +85,8 @@ CHECKS = (
     ),
     Check(
         "fetch-stuck", Severity.WARNING,
-        "the other side went silent without closing",
-        "sudo systemctl stop FETCH, and deploy again: it goes on from the bytes that are there",
+        "the other side stopped sending without closing the connection",
+        "sudo systemctl stop FETCH, and deploy again: it resumes from the bytes that are there",
         "NVIDIA's playbooks and reports of users", _fetches,
     ),
     Check(

@@ -1,4 +1,4 @@
-"""What a service says before it dies, or instead of serving: known words, and what they mean."""
+"""What a service logs before it ends, or instead of serving: known messages and what they mean."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _ENTRIES: tuple[tuple[str, str, str, str, str], ...] = (
     ),
     (
         "docker-without-runtime", r"unknown or invalid runtime name: nvidia",
-        "the toolkit is there, but Docker was never told of its runtime",
+        "the toolkit is installed, but its runtime is not configured in Docker",
         "sudo nvidia-ctk runtime configure --runtime=docker && sudo systemctl restart docker",
         "NVIDIA's playbooks and reports of users",
     ),
@@ -54,7 +54,7 @@ _ENTRIES: tuple[tuple[str, str, str, str, str], ...] = (
     ),
     (
         "token-budget", r"max_num_scheduled_tokens is set to (-\d+|0\b)",
-        "draft tokens for every sequence eat up the whole token budget",
+        "draft tokens for every sequence use up the whole token budget",
         "max_num_batched_tokens: 32768, max_num_seqs: 16",
         "card of Qwen3.6-35B-A3B-heretic-NVFP4, quickstart; vLLM itself, as observed",
     ),
@@ -76,7 +76,7 @@ _ENTRIES: tuple[tuple[str, str, str, str, str], ...] = (
     ),
     (
         "cuda-out-of-memory", r"CUDA out of memory|torch\.(cuda\.)?OutOfMemoryError",
-        "weights, graphs and KV cache want more than is free; a Spark's pool is the host's too",
+        "weights, graphs and KV cache need more than is free; a Spark's pool is the host's too",
         "gpu_memory_utilization: 0.80, or half of max_model_len; keep 15 to 20 GB for the host",
         "card of vllm-dflash, troubleshooting",
     ),
@@ -112,7 +112,7 @@ _ENTRIES: tuple[tuple[str, str, str, str, str], ...] = (
     (
         "weights-are-pointers",
         r"HeaderTooLarge|InvalidHeader|git-lfs\.github\.com/spec|incomplete metadata",
-        "what lies there are Git LFS pointers or half a file, not weights",
+        "the files are Git LFS pointers or incomplete, not weights",
         "sparkwright verify INVENTORY and deploy again: files are fetched and hashed",
         "card of vllm-ultimate-dgx-spark, 'Why these flags'; NVIDIA's playbooks and reports of "
         "users",
@@ -242,7 +242,7 @@ _ENTRIES: tuple[tuple[str, str, str, str, str], ...] = (
     ),
     (
         "key-refused", rf'{_CLIENT}"POST /v1/\S+ HTTP/1\.\d" 401',
-        "clients show no key, or an old one",
+        "clients send no key, or an old one",
         "give them the key of api_key_file; it does not change with a restart",
         "card of vllm-dflash, read first; vLLM itself, as observed",
     ),

@@ -1,4 +1,4 @@
-"""What systemd and Docker tell of a service: whether it runs, how, and from what."""
+"""systemd and Docker on a service: whether it runs, how, and from what."""
 
 from __future__ import annotations
 
@@ -146,14 +146,14 @@ CHECKS = (
     ),
     Check(
         "restarts", Severity.WARNING,
-        "it died and came back: what it said before is the reason",
+        "it ended and was started again: its last lines before that are the reason",
         "sudo journalctl -u UNIT; the release before: sparkwright rollback INVENTORY",
         "NVIDIA's playbooks and reports of users", _restarts, vague=True,
     ),
     Check(
         "container-killed", Severity.ERROR,
-        "the kernel, or somebody, killed it: on a Spark most often for memory",
-        "gpu_memory_utilization: 0.80 or less, fewer sidecars; sudo journalctl -k tells who",
+        "it was killed by the kernel or by hand: on a Spark most often for memory",
+        "gpu_memory_utilization: 0.80 or less, fewer sidecars; sudo journalctl -k names it",
         "card of vllm-dflash, troubleshooting; NVIDIA's playbooks and reports of "
         "users", _oom_killed,
     ),
@@ -218,13 +218,13 @@ CHECKS = (
     ),
     Check(
         "other-release", Severity.WARNING,
-        "a rollback, a switch that was taken back, or a hand at work",
-        "sparkwright history INVENTORY says which; deploying brings the plan's",
+        "a rollback, a switch that was taken back, or a change by hand",
+        "sparkwright history INVENTORY says which; deploying restores the plan's",
         "sparkwright", _other_release,
     ),
     Check(
         "unit-not-read", Severity.WARNING,
-        "somebody changed the unit by hand",
+        "the unit was changed by hand",
         "deploy again; do not reload systemd while a container serves",
         "NVIDIA's playbooks and reports of users", _reload,
     ),

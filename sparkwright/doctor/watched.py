@@ -1,20 +1,9 @@
-"""What only the watch on the host can see, over hours, and the watch itself."""
+"""What only the watch on the host can see, over hours, and the watch itself: named by both."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from sparkwright.doctor.check import Check, Symptom
-from sparkwright.doctor.evaluated import silent
-from sparkwright.doctor.facts import Facts
+from sparkwright.doctor.check import Check
 from sparkwright.findings.finding import Severity
-from sparkwright.text.lock_owner import age
-
-
-def _asleep(facts: Facts) -> Iterator[Symptom]:
-    if facts.watch is not None and silent(facts):
-        yield Symptom(f"the watch looked last {age(facts.now - facts.watch.at)} ago")
-
 
 CHECKS = (
     Check(
@@ -41,6 +30,6 @@ CHECKS = (
         "watch-asleep", Severity.WARNING,
         "its timer is stopped, or its program fails",
         "sudo systemctl status sparkwright-watch.timer sparkwright-watch.service; deploy again",
-        "sparkwright", _asleep,
+        "sparkwright",
     ),
 )  # fmt: skip

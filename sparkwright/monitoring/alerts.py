@@ -1,6 +1,6 @@
 """Alert rules: the diagnoses that metrics can tell, under the doctor's names.
 
-vLLM's counters by themselves, node_exporter's, and the verdicts of the watch, which it leaves for
+vLLM's counters by themselves, node_exporter's, and the findings of the watch, which it leaves for
 node_exporter's textfile collector: those need nothing but the collector's directory.
 """
 

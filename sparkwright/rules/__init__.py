@@ -61,7 +61,7 @@ def check_host(plan: HostPlan, catalog: Catalog, hardware: Hardware) -> list[Fin
 
 
 def unknown_silences(plan: HostPlan, catalog: Catalog, origin: str) -> Iterator[Finding]:
-    """Silenced rules that do not exist: nothing would be silenced, and nobody would know."""
+    """Silenced rules that do not exist: nothing would be silenced, without a message."""
     known = rule_ids(catalog)
     for planned in plan.services:
         for rule, _ in planned.silenced:

@@ -46,7 +46,7 @@ def _works(context: Context) -> Iterator[Match]:
         elif model.status == "expected":
             yield Match(
                 "recipe",
-                f"nobody has tried {model.repository} yet",
+                f"{model.repository} has not been tried yet",
                 "try it on one host first",
                 reason=model.reason,
                 source=model.source,
@@ -106,17 +106,17 @@ RULES = (
     ),
     Rule(
         "context-limit", Severity.ERROR, "a context beyond what the model was made for",
-        "vLLM refuses it, or answers get worse without a word",
+        "vLLM refuses it, or answers get worse without a message",
         "the models' cards (maximum context)", _context,
     ),
     Rule(
         "parser-family", Severity.WARNING, "a parser of another family of models",
-        "tool calls or thoughts then show up as plain text",
+        "tool calls or reasoning then appear as plain text",
         "serve commands of the cards", _parsers,
     ),
     Rule(
-        "thinking-budget", Severity.ERROR, "too few tokens for an answer that thinks first",
-        "the thoughts use them up: content is null and finish_reason length",
+        "thinking-budget", Severity.ERROR, "too few tokens for a model that thinks first",
+        "thinking uses them up: content is null and finish_reason length",
         "card of Qwen3.6-35B-A3B-heretic-NVFP4, 'Common gotcha'; card of vllm-spark-omni-q36, "
         "quick start", _thinking,
     ),

@@ -23,7 +23,7 @@ class Hardware:
         memory_gib: MemTotal.
         vram_gib: memory of the GPU itself; None on unified memory.
         architecture: of the registry's words (``arm64``); None where it can't be told.
-        assumed: whether nobody has looked yet.
+        assumed: whether the host has not been observed yet.
     """
 
     compute_cap: str | None

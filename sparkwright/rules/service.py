@@ -30,7 +30,7 @@ def _mounts(context: Context) -> Iterator[Match]:
         if key in ("model", "tokenizer") and value not in mounts:
             yield Match(
                 f"arguments.{key}",
-                f"{value!r} is no directory that the container has",
+                f"{value!r} is not a directory in the container",
                 f"leave it out: {service.body.mount} is served",
             )
 

@@ -89,7 +89,7 @@ def _no_speculation(context: Context) -> Iterator[Match]:
     if not context.speculative and context.drafter is not None:
         yield Match(
             "arguments.speculative_config",
-            f"drafter {context.drafter.name} is fetched and mounted, and nothing drafts with it",
+            f"drafter {context.drafter.name} is fetched and mounted, and is not used for drafting",
             "the recipe's speculative_config, or a recipe without a drafter",
         )
 
@@ -121,13 +121,13 @@ RULES = (
         "card of Qwen3.6-35B-A3B-heretic-NVFP4, quickstart ('Required with DFlash')", _limits,
     ),
     Rule(
-        "speculation-budget", Severity.ERROR, "a token budget that speculation eats up",
+        "speculation-budget", Severity.ERROR, "a token budget that speculation uses up",
         "vLLM refuses to start: max_num_scheduled_tokens is set to a negative number",
         "card of Qwen3.6-35B-A3B-heretic-NVFP4, quickstart; vLLM's own VllmConfig, by "
         "version", _budget,
     ),
     Rule(
-        "speculation-config", Severity.ERROR, "speculative settings that vLLM finds minutes later",
+        "speculation-config", Severity.ERROR, "speculative settings that vLLM refuses late",
         "vLLM reads them only after the weights are loaded",
         "vLLM's SpeculativeConfig; card of vllm-ultimate-dgx-spark, 'Drafter materialization "
         "note'", _config,

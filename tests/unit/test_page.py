@@ -447,3 +447,27 @@ def test_a_deep_smoke_test_of_the_same_release_is_shown_instead_of_a_runs(tmp_pa
     assert "; take a commit of 2026-06-18 or later" in failure
     other = deep[0].model_copy(update={"release": "0" * 12})
     assert first in page(deep=[other]).smoke
+
+
+def test_a_record_of_the_version_before_is_read(tmp_path: Path) -> None:
+    finding = {
+        "check": "gpu", "severity": "error", "found": "NVIDIA H200", "needed": "12.0",
+        "why": "kernels", "remedy": "another host",
+    }  # fmt: skip
+    row = {"host": "hopper-1", "services": [], "refused": "refused by preflight: gpu",
+           "findings": [finding], "changes": [], "executions": 1}  # fmt: skip
+    file = tmp_path / "last-run.json"
+    file.write_text(json.dumps({"dry": False, "hosts": [row]}))
+    problems: list[Finding] = []
+    run = read_last_run(file, problems)
+    assert problems == []
+    assert run is not None
+    ((found,),) = (host.findings for host in run.hosts)
+    assert (found.id, found.observed, found.expected, found.reason, found.remedy) == (
+        "gpu", "NVIDIA H200", "12.0", "kernels", "another host",
+    )  # fmt: skip
+    assert str(found.subject) == "hopper-1"
+    file.write_text(as_json(run.hosts, dry=False))
+    again = read_last_run(file, problems)
+    assert again is not None
+    assert again.hosts == run.hosts

@@ -19,7 +19,7 @@ from sparkwright.rules.parts import Memory
 from sparkwright.smoke.result import Check, Smoke
 from sparkwright.smoke.verdict import DeepVerdict
 
-#: The words of a service that is as it shall be.
+#: States of a service that is as planned.
 _WELL = ("serving", "serving, changed", "planned")
 
 
