@@ -16,8 +16,8 @@ import click
 from sparkwright.bench import aiperf, loads
 from sparkwright.bench.host import (
     Facts,
-    Running,
     changed,
+    facts,
     gpu_of,
     image_of,
     settings_of,
@@ -37,6 +37,7 @@ from sparkwright.config.inventory import read_inventory, ssh_address
 from sparkwright.config.secrets import VARIABLE, Secret, api_key
 from sparkwright.findings.render import text as findings_text
 from sparkwright.findings.user_error import UserError, mistake, suggest
+from sparkwright.host.contracts.bench import Running
 from sparkwright.plan.plan import ServicePlan
 from sparkwright.report.bench_text import text
 from sparkwright.report.page.contents import Bench, judged
@@ -173,7 +174,7 @@ def _ask(
     inventory: Path, overrides: tuple[str, ...], hosts: tuple[str, ...], question: str
 ) -> dict[str, Facts]:
     answers = ask_hosts(inventory, hosts, overrides, f"roles.bench.{question}")
-    return {name: Facts.model_validate(answer) for name, answer in answers.items()}
+    return {name: facts(answer) for name, answer in answers.items()}
 
 
 def _bench(

@@ -11,10 +11,11 @@ from sparkwright.config.settings import GatewaySettings
 from sparkwright.config.templates import template
 from sparkwright.findings.finding import Finding
 from sparkwright.findings.user_error import UserError, mistake, suggest
+from sparkwright.host.contracts.proxies import HealthConfig, HealthService, Pool
+from sparkwright.host.lib.records import encode
 from sparkwright.plan.plan import HostPlan, ServicePlan
 from sparkwright.proxy.haproxy import Door, Gateway, Replica, drain, leaving, ready, staying
 
-HEALTH_UNIT = "sparkwright-health.service"
 #: The only server behind a host's own door.
 SELF = "self"
 #: Seconds without a request after which a service is asked for one token.
@@ -93,24 +94,23 @@ def _taken(plan: HostPlan, doors: list[Door]) -> Iterator[Finding]:
 
 
 def health_file(plan: HostPlan) -> str | None:
-    """What roles/door/host/health.py reads; None where no service has a door."""
-    services = [
-        {
-            "name": service.name,
-            "port": service.port,
-            "health_port": service.door.health_port,
-            "secrets": f"{plan.settings.services_root}/services/{service.name}/secrets.env",
-            "model": service.served_names[0],
-            "patience_seconds": 60,
-        }
+    """What the health program reads; None where no service is behind a proxy."""
+    services = tuple(
+        HealthService(
+            name=service.name,
+            port=service.port,
+            health_port=service.door.health_port,
+            secrets=f"{plan.settings.services_root}/services/{service.name}/secrets.env",
+            model=service.served_names[0],
+            patience_seconds=60,
+        )
         for service in plan.services
         if service.door
-    ]
+    )
     if not services:
         return None
-    state = "/run/sparkwright-health/state.json"
-    document = {"services": services, "idle_seconds": IDLE, "state": state}
-    return json.dumps(document, indent=1) + "\n"
+    config = HealthConfig(services, IDLE, "/run/sparkwright-health/state.json")
+    return json.dumps(encode(config), indent=1) + "\n"
 
 
 def health_unit(plan: HostPlan) -> str:
@@ -138,17 +138,17 @@ def with_others(host: str, everyone: Mapping[str, Mapping[str, Any]]) -> frozens
 
 def leave_and_return(
     gateway: Gateway, plan: HostPlan, service: ServicePlan, *, others: bool
-) -> dict[str, Any]:
-    """How a switch leaves a service's door and comes back (roles/serving/host/transaction.py)."""
+) -> Pool:
+    """How a switch leaves a service's door and comes back."""
     settings = plan.settings.rollout
-    return {
-        "admin": gateway.admin_socket,
-        "master": gateway.master_socket,
-        "leave": leaving(service.name),
-        "close": [drain(service.name, SELF)],
-        "open": [ready(service.name, SELF), *staying(service.name)],
-        "server": [service.name, SELF],
-        "notice_seconds": settings.notice_seconds,
-        "drain_seconds": settings.drain_seconds,
-        "others": others,
-    }
+    return Pool(
+        admin=gateway.admin_socket,
+        master=gateway.master_socket,
+        leave=tuple(leaving(service.name)),
+        close=(drain(service.name, SELF),),
+        open=(ready(service.name, SELF), *staying(service.name)),
+        server=(service.name, SELF),
+        notice_seconds=settings.notice_seconds,
+        drain_seconds=settings.drain_seconds,
+        others=others,
+    )

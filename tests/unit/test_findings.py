@@ -14,6 +14,7 @@ from sparkwright.findings.finding import Finding, Severity, Subject, errors
 from sparkwright.findings.render import counts, data, text
 from sparkwright.findings.sarif import sarif
 from sparkwright.findings.user_error import UserError, mistake
+from sparkwright.host.lib.records import encode
 from sparkwright.preflight.judge import judge
 from sparkwright.rules import assumed_hardware, check_host
 from tests.doctor import builders as ill
@@ -131,7 +132,7 @@ def test_sarif_names_rules_files_and_what_is_silenced() -> None:
 
 @pytest.mark.parametrize("form", ["text", "json", "sarif"])
 def test_the_doctor_has_every_form(monkeypatch: pytest.MonkeyPatch, form: str) -> None:
-    answer = ill.spark(docker=None).model_dump(mode="json")
+    answer = encode(ill.spark(docker=None))
     monkeypatch.setattr(doctor_command, "ask_hosts", lambda *_: {"spark-1": answer})
     done: Result = CliRunner().invoke(main, ["doctor", "inventory/lab.py", "--format", form])
     assert done.exit_code == 1, done.output
