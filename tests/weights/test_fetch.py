@@ -127,7 +127,7 @@ def test_corrupt_byte_is_set_aside_and_fetched_again(fetch: Fetch, mover: str) -
         fetch.hub.faults = [Fault(ONE, times=2, corrupt_at=1000)]
     code, said = fetch.here(mover=mover)
     assert code == 0, said
-    assert f"{ONE}: wanted sha256" in said
+    assert f"{ONE}: expected sha256" in said
     assert "set aside" in said
     fetch.assert_whole()
 
@@ -138,7 +138,7 @@ def test_corrupt_twice_is_an_error_with_nothing_in_place(fetch: Fetch) -> None:
     assert code == 1
     last = said.splitlines()[-1]
     assert TWO in last
-    assert "wrong content twice: wanted sha256" in last
+    assert "wrong content twice: expected sha256" in last
     assert fetch.progress()["message"] == last
     assert not fetch.destination.exists()
     # The good files of that run are kept for the next.
@@ -152,7 +152,7 @@ def test_corrupt_small_file(fetch: Fetch) -> None:
     fetch.hub.faults = [Fault("vocab.json", corrupt_at=3)]
     code, said = fetch.here()
     assert code == 0
-    assert "tokenizer/vocab.json: wanted git blob" in said
+    assert "tokenizer/vocab.json: expected git blob" in said
     fetch.assert_whole()
 
 
@@ -208,8 +208,8 @@ def test_stall_is_noticed(fetch: Fetch, mover: str) -> None:
     code, said = fetch.here(mover=mover, stall=0.5)
     assert code == 0, said
     # What else this machine receives meanwhile is taken for a slow line, five times.
-    busy = mover == "hf_transfer" and "came for 2.5 s" in said
-    assert busy or "came for 0.5 s" in said
+    busy = mover == "hf_transfer" and "arrived for 2.5 s" in said
+    assert busy or "arrived for 0.5 s" in said
     fetch.assert_whole()
 
 
@@ -407,7 +407,7 @@ def test_changed_missing_linked_and_extra_files_are_mended(fetch: Fetch) -> None
     assert (target / "mine.txt").read_text(encoding="utf-8") == "mine"
     assert "left alone: mine.txt" in said
     assert "small.safetensors is a Git LFS pointer" in said
-    assert f"{ONE}: wanted sha256" in said
+    assert f"{ONE}: expected sha256" in said
     fetched = {Path(hit.path).name for hit in fetch.hub.hits if hit.sent}
     assert fetched == {ONE, "config.json", "vocab.json", "small.safetensors"}
     assert fetch.here()[1].splitlines()[-1].startswith("already complete")
@@ -429,7 +429,7 @@ def test_power_cut_zeros_are_found_by_the_hash(fetch: Fetch) -> None:
     (parts / f"{ONE}.part").write_bytes(bytes(2 * MIB))  # looks whole: no holes
     code, said = fetch.here()
     assert code == 0, said
-    assert f"{ONE}: wanted sha256" in said
+    assert f"{ONE}: expected sha256" in said
     fetch.assert_whole()
 
 
@@ -478,7 +478,7 @@ def test_second_run_at_once_names_the_first(fetch: Fetch) -> None:
         ({"files": [{"path": "x", "size": 1}]}, "could not be verified"),
         ({"files": [{"path": "x", "size": "1", "blob_id": "0" * 40}]}, "size of x"),
         ({"chunk_size": 100_000}, "chunk_size"),
-        ({"owner": "nobody-such:root"}, "knows no owner"),
+        ({"owner": "nobody-such:root"}, "has no user or group"),
     ],
 )
 def test_bad_request_is_one_message(fetch: Fetch, changes: dict[str, object], message: str) -> None:

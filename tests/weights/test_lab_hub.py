@@ -47,7 +47,7 @@ def test_faults(lab: LabHub, fetch: Fetch) -> None:
     lab.fault(match="*/resolve/*", method="HEAD", etag="wrong", times=1)
     code, said = fetch.here(**lab.request(fetch, name))
     assert code == 0, said
-    assert f"{shard}: wanted sha256" in said
+    assert f"{shard}: expected sha256" in said
     code, said = fetch.here(**lab.request(fetch, name))
     assert said.startswith("already complete")
 

@@ -187,7 +187,7 @@ def test_wrong_bytes_of_a_peer_are_set_aside_and_come_from_the_hub(
         file.write(bytes([byte[0] ^ 0xFF]))
     code, said = take(taker, giver.address)
     assert code == 0, said
-    assert f"{ONE}: wanted sha256" in said
+    assert f"{ONE}: expected sha256" in said
     taker.assert_whole()
 
 

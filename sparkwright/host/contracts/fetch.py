@@ -1,4 +1,4 @@
-"""What the fetch program reads and writes: its requests, its progress and a directory's receipt.
+"""What the fetch program reads and writes: its requests and its progress. See also receipt.py.
 
 All of them are JSON objects in files on hosts, with these keys. Sizes are in bytes, times in
 seconds; hashes and commits are lower-case hex digits.
@@ -202,33 +202,3 @@ class FetchProgress:
     message: str = ""
     pid: int = 0
     updated: float = 0.0
-
-
-@dataclass(frozen=True)
-class ReceiptEntry:
-    """A verified file.
-
-    Attributes:
-        mtime_ns: time of its last change when it was verified, in ns since the epoch.
-    """
-
-    size: int
-    mtime_ns: int
-    sha256: str
-    blob_id: str | None = None
-
-
-@dataclass(frozen=True)
-class Receipt:
-    """.sparkwright-receipt.json: written last, once every file of a directory is verified.
-
-    Attributes:
-        commit: the revision of the request; an image's digest without sha256:.
-        files: by path.
-    """
-
-    repo: str
-    endpoint: str
-    commit: str
-    files: dict[str, ReceiptEntry]
-    version: int = 1
