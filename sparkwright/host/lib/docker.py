@@ -1,0 +1,80 @@
+"""Docker: asked over its socket, which takes a tenth of its command's time; acted on by command."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+
+from sparkwright.host.lib.processes import run
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # typing takes 3 ms to import
+    from typing import Any
+
+    from sparkwright.host.contracts.outcome import Outcome
+
+_HERE = "unix://"
+
+
+def place() -> str:
+    """Docker's socket, as its own command finds it."""
+    told = os.environ.get("DOCKER_HOST", "")
+    return told[len(_HERE) :] if told.startswith(_HERE) else "/var/run/docker.sock"
+
+
+def get(path: str, timeout: float = 10) -> Any:
+    """One GET of Docker's API: decoded JSON, or None when Docker or the object is not there.
+
+    Plain HTTP/1.0 instead of http.client, whose import alone takes as long as all the questions.
+    """
+    connection = socket.socket(socket.AF_UNIX)
+    connection.settimeout(timeout)
+    try:
+        connection.connect(place())
+        connection.sendall(f"GET {path} HTTP/1.0\r\nHost: docker\r\n\r\n".encode())
+        with connection.makefile("rb") as answer:
+            head, _, body = answer.read().partition(b"\r\n\r\n")
+        return json.loads(body) if head.split(None, 2)[1:2] == [b"200"] else None
+    except (OSError, ValueError):
+        return None
+    finally:
+        connection.close()
+
+
+def container(name: str) -> Any:
+    """What ``docker inspect`` says of a container, by name or id; None when there is none."""
+    return get(f"/containers/{name}/json")
+
+
+def containers() -> list[Any]:
+    """Every container, running or not, as ``docker inspect`` has it."""
+    listed = get("/containers/json?all=1") or []
+    return [seen for one in listed if (seen := container(one["Id"]))]
+
+
+def running_release(service: str) -> str | None:
+    """The release whose container runs for a service of ours; None where none runs."""
+    seen = container(f"sparkwright-{service}")
+    return release_of(seen) or "" if seen and seen["State"]["Running"] else None
+
+
+def release_of(seen: Any) -> str | None:
+    """The release that a container was made from; None for one that is not ours."""
+    release: str | None = (seen["Config"].get("Labels") or {}).get("sparkwright.release")
+    return release
+
+
+def image(name: str) -> Any:
+    """What ``docker image inspect`` says; None when the image is not there."""
+    return get(f"/images/{name}/json")
+
+
+def image_names() -> list[str]:
+    """``repository:tag`` of every image."""
+    return [name for one in get("/images/json") or [] for name in one.get("RepoTags") or []]
+
+
+def docker(*words: str, timeout: float | None = None) -> Outcome:
+    """Have Docker's command do something."""
+    return run("docker", *words, timeout=timeout)

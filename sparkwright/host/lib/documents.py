@@ -1,0 +1,59 @@
+"""Files of text and JSON that may be missing, half written, or of another version."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+
+from sparkwright.host.lib.records import decode
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # typing takes 3 ms to import
+    from typing import Any, TypeVar
+
+    T = TypeVar("T")
+
+
+def text(place: Path | str) -> str | None:
+    """A file's text; None when it can't be read."""
+    try:
+        return Path(place).read_text(encoding="utf-8")
+    except (OSError, ValueError):
+        return None
+
+
+def read(place: Path | str) -> dict[str, Any] | None:
+    """A file that holds a JSON object; None when it is not there or holds none."""
+    return _parsed(text(place))
+
+
+def record(cls: type[T], place: Path | str) -> T | None:
+    """The same as a record; None also when it does not make one."""
+    try:
+        found = read(place)
+        return None if found is None else decode(cls, found)
+    except ValueError:
+        return None
+
+
+def lines(place: Path | str) -> list[dict[str, Any]]:
+    """A file with a JSON object a line; lines that a power cut tore are passed over."""
+    found = map(_parsed, (text(place) or "").splitlines())
+    return [one for one in found if one is not None]
+
+
+def digest(place: Path | str) -> str | None:
+    """sha256 of a file; None when it is not there."""
+    try:
+        return hashlib.sha256(Path(place).read_bytes()).hexdigest()
+    except OSError:
+        return None
+
+
+def _parsed(said: str | None) -> dict[str, Any] | None:
+    try:
+        found = json.loads(said or "")
+    except ValueError:
+        return None
+    return found if isinstance(found, dict) else None

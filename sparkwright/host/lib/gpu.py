@@ -1,0 +1,80 @@
+"""nvidia-smi: one question, and its answer without trusting any field to be there."""
+
+from __future__ import annotations
+
+import re
+
+from sparkwright.host.contracts.gpu import Gpu, Gpus
+from sparkwright.host.lib.processes import Running
+
+#: What a GPU is, and what it does now.
+IDENTITY = ("name", "compute_cap", "driver_version", "memory.total")
+STATE = (
+    *("name", "driver_version", "temperature.gpu", "power.draw", "utilization.gpu"),
+    *("clocks.sm", "clocks.max.sm", "clocks_event_reasons.active"),
+)
+#: What each answer stands for.
+_NUMBERS = {
+    "temperature.gpu": "temperature_c",
+    "power.draw": "power_w",
+    "utilization.gpu": "busy_percent",
+    "clocks.sm": "clock_mhz",
+    "clocks.max.sm": "clock_max_mhz",
+}
+
+
+class Question:
+    """nvidia-smi, running beside others. A field that the driver does not know is left out."""
+
+    def __init__(self, fields: tuple[str, ...]) -> None:
+        self._fields = fields
+        query = f"--query-gpu={','.join(fields)}"
+        self._running = Running("nvidia-smi", query, "--format=csv,noheader")
+
+    def answer(self) -> Gpus:
+        """What it says."""
+        done = self._running.outcome()
+        unknown = re.search(r'Field "([^"]+)" is not a valid field', done.out + done.err)
+        if unknown and unknown[1] in self._fields and len(self._fields) > 1:
+            rest = tuple(name for name in self._fields if name != unknown[1])
+            return Question(rest).answer()
+        if done.code == 0:
+            return Gpus(True, 0, done.err.strip(), parse(done.out, self._fields))
+        return Gpus(done.found, done.code, (done.out + done.err).strip())
+
+
+def ask(fields: tuple[str, ...] = STATE) -> Gpus:
+    """What nvidia-smi says now."""
+    return Question(fields).answer()
+
+
+def parse(text: str, fields: tuple[str, ...] = IDENTITY) -> tuple[Gpu, ...]:
+    """The GPUs of an answer. Lines without all the fields are messages, not GPUs.
+
+    Of a GB10 comes ``[N/A]`` where other cards give a number, and other forms were seen too: what
+    is no number is None, never an error.
+    """
+    rows = ([word.strip() for word in line.split(",")] for line in text.splitlines())
+    return tuple(
+        _gpu(dict(zip(fields, row, strict=True))) for row in rows if len(row) == len(fields)
+    )
+
+
+def _gpu(said: dict[str, str]) -> Gpu:
+    capability, driver = said.get("compute_cap", ""), said.get("driver_version", "")
+    memory = re.fullmatch(r"(\d+)(?:\s*MiB)?", said.get("memory.total", ""))
+    reasons = re.fullmatch(r"0[xX][0-9a-fA-F]+", said.get("clocks_event_reasons.active", ""))
+    return Gpu(
+        name=said["name"],
+        compute_cap=capability if re.fullmatch(r"\d+\.\d+", capability) else None,
+        driver=driver if re.match(r"\d+", driver) else None,
+        memory_mib=int(memory[1]) if memory else None,
+        event_reasons=int(reasons[0], 16) if reasons else 0,
+        **{ours: _number(said.get(name, "")) for name, ours in _NUMBERS.items()},
+    )
+
+
+def _number(text: str) -> float | None:
+    """``10.20 W`` -> 10.2; None for ``[N/A]`` and its kin."""
+    match = re.match(r"-?\d+(\.\d+)?", text)
+    return float(match[0]) if match else None

@@ -1,0 +1,141 @@
+"""Asking servers of this host over HTTP: vLLM, and the proxy before it."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # typing takes 3 ms to import
+    from collections.abc import Iterator
+    from typing import Any
+
+
+class NoAnswer(Exception):
+    """The server refuses, hangs up, or does not speak HTTP; the text is the error's own."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__(str(error) or type(error).__name__)
+        #: The error's name, for messages that show it.
+        self.kind = type(error).__name__
+
+
+class Late(NoAnswer):
+    """There was no answer in time."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """An answer."""
+
+    status: int
+    body: bytes
+
+    @property
+    def text(self) -> str:
+        """The body as text."""
+        return self.body.decode(errors="replace")
+
+    def json(self) -> Any:
+        """The body as JSON. Raises ValueError when it is none."""
+        return json.loads(self.body)
+
+
+def api_key(secrets: str) -> str:
+    """The API key of a service's secrets file.
+
+    Raises:
+        OSError, KeyError: when there is none.
+    """
+    pairs = (line.split("=", 1) for line in Path(secrets).read_text().splitlines() if "=" in line)
+    return dict(pairs)["VLLM_API_KEY"]
+
+
+@dataclass(frozen=True)
+class Server:
+    """A server on this host, asked with a key where there is one."""
+
+    address: str
+    port: int
+    key: str | None = None
+
+    def ask(
+        self,
+        method: str,
+        path: str,
+        body: object = None,
+        *,
+        timeout: float = 30,
+        key: bool = True,
+    ) -> Answer:
+        """One request, and its answer whatever the status.
+
+        Args:
+            body: sent as JSON; None sends none.
+            timeout: seconds that each step of it may take.
+            key: whether the key is shown.
+
+        Raises:
+            NoAnswer: Late, when it takes too long.
+        """
+        connection = self._connection(timeout)
+        try:
+            connection.request(method, path, _body(body), self._headers(key))
+            answer = connection.getresponse()
+            return Answer(answer.status, answer.read())
+        except (OSError, http.client.HTTPException) as error:
+            raise _no_answer(error) from error
+        finally:
+            connection.close()
+
+    def get(self, path: str, *, timeout: float = 5) -> Answer:
+        """One GET; see ask."""
+        return self.ask("GET", path, timeout=timeout)
+
+    def events(self, path: str, body: object, *, timeout: float) -> Iterator[tuple[float, str]]:
+        """The data of a stream's events, each with the seconds since the request was sent.
+
+        Raises:
+            NoAnswer: Late, when the stream says nothing for so long.
+            Refused: when the answer is not a stream.
+        """
+        connection = self._connection(timeout)
+        try:
+            begun = time.monotonic()
+            connection.request("POST", path, _body(body), self._headers(True))
+            answer = connection.getresponse()
+            if answer.status != 200:
+                raise Refused(Answer(answer.status, answer.read()))
+            for line in answer:
+                if line.startswith(b"data: "):
+                    yield time.monotonic() - begun, line[6:].decode().strip()
+        except (OSError, http.client.HTTPException) as error:
+            raise _no_answer(error) from error
+        finally:
+            connection.close()
+
+    def _connection(self, timeout: float) -> http.client.HTTPConnection:
+        return http.client.HTTPConnection(self.address, self.port, timeout=timeout)
+
+    def _headers(self, key: bool) -> dict[str, str]:
+        shown = {"Authorization": f"Bearer {self.key}"} if key and self.key else {}
+        return {"Content-Type": "application/json", **shown}
+
+
+class Refused(Exception):
+    """The server answers with an error where a stream was asked for."""
+
+    def __init__(self, answer: Answer) -> None:
+        super().__init__(f"HTTP {answer.status}")
+        self.answer = answer
+
+
+def _body(body: object) -> str | None:
+    return None if body is None else json.dumps(body)
+
+
+def _no_answer(error: Exception) -> NoAnswer:
+    return Late(error) if isinstance(error, TimeoutError) else NoAnswer(error)

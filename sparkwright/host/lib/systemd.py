@@ -1,0 +1,97 @@
+"""systemd: what it says of units, and having it run them.
+
+A reload (``daemon-reload``, and ``enable``, which does one) can take the GPU from running
+containers: it is only worth it when systemd knows an older text of a unit. A new unit needs none.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from sparkwright.host.lib.processes import Running, run
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # typing takes 3 ms to import
+    from collections.abc import Iterable
+
+    from sparkwright.host.contracts.outcome import Outcome
+
+UNITS = Path("/etc/systemd/system")
+SERVICES, TIMERS = "multi-user.target.wants", "timers.target.wants"
+#: What is asked of a unit.
+FIELDS = (
+    "Id,LoadState,ActiveState,SubState,Result,UnitFileState,NRestarts,NeedDaemonReload,"
+    "ExecMainStatus,ExecMainStartTimestamp,ActiveEnterTimestamp"
+)
+#: States of a unit whose program runs, comes or goes.
+RUNNING = ("active", "activating", "deactivating")
+
+
+def properties(text: str) -> dict[str, str]:
+    """``Key=value`` lines."""
+    return dict(line.split("=", 1) for line in text.splitlines() if "=" in line)
+
+
+def showing(*units: str, fields: str = FIELDS) -> Running:
+    """The question to systemd, running; without units, of systemd itself."""
+    return Running("systemctl", "show", "-p", fields, *units)
+
+
+def shown(text: str) -> dict[str, dict[str, str]]:
+    """What ``systemctl show`` printed of several units, by their names."""
+    blocks = map(properties, text.strip().split("\n\n"))
+    return {one["Id"]: one for one in blocks if "Id" in one}
+
+
+def unit(name: str) -> dict[str, str]:
+    """systemd's properties of a unit; empty when systemd does not answer."""
+    return properties(showing(name).outcome().out)
+
+
+def systemctl(*words: str) -> Outcome:
+    """Have systemd do something, as long as it takes."""
+    return run("systemctl", *words)
+
+
+def reload() -> None:
+    """Have systemd read changed units."""
+    systemctl("daemon-reload")
+
+
+def is_enabled(name: str, wants: str = SERVICES) -> bool:
+    """Whether a unit is started at boot; asked of the files, since ``enable`` reloads."""
+    return (UNITS / wants / name).is_symlink()
+
+
+def enable(*units: str) -> None:
+    """Have units started at boot, with a reload for those that are not."""
+    for name in units:
+        if not is_enabled(name):
+            systemctl("enable", "--quiet", name)
+
+
+def enable_timer(name: str) -> None:
+    """Have a timer started at boot, without a reload.
+
+    ``enable`` reloads, and with --no-reload it marks every unit as changed: the link is made here.
+    """
+    link = UNITS / TIMERS / name
+    link.parent.mkdir(mode=0o755, exist_ok=True)
+    if not link.is_symlink():
+        link.symlink_to(UNITS / name)
+
+
+def disable(*units: str) -> None:
+    """Stop units, and have them started no more."""
+    systemctl("disable", "--quiet", "--now", *units)
+
+
+def remove(units: Iterable[str]) -> None:
+    """Stop units and take their files away."""
+    names = list(units)
+    if names:
+        disable(*names)
+        for name in names:
+            (UNITS / name).unlink(missing_ok=True)
+        reload()
+        systemctl("reset-failed", *names)
