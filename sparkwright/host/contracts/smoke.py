@@ -1,0 +1,154 @@
+"""The smoke tests' requests and results: the short one, which is also a switch's gate, and the deep.
+
+Times are in seconds.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class SmokeRequest:
+    """A service, and what it must answer.
+
+    Attributes:
+        address, port: where it is reached from its own host.
+        secrets: file with the API key.
+        boot_seconds: until /health must answer.
+        first_answer_seconds: deadline of one answer.
+        warm_ups: answers that are asked for beyond the first, since the first ones compile kernels.
+        proxy: address and port of the proxy in front of it; None where there is none.
+        speculates: whether tokens must be drafted and accepted.
+        thinking: whether the model thinks before its answers here.
+        max_tokens: of an answer.
+        fail_fast: whether the first crash while starting is a failure; else systemd's restarts are
+            waited for.
+    """
+
+    name: str
+    unit: str
+    address: str
+    port: int
+    secrets: str
+    served_names: tuple[str, ...]
+    boot_seconds: int
+    first_answer_seconds: int
+    warm_ups: int = 0
+    proxy: tuple[str, int] | None = None
+    speculates: bool = False
+    thinking: bool = False
+    max_tokens: int = 32
+    fail_fast: bool = False
+
+
+#: Names in release.json and in a switch's request, which hosts keep across versions.
+_KEYS = {"proxy": "door", "fail_fast": "hasty"}
+
+
+def to_gate(request: dict[str, object]) -> dict[str, object]:
+    """A SmokeRequest's data, as files on hosts name it."""
+    gate = {_KEYS.get(name, name): value for name, value in request.items()}
+    if not gate["hasty"]:
+        del gate["hasty"]
+    return gate
+
+
+def from_gate(gate: dict[str, object]) -> dict[str, object]:
+    """The data of a SmokeRequest, from a gate in a file of this or an earlier version."""
+    names = {key: name for name, key in _KEYS.items()}
+    return {names.get(key, key): value for key, value in gate.items()}
+
+
+@dataclass(frozen=True)
+class SmokeRequests:
+    """All services to test; they are tested at the same time."""
+
+    services: tuple[SmokeRequest, ...]
+
+
+@dataclass(frozen=True)
+class CheckResult:
+    """One check of the short test.
+
+    Attributes:
+        detail: what was observed.
+    """
+
+    name: str
+    ok: bool
+    seconds: float
+    detail: str = ""
+
+
+@dataclass(frozen=True)
+class SmokeAnswer:
+    """The checks of one service, up to the first that failed.
+
+    Attributes:
+        journal: the service's last lines, if a check failed.
+    """
+
+    checks: tuple[CheckResult, ...]
+    journal: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class DeepRequest:
+    """What the deep test asks of a service beyond the short one.
+
+    Attributes:
+        tool_parser, reasoning_parser: as the recipe names them.
+        thinking_tokens: budget of an answer that may think first.
+        max_num_seqs: requests that the engine serves at once; None where the plan leaves it open.
+        context: tokens; None where the plan leaves it to the server, which is asked then.
+        prefix_caching: None where the plan leaves it to vLLM's default.
+        skip: check -> why this service gives no reason for it.
+    """
+
+    service: SmokeRequest
+    tool_parser: str | None
+    reasoning_parser: str | None
+    thinking_tokens: int
+    max_num_seqs: int | None
+    context: int | None
+    prefix_caching: bool | None
+    skip: dict[str, str]
+
+
+@dataclass(frozen=True)
+class DeepRequests:
+    """All services to test, one after the other."""
+
+    services: tuple[DeepRequest, ...]
+
+
+@dataclass(frozen=True)
+class DeepCheckResult:
+    """One check of the deep test.
+
+    Attributes:
+        verdict: passed, failed or skipped.
+        detail: what was observed, or why it was skipped.
+        cause: a key of sparkwright/smoke/checks.yaml, if it failed for a known cause.
+    """
+
+    name: str
+    verdict: str
+    seconds: float
+    detail: str
+    cause: str | None = None
+
+
+@dataclass(frozen=True)
+class DeepAnswer:
+    """The checks of one service.
+
+    Attributes:
+        release: the one that runs; None where none does.
+        journal: the service's last lines, if a check failed.
+    """
+
+    release: str | None
+    checks: tuple[DeepCheckResult, ...]
+    journal: tuple[str, ...] = ()
