@@ -1,0 +1,51 @@
+"""What of ours lies on a host's disks, who needs it, and pruning the rest."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class DiskUsageRequest:
+    """What is listed, and whether it is pruned.
+
+    Attributes:
+        planned: directories and images that the plan needs.
+        keep_releases: releases that are kept of each service.
+    """
+
+    models_root: str = "/opt/models"
+    services_root: str = "/opt/sparkwright"
+    planned: tuple[str, ...] = ()
+    keep_releases: int = 3
+    prune: bool = False
+
+
+@dataclass(frozen=True)
+class Item:
+    """Something on a host's disk.
+
+    Attributes:
+        kind: model, image, image parts, unfinished, runtime or release.
+        size: bytes on the disk.
+        frees: those of them that nothing else shares.
+        used_by: releases that need it, and ``the plan``.
+        fault: what is wrong with it, or stands in the way of its removal.
+    """
+
+    kind: str
+    name: str
+    path: str
+    size: int
+    frees: int
+    used_by: tuple[str, ...] = ()
+    fault: str | None = None
+    removed: bool = False
+
+
+@dataclass(frozen=True)
+class DiskUsage:
+    """Everything of ours, and paths among the models that are not."""
+
+    things: tuple[Item, ...]
+    foreign: tuple[str, ...]

@@ -1,0 +1,65 @@
+"""Jobs: transient systemd services that outlive connection and controller."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class Job:
+    """A job to start.
+
+    Attributes:
+        unit: name without ``.service``; a job of this name that runs already is followed.
+        argv: its command.
+        files: path -> text, written before it starts, for root alone.
+        properties: of its unit, as ``Name=value``.
+        urgent: whether it may slow down what the host serves.
+        instead_of: pattern of units that make room for it.
+    """
+
+    unit: str
+    description: str
+    argv: tuple[str, ...]
+    files: dict[str, str] = field(default_factory=dict)
+    properties: tuple[str, ...] = ()
+    urgent: bool = False
+    instead_of: str | None = None
+
+
+@dataclass(frozen=True)
+class WatchedJob:
+    """A job to look at; ``state`` is the directory of its progress.json."""
+
+    unit: str
+    state: str | None = None
+
+
+@dataclass(frozen=True)
+class JobsRequest:
+    """Jobs to start and to wait for.
+
+    Attributes:
+        secrets: path -> text, written for root alone before any job starts.
+        wait: seconds to wait at most until no watched job runs.
+    """
+
+    start: tuple[Job, ...] = ()
+    watch: tuple[WatchedJob, ...] = ()
+    secrets: dict[str, str] = field(default_factory=dict)
+    wait: float = 0.0
+
+
+@dataclass(frozen=True)
+class JobStatus:
+    """How a job is.
+
+    Attributes:
+        progress: its progress.json, which is its own; None where there is none.
+        journal: its last lines when it failed.
+    """
+
+    running: bool
+    failed: bool
+    progress: dict[str, object] | None = None
+    journal: tuple[str, ...] = ()

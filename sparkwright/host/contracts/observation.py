@@ -1,0 +1,197 @@
+"""What a host is: hardware, driver, Docker, disks, services, models. One question answers all."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from sparkwright.host.contracts.gpu import Gpus
+from sparkwright.host.contracts.lock import Owner
+from sparkwright.host.contracts.outcome import Outcome
+from sparkwright.host.contracts.proof import ModelAt, Versions
+
+
+@dataclass(frozen=True)
+class StoreAt:
+    """A directory with an image's parts; ``digest`` in hex."""
+
+    directory: str
+    digest: str
+
+
+@dataclass(frozen=True)
+class ServiceAt:
+    """One of our services: where it lies, and the release that is planned."""
+
+    name: str
+    home: str
+    unit: str
+    release: str
+
+
+@dataclass(frozen=True)
+class ObservationRequest:
+    """What is asked beyond what every host has. Nothing is needed: a host can be seen without a
+    plan.
+
+    Attributes:
+        directories, files: paths whose owner, mode and content are told.
+        images: names in Docker.
+        ports: TCP ports of which it is told who listens.
+        units: systemd units beside those of the services.
+    """
+
+    models_root: str = "/opt/models"
+    services_root: str = "/opt/sparkwright"
+    directories: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
+    images: tuple[str, ...] = ()
+    models: tuple[ModelAt, ...] = ()
+    stores: tuple[StoreAt, ...] = ()
+    ports: tuple[int, ...] = ()
+    units: tuple[str, ...] = ()
+    services: tuple[ServiceAt, ...] = ()
+
+
+@dataclass(frozen=True)
+class Disk:
+    """A file system; ``free`` in bytes, ``exists`` whether the asked path is there already."""
+
+    device: int
+    free: int
+    exists: bool
+    read_only: bool
+
+
+@dataclass(frozen=True)
+class Memory:
+    """In bytes."""
+
+    total: int
+    available: int
+
+
+@dataclass(frozen=True)
+class Docker:
+    """Docker's own account of itself."""
+
+    version: str | None
+    root: str
+    runtimes: tuple[str, ...]
+    driver: str | None = None
+
+
+@dataclass(frozen=True)
+class Container:
+    """One of our containers, as Docker has it. ``created`` is RFC 3339."""
+
+    id: str
+    running: bool
+    created: str
+    release: str | None
+    image: str
+
+
+@dataclass(frozen=True)
+class FileState:
+    """A file: sha256 of its content in hex, mode and owner."""
+
+    sha256: str
+    mode: int
+    uid: int = 0
+
+
+@dataclass(frozen=True)
+class DirectoryState:
+    """What is at a directory's path; ``is_directory`` is False for a file."""
+
+    mode: int
+    uid: int
+    is_directory: bool = True
+
+
+@dataclass(frozen=True)
+class ServiceState:
+    """What is there of one of our services.
+
+    Attributes:
+        current: id of the release that ``current`` points to.
+        good: id of the last release that gave real answers.
+        compose, unit: sha256 of the planned release's file and of the installed unit.
+        newest: mtime of unit and secrets, the later of both, seconds since the epoch.
+    """
+
+    current: str | None = None
+    good: str | None = None
+    compose: str | None = None
+    unit: str | None = None
+    secrets: FileState | None = None
+    newest: float = 0.0
+    container: Container | None = None
+
+
+@dataclass(frozen=True)
+class Listener:
+    """Who listens on a port; ``container`` is ``name restart-policy`` where it is one."""
+
+    command: str
+    cgroup: str
+    container: str | None = None
+
+
+@dataclass(frozen=True)
+class Observation:
+    """Everything one look tells of a host. The second block is empty where sudo does not work.
+
+    Attributes:
+        time: the host's clock, seconds since the epoch.
+        user: who logs in.
+        sudo: why the look could not be taken as root; None when it was.
+        docker_socket: whether that user may talk to Docker.
+        system_state: systemd's own: running, degraded; None when it does not answer.
+        disks: by path of the request's roots.
+        models: directory -> why it does not hold its commit; None when it does.
+        partial: directory -> bytes of a fetch that is not complete.
+        stores: directories whose parts of an image are complete.
+        runtimes: names of the fetch program's installations.
+        ports: port -> who listens.
+        units: unit -> systemd's properties.
+        unit_files: our units' files.
+        gpu_checks: image -> what its proof of the GPU was made with.
+        last_lock: token of the run that held the host last.
+        switching: whether a switch to other releases is under way.
+    """
+
+    time: float
+    user: str
+    python: tuple[int, int]
+    architecture: str
+    kernel: str
+    clock_synchronised: bool
+    memory: Memory
+    disks: dict[str, Disk]
+    docker_socket: bool
+    docker_found: bool
+    sudo: str | None
+    gpu: Gpus
+    toolkit: Outcome
+    compose: Outcome
+    systemd_version: int | None
+    system_state: str | None = None
+
+    docker: Docker | None = None
+    docker_disk: Disk | None = None
+    images: dict[str, bool] = field(default_factory=dict)
+    models: dict[str, str | None] = field(default_factory=dict)
+    partial: dict[str, int] = field(default_factory=dict)
+    stores: tuple[str, ...] = ()
+    runtimes: tuple[str, ...] = ()
+    ports: dict[int, Listener] = field(default_factory=dict)
+    services: dict[str, ServiceState] = field(default_factory=dict)
+    units: dict[str, dict[str, str]] = field(default_factory=dict)
+    directories: dict[str, DirectoryState | None] = field(default_factory=dict)
+    unit_files: tuple[str, ...] = ()
+    files: dict[str, FileState | None] = field(default_factory=dict)
+    gpu_checks: dict[str, Versions] = field(default_factory=dict)
+    lock: Owner | None = None
+    last_lock: str | None = None
+    switching: bool = False

@@ -1,0 +1,106 @@
+"""HAProxy on a host: its files, and how a service leaves it and returns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+HEALTH_UNIT = "sparkwright-health.service"
+
+
+@dataclass(frozen=True)
+class ProxyRequest:
+    """The proxy's files as they must be; without files it is taken away.
+
+    Attributes:
+        files: path -> text and mode.
+        unit, health: HAProxy's unit, and that of our health program where there is one.
+        config: path of haproxy.cfg.
+        admin: HAProxy's socket.
+        states: the file by which servers keep their state over a reload.
+        keep: servers whose state is kept: backend, name, address, port and port of checks.
+        start: whether what does not run is started now.
+    """
+
+    files: dict[str, tuple[str, int]]
+    unit: str
+    health: str | None
+    config: str
+    admin: str
+    states: str
+    keep: tuple[tuple[str, str, str, str, str], ...] = ()
+    start: bool = True
+
+
+@dataclass(frozen=True)
+class ProxySwitch:
+    """What of the proxy changes with a switch, in request.json.
+
+    Attributes:
+        to: the proxy of the new plan.
+        managed: every path that a proxy may have, now or before.
+        health, health_path: the health program's unit, and its path.
+    """
+
+    to: ProxyRequest
+    managed: tuple[str, ...]
+    health: str
+    health_path: str
+
+
+@dataclass(frozen=True)
+class Pool:
+    """A service's place behind its host's proxy, in request.json.
+
+    Attributes:
+        admin, master: HAProxy's sockets, of the worker and of the master.
+        leave: commands that tell load balancers in front to send nothing new.
+        close: commands that end new requests here.
+        open: commands that take requests again.
+        server: backend and server.
+        notice_seconds: until those in front have seen it.
+        drain_seconds: at most, until running requests have ended.
+        others: whether other hosts serve the same.
+    """
+
+    admin: str
+    master: str
+    leave: tuple[str, ...]
+    close: tuple[str, ...]
+    open: tuple[str, ...]
+    server: tuple[str, str]
+    notice_seconds: float
+    drain_seconds: float
+    others: bool
+
+
+@dataclass(frozen=True)
+class HealthService:
+    """A service whose health is told.
+
+    Attributes:
+        port: vLLM's, and health_port: where its health is answered.
+        secrets: file with the API key.
+        model: a served name.
+        patience_seconds: for one token.
+    """
+
+    name: str
+    port: int
+    health_port: int
+    secrets: str
+    model: str
+    patience_seconds: float
+
+
+@dataclass(frozen=True)
+class HealthConfig:
+    """What the health program reads.
+
+    Attributes:
+        idle_seconds: without a token, after which a service is asked for one.
+        state: file that tells others.
+    """
+
+    services: tuple[HealthService, ...] = field(default_factory=tuple)
+    idle_seconds: float = 30.0
+    state: str = ""

@@ -1,0 +1,172 @@
+"""A switch of services to other releases, and its files on the host.
+
+request.json, progress.json, release.json and history.jsonl are read across versions: their keys
+are these records' names, but for ``from``, which Python keeps for itself.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from sparkwright.host.contracts.proxies import Pool, ProxySwitch
+from sparkwright.host.contracts.smoke import CheckResult, SmokeRequest
+from sparkwright.host.lib.records import decode, encode
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+STEPS = (
+    *("writing", "draining", "stopping", "switching", "starting"),
+    *("proving", "reverting", "ended"),
+)
+GOOD, REVERTED, FAILED = "good", "reverted", "failed"
+
+
+@dataclass(frozen=True)
+class ServiceSwitch:
+    """One service of a switch.
+
+    Attributes:
+        to: the release that it goes to, and from_release: that it goes back to, if it has to.
+        image: what the release needs; None where its own release.json says it.
+        secrets: path of the file with the API key.
+        why: what is not as planned.
+        restart: whether it is stopped and started.
+        gate: what the new release is asked.
+        soak_seconds: how long it is looked on after its first answers.
+        door: its place behind the host's proxy.
+        files: path -> text and mode.
+    """
+
+    name: str
+    home: str
+    unit: str
+    unit_path: str
+    to: str
+    from_release: str | None
+    image: str | None
+    secrets: str
+    why: tuple[str, ...]
+    restart: bool
+    gate: SmokeRequest
+    soak_seconds: float = 0.0
+    door: Pool | None = None
+    files: dict[str, tuple[str, int]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class SwitchRequest:
+    """One transaction.
+
+    Attributes:
+        by: who asked for it.
+        settle: command that goes on with it after a boot.
+        recover: text of the unit that does so.
+        strangers: ``name restart-policy`` of unmanaged containers that make room.
+        doors: what changes of the host's proxy.
+    """
+
+    id: str
+    by: str
+    settle: tuple[str, ...]
+    recover: str
+    services: tuple[ServiceSwitch, ...]
+    strangers: tuple[str, ...] = ()
+    doors: ProxySwitch | None = None
+
+
+@dataclass(frozen=True)
+class SwitchJournal:
+    """How far a switch is: progress.json.
+
+    Attributes:
+        step: one of STEPS.
+        result: None until the end, then good, reverted or failed.
+        down_seconds: from the stop to the first healthy answer, the longest of its services.
+        checks: service -> what the gate saw last.
+    """
+
+    id: str
+    step: str
+    result: str | None = None
+    reasons: tuple[str, ...] = ()
+    down_seconds: float = 0.0
+    checks: dict[str, tuple[CheckResult, ...]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class HistoryEntry:
+    """One switch of one service: a line of history.jsonl.
+
+    Attributes:
+        at: when it ended, seconds since the epoch.
+        down_seconds: from the stop to the first healthy answer.
+        result: good, reverted or failed.
+        strangers: unmanaged containers that made room.
+    """
+
+    service: str
+    from_release: str | None
+    to: str
+    by: str
+    at: float
+    why: tuple[str, ...]
+    down_seconds: float
+    result: str
+    reasons: tuple[str, ...]
+    strangers: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class ReleaseNote:
+    """What a release is made of: its release.json. Older ones lack some of it.
+
+    Attributes:
+        models: repository -> commit.
+        gate: what the release is asked when a switch goes back to it.
+    """
+
+    tag: str = "?"
+    image: str = "?"
+    recipe: str = "?"
+    models: dict[str, str] = field(default_factory=dict)
+    served_names: tuple[str, ...] = ()
+    gate: SmokeRequest | None = None
+
+
+def request_of(document: dict[str, Any]) -> SwitchRequest:
+    """What request.json holds."""
+    services = [_with_our_name(one) for one in document["services"]]
+    return decode(SwitchRequest, {**document, "services": services})
+
+
+def request_document(request: SwitchRequest) -> dict[str, Any]:
+    """The content of request.json."""
+    return {**encode(request), "services": [_with_its_key(one) for one in request.services]}
+
+
+def entry_of(document: dict[str, Any]) -> HistoryEntry:
+    """What a line of history.jsonl holds."""
+    return decode(HistoryEntry, _with_our_name(document))
+
+
+def entry_document(entry: HistoryEntry) -> dict[str, Any]:
+    """The content of a line of history.jsonl."""
+    return _with_its_key(entry)
+
+
+def note_document(note: ReleaseNote) -> dict[str, Any]:
+    """The content of release.json. How hastily a release is given up on is each switch's own."""
+    found = encode(note)
+    if found["gate"]:
+        del found["gate"]["hasty"]
+    return found  # type: ignore[no-any-return]
+
+
+def _with_our_name(document: dict[str, Any]) -> dict[str, Any]:
+    return {**document, "from_release": document.get("from")}
+
+
+def _with_its_key(record: object) -> dict[str, Any]:
+    return {"from" if key == "from_release" else key: one for key, one in encode(record).items()}
