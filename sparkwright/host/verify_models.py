@@ -14,6 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+from sparkwright.host.contracts.receipt import ReceiptEntry
 from sparkwright.host.lib import receipt
 
 _BUFFER = 4 << 20
@@ -30,7 +31,7 @@ def sha256(path: Path) -> str:
     return digest.hexdigest()
 
 
-def wrong(directory: Path, name: str, entry: dict[str, Any]) -> str | None:
+def wrong(directory: Path, name: str, entry: ReceiptEntry) -> str | None:
     """What is wrong with one file; None where nothing is."""
     fault = receipt.fault(str(directory / name), entry)
     if fault:
@@ -39,7 +40,7 @@ def wrong(directory: Path, name: str, entry: dict[str, Any]) -> str | None:
         found = sha256(directory / name)
     except OSError as error:
         return f"{name} can't be read: {error.strerror}"
-    return None if found == entry.get("sha256") else f"{name} has other content than was verified"
+    return None if found == entry.sha256 else f"{name} has other content than was verified"
 
 
 def main(request: dict[str, Any]) -> dict[str, Any]:
@@ -53,7 +54,7 @@ def main(request: dict[str, Any]) -> dict[str, Any]:
         if known is None:
             answer[text] = {"files": 0, "bytes": 0, "seconds": 0.0, "wrong": ["it has no receipt"]}
             continue
-        files = known["files"]
+        files = known.files
         # hashlib releases the interpreter lock: threads hash side by side.
         with ThreadPoolExecutor(workers) as pool:
             faults = list(pool.map(lambda item: wrong(directory, *item), files.items()))  # noqa: B023
@@ -62,7 +63,7 @@ def main(request: dict[str, Any]) -> dict[str, Any]:
             (directory / receipt.NAME).unlink()
         answer[text] = {
             "files": len(files),
-            "bytes": sum(int(entry["size"]) for entry in files.values()),
+            "bytes": sum(entry.size for entry in files.values()),
             "seconds": time.monotonic() - began,
             "wrong": bad,
         }

@@ -34,7 +34,7 @@ def _bytes(lab: LabHub, name: str, file: File) -> int:
 def _request(lab: LabHub, fetch: Fetch, name: str, **changes: Any) -> dict[str, Any]:
     token = fetch.root / "token"
     token.write_text(access.MEMBER_TOKEN, encoding="utf-8")
-    known = {"token_file": str(token), "allow_token_over_http": True, "mover": "xet"}
+    known = {"token_file": str(token), "allow_token_over_http": True, "downloader": "xet"}
     return lab.request(fetch, name, **known, **changes)
 
 

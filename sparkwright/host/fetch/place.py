@@ -11,13 +11,16 @@ import shutil
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 from sparkwright.host.contracts.fetch import FetchRequest
 from sparkwright.host.contracts.receipt import ReceiptEntry
 from sparkwright.host.fetch.errors import Failed, Temporary
 from sparkwright.host.fetch.progress import log
-from sparkwright.host.lib import receipt
+from sparkwright.host.lib import files, receipt
+from sparkwright.host.lib.records import decode
 
 _HOLDER = "holder.json"
 _VERIFIED = "verified.json"
@@ -48,7 +51,7 @@ class Stage:
         """Return the receipt entries of earlier runs."""
         try:
             text = (self.root / _VERIFIED).read_text(encoding="utf-8")
-            return records.decode(dict[str, ReceiptEntry], json.loads(text))
+            return decode(dict[str, ReceiptEntry], json.loads(text))
         except (OSError, ValueError):
             return {}
 
@@ -119,13 +122,7 @@ def link(source: Path, base: Path, path: str) -> bool:
 
 def write_json(path: Path, document: Any) -> None:
     """Replace a JSON file; it is synced before it gets its name."""
-    temporary = path.with_name(f".{path.name}.new")
-    with temporary.open("w", encoding="utf-8") as file:
-        json.dump(document, file, indent=1, sort_keys=True)
-        file.write("\n")
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.replace(path)
+    files.write(path, json.dumps(document, indent=1, sort_keys=True) + "\n", 0o644)
 
 
 def sync(path: Path) -> None:
@@ -162,9 +159,9 @@ def extras(base: Path, expected: Iterable[str]) -> list[str]:
     """Return the files in a directory that are not of the repository, sorted."""
     known = {*expected, receipt.NAME}
     found = []
-    for directory, names, files in os.walk(base):
+    for directory, names, entries in os.walk(base):
         links = [name for name in names if Path(directory, name).is_symlink()]
-        for name in (*files, *links):
+        for name in (*entries, *links):
             relative = Path(directory, name).relative_to(base).as_posix()
             if relative not in known:
                 found.append(relative)

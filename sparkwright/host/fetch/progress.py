@@ -12,6 +12,7 @@ from pathlib import Path
 from threading import Event, Lock, Thread
 
 from sparkwright.host.contracts.fetch import FetchProgress
+from sparkwright.host.lib import files
 
 NAME = "progress.json"
 _WINDOW = 10.0  # seconds that the rate is averaged over
@@ -20,6 +21,11 @@ _WINDOW = 10.0  # seconds that the rate is averaged over
 def log(line: str) -> None:
     """Write one plain line to stderr."""
     print(line, file=sys.stderr, flush=True)
+
+
+def save(path: Path, progress: FetchProgress) -> None:
+    """Replace a progress.json."""
+    files.write(path, json.dumps(asdict(progress)) + "\n", 0o644, durable=False)
 
 
 class Progress:
@@ -108,8 +114,7 @@ class Progress:
                 updated=round(time.time(), 3),
             )
             try:
-                self._path.parent.mkdir(parents=True, exist_ok=True)
-                replace(self._path, progress)
+                save(self._path, progress)
             except OSError as error:
                 log(f"cannot write {self._path}: {error.strerror}")
 

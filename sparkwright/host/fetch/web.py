@@ -1,4 +1,4 @@
-"""HTTP rules that hub, registry and downloads share: what to retry and when, and what is one host."""
+"""HTTP rules of hub, registry and downloads: what is retried and when, and what is one host."""
 
 from __future__ import annotations
 
