@@ -6,10 +6,11 @@ An image that no registry has is built by such a job instead, over a base pulled
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from threading import Lock
-from typing import Any
 
 from pyinfra.api.host import Host
 
@@ -17,6 +18,13 @@ from roles import remote, sharing, site, steps, weights
 from roles.contents import image_content, missing_images
 from roles.weights import runtime
 from sparkwright.host import jobs as jobs_program
+from sparkwright.host.contracts.fetch import (
+    BuildFile,
+    FetchFile,
+    FetchRequest,
+    ImageBuild,
+    PullRequest,
+)
 from sparkwright.preflight.judge import Pull
 from sparkwright.resolve.build_context import BuildContextError, build_context
 from sparkwright.resolve.references import BuildReference
@@ -67,48 +75,45 @@ def _act(host: Host, run: site.HostRun) -> Sequence[str]:
         login_file = f"{state}/account" if login else None
         if login_file and login:
             secrets[login_file] = login
+        request = _request(run, pull, state, login_file)
         jobs.append(
             {
                 "unit": job_name(image),
                 "description": f"sparkwright: {_verb(pull)} {image}",
                 "argv": runtime.command(home, "pull", f"{state}/request.json"),
-                "files": {f"{state}/request.json": _request(run, pull, state, login_file)},
+                "files": {f"{state}/request.json": json.dumps(asdict(request))},
             }
         )
     remote.ask(host, "sparkwright-jobs", jobs_program, {"start": jobs, "secrets": secrets})
     return [f"{_verb(pull)}ing {_words(pull)}" for pull in todo.values()]
 
 
-def _request(run: site.HostRun, pull: Pull, state: str, login_file: str | None) -> dict[str, Any]:
+def _request(run: site.HostRun, pull: Pull, state: str, login_file: str | None) -> PullRequest:
     settings, planned = run.plan.settings, pull.release.service.image
     platform = _platform(run, pull)
-    what = image_content(run, pull)
+    content = image_content(run, pull)
     path = f"{pull.reference.repository}@{pull.digest}"
-    return {
-        "name": pull.release.image,
-        "source": f"127.0.0.1:{settings.seeding_port}/{path}",
-        "token_file": sharing.token_file(run),
-        "layers": [layer.hex for layer in platform.layers],
-        "keep": sharing.gives(run, what),
-        "build": _build(run, pull, planned.build) if planned.build else None,
-        "fetch": {
-            "source": "registry",
-            "endpoint": pull.reference.registry,
-            "repo": pull.reference.repository,
-            "revision": pull.digest.partition(":")[2],
-            "destination": pull.store,
-            "files": [
-                {"path": blob.hex, "size": blob.size, "sha256": blob.hex, "blob_id": None}
-                for blob in platform.files
-            ],
-            "manifests": [blob.hex for blob in platform.manifests],
-            "mover": "http",
-            "max_connections": settings.weights_connections,
-            "token_file": login_file,
-            **weights.common(run, state, what),
-            "adopt": [],
-        },
-    }
+    fetch = FetchRequest(
+        source="registry",
+        endpoint=pull.reference.registry,
+        repo=pull.reference.repository,
+        revision=pull.digest.partition(":")[2],
+        destination=pull.store,
+        state_dir=state,
+        files=tuple(FetchFile(blob.hex, blob.size, blob.hex) for blob in platform.files),
+        manifests=tuple(blob.hex for blob in platform.manifests),
+        downloader="http",
+        token_file=login_file,
+    )
+    return PullRequest(
+        name=pull.release.image,
+        source=f"127.0.0.1:{settings.seeding_port}/{path}",
+        token_file=sharing.token_file(run),
+        layers=tuple(layer.hex for layer in platform.layers),
+        keep=sharing.seeds(run, content),
+        build=_build(run, pull, planned.build) if planned.build else None,
+        fetch=weights.with_settings(run, fetch, content),
+    )
 
 
 def _platform(run: site.HostRun, pull: Pull) -> PlatformImage:
@@ -117,7 +122,7 @@ def _platform(run: site.HostRun, pull: Pull) -> PlatformImage:
     return image.platforms[own]  # preflight has refused hosts that it has nothing for
 
 
-def _build(run: site.HostRun, pull: Pull, build: BuildReference) -> dict[str, Any]:
+def _build(run: site.HostRun, pull: Pull, build: BuildReference) -> ImageBuild:
     commit = run.wanted.resolution.image(pull.release.service.image).commit
     assert commit is not None, "a built image is resolved to a commit"
     brought = run.plan.settings.bundle
@@ -127,4 +132,4 @@ def _build(run: site.HostRun, pull: Pull, build: BuildReference) -> dict[str, An
             files = build_context(build.context, commit, build.directory, cache)
     except BuildContextError as error:
         raise remote.HostError(str(error)) from None
-    return {"base_name": build.base_name, "files": files}
+    return ImageBuild(build.base_name, {path: BuildFile(*file) for path, file in files.items()})

@@ -1,13 +1,15 @@
-"""Sharing: hosts take from each other what one of them has or fetches.
+"""Peers: hosts download from each other what one of them has or fetches.
 
-Decided once all hosts were probed. A host that gives, or that needs an image, runs a small server
-for it (roles/weights/host/share.py) as a job that ends by itself when nobody asks any more.
+Decided once all hosts were observed. A host that seeds, or that needs an image, runs a peer server
+(sparkwright/host/fetch/peer_server.py) as a job that ends when it is idle.
 """
 
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Sequence
+from dataclasses import asdict
 
 from pyinfra.api.host import Host
 
@@ -16,11 +18,12 @@ from roles.contents import contents, missing_images
 from roles.sharing import controller
 from roles.weights import runtime
 from sparkwright.host import jobs as jobs_program
+from sparkwright.host.contracts.fetch import PeerRoots, PeerServerRequest
 from sparkwright.plan.peers import peers
 
-#: Seconds without a question after which a host stops giving.
+#: Seconds without a request after which a peer server ends.
 _IDLE = 900
-#: What the server may do besides reading below its two roots and answering: nothing.
+#: The server may read below its two roots and answer, nothing else.
 _PROPERTIES = (
     "ProtectSystem=strict",
     "ProtectHome=yes",
@@ -32,61 +35,58 @@ _PROPERTIES = (
 
 
 def sharing() -> None:
-    """Have hosts give, as far as another host or their own Docker will ask."""
-    steps.together("Sharing: hosts take from each other", _act)
+    """Start peer servers on the hosts that peers, or their own Docker, download from."""
+    steps.together("Peers: hosts download from each other", _act)
 
 
 def peers_of(run: site.HostRun, content: str) -> list[str]:
-    """Addresses that this host takes a model or image from, the best first."""
+    """Addresses of the peers that this host downloads a model or image from, the best first."""
     settings = run.plan.settings
     if settings.bundle:
         return [controller.share(settings.bundle, settings.seeding_port, run.connection)]
-    return [address for name in _takers(content).get(run.plan.host, []) if (address := _at(name))]
+    return [address for name in _leeches(content).get(run.plan.host, []) if (address := _at(name))]
 
 
-def gives(run: site.HostRun, content: str) -> bool:
+def seeds(run: site.HostRun, content: str) -> bool:
     """Whether this host is the first choice of another one."""
-    return any(others[:1] == [run.plan.host] for others in _takers(content).values())
+    return any(others[:1] == [run.plan.host] for others in _leeches(content).values())
 
 
 def token_file(run: site.HostRun) -> str:
-    """The file on the host with what hosts show each other."""
+    """The file on the host with the token of the peers."""
     return f"{run.plan.settings.services_root}/state/share-token"
 
 
 def _act(host: Host, run: site.HostRun) -> Sequence[str]:
-    giving = [content for content in contents(run) if gives(run, content)]
-    if not giving and not missing_images(run):
+    seeding = [content for content in contents(run) if seeds(run, content)]
+    if not seeding and not missing_images(run):
         return []
     settings = run.plan.settings
     home = runtime.ensure(host, run)
-    request = {
-        "port": settings.seeding_port,
-        "token_file": token_file(run),
-        "roots": {
-            "models": settings.models_root,
-            "images": f"{settings.services_root}/images",
-        },
-        "idle": _IDLE,
-    }
-    # A changed program or setting is another job; the old one makes room for it.
+    request = PeerServerRequest(
+        port=settings.seeding_port,
+        token_file=token_file(run),
+        roots=PeerRoots(settings.models_root, f"{settings.services_root}/images"),
+        idle=_IDLE,
+    )
+    # A changed program or setting is another job; it replaces the old one.
     unit = f"sparkwright-share-{hashlib.sha256(f'{home}{request}'.encode()).hexdigest()[:12]}"
     document = f"{settings.services_root}/state/{unit}/request.json"
     job = {
         "unit": unit,
-        "description": "sparkwright: give models and images to other hosts",
-        "argv": runtime.command(home, "share", document),
-        "files": {document: request},
+        "description": "sparkwright: peer server for models and images",
+        "argv": runtime.command(home, "peer-server", document),
+        "files": {document: json.dumps(asdict(request))},
         "properties": _PROPERTIES,
         "instead_of": "sparkwright-share-*",
     }
     secrets = {token_file(run): site.share_token()}
     remote.ask(host, "sparkwright-jobs", jobs_program, {"start": [job], "secrets": secrets})
-    return [f"gives {content} to other hosts" for content in sorted(giving)]
+    return [f"seeds {content}" for content in sorted(seeding)]
 
 
-def _takers(content: str) -> dict[str, list[str]]:
-    """Who takes this content from whom: decided at the first question, for the whole run."""
+def _leeches(content: str) -> dict[str, list[str]]:
+    """Who downloads this content from whom: decided at the first call, for the whole run."""
     if not _decided:
         _decided.update(_decide())
     return _decided.get(content, {})

@@ -1,4 +1,4 @@
-"""The controller as the host that gives: a bundle's models and images, for the time of a run."""
+"""The controller as a seed: a peer server for a bundle's models and images, while a run lasts."""
 
 from __future__ import annotations
 
@@ -7,26 +7,28 @@ import json
 import subprocess
 import sys
 import time
+from dataclasses import asdict
 from pathlib import Path
 from threading import Lock
 
 from roles import remote, site
 from sparkwright.config.places import PACKAGE
+from sparkwright.host.contracts.fetch import PeerRoots, PeerServerRequest
 
 _LOCK = Lock()
 _running: dict[str, subprocess.Popen[bytes]] = {}
 
 
 def share(bundle: str, port: int, connection: tuple[str, str] | None) -> str:
-    """Address at which a host finds the bundle. The first call starts giving.
+    """Address of the bundle for a host. The first call starts the peer server.
 
     Raises:
-        HostError: when the host can't reach the controller directly, or the port is taken.
+        HostError: when the host can't reach the controller directly, or the port is in use.
     """
     if connection is None:
         raise remote.HostError(
-            "a bundle is taken from the controller directly, which a jump host prevents: run "
-            "pyinfra on the jump host"
+            "hosts download a bundle from the controller directly, which is not possible through "
+            "a jump host: run pyinfra on the jump host"
         )
     with _LOCK:
         if bundle not in _running:
@@ -40,16 +42,16 @@ def _start(bundle: Path, port: int) -> subprocess.Popen[bytes]:
     token.touch(mode=0o600)
     token.write_text(site.share_token())
     request = state / "bundle-share.json"
-    roots = {"models": str(bundle / "models"), "images": str(bundle / "images")}
-    document = {"port": port, "token_file": str(token), "roots": roots, "idle": 86400}
-    request.write_text(json.dumps(document))
+    roots = PeerRoots(str(bundle / "models"), str(bundle / "images"))
+    document = PeerServerRequest(port, str(token), roots, idle=86400)
+    request.write_text(json.dumps(asdict(document)))
     words = [
         sys.executable,
         "-I",
         "-S",
         str(PACKAGE / "host/fetch/fetch.py"),
         "--task",
-        "share",
+        "peer-server",
         str(request),
     ]
     process = subprocess.Popen(words, stderr=subprocess.PIPE)
@@ -57,5 +59,5 @@ def _start(bundle: Path, port: int) -> subprocess.Popen[bytes]:
     time.sleep(0.5)
     if process.poll() is not None:
         said = process.stderr.read().decode().strip() if process.stderr else ""
-        raise remote.HostError(f"the bundle can't be given from this machine: {said}")
+        raise remote.HostError(f"the peer server for the bundle does not start: {said}")
     return process

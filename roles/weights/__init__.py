@@ -7,8 +7,9 @@ no way to PyPI. ``roles.jobs.fetched`` waits for the jobs.
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import asdict, replace
 
 from pyinfra.api.host import Host
 
@@ -16,6 +17,8 @@ from roles import remote, sharing, site, steps
 from roles.contents import missing_models, model_content
 from roles.weights import runtime
 from sparkwright.host import jobs as jobs_program
+from sparkwright.host.contracts.fetch import ExpectedContents, FetchFile, FetchRequest
+from sparkwright.host.lib.records import decode
 from sparkwright.plan.plan import GIB
 from sparkwright.resolve.hub import ResolvedModel
 
@@ -54,24 +57,25 @@ def _act(host: Host, run: site.HostRun) -> Sequence[str]:
     jobs = []
     for directory, model in missing_models(run).items():
         state = state_directory(run, model)
-        fetch = {
-            "endpoint": settings.hub_endpoint,
-            "repo": model.repository,
-            "revision": model.commit,
-            "destination": directory,
-            "files": model.manifest(),
-            "mover": settings.weights_mover,
-            "max_connections": settings.weights_connections,
-            "token_file": token,
-            "expect": run.wanted.expected(model.repository),
-            **common(run, state, model_content(model)),
-        }
+        request = FetchRequest(
+            endpoint=settings.hub_endpoint,
+            repo=model.repository,
+            revision=model.commit,
+            destination=directory,
+            state_dir=state,
+            files=tuple(FetchFile(**file) for file in model.manifest()),
+            downloader=settings.weights_mover,
+            token_file=token,
+            expect=decode(ExpectedContents, run.wanted.expected(model.repository)),
+            adopt=tuple(settings.adopt_directories),
+        )
+        fetch = with_settings(run, request, model_content(model))
         jobs.append(
             {
                 "unit": job_name(model),
                 "description": f"sparkwright: fetch {model.repository}@{model.commit[:12]}",
                 "argv": runtime.command(home, "run", f"{state}/request.json"),
-                "files": {f"{state}/request.json": fetch},
+                "files": {f"{state}/request.json": json.dumps(asdict(fetch))},
             }
         )
     remote.ask(host, "sparkwright-jobs", jobs_program, {"start": jobs, "secrets": secrets})
@@ -80,17 +84,17 @@ def _act(host: Host, run: site.HostRun) -> Sequence[str]:
     ]
 
 
-def common(run: site.HostRun, state: str, what: str) -> dict[str, Any]:
-    """The part of a fetch's request that models and images have in common."""
+def with_settings(run: site.HostRun, request: FetchRequest, content: str) -> FetchRequest:
+    """A fetch's request with what models and images have in common."""
     settings = run.plan.settings
     limit = settings.fetch_limit_mb
-    return {
-        "state_dir": state,
-        "owner": "root:root",
-        "headroom": int(settings.disk_headroom_gib * GIB),
-        "limit": limit * 1e6 if limit else None,
-        "adopt": list(settings.adopt_directories),
-        "peers": sharing.peers_of(run, what),
-        "peer_token_file": sharing.token_file(run),
-        "offline": settings.bundle is not None,
-    }
+    return replace(
+        request,
+        owner="root:root",
+        max_connections=settings.weights_connections,
+        headroom=int(settings.disk_headroom_gib * GIB),
+        limit=limit * 1e6 if limit else None,
+        peers=tuple(sharing.peers_of(run, content)),
+        peer_token_file=sharing.token_file(run),
+        offline=settings.bundle is not None,
+    )
