@@ -6,23 +6,29 @@ BIN := .venv/bin
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo demo-down check unit test test-faults test-real-engine test-bench clients \
-	bench bench-tools bench-fetching bench-switching bench-report picture
+	bench bench-tools bench-fetching bench-switching bench-report picture pins wheel
 
 help: ## show what there is
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
 setup: .venv/.ready ## install what is missing: system packages and .venv
-.venv/.ready: constraints.txt
+.venv/.ready: constraints.txt constraints-dev.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=python3.12 ...")'
 	$(SUDO) $(PYTHON) -m lab packages
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r constraints.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes \
+		-r constraints.txt -r constraints-dev.txt
 	printf '#!/bin/sh\nexec "$$(dirname "$$0")/python" -m sparkwright "$$@"\n' > $(BIN)/sparkwright
 	chmod +x $(BIN)/sparkwright
 	touch $@
 
+wheel: setup ## build what `pip install` takes: dist/
+	$(BIN)/python -m hatchling build
+
+pins: ## pin all dependencies anew, with hashes; UPGRADE=1 takes the newest
+	PYTHON=$(PYTHON) .ci/pins.sh
+
 demo: setup ## bring up the virtual fleet and run the main job on it
-	$(SUDO) $(PYTHON) -m lab up
 	$(BIN)/python -m lab.demo
 
 demo-down: ## remove every trace of the virtual fleet
@@ -38,7 +44,7 @@ unit: setup ## the unit tests, under a minute
 
 test: check ## everything: format, lint, types, unit tests, the page in a browser, and end to end on the virtual fleet
 	$(SUDO) $(PYTHON) -m lab packages --browser
-	$(SUDO) $(BIN)/python -m pytest -n auto -m "not fleet and not real_engine and not bench"
+	$(SUDO) $(BIN)/python -m pytest -n auto --dist loadgroup -m "not fleet and not real_engine and not bench"
 	$(SUDO) $(BIN)/python -m pytest -m "fleet and not faults and not real_engine"
 
 test-faults: setup ## faults one by one, sharing, doors and taking over, on the virtual fleet
@@ -46,9 +52,10 @@ test-faults: setup ## faults one by one, sharing, doors and taking over, on the 
 
 clients: .venv-clients/.ready ## try what `sparkwright endpoints` writes with its clients (250 MB more)
 	.venv-clients/bin/python -m pytest -rs tests/unit/test_endpoint_clients.py
-.venv-clients/.ready: constraints.txt constraints-clients.txt
+.venv-clients/.ready: constraints.txt constraints-dev.txt constraints-clients.txt
 	$(PYTHON) -m venv .venv-clients
-	.venv-clients/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r constraints.txt -r constraints-clients.txt
+	.venv-clients/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes \
+		-r constraints.txt -r constraints-dev.txt -r constraints-clients.txt
 	touch $@
 
 test-real-engine: setup bench-tools ## the real vLLM, on this machine's CPU and on a virtual host: 2 GB the first time
@@ -66,7 +73,6 @@ test-bench: setup bench-tools ## the real load generator against a local stand-i
 	$(BIN)/python -m pytest -m bench
 
 bench: setup ## measure against Ansible and stock pyinfra on the virtual fleet
-	$(SUDO) $(PYTHON) -m lab up
 	$(SUDO) $(BIN)/python -m benchmarks.converged
 
 bench-fetching: setup ## measure fetching: against the line, aria2c, and for 4 and 8 hosts

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import os
 import sys
+from pathlib import Path
 
 from pyinfra import config
 
 # pyinfra turns this off, and would compile every role anew in every run.
 sys.dont_write_bytecode = bool(os.environ.get("PYTHONDONTWRITEBYTECODE"))
+# A role in this folder's roles/ goes before the library's of the same name.
+sys.path.insert(0, str(Path(__file__).parent))
 
-from roles import site  # noqa: E402
+from sparkwright.operations import site  # noqa: E402
 
 config.REQUIRE_PYINFRA_VERSION = ">=3.10,<4"
 site.install()

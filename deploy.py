@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from roles.door import door
+from roles.fetched import fetched
 from roles.image import image
-from roles.jobs import fetched
+from roles.peers import peers
 from roles.preflight import preflight
+from roles.proxy import proxy
 from roles.serving import serving
-from roles.sharing import sharing
 from roles.smoke import smoke
 from roles.storage import storage
 from roles.watch import watch
@@ -15,11 +15,11 @@ from roles.weights import weights
 
 preflight()
 storage()
-sharing()
+peers()
 weights()
 image()
 fetched()
-door()
+proxy()
 serving()
 smoke()
 watch()

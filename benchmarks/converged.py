@@ -21,7 +21,8 @@ import venv
 from pathlib import Path
 from typing import Any
 
-from lab import stand_ins
+from lab import fleet, stand_ins
+from lab.holding import held
 from lab.layout import HOSTS
 
 MACHINES = {host.name: host for host in HOSTS}
@@ -40,6 +41,7 @@ def main() -> int:
     parser.add_argument("--output", type=Path, default=WORK / "converged.json")
     arguments = parser.parse_args()
     WORK.mkdir(parents=True, exist_ok=True)
+    fleet.up()
     ansible = _ansible()
     fourth = MACHINES["hopper-1"]
     (fourth.root / stand_ins.GPU_FILE).write_text(stand_ins.gpu_file("rtx5090"))
@@ -168,4 +170,5 @@ def _ansible() -> Path:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    with held("bench: converged"):
+        sys.exit(main())

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+from roles.fetched import fetched
 from roles.image import image
-from roles.jobs import fetched
+from roles.peers import peers
 from roles.preflight import preflight
-from roles.sharing import sharing
 from roles.storage import storage
 from roles.weights import weights
 
 preflight()
 storage()
-sharing()
+peers()
 weights()
 image()
 fetched()

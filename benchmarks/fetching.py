@@ -25,6 +25,7 @@ import requests
 
 from benchmarks import heavy
 from lab import fleet, machines, network
+from lab.holding import held
 from lab.layout import DEPOT, HUB_PORT, MACHINES, Machine
 from sparkwright.resolve.hub import resolve_model
 
@@ -248,4 +249,5 @@ _WAYS = {
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    with held("bench: fetching"):
+        sys.exit(main())

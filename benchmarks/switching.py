@@ -24,6 +24,7 @@ from typing import Any
 import yaml
 
 from lab import fleet, machines
+from lab.holding import held
 from lab.layout import HOSTS
 
 HOST = HOSTS[0]
@@ -164,4 +165,5 @@ def _until_well() -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    with held("bench: switching"):
+        sys.exit(main())

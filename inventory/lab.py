@@ -1,4 +1,4 @@
-"""An example homelab: two DGX Sparks and one box with an RTX 5090. Edit it to be yours.
+"""A homelab's hosts, by group. Edit it to be yours.
 
 Every name here is also the name that SSH is given, so your ~/.ssh/config applies (user, key,
 port, jump hosts). To set such things here instead, write a pair:

@@ -1,4 +1,8 @@
-"""`python -m lab`: the virtual fleet's command line. Standard library only; run it as root."""
+"""`python -m lab`: the virtual fleet's command line. Standard library only; run it as root.
+
+What changes the fleet holds the lab meanwhile (`lab.holding`). `ssh`, `exec` and `status` do not:
+they are there to look at a fleet that others work on.
+"""
 
 from __future__ import annotations
 
@@ -6,51 +10,51 @@ import argparse
 import os
 import sys
 
-from lab import fleet, machines, network, packages
+from lab import fleet, holding, machines, network, packages
 from lab.layout import MACHINES, Machine
 
 
 def main() -> int:
     """Parse and run one command."""
-    parser = argparse.ArgumentParser(prog="python -m lab", description="The virtual fleet.")
-    commands = parser.add_subparsers(dest="command", required=True)
-    needed = commands.add_parser("packages", help="install the system packages that are needed")
-    needed.add_argument("--browser", action="store_true", help="those of the browser's tests")
-    up = commands.add_parser("up", help="bring up what is not up")
-    up.add_argument("--only", default="", help="hosts, separated by commas")
-    down = commands.add_parser("down", help="remove every trace")
-    down.add_argument("--keep-base", action="store_true", help="keep what takes long to make")
-    commands.add_parser("status", help="which machines run")
-    for name, text in (
-        ("power-cut", "end every process of a machine at once"),
-        ("power-on", "boot it again with the disk it had"),
-        ("restart", "both"),
-    ):
-        commands.add_parser(name, help=text).add_argument("machine", type=_machine)
-    link = commands.add_parser("link", help="pull or plug a machine's cable")
-    link.add_argument("machine", type=_machine)
-    link.add_argument("state", choices=("up", "down"))
-    inside = commands.add_parser("exec", help="run a command in a machine as root, not over SSH")
-    inside.add_argument("machine", type=_machine)
-    inside.add_argument("words", nargs=argparse.REMAINDER)
-    ssh = commands.add_parser("ssh", help="log in to a machine")
-    ssh.add_argument("machine", type=_machine)
-    ssh.add_argument("words", nargs=argparse.REMAINDER)
+    parser = _parser()
     arguments = parser.parse_args()
-    if arguments.command == "ssh":
-        command = [*fleet.ssh_command(arguments.machine), *arguments.words]
-        os.execvp(command[0], command)
+    match arguments.command:
+        case "ssh":
+            command = [*fleet.ssh_command(arguments.machine), *arguments.words]
+            os.execvp(command[0], command)
+        case "hold":
+            words = arguments.words[arguments.words[:1] == ["--"] :]
+            if not words:
+                parser.error("hold: which command?")
+            with holding.held(arguments.purpose, wait=arguments.wait):
+                return holding.call(words)
     if os.geteuid() != 0:
         parser.error("machines, mounts and bridges are root's: run it with sudo")
     match arguments.command:
         case "packages":
             packages.install(packages.BROWSER if arguments.browser else packages.NEEDED)
+        case "status":
+            fleet.status()
+        case "keep":
+            holding.keep(arguments.process, arguments.purpose, wait=arguments.wait)
+        case "exec":
+            words = [word for word in arguments.words if word != "--"]
+            done = machines.inside(arguments.machine, words)
+            sys.stdout.write(done.stdout)
+            sys.stderr.write(done.stderr)
+            return done.returncode
+        case _:
+            with holding.held(f"lab {arguments.command}", wait=arguments.wait):
+                _change(arguments)
+    return 0
+
+
+def _change(arguments: argparse.Namespace) -> None:
+    match arguments.command:
         case "up":
             fleet.up(tuple(filter(None, arguments.only.split(","))))
         case "down":
             fleet.down(keep_base=arguments.keep_base)
-        case "status":
-            fleet.status()
         case "power-cut":
             machines.cut_power(arguments.machine)
         case "power-on":
@@ -60,13 +64,46 @@ def main() -> int:
             fleet.up((arguments.machine.name,))
         case "link":
             network.link(arguments.machine, up=arguments.state == "up")
-        case "exec":
-            words = [word for word in arguments.words if word != "--"]
-            done = machines.inside(arguments.machine, words)
-            sys.stdout.write(done.stdout)
-            sys.stderr.write(done.stderr)
-            return done.returncode
-    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m lab", description="The virtual fleet.")
+    commands = parser.add_subparsers(dest="command", required=True)
+
+    def holding_it(name: str, text: str) -> argparse.ArgumentParser:
+        command = commands.add_parser(name, help=text)
+        command.add_argument("--wait", action="store_true", help="while another one holds the lab")
+        return command
+
+    needed = commands.add_parser("packages", help="install the system packages that are needed")
+    needed.add_argument("--browser", action="store_true", help="those of the browser's tests")
+    up = holding_it("up", "bring up what is not up")
+    up.add_argument("--only", default="", help="hosts, separated by commas")
+    down = holding_it("down", "remove every trace")
+    down.add_argument("--keep-base", action="store_true", help="keep what takes long to make")
+    commands.add_parser("status", help="which machines run, and who holds the lab")
+    hold = holding_it("hold", "hold the lab while a command runs; asks sudo when not root")
+    hold.add_argument("--for", dest="purpose", default="lab hold", help="what the others are told")
+    hold.add_argument("words", nargs=argparse.REMAINDER, metavar="COMMAND")
+    keep = holding_it("keep", "hold the lab for a process, until standard input ends")
+    keep.add_argument("process", type=int)
+    keep.add_argument("purpose")
+    for name, text in (
+        ("power-cut", "end every process of a machine at once"),
+        ("power-on", "boot it again with the disk it had"),
+        ("restart", "both"),
+    ):
+        holding_it(name, text).add_argument("machine", type=_machine)
+    link = holding_it("link", "pull or plug a machine's cable")
+    link.add_argument("machine", type=_machine)
+    link.add_argument("state", choices=("up", "down"))
+    inside = commands.add_parser("exec", help="run a command in a machine as root, not over SSH")
+    inside.add_argument("machine", type=_machine)
+    inside.add_argument("words", nargs=argparse.REMAINDER)
+    ssh = commands.add_parser("ssh", help="log in to a machine")
+    ssh.add_argument("machine", type=_machine)
+    ssh.add_argument("words", nargs=argparse.REMAINDER)
+    return parser
 
 
 def _machine(name: str) -> Machine:

@@ -21,10 +21,15 @@ PACKAGES = (
 )  # fmt: skip
 
 
+def path() -> Path:
+    """Where the base tree of this suite and these packages is, once it is made."""
+    key = hashlib.sha256(" ".join((SUITE, *PACKAGES)).encode()).hexdigest()[:12]
+    return CACHE / f"base-{key}"
+
+
 def ensure() -> Path:
     """The base tree, made when it is not there; a killed build leaves none."""
-    key = hashlib.sha256(" ".join((SUITE, *PACKAGES)).encode()).hexdigest()[:12]
-    base = CACHE / f"base-{key}"
+    base = path()
     if base.is_dir():
         return base
     started = time.monotonic()
@@ -32,7 +37,7 @@ def ensure() -> Path:
     CACHE.mkdir(parents=True, exist_ok=True)
     for stale in CACHE.glob("base-*"):
         shutil.rmtree(stale, ignore_errors=True)
-    building = CACHE / f"base-{key}.new"
+    building = base.with_suffix(".new")
     # Its own scratch files lie here too, so that nothing is left elsewhere by a killed build.
     scratch = CACHE / "tmp"
     shutil.rmtree(scratch, ignore_errors=True)

@@ -1,4 +1,4 @@
-"""The main job on the virtual fleet: what `make demo` runs once the fleet is up.
+"""The main job on the virtual fleet: what `make demo` runs, as a user who may use sudo.
 
 One host of the fleet must be refused (hopper-1, an H200), so pyinfra ends with 1 as it should
 for a fleet that is not wholly as planned. The demo succeeds when that is all that is not.
@@ -6,25 +6,39 @@ for a fleet that is not wholly as planned. The demo succeeds when that is all th
 
 from __future__ import annotations
 
+import argparse
 import json
-import subprocess
+import os
 import sys
 from pathlib import Path
 
+from lab.holding import PROJECT, call, held
+
+_DESCRIPTION = "Bring up the virtual fleet and run the main job on it."
 REFUSED = {"hopper-1"}
 
 
 def main() -> int:
-    """Run pyinfra and judge what it reports."""
+    """Bring up the fleet, run pyinfra and judge what it reports, all under one holding."""
+    parser = argparse.ArgumentParser(prog="python -m lab.demo", description=_DESCRIPTION)
+    parser.add_argument("--wait", action="store_true", help="while another one holds the lab")
+    with held("demo", wait=parser.parse_args().wait):
+        return _demo()
+
+
+def _demo() -> int:
+    # Machines are root's; the fleet is deployed by whoever wants it.
+    up = [*([] if os.geteuid() == 0 else ["sudo"]), sys.executable, "-m", "lab", "up"]
+    if code := call(up, cwd=PROJECT):
+        return code
     pyinfra = Path(sys.executable).with_name("pyinfra")
     record = Path(".sparkwright/last-run.json")
     record.unlink(missing_ok=True)
-    try:
-        done = subprocess.run([pyinfra, "--yes", "inventory/virtual.py", "deploy.py"], check=False)
-    except KeyboardInterrupt:
-        return 130
+    code = call([pyinfra, "--yes", "inventory/virtual.py", "deploy.py"])
+    if code == 130:
+        return code
     if not record.exists():  # the plan itself was refused: pyinfra has said why
-        return done.returncode or 1
+        return code or 1
     last = json.loads(record.read_text(encoding="utf-8"))
     left = {row["host"] for row in last["hosts"] if row["refused"]}
     if left != REFUSED:
@@ -36,4 +50,7 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        sys.exit(130)

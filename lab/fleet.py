@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import shutil
 import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
-from lab import base, git_repository, machines, network, packages
+from lab import base, git_repository, holding, machines, network, origin, packages
+from lab.holding import PROJECT, when
 from lab.layout import (
     CACHE,
     DEPOT,
@@ -28,22 +27,12 @@ from lab.layout import (
     USER,
     Machine,
 )
+from lab.lock_file import PLACE, one_at_a_time
 
-_PROJECT = Path(__file__).resolve().parent.parent
-_LOCK = Path("/run/lock/sparkwright-lab.lock")
-
-
-@contextlib.contextmanager
-def only_one() -> Iterator[None]:
-    """One `up` or `down` at a time; the lock is the kernel's, so a killed one holds nothing."""
-    _LOCK.parent.mkdir(parents=True, exist_ok=True)
-    with _LOCK.open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            print("waiting for another run of the lab to end", flush=True)
-            fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
+#: Scratch files of what makes images: not in a directory that everybody can write to.
+_SCRATCH = STATE / "tmp"
+#: Beside who holds the lab: what a killed holder has started may still be at work.
+_CHANGING = PLACE / "changing"
 
 
 def up(only: tuple[str, ...] = ()) -> None:
@@ -54,13 +43,13 @@ def up(only: tuple[str, ...] = ()) -> None:
         print(f"[{time.monotonic() - started:5.1f} s] {text}", flush=True)
 
     hosts = [host for host in (*HOSTS, *SPARES) if (host.name in only if only else host in HOSTS)]
-    with only_one():
+    with _alone():
         packages.install()
+        _of_whom(say)
         with ThreadPoolExecutor(max_workers=8) as pool:
             # The image needs a root file system of its own: made beside the hosts'.
             image = pool.submit(_image_files)
             tree = base.ensure()
-            STATE.mkdir(mode=0o755, parents=True, exist_ok=True)
             _keys()
             network.up()
             repositories = pool.submit(_repositories)
@@ -82,19 +71,21 @@ def up(only: tuple[str, ...] = ()) -> None:
 
 def down(*, keep_base: bool = False) -> None:
     """Remove every trace: processes, mounts, bridge, files. Also after a failure, also twice."""
-    with only_one():
+    made, mine = origin.read(), origin.here()
+    if made is not None and made.checkout != mine.checkout:
+        print(f"removing the fleet that {made.checkout} brought up {when(made.since)}", flush=True)
+    with _alone():
         for machine in MACHINES:
             machines.remove(machine)
         network.down()
         shutil.rmtree(STATE, ignore_errors=True)
         if not keep_base:
             shutil.rmtree(CACHE, ignore_errors=True)
-    _LOCK.unlink(missing_ok=True)
     print("the fleet is gone" + (", its base is kept" if keep_base else ""), flush=True)
 
 
 def status() -> None:
-    """Which machines run and whether they answer."""
+    """Which machines run and whether they answer, whose they are, and who holds them."""
     for machine in MACHINES:
         port = REGISTRY_PORT if machine is DEPOT else 22
         if machine in SPARES and machines.running(machine) is None:
@@ -103,6 +94,10 @@ def status() -> None:
         if state == "booting" and _open(machine.address, port):
             state = "up"
         print(f"{machine.name:10} {machine.address:14} {state}")
+    made, holder = origin.read(), holding.holder()
+    if made is not None:
+        print(f"brought up by {made.checkout} {when(made.since)}")
+    print(holder.message.splitlines()[0] if holder else "held by nobody")
 
 
 def ssh_command(machine: Machine) -> list[str]:
@@ -110,6 +105,29 @@ def ssh_command(machine: Machine) -> list[str]:
     options = ["-i", f"{SSH}/id_ed25519", "-o", f"UserKnownHostsFile={SSH}/known_hosts"]
     options += ["-o", "BatchMode=yes", "-o", "ConnectTimeout=5"]
     return ["ssh", *options, f"{USER}@{machine.address}"]
+
+
+def _alone() -> contextlib.AbstractContextManager[None]:
+    """One `up` or `down` at a time."""
+    return one_at_a_time(_CHANGING, "waiting for another run of the lab to end")
+
+
+def _of_whom(say: Callable[[str], None]) -> None:
+    """Write down whose fleet this is, or tell whose it is, and give it this checkout's hub."""
+    STATE.mkdir(mode=0o755, parents=True, exist_ok=True)
+    if not any(machine.home.exists() for machine in MACHINES):
+        origin.write(origin.here())
+        return
+    if not base.path().is_dir():  # their disks are no more than what differs from their base
+        raise SystemExit(
+            "the machines stand on another base file system than this checkout's: "
+            "run `python -m lab down` first, or use the checkout that brought them up"
+        )
+    for line in origin.told(origin.read(), origin.here()):
+        say(line)
+    if machines.running(DEPOT) and not machines.hub_is_ours():
+        say("the depot starts again: its hub is not of this checkout's lab/hub")
+        machines.cut_power(DEPOT)
 
 
 def _keys() -> None:
@@ -133,9 +151,11 @@ def _keys() -> None:
 
 
 def _module(*words: str) -> None:
+    _SCRATCH.mkdir(mode=0o700, exist_ok=True)
     done = subprocess.run(
-        [sys.executable, "-m", *words], cwd=_PROJECT, capture_output=True, text=True, check=False
-    )
+        [sys.executable, "-m", *words], cwd=PROJECT, env={**os.environ, "TMPDIR": str(_SCRATCH)},
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
     if done.returncode != 0:
         raise SystemExit(f"python -m {words[0]} failed:\n{(done.stdout + done.stderr)[-3000:]}")
 

@@ -32,7 +32,7 @@ def make(directory: Path) -> str:
     bare = directory / NAME
     if not (bare / "info/refs").is_file():
         bare.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory() as folder:
+        with tempfile.TemporaryDirectory(dir=bare.parent, prefix=".new-") as folder:
             work = Path(folder)
             _git(work, "init", "--quiet", "--initial-branch=main")
             for name, text in _FILES.items():

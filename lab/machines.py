@@ -11,7 +11,7 @@ import subprocess
 import time
 from pathlib import Path
 
-from lab import cgroups, stand_ins
+from lab import cgroups, origin, stand_ins
 from lab.layout import (
     BRIDGE,
     CDN,
@@ -29,7 +29,9 @@ from lab.layout import (
 
 #: Where process 1 is systemd the machines run as its units, in a slice of their own.
 SYSTEMD_HOST = Path("/run/systemd/system").is_dir()
-_SHARED = Path(__file__).resolve().parent
+_HUB = Path(__file__).resolve().parent / "hub"
+#: What the depot runs of this checkout: a copy, because the checkout may go before the fleet.
+_DEPOT_LAB = STATE / "depot" / "lab"
 
 
 def running(machine: Machine) -> int | None:
@@ -88,6 +90,11 @@ def start(machine: Machine, base: Path) -> None:
             env={**os.environ, "SYSTEMD_NSPAWN_UNIFIED_HIERARCHY": "1"},
         )
     (machine.home / "pid").write_text(str(process.pid))
+
+
+def hub_is_ours() -> bool:
+    """Whether the depot, which runs, runs this checkout's hub."""
+    return origin.digest([_DEPOT_LAB / "hub"]) == origin.digest([_HUB])
 
 
 def cut_power(machine: Machine) -> None:
@@ -153,10 +160,12 @@ def _binds(machine: Machine) -> list[str]:
     if machine is DEPOT:
         for name in ("registry", "hub"):
             (STATE / "depot" / name).mkdir(parents=True, exist_ok=True)
+        shutil.rmtree(_DEPOT_LAB, ignore_errors=True)
+        shutil.copytree(_HUB, _DEPOT_LAB / "hub", ignore=shutil.ignore_patterns("__pycache__"))
         return [
             f"--bind={STATE}/depot/registry:/var/lib/docker-registry",
             f"--bind={STATE}/depot/hub:/srv/hub",
-            f"--bind-ro={_SHARED}:/srv/lab",
+            f"--bind-ro={_DEPOT_LAB}:/srv/lab",
         ]
     # On a real directory Docker uses overlay2; on our overlay it would fall back to copying.
     return [f"--bind={machine.home}/docker:/var/lib/docker"]

@@ -6,4 +6,4 @@ settings and what a probe saw into a plan, rendered files, findings and a report
 
 from __future__ import annotations
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"

@@ -6,6 +6,7 @@ import argparse
 import os
 import sys
 
+from lab.holding import held
 from lab.real_engine import build, image
 from lab.real_engine.layout import REPOSITORY, VERSION
 
@@ -21,6 +22,11 @@ def main() -> int:
     arguments = parser.parse_args()
     if os.geteuid() != 0:
         parser.error("a root file system is root's: run it with sudo")
+    with held(f"lab.real_engine {arguments.command}"):
+        return _run(arguments)
+
+
+def _run(arguments: argparse.Namespace) -> int:
     if arguments.command == "remove":
         build.remove()
         return 0

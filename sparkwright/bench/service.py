@@ -9,7 +9,8 @@ from typing import Any
 import requests
 
 from sparkwright.config.secrets import Secret
-from sparkwright.findings.problems import Problem, UserError
+from sparkwright.findings.finding import Finding
+from sparkwright.findings.user_error import UserError, input_error
 
 _SECONDS = 10.0
 
@@ -50,26 +51,27 @@ def reach(name: str, addresses: Sequence[str], port: int, model: str, key: Secre
     Raises:
         UserError: when none answers, the key is refused, or the model is not served there.
     """
-    said: list[Problem] = []
+    said: list[Finding] = []
     for address in addresses:
         url = f"http://[{address}]:{port}" if ":" in address else f"http://{address}:{port}"
         try:
             listed = _ask("GET", f"{url}/v1/models", key)["data"]
         except UserError as error:
-            said += error.problems
+            said += error.findings
             continue
         for entry in listed:
             if entry["id"] == model:
                 return Service(url, model, key, entry.get("max_model_len"))
         raise UserError(
             [
-                Problem(
+                input_error(
                     name, f"{url} does not serve {model!r}", "deploy first: pyinfra ... deploy.py"
                 )
             ]
         )
     raise UserError(
-        Problem(f"{name}: {problem.where}", problem.what, problem.remedy) for problem in said
+        input_error(f"{name}: {problem.subject.place}", problem.observed, problem.remedy)
+        for problem in said
     )
 
 
@@ -81,14 +83,20 @@ def _ask(method: str, url: str, key: Secret, body: Any = None) -> Any:
         )  # fmt: skip
         if answer.status_code == 401:
             raise UserError(
-                [Problem(url, "the API key is refused", "take the key of the fleet that serves: "
-                         "api_key_file, or SPARKWRIGHT_API_KEY")]
-            )  # fmt: skip
+                [
+                    input_error(
+                        url,
+                        "the API key is refused",
+                        "take the key of the fleet that serves: api_key_file, or "
+                        "SPARKWRIGHT_API_KEY",
+                    )
+                ]
+            )
         answer.raise_for_status()
         return answer.json()
     except (requests.RequestException, ValueError) as error:
         short = str(error).splitlines()[0][:160]
         raise UserError(
-            [Problem(url, f"no answer from the controller: {short}",
+            [input_error(url, f"no answer from the controller: {short}",
                      "is it deployed, and its port open to the controller (bind, firewall)?")]
         ) from None  # fmt: skip

@@ -16,7 +16,8 @@ from pydantic import ValidationError
 from pydantic_core import from_json
 
 from sparkwright.bench.results import SCHEMA, Result
-from sparkwright.findings.problems import Problem, UserError
+from sparkwright.findings.finding import Finding
+from sparkwright.findings.user_error import UserError, input_error
 from sparkwright.findings.validation import problems_of
 
 #: Sorts by name as it does by time, and needs no quoting in a shell.
@@ -33,7 +34,7 @@ class Stored:
     """
 
     services: dict[tuple[str, str], tuple[Result, ...]]
-    problems: tuple[Problem, ...]
+    problems: tuple[Finding, ...]
 
 
 def path_of(directory: Path, result: Result) -> Path:
@@ -51,7 +52,11 @@ def save(directory: Path, result: Result) -> Path:
     path = path_of(directory, result)
     if path.exists():
         raise UserError(
-            [Problem(str(path), "there is a result of this second already", "keep one of the two")]
+            [
+                input_error(
+                    str(path), "there is a result of this second already", "keep one of the two"
+                )
+            ]
         )
     _write(path, result.model_dump_json(by_alias=True, indent=1))
     return path
@@ -76,7 +81,7 @@ def _write(path: Path, text: str) -> None:
         draft.replace(path)
     except OSError as error:
         raise UserError(
-            [Problem(str(path), f"can't be written: {error.strerror}", "mend the directory")]
+            [input_error(str(path), f"can't be written: {error.strerror}", "correct its rights")]
         ) from error
 
 
@@ -90,7 +95,7 @@ def load(directory: Path, *, last: int | None = None) -> Stored:
     if directory.is_file():
         return _load_exported(directory, last)
     services: dict[tuple[str, str], tuple[Result, ...]] = {}
-    problems: list[Problem] = []
+    problems: list[Finding] = []
     for folder in sorted(_folders(directory)):
         # The names sort by time. Broken files count too, so that each is told of.
         files = sorted(folder.glob("*.json"))[-last if last else None :]
@@ -102,7 +107,7 @@ def load(directory: Path, *, last: int | None = None) -> Stored:
 
 
 def _load_exported(path: Path, last: int | None) -> Stored:
-    problems: list[Problem] = []
+    problems: list[Finding] = []
     found: dict[tuple[str, str], list[Result]] = {}
     for number, entry in enumerate(_entries(path, problems)):
         try:
@@ -120,20 +125,22 @@ def _load_exported(path: Path, last: int | None) -> Stored:
     )
 
 
-def _entries(path: Path, problems: list[Problem]) -> list[Any]:
+def _entries(path: Path, problems: list[Finding]) -> list[Any]:
     """What stands in an exported file's list."""
     try:
         data = from_json(path.read_bytes(), allow_inf_nan=False)
     except OSError as error:
-        problems.append(Problem(str(path), f"can't be read: {error.strerror}", "mend its rights"))
+        problems.append(
+            input_error(str(path), f"can't be read: {error.strerror}", "correct its rights")
+        )
         return []
     except ValueError as error:
-        problems.append(Problem(str(path), f"this is no JSON: {error}", "export it again"))
+        problems.append(input_error(str(path), f"not valid JSON: {error}", "export it again"))
         return []
     entries = data.get("results") if isinstance(data, dict) else None
     if not isinstance(entries, list):
         problems.append(
-            Problem(str(path), "this is no file of results", "make one: sparkwright bench --export")
+            input_error(str(path), "not a file of results", "make one: sparkwright bench --export")
         )
         return []
     return entries
@@ -146,11 +153,13 @@ def _folders(directory: Path) -> Iterator[Path]:
                 yield from (service for service in host.iterdir() if service.is_dir())
 
 
-def _read(path: Path, problems: list[Problem]) -> Result | None:
+def _read(path: Path, problems: list[Finding]) -> Result | None:
     try:
         result = Result.model_validate_json(path.read_bytes())
     except OSError as error:
-        problems.append(Problem(str(path), f"can't be read: {error.strerror}", "mend its rights"))
+        problems.append(
+            input_error(str(path), f"can't be read: {error.strerror}", "correct its rights")
+        )
         return None
     except ValidationError as error:
         problems.extend(_problems(error, str(path)))
@@ -158,7 +167,7 @@ def _read(path: Path, problems: list[Problem]) -> Result | None:
     named = path.parent.parent.name, path.parent.name
     if (result.host, result.service) != named:
         problems.append(
-            Problem(
+            input_error(
                 str(path),
                 f"it is a result of {result.host}/{result.service}, not of {'/'.join(named)}",
                 "move it where it belongs: another host's figures would count as this one's past",
@@ -168,14 +177,14 @@ def _read(path: Path, problems: list[Problem]) -> Result | None:
     return result
 
 
-def _problems(error: ValidationError, path: str) -> Iterator[Problem]:
+def _problems(error: ValidationError, path: str) -> Iterator[Finding]:
     first = error.errors()[0]
     if first["type"] == "json_invalid":
-        yield Problem(
-            path, "this is no JSON, or only the beginning of it", "measure again, or remove it"
+        yield input_error(
+            path, "not valid JSON, or only the beginning of it", "measure again, or remove it"
         )
     elif first["loc"] == ("schema",):
-        yield Problem(
+        yield input_error(
             f"{path}: schema",
             f"{first['input']!r}: this version reads results up to schema {SCHEMA}",
             "update sparkwright",

@@ -9,13 +9,18 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sparkwright.bench.aiperf import NAME
-from sparkwright.findings.problems import Problem, UserError
+from sparkwright.config.places import BENCH_PINS, INSTALLED
+from sparkwright.findings.user_error import UserError, input_error
 
 #: Names another venv than the project's ``.venv-bench``.
 VARIABLE = "SPARKWRIGHT_BENCH_TOOLS"
 FOLDER = Path(".venv-bench")
-PINS = Path(__file__).resolve().parents[2] / "constraints-bench.txt"
-_REMEDY = "make bench-tools (once; 1.2 GB, some minutes), or name its venv in " + VARIABLE
+_INSTALL = (
+    f"python3 -m venv {FOLDER} && {FOLDER}/bin/pip install --require-hashes -r {BENCH_PINS}"
+    if INSTALLED
+    else "make bench-tools"
+)
+_REMEDY = f"{_INSTALL} (once; 1.2 GB, some minutes), or name its venv in {VARIABLE}"
 
 
 @dataclass(frozen=True)
@@ -40,12 +45,12 @@ def find(environment: Mapping[str, str] = os.environ) -> Tool:
     ]
     if not program.is_file() or not found:
         raise UserError(
-            [Problem(f"load generator {NAME}", f"it is not installed in {folder}", _REMEDY)]
+            [input_error(f"load generator {NAME}", f"it is not installed in {folder}", _REMEDY)]
         )
-    wanted = pinned(PINS.read_text(encoding="utf-8")) if PINS.is_file() else None
+    wanted = pinned(BENCH_PINS.read_text(encoding="utf-8"))
     if wanted and found[0] != wanted:
         raise UserError(
-            [Problem(f"load generator {NAME}", f"{folder} has version {found[0]}, not {wanted}",
+            [input_error(f"load generator {NAME}", f"{folder} has version {found[0]}, not {wanted}",
                      _REMEDY)]
         )  # fmt: skip
     return Tool(program, found[0])

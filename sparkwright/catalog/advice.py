@@ -23,7 +23,9 @@ class Choice(Data):
     """A recipe for a workload.
 
     Attributes:
+        workload: what the service is for.
         gpus: compute capabilities that this holds for.
+        recipe: an entry of the catalog.
         rank: 1 is the first choice.
     """
 
@@ -37,7 +39,11 @@ class Choice(Data):
 
 
 class Advice(Data):
-    """Choices of one card."""
+    """Choices of one card.
+
+    Attributes:
+        choices: recipes by workload.
+    """
 
     kind: Literal["advice"]
     name: Name

@@ -31,6 +31,7 @@ class Cause(Data):
     """One known cause.
 
     Attributes:
+        id: its name in reports.
         when: symptoms that must all be there.
         concurrency: least number of requests at a time.
         prompt_tokens: least length of the prompt.
@@ -52,7 +53,11 @@ class Cause(Data):
 
 
 class Causes(Data):
-    """A list of causes, the likeliest first where several explain the same."""
+    """A list of causes, the likeliest first where several explain the same.
+
+    Attributes:
+        causes: the list.
+    """
 
     kind: Literal["causes"]
     name: Name

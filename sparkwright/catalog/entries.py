@@ -25,6 +25,7 @@ class Tag(Data):
         rollback: the tag that the card names to go back to.
         architectures: as the card claims them; the registry's manifest is what counts.
         fixes, breaks: in words; breakage that can be checked stands in the image's issues.
+        date: when it was pushed, as far as a card tells.
     """
 
     date: dt.date
@@ -39,7 +40,12 @@ class Tag(Data):
 
 
 class ImageSize(Data):
-    """Sizes as people see them, in GiB: for checks made before the registry is asked."""
+    """Sizes as people see them, in GiB: for checks made before the registry is asked.
+
+    Attributes:
+        pull_gib: what is downloaded.
+        unpacked_gib: what it takes on the disk.
+    """
 
     pull_gib: float
     unpacked_gib: float
@@ -51,7 +57,8 @@ class Build(Data):
     Attributes:
         context: https address of the repository; a tag of the image is a revision of it.
         directory: the folder with the Dockerfile.
-        base: the image that the Dockerfile starts from, under the name that it uses there.
+        base: the image that the Dockerfile starts from: an entry of the catalog.
+        base_tag: the tag under which the Dockerfile names it.
     """
 
     context: str
@@ -64,6 +71,13 @@ class Variables(Data):
     """Names of the environment variables of an image that is not driven by arguments.
 
     Everything that has no variable goes to ``extra_arguments``, verbatim.
+
+    Attributes:
+        model, drafter: path of the body, and of the drafter.
+        num_speculative_tokens: draft tokens a step.
+        served_name: the main served name.
+        extra_arguments: the variable for arguments without one of their own.
+        arguments: ``vllm serve`` argument -> its variable.
     """
 
     model: str
@@ -78,6 +92,10 @@ class Image(Data):
     """A container image repository and its tags.
 
     Attributes:
+        repository: registry host and path, without a tag.
+        size: sizes of a pull and on the disk.
+        newest_tag: what services take that name no tag.
+        tags: tag -> what it holds.
         entrypoint: what to start instead of the image's own; None keeps the image's own.
         variables: set for images that are driven by the environment.
         build: set for images that no registry has.
@@ -100,6 +118,9 @@ class KvLayers(Data):
     """Layers of one kind that keep keys and values.
 
     Attributes:
+        layers: how many there are.
+        heads: heads of keys and values in each.
+        head_dim: numbers in a head.
         window: tokens that sliding-window layers keep; None for full attention.
     """
 
@@ -110,7 +131,13 @@ class KvLayers(Data):
 
 
 class Sampling(Data):
-    """Sampling that the model's authors advise for a mode and a use."""
+    """Sampling that the model's authors advise for a mode and a use.
+
+    Attributes:
+        mode: whether the model thinks first.
+        use: kind of work.
+        temperature, top_p, top_k, presence_penalty: what clients send; None leaves it out.
+    """
 
     mode: Literal["thinking", "instruct", "any"]
     use: Literal["general", "coding", "math", "fast-drafting", "any"]
@@ -124,6 +151,8 @@ class ContentCheck(Data):
     """What a model's files must show, judged from headers and small files before they are used.
 
     Attributes:
+        id: its name in messages.
+        why: what goes wrong where it does not hold.
         absent, present: prefix of tensors' names that no, or some, tensor has.
         file, key, contains: a list in a JSON file of the repository that holds these values.
     """
@@ -150,18 +179,23 @@ class Model(Data):
     """A Hugging Face repository at a revision.
 
     Attributes:
+        repository: its name on the hub, ``organisation/name``.
         family: what rules and drafters go by, e.g. ``qwen3.6-27b``.
+        role: ``body`` computes the answer, ``drafter`` proposes tokens for it.
         revision: branch, tag or commit.
         not_before: commits older than this day are known to be bad.
         format: how it is quantized; None where no card tells it.
         size_gib: of all files together, as the card gives it; None where it gives none.
         loaded_gib: what the weights take once loaded, where the card gives it.
         context: tokens that the model was made for.
+        capabilities: what it can do beside text.
         kv: layers that keep keys and values; empty where no card tells the geometry.
         pairs_with: drafters made for this body.
+        sampling: what its authors advise.
         status, reason: what the cards say of it, and why where it fails.
         known_bad: older revisions, in words, and what is wrong with them.
         checks: what the files must show, so that a bad revision is known by its content too.
+        issues: known mistakes with this model.
     """
 
     kind: Literal["model"]
@@ -189,7 +223,12 @@ class Model(Data):
 
 
 class Mounted(Data):
-    """A model and the path at which the container sees it."""
+    """A model and the path at which the container sees it.
+
+    Attributes:
+        model: an entry of the catalog.
+        mount: absolute path in the container, as the arguments name it.
+    """
 
     model: Name
     mount: str
@@ -210,7 +249,11 @@ class Needs(Data):
 
 
 class TagChange(Data):
-    """What a recipe says differently on one tag; None takes an argument or variable away."""
+    """What a recipe says differently on one tag; None takes an argument or variable away.
+
+    Attributes:
+        arguments, environment: over the recipe's own.
+    """
 
     arguments: dict[str, ArgumentValue | None] = Field(default_factory=dict)
     environment: dict[str, str | None] = Field(default_factory=dict)
@@ -224,7 +267,8 @@ class Alias(Data):
 
     Attributes:
         title: the use in a word or two, shown beside the name.
-        thinking: whether the model shall think first; None leaves it to the client.
+        temperature, top_p, top_k, presence_penalty: what clients send; None leaves it out.
+        thinking: whether the model thinks first; None leaves it to the client.
         source: who says so.
     """
 
@@ -242,6 +286,14 @@ class Recipe(Data):
 
     Attributes:
         system: which of the cards' systems this is, for the table in the docs.
+        status: what its card says of it as a whole.
+        image: the image that serves: an entry of the catalog.
+        body: the model that answers.
+        drafter: the model that proposes tokens for it; None without speculative decoding, and
+            where the body has heads of its own for that.
+        served_names: names that clients ask for; the first is the main one.
+        needs: GPU and memory that it needs.
+        environment: variables of the container.
         tag: the tag that the card gives it on; None for the image's newest.
         tags: those it is known to run on; empty for every tag of the image.
         by_tag: what differs on one tag.

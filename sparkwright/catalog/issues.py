@@ -60,6 +60,8 @@ class Issue(Data):
     """A mistake that a card tells of.
 
     Attributes:
+        id: the rule's name, in messages and to silence it.
+        severity: an error stops the run, a warning does not.
         tags: of the image; empty for every tag. Only on an image's issues.
         when: fact -> condition. Facts are ``argument.<name>`` (underscores),
             ``speculative.<key>``, ``environment.<NAME>``, ``body.family``, ``body.format``,

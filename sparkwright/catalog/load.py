@@ -18,7 +18,8 @@ from sparkwright.catalog.causes import Causes
 from sparkwright.catalog.data import Data
 from sparkwright.catalog.entries import Image, Model, Recipe
 from sparkwright.catalog.measurements import Measurement
-from sparkwright.findings.problems import Problem, UserError, suggest
+from sparkwright.findings.finding import Finding
+from sparkwright.findings.user_error import UserError, input_error, suggest
 from sparkwright.findings.validation import problems_of
 
 Entry = Image | Model | Recipe | Measurement | Advice | Causes
@@ -50,11 +51,11 @@ def load_catalog(directories: Sequence[Path]) -> Catalog:
         UserError: with every problem of every file.
     """
     raw: dict[tuple[str, str], tuple[Path, dict[str, Any]]] = {}
-    problems: list[Problem] = []
+    problems: list[Finding] = []
     for directory in directories:
         if not directory.is_dir():
             problems.append(
-                Problem(
+                input_error(
                     str(directory),
                     "this catalog directory does not exist",
                     "create it or drop it from catalog_directories",
@@ -68,7 +69,7 @@ def load_catalog(directories: Sequence[Path]) -> Catalog:
             key = str(data.get("kind")), str(data.get("name"))
             if key in own:
                 problems.append(
-                    Problem(
+                    input_error(
                         f"{path}: name",
                         f"{key[0]} {key[1]!r} is in {own[key]} already",
                         "give each entry a name of its own",
@@ -99,19 +100,17 @@ def load_catalog(directories: Sequence[Path]) -> Catalog:
     return catalog
 
 
-def _read(path: Path, problems: list[Problem]) -> dict[str, Any] | None:
+def _read(path: Path, problems: list[Finding]) -> dict[str, Any] | None:
     try:
         data = yaml.load(path.read_text(encoding="utf-8"), Loader=_SAFE_LOADER)
     except (OSError, yaml.YAMLError, UnicodeDecodeError) as error:
         problems.append(
-            Problem(
-                str(path), f"this is no YAML: {_one_line(error)}", "mend the file at that place"
-            )
+            input_error(str(path), f"not valid YAML: {_one_line(error)}", "correct the file there")
         )
         return None
     if not isinstance(data, dict):
         problems.append(
-            Problem(str(path), "this is no mapping of keys to values", "start with 'kind: ...'")
+            input_error(str(path), "not a mapping of keys to values", "start with 'kind: ...'")
         )
         return None
     return {str(key): value for key, value in data.items()}
@@ -121,17 +120,17 @@ def _extended(
     path: Path,
     data: dict[str, Any],
     earlier: tuple[Path, dict[str, Any]] | None,
-    problems: list[Problem],
+    problems: list[Finding],
 ) -> dict[str, Any]:
     """An entry with ``extends: true`` over the one of the same name from an earlier directory."""
     if data.pop("extends", False) is not True:
         return data
     if earlier is None:
         problems.append(
-            Problem(
+            input_error(
                 f"{path}: extends",
                 f"there is no {data.get('kind')} {data.get('name')!r} to extend",
-                "mend the name, or drop 'extends' and write the whole entry",
+                "correct the name, or drop 'extends' and write the whole entry",
             )
         )
         return data
@@ -151,13 +150,13 @@ def _merged(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
     return merged
 
 
-def _dangling(catalog: Catalog) -> Iterator[Problem]:
+def _dangling(catalog: Catalog) -> Iterator[Finding]:
     """Names that lead nowhere."""
 
-    def missing(kind: str, name: str, key: str, wanted: str, known: Sequence[str]) -> Problem:
+    def missing(kind: str, name: str, key: str, wanted: str, known: Sequence[str]) -> Finding:
         where = f"{catalog.files[kind, name]}: {key}"
         what = f"no such {key.rpartition('.')[2].rstrip('0123456789[]')}: {wanted!r}"
-        return Problem(where, what, suggest(wanted, known))
+        return input_error(where, what, suggest(wanted, known))
 
     for image in catalog.images.values():
         tags = list(image.tags)

@@ -35,12 +35,21 @@ class Row(Data):
         categories: the kinds that a figure or range stands for, where it is several.
         concurrency: requests at a time.
         prompt_tokens, output_tokens: lengths (medians where the card says so).
-        decode: tokens/s of one stream while decoding; ``decode_*`` the other statistics of it.
+        samples, errors: requests that were measured, and that failed.
+        temperature: of the requests.
+        decode: tokens/s of one stream while decoding.
+        decode_mean, decode_min, decode_p95, decode_max: other statistics of decode.
         aggregate: tokens/s of all streams together.
+        aggregate_peak: the best of aggregate.
         prefill: tokens/s of the prompt.
         ttft, tpot: time to first token, time per output token; median unless named otherwise.
-        acceptance: draft tokens accepted, share; ``acceptance_first`` of the first position.
+        ttft_mean, ttft_min, ttft_max, ttft_p95: other statistics of ttft.
+        tpot_mean: the mean of tpot.
+        acceptance: draft tokens accepted, share.
+        acceptance_first: share accepted at the first position.
         acceptance_length: mean tokens per target step (1 + accepted / drafts).
+        kv_cache_tokens: tokens that the KV cache holds.
+        max_concurrency: requests of full length that fit into it.
         values: what the card gives and no key above stands for, by name with its unit.
     """
 
@@ -80,12 +89,14 @@ class Measurement(Data):
     """One published table and what it was measured on.
 
     Attributes:
+        body, drafter: the models that were measured; drafter None without one.
         image, tag: what served; tag None where the card does not say.
         recipe: the catalog's recipe with the same settings, where there is one.
         gpu: as the card names it.
         conditions: settings of the run that the card names, e.g. ``temperature: 0``.
         status: ``measured``; ``provisional`` and ``historical`` where the card says so.
         note: what a reader must know before comparing with it.
+        rows: the table's lines.
     """
 
     kind: Literal["measurement"]

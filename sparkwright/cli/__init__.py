@@ -8,7 +8,8 @@ from typing import Any
 
 import click
 
-from sparkwright.findings.problems import UserError
+from sparkwright import __version__
+from sparkwright.findings.user_error import UserError
 
 __all__ = ["main"]
 
@@ -47,13 +48,16 @@ class _Lazy(click.Group):
 
 
 @click.group(cls=_Lazy, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(package_name=None, version="0.1.0", prog_name="sparkwright")
+@click.version_option(version=__version__, prog_name="sparkwright")
 def main() -> None:
     """Look at a fleet's plan without touching a host; look after what lies on the hosts.
 
     Hosts are made so by pyinfra: pyinfra inventory/lab.py deploy.py
 
-    Run it in the project's folder. Shell completion: `eval "$(_SPARKWRIGHT_COMPLETE=bash_source
-    sparkwright)"` (zsh_source and fish_source too). Exit codes: 0 all well, 1 something was found,
-    2 the input can't be used.
+    Run it in the site's folder, which `sparkwright init` makes. Shell completion: `eval
+    "$(_SPARKWRIGHT_COMPLETE=bash_source sparkwright)"` (zsh_source and fish_source too). Exit
+    codes: 0 all well, 1 something was found, 2 the input can't be used.
     """
+    # As pyinfra has it: an inventory may import modules of its site.
+    if (here := str(Path.cwd())) not in sys.path:
+        sys.path.append(here)

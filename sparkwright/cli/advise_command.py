@@ -8,19 +8,9 @@ import click
 
 from sparkwright.catalog import load_catalog
 from sparkwright.catalog.advice import Workload
+from sparkwright.catalog.gpus import GPUS, VRAM
 from sparkwright.cli.options import json_option, print_json
-from sparkwright.config.places import CATALOG
-
-#: What people call a GPU -> its compute capability.
-GPUS = {
-    "gb10": "12.1",
-    "spark": "12.1",
-    "rtx5090": "12.0",
-    "rtx5080": "12.0",
-    "rtx-pro-6000": "12.0",
-}
-#: Least memory of the card itself, in GiB, of those that are smaller than a recipe may need.
-VRAM = {"rtx5090": 31.8, "rtx5080": 15.9, "rtx-pro-6000": 95.6}
+from sparkwright.config.places import catalogs
 
 
 @click.command("advise")
@@ -29,7 +19,7 @@ VRAM = {"rtx5090": 31.8, "rtx5080": 15.9, "rtx-pro-6000": 95.6}
 @json_option
 def command(workload: str, gpu: str, as_json: bool) -> None:
     """Name recipes for a WORKLOAD, the first choice first, each with its reason and its card."""
-    catalog = load_catalog([CATALOG])
+    catalog = load_catalog(catalogs())
     choices = [
         choice
         for advice in catalog.advice.values()

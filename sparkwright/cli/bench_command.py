@@ -30,11 +30,13 @@ from sparkwright.bench.store import export, save
 from sparkwright.bench.store import load as load_results
 from sparkwright.bench.texts import CATEGORIES
 from sparkwright.bench.tool import Tool, find
+from sparkwright.cli.findings import paint
 from sparkwright.cli.hosts import ask_hosts
 from sparkwright.cli.options import json_option, load, print_json
 from sparkwright.config.inventory import read_inventory, ssh_address
 from sparkwright.config.secrets import VARIABLE, Secret, api_key
-from sparkwright.findings.problems import Problem, UserError, suggest
+from sparkwright.findings.render import text as findings_text
+from sparkwright.findings.user_error import UserError, input_error, suggest
 from sparkwright.plan.plan import ServicePlan
 from sparkwright.report.bench_text import text
 from sparkwright.report.page.contents import Bench, judged
@@ -106,7 +108,7 @@ def command(
     """
     if inventory is None:
         if exported is None or overrides:
-            raise UserError([Problem("command line", "there is no INVENTORY", "name one")])
+            raise UserError([input_error("command line", "there is no INVENTORY", "name one")])
         _export(exported, results, set(limit), set(names))
         return
     sweep = batches(
@@ -147,7 +149,9 @@ def _targets(
     wrong = [name for name in names if name not in known]
     if wrong:
         raise UserError(
-            Problem(f"--service {name}", "no host has a service of this name", suggest(name, known))
+            input_error(
+                f"--service {name}", "no host has a service of this name", suggest(name, known)
+            )
             for name in wrong
         )
     data = {host.name: host.data for host in read_inventory(inventory, overrides)}
@@ -156,7 +160,7 @@ def _targets(
         path = Path(settings.api_key_file)
         if VARIABLE not in os.environ and not path.exists():
             raise UserError(
-                [Problem(str(path), "there is no API key of a fleet here",
+                [input_error(str(path), "there is no API key of a fleet here",
                          f"deploy first, or give the fleet's key in {VARIABLE}")]
             )  # fmt: skip
         addresses = (ssh_address(name, data[name]), settings.lan_address)
@@ -250,8 +254,8 @@ def _remarks(
 
 def _export(path: Path, directory: Path, hosts: set[str], names: set[str]) -> None:
     stored = load_results(directory)
-    for problem in stored.problems:
-        click.echo(f"warning: {problem.where}: {problem.what}", err=True)
+    if stored.problems:
+        click.echo(findings_text(stored.problems, paint=paint), err=True)
     chosen = [
         result
         for (host, service), found in stored.services.items()
@@ -259,7 +263,9 @@ def _export(path: Path, directory: Path, hosts: set[str], names: set[str]) -> No
         for result in found
     ]
     if not chosen:
-        raise UserError([Problem(str(directory), "it has no such results", "measure some first")])
+        raise UserError(
+            [input_error(str(directory), "it has no such results", "measure some first")]
+        )
     click.echo(f"{export(path, chosen)} results in {path}", err=True)
 
 

@@ -19,7 +19,7 @@ import click
 
 from sparkwright.cli.options import inventory_argument, load
 from sparkwright.config.places import PACKAGE
-from sparkwright.findings.problems import Problem, UserError
+from sparkwright.findings.user_error import UserError, input_error
 from sparkwright.host.contracts.fetch import FetchFile, FetchRequest
 from sparkwright.plan.plan import HostPlan
 from sparkwright.resolve.build_context import BuildContextError, build_context
@@ -97,7 +97,7 @@ def _locked(plans: list[HostPlan]) -> None:
     )
     if missing:
         raise UserError(
-            Problem(path, "there is no lock, and a site without internet needs one",
+            input_error(path, "there is no lock, and a site without internet needs one",
                     "sparkwright lock INVENTORY")
             for path in missing
         )  # fmt: skip
@@ -200,7 +200,9 @@ def _contexts(plans: list[HostPlan], resolution: Resolution, directory: Path) ->
             try:
                 build_context(build.context, commit, build.directory, directory / "build")
             except BuildContextError as error:
-                raise UserError([Problem(service.image.name, str(error), "try again")]) from None
+                raise UserError(
+                    [input_error(service.image.name, str(error), "try again")]
+                ) from None
 
 
 def _runtimes(
@@ -224,5 +226,5 @@ def _runtimes(
                 build_runtime(_MACHINES[name], python, directory / "runtime")
             except RuntimeBundleError as error:
                 raise UserError(
-                    [Problem(f"libraries for {name}, Python {python}", str(error), "try again")]
+                    [input_error(f"libraries for {name}, Python {python}", str(error), "try again")]
                 ) from None

@@ -10,8 +10,8 @@ from pydantic import BaseModel
 
 from sparkwright.catalog import Catalog, load_catalog
 from sparkwright.cli.options import json_option, print_json
-from sparkwright.config.places import CATALOG
-from sparkwright.findings.problems import Problem, UserError, suggest
+from sparkwright.config.places import catalogs
+from sparkwright.findings.user_error import UserError, input_error, suggest
 from sparkwright.rules import RULES
 from sparkwright.rules.issues import all_issues
 
@@ -35,7 +35,7 @@ def command() -> None:
 @json_option
 def list_entries(kind: str | None, directories: tuple[Path, ...], as_json: bool) -> None:
     """List entries, a line each."""
-    catalog = load_catalog([CATALOG, *directories])
+    catalog = load_catalog(catalogs(directories))
     table: dict[str, list[tuple[str, str, str]]] = {
         "recipes": [(r.name, r.status, r.title) for r in catalog.recipes.values()],
         "models": [
@@ -74,13 +74,15 @@ def _rules(catalog: Catalog) -> list[tuple[str, str, str]]:
 @json_option
 def show(name: str, directories: tuple[Path, ...], as_json: bool) -> None:
     """Show one entry whole, with its file."""
-    catalog = load_catalog([CATALOG, *directories])
+    catalog = load_catalog(catalogs(directories))
     entries: dict[str, tuple[str, BaseModel]] = {}
     for kind, group in _groups(catalog).items():
         for key, entry in group.items():
             entries[key] = (kind, entry)
     if name not in entries:
-        raise UserError([Problem("catalog", f"no entry {name!r}", suggest(name, list(entries)))])
+        raise UserError(
+            [input_error("catalog", f"no entry {name!r}", suggest(name, list(entries)))]
+        )
     kind, entry = entries[name]
     data = entry.model_dump(mode="json", exclude_defaults=True)
     if as_json:
@@ -97,7 +99,7 @@ def show(name: str, directories: tuple[Path, ...], as_json: bool) -> None:
 @json_option
 def sources(directories: tuple[Path, ...], as_json: bool) -> None:
     """Say for every entry, tag, alias and rule who says so."""
-    catalog = load_catalog([CATALOG, *directories])
+    catalog = load_catalog(catalogs(directories))
     rows: list[tuple[str, str]] = []
     for kind, group in _groups(catalog).items():
         for name, entry in group.items():

@@ -1,33 +1,28 @@
-"""``sparkwright doctor``: what ails hosts and services, why, and what helps. Runs pyinfra."""
+"""``sparkwright doctor``: what is wrong with hosts and services, why, and what helps."""
 
 from __future__ import annotations
 
 import sys
-from dataclasses import asdict
 from pathlib import Path
 
 import click
 
+from sparkwright.cli.findings import format_option, paint, print_findings
 from sparkwright.cli.hosts import ask_hosts
-from sparkwright.cli.options import inventory_argument, json_option, print_json
+from sparkwright.cli.options import inventory_argument
 from sparkwright.doctor import diagnose, facts, render
 
 
 @click.command("doctor")
 @inventory_argument
-@json_option
-def command(
-    inventory: Path, overrides: tuple[str, ...], limit: tuple[str, ...], as_json: bool
-) -> None:
-    """Examine every host: symptom, likely cause, remedy, and who says so. Changes nothing.
+@format_option
+def command(inventory: Path, overrides: tuple[str, ...], limit: tuple[str, ...], form: str) -> None:
+    """Examine every host: symptom, likely reason, remedy, and who says so. Changes nothing.
 
-    Takes about ten seconds, half a minute where a service seems to hang. Exit code 0 only when
-    every host answered and nothing ails any.
+    Takes about ten seconds, half a minute where a service seems to hang. Runs pyinfra. Exit code 0
+    only when every host answered and nothing was found.
     """
-    with_all = ask_hosts(inventory, limit, overrides, "roles.doctor.doctor")
-    found = {name: diagnose(facts(answer)) for name, answer in with_all.items()}
-    if as_json:
-        print_json({name: [asdict(one) for one in ills] for name, ills in found.items()})
-    elif found:
-        click.echo(render(found))
+    answers = ask_hosts(inventory, limit, overrides, "roles.doctor.doctor")
+    found = {name: diagnose(name, facts(answer)) for name, answer in answers.items()}
+    print_findings([one for each in found.values() for one in each], form, render(found, paint))
     sys.exit(int(not found or any(found.values())))

@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 
 from sparkwright.cli.options import inventory_argument, json_option, load, print_json
-from sparkwright.findings.problems import UserError
+from sparkwright.findings.user_error import UserError
 from sparkwright.plan.plan import HostPlan
 from sparkwright.resolve.lock import (
     Lock,
@@ -116,7 +116,7 @@ def _check(path: Path, plans: list[HostPlan]) -> _Report:
     try:
         to_resolution(_named(plans), lock, str(path))
     except UserError as error:
-        wrong += [problem.what for problem in error.problems]
+        wrong += [problem.observed for problem in error.findings]
     wrong += [f"{name} is locked, and no host needs it" for name in unused(_named(plans), lock)]
     state = "incomplete" if wrong else "complete"
     counts = f"{len(lock.images)} images, {len(lock.models)} models"

@@ -11,8 +11,8 @@ from typing import Any, TypeVar
 import click
 
 from sparkwright.config.inventory import read_inventory
-from sparkwright.config.places import CATALOG
-from sparkwright.findings.problems import Problem, UserError, suggest
+from sparkwright.config.places import catalogs
+from sparkwright.findings.user_error import UserError, input_error, suggest
 from sparkwright.resolve.lock import to_resolution
 from sparkwright.site.fleet import Fleet, PlannedHost, plan_fleet, with_geometry
 from sparkwright.site.resolution import locks
@@ -44,7 +44,9 @@ def json_option(command: _Command) -> _Command:
 
 def recipe_names(_: click.Context, __: click.Parameter, begun: str) -> list[str]:
     """Recipes for shell completion."""
-    return [path.stem for path in (CATALOG / "recipes").glob(f"{begun}*.yaml")]
+    return [
+        path.stem for folder in catalogs() for path in (folder / "recipes").glob(f"{begun}*.yaml")
+    ]
 
 
 def load(inventory: Path, overrides: tuple[str, ...], limit: tuple[str, ...]) -> Fleet:
@@ -54,7 +56,7 @@ def load(inventory: Path, overrides: tuple[str, ...], limit: tuple[str, ...]) ->
     unknown = [name for name in limit if name not in names]
     if unknown:
         raise UserError(
-            Problem(f"--limit {name}", "this is no host of the inventory", suggest(name, names))
+            input_error(f"--limit {name}", "this is no host of the inventory", suggest(name, names))
             for name in unknown
         )
     fleet = plan_fleet(host for host in hosts if not limit or host.name in limit)

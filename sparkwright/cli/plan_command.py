@@ -1,4 +1,4 @@
-"""``sparkwright plan``: what each host shall be, and where every value comes from."""
+"""``sparkwright plan``: the desired state of each host, and where every value comes from."""
 
 from __future__ import annotations
 
@@ -8,14 +8,17 @@ from typing import Any
 import click
 
 from sparkwright.catalog import Catalog
+from sparkwright.cli.findings import paint
 from sparkwright.cli.options import inventory_argument, json_option, load, print_json
+from sparkwright.findings.finding import errors
+from sparkwright.findings.render import text
 from sparkwright.plan.command import container_environment, serve_command
 from sparkwright.plan.plan import GIB, ServicePlan
 from sparkwright.resolve.lock import Lock
-from sparkwright.rules import assumed_hardware, stopping
+from sparkwright.rules import assumed_hardware
 from sparkwright.rules.memory import SYSTEM_GIB, budget
 from sparkwright.rules.parts import Memory, memory_of
-from sparkwright.rules.rule import LEAST_SPARK_GIB, Subject
+from sparkwright.rules.rule import LEAST_SPARK_GIB, Context
 from sparkwright.site.fleet import PlannedHost
 from sparkwright.site.resolution import locks
 
@@ -28,7 +31,7 @@ _WIDTH = 48
 def command(
     inventory: Path, overrides: tuple[str, ...], limit: tuple[str, ...], as_json: bool
 ) -> None:
-    """Show what each host shall be.
+    """Show the desired state of each host.
 
     Resolved settings with where each comes from, what is to be fetched, and a bar of the memory.
     Nothing is asked of any host, registry or hub.
@@ -43,8 +46,8 @@ def command(
     for host, planned in zip(shown, hosts.values(), strict=True):
         _print(host)
         _bar(memory_of(planned.plan, planned.catalog))
-        for problem in stopping(planned.broken):
-            click.echo(f"  {click.style('error', fg='red')}: {problem.where}: {problem.what}")
+        if stopping := errors(planned.violations):
+            click.echo(text(stopping, hosts=False, indent=2, paint=paint))
         click.echo()
 
 
@@ -69,7 +72,7 @@ def _host(host: PlannedHost, lock: Lock | None) -> dict[str, Any]:
 
 def _service(service: ServicePlan, host: PlannedHost, lock: Lock | None) -> dict[str, Any]:
     catalog = host.catalog
-    own = budget(Subject(host.plan, service, catalog, assumed_hardware(host.plan)))
+    own = budget(Context(host.plan, service, catalog, assumed_hardware(host.plan)))
     image = lock.images.get(service.image.name) if lock else None
     return {
         "name": service.name,

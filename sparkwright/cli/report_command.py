@@ -12,8 +12,9 @@ from sparkwright.bench.history import LAST
 from sparkwright.bench.store import load as load_results
 from sparkwright.catalog import load_catalog
 from sparkwright.cli.options import json_option, load, print_json
-from sparkwright.config.places import CATALOG
-from sparkwright.findings.problems import Problem, UserError
+from sparkwright.config.places import catalogs
+from sparkwright.findings.finding import Finding
+from sparkwright.findings.user_error import UserError, input_error
 from sparkwright.report.page.contents import Page, page_of
 from sparkwright.report.page.inputs import read_deep, read_history, read_last_run
 from sparkwright.report.page.render import html, plain
@@ -71,7 +72,7 @@ def command(
     """
     if inventory is None and (limit or overrides):
         raise UserError(
-            [Problem("command line", "--limit and --data need an inventory", "name one")]
+            [input_error("command line", "--limit and --data need an inventory", "name one")]
         )
     hosts = load(inventory, overrides, limit).or_raise() if inventory else None
     page = _page(hosts, results, last_run, status)
@@ -90,13 +91,13 @@ def command(
 def _page(
     hosts: dict[str, PlannedHost] | None, results: Path, last_run: Path, status: Path
 ) -> Page:
-    problems: list[Problem] = []
+    problems: list[Finding] = []
     stored = load_results(results, last=LAST + 1)
     problems += stored.problems
     run = read_last_run(last_run, problems)
     history = read_history(status, problems)
     deep = read_deep(SMOKE, problems)
-    catalog = next(iter(hosts.values())).catalog if hosts else load_catalog([CATALOG])
+    catalog = next(iter(hosts.values())).catalog if hosts else load_catalog(catalogs())
     return page_of(
         made=dt.datetime.now(dt.UTC),
         catalog=catalog,
@@ -118,5 +119,5 @@ def _write(path: Path, page: str) -> None:
         path.write_text(page, encoding="utf-8")
     except OSError as error:
         raise UserError(
-            [Problem(f"--output {path}", f"can't be written: {error.strerror}", "name another")]
+            [input_error(f"--output {path}", f"can't be written: {error.strerror}", "name another")]
         ) from error

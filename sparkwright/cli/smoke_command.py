@@ -8,17 +8,16 @@ from pathlib import Path
 
 import click
 
+from sparkwright.cli.findings import format_option, paint, print_findings
 from sparkwright.cli.hosts import ask_all_hosts
-from sparkwright.cli.options import inventory_argument, json_option, print_json
+from sparkwright.cli.options import inventory_argument, print_json
 from sparkwright.smoke.verdict import render, save, verdicts
 
 
 @click.command("smoke")
 @inventory_argument
-@json_option
-def command(
-    inventory: Path, overrides: tuple[str, ...], limit: tuple[str, ...], as_json: bool
-) -> None:
+@format_option
+def command(inventory: Path, overrides: tuple[str, ...], limit: tuple[str, ...], form: str) -> None:
     """Ask every service for everything that its recipe promises.
 
     Names, key, chat, stream, thinking, tools, JSON, images, long prompts, the context's end,
@@ -31,8 +30,9 @@ def command(
     now = datetime.now(UTC)
     found = [one for host, answer in answers.items() for one in verdicts(host, answer, now)]
     save(found)
-    if as_json:
+    if form == "json":  # with what passed
         print_json([one.model_dump() for one in found])
-    elif found:
-        click.echo(render(found))
-    sys.exit(int(bool(silent) or not found or any(one.failures for one in found)))
+    else:
+        findings = [finding for one in found for finding in one.findings]
+        print_findings(findings, form, render(found, paint) if found else "")
+    sys.exit(int(bool(silent) or not found or any(one.findings for one in found)))

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from sparkwright.cli.findings import paint
 from sparkwright.cli.options import inventory_argument, json_option, print_json
 from sparkwright.cli.stories import stories
 from sparkwright.report.status import render_status, well
@@ -29,5 +30,5 @@ def command(
         print_json({name: one.model_dump(exclude={"services": {"__all__": {"texts"}}})
                     for name, one in found.items()})  # fmt: skip
     elif found:
-        click.echo(render_status(found))
+        click.echo(render_status(found, paint))
     sys.exit(int(not found or not all(well(one) for one in found.values())))

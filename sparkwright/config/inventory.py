@@ -17,7 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from sparkwright.findings.problems import Problem, UserError
+from sparkwright.findings.user_error import UserError, input_error
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,11 @@ def read_inventory(path: Path, overrides: Iterable[str] = ()) -> list[HostInput]
     """
     if not path.is_file():
         raise UserError(
-            [Problem(str(path), "this file does not exist", "name one, such as inventory/lab.py")]
+            [
+                input_error(
+                    str(path), "this file does not exist", "name one, such as inventory/lab.py"
+                )
+            ]
         )
     groups = _groups(_run(path))
     for folder in dict.fromkeys(
@@ -77,7 +81,7 @@ def read_inventory(path: Path, overrides: Iterable[str] = ()) -> list[HostInput]
     if not names:
         raise UserError(
             [
-                Problem(
+                input_error(
                     str(path),
                     "this inventory has no hosts",
                     "name some in a list, such as sparks = ['spark-1']",
@@ -116,10 +120,10 @@ def _run(path: Path) -> dict[str, Any]:
             if not (key.startswith("__") and key.endswith("__"))
         }
     except SyntaxError as error:
-        where, what = f"{path}: line {error.lineno}", f"this is no Python: {error.msg}"
+        where, what = f"{path}: line {error.lineno}", f"not valid Python: {error.msg}"
     except Exception as error:
         where, what = str(path), f"{type(error).__name__}: {error}"
-    raise UserError([Problem(where, what, "mend that file")])
+    raise UserError([input_error(where, what, "correct that file")])
 
 
 @dataclass(frozen=True)

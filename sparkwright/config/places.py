@@ -1,17 +1,40 @@
-"""Where the library's own data lie: catalog, templates and a new site's files.
+"""Where data lie: the library's own, and what a site puts before it.
 
-The wheel carries them inside the package (pyproject.toml forces them in); a checkout has them
-once, at its root. A site's own ``templates/`` and ``catalog/`` go before the library's: see
-``sparkwright.config.templates`` and the setting ``catalog_directories``.
+The wheel carries the library's data inside the package (pyproject.toml forces them in); a checkout
+has them once, at its root. The site is the working directory, as it is for pyinfra: its
+``templates/`` and ``catalog/`` go before the library's wherever they are other folders than those.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 PACKAGE = Path(__file__).resolve().parents[1]
 _CARRIED = PACKAGE / "_data"
+INSTALLED = _CARRIED.is_dir()
 #: The root of a checkout, or the package's data in an installation.
-DATA = _CARRIED if _CARRIED.is_dir() else PACKAGE.parent
+DATA = _CARRIED if INSTALLED else PACKAGE.parent
 CATALOG = DATA / "catalog"
 TEMPLATES = DATA / "templates"
+#: The files of a new site: a checkout's root is one.
+SKELETON = _CARRIED / "site" if INSTALLED else DATA
+BENCH_PINS = DATA / "constraints-bench.txt"
+
+
+def catalogs(more: Iterable[str | Path] = ()) -> list[Path]:
+    """The library's catalog, then the site's, then ``more``: later ones have the last word."""
+    own, named = _of_site(CATALOG), [Path(folder) for folder in more]
+    return [CATALOG, *([own] if own and own not in named else []), *named]
+
+
+def template_folders(below: str = ".") -> list[Path]:
+    """Where templates are looked for, the site's first."""
+    own = _of_site(TEMPLATES)
+    return [folder / below for folder in ([own, TEMPLATES] if own else [TEMPLATES])]
+
+
+def _of_site(library: Path) -> Path | None:
+    """The site's folder of the same name, where it has one that is not the library's itself."""
+    own = Path(library.name)
+    return own if own.is_dir() and not own.samefile(library) else None

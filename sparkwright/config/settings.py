@@ -17,7 +17,8 @@ from pydantic import (
 )
 
 from sparkwright.catalog import ArgumentValue
-from sparkwright.findings.problems import Problem, UserError
+from sparkwright.findings.finding import Finding
+from sparkwright.findings.user_error import UserError, input_error
 from sparkwright.findings.validation import problems_of
 
 #: A service's name becomes a systemd unit, a Compose project and a directory.
@@ -277,7 +278,7 @@ def parse_settings(
     Raises:
         UserError: every problem of this host.
     """
-    problems: list[Problem] = []
+    problems: list[Finding] = []
     own = {
         key: value
         for key, value in data.items()
@@ -285,7 +286,7 @@ def parse_settings(
     }
     if "services" not in own:
         problems.append(
-            Problem(
+            input_error(
                 "services",
                 "this host has no services",
                 "put it into a group whose group_data has services, or name some in the inventory",
@@ -298,15 +299,15 @@ def parse_settings(
         settings = HostSettings.model_validate(own)
     except ValidationError as error:
         for problem in problems_of(error, "", KNOWN_KEYS):
-            key = problem.where.removeprefix(": ")
+            key = problem.subject.key or ""
             where = f"{origin(key.split('.')[0])}: {key}"
-            problems.append(Problem(where, problem.what, problem.remedy, host))
+            problems.append(input_error(where, problem.observed, problem.remedy, host))
         raise UserError(problems) from None
     for name, service in settings.services.items():
         for key in service.arguments:
             if key in _OWN_ARGUMENTS:
                 problems.append(
-                    Problem(
+                    input_error(
                         f"{origin('services')}: services.{name}.arguments.{key}",
                         "this is a setting of its own, not an argument",
                         f"write {_OWN_ARGUMENTS[key]}",
@@ -320,12 +321,12 @@ def parse_settings(
 
 def _missing_ssh_key(
     host: str, data: Mapping[str, Any], origin: Callable[[str], str]
-) -> list[Problem]:
+) -> list[Finding]:
     key = data.get("ssh_key")
     if not isinstance(key, str) or Path(key).expanduser().is_file():
         return []
     return [
-        Problem(
+        input_error(
             f"{origin('ssh_key')}: ssh_key",
             f"there is no file {key!r}",
             "name an existing private key, or drop ssh_key to use your SSH agent and ssh_config",

@@ -1,25 +1,27 @@
-"""The files below ``templates/``, ready to render."""
+"""The files below ``templates/``, ready to render: a site's own go before the library's."""
 
 from __future__ import annotations
 
 import json
 from functools import cache
+from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 
-from sparkwright.config.places import TEMPLATES
+from sparkwright.config.places import template_folders
 
 
-@cache
 def template(name: str) -> Template:
     """A template by its path below ``templates/``."""
-    return _environment().get_template(name)
+    return _environment(tuple(folder.absolute() for folder in template_folders())).get_template(
+        name
+    )
 
 
 @cache
-def _environment() -> Environment:
+def _environment(folders: tuple[Path, ...]) -> Environment:
     environment = Environment(
-        loader=FileSystemLoader(TEMPLATES),
+        loader=FileSystemLoader(folders),
         undefined=StrictUndefined,
         keep_trailing_newline=True,
         autoescape=False,

@@ -1,7 +1,8 @@
-"""Symptoms to causes to remedies: everything the cards' troubleshooting knows, as checks.
+"""Symptoms to reasons to remedies: everything the cards' troubleshooting knows, as checks.
 
-Pure: facts come from roles/doctor/host/collect.py. Each check stands alone; a new one is a few
-lines in the module of its kind, and a test that provokes it.
+Pure: facts come from sparkwright/host/doctor.py. Each check stands alone; a new one is a few lines
+in the module of its kind, and a test that provokes it. What the watch judges too has no code here:
+its findings are named by the watch's evaluation, and reason, remedy and source are added.
 """
 
 from __future__ import annotations
@@ -9,13 +10,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from sparkwright.doctor import engine, hardware, host, logs, service, watched
-from sparkwright.doctor.check import Check, Diagnosis, diagnosed
+from sparkwright.doctor.check import Check, Symptom
+from sparkwright.doctor.evaluated import evaluated
+from sparkwright.doctor.evaluated import watched as seen_by_watch
 from sparkwright.doctor.facts import Facts, facts
-from sparkwright.findings.finding import Severity
+from sparkwright.doctor.watch import WatchSeen
+from sparkwright.findings.finding import Finding, Severity, errors_first
+from sparkwright.findings.render import Paint, counts, text
 
-__all__ = ["CHECKS", "Diagnosis", "Facts", "diagnose", "facts", "render"]
+__all__ = ["CHECKS", "Facts", "diagnose", "facts", "render", "watch_findings"]
 
-#: Every check, the exact ones before those that a more exact one makes idle talk.
+#: Every check, the exact ones before those that are vague beside them.
 CHECKS: tuple[Check, ...] = (
     *logs.CHECKS,
     *service.CHECKS,
@@ -24,68 +29,53 @@ CHECKS: tuple[Check, ...] = (
     *host.CHECKS,
     *watched.CHECKS,
 )
-_ALSO_WATCHED = (
-    *("wedge", "acceptance-collapse", "kv-cache-full", "restarts", "given-up", "gpu-heat"),
-    *("gpu-power-brake", "gb10-low-power", "disk-full", "gpu-silent"),
-)
-#: What preflight mentions and nobody suffers from.
-_NO_ILLNESS = ("docker-user",)
+_KNOWN = {check.id: check for check in CHECKS}
+#: What preflight warns of and does no harm to what runs.
+_HARMLESS = ("docker-user",)
 
 
-def diagnose(seen: Facts) -> list[Diagnosis]:
-    """What ails a host, errors first.
+def diagnose(name: str, seen: Facts) -> list[Finding]:
+    """What is wrong with a host, errors first.
 
-    An illness that both the look and the watch see is told once, as the look sees it; a vague
-    diagnosis of a service is left out beside an exact error of the same service.
+    What both the doctor's looks and the watch show is told once, by the looks; a vague finding of
+    a service is left out beside an exact error of the same service.
     """
-    found = [diagnosed(check, sight) for check in CHECKS for sight in check.look(seen)]
-    known = {(one.name, one.service) for one in found}
-    for check in CHECKS:
-        if check.name in _ALSO_WATCHED:
-            found += [
-                one
-                for sight in watched.as_watched(check).look(seen)
-                if ((one := diagnosed(check, sight)).name, one.service) not in known
-            ]
-    found += _preflight(seen)
-    vague = {check.name for check in CHECKS if check.vague}
-    exact = {
-        one.service for one in found if one.severity is Severity.ERROR and one.name not in vague
-    }
-    told = [one for one in found if one.name not in vague or one.service not in exact]
-    return sorted(told, key=lambda one: one.severity is not Severity.ERROR)
-
-
-def _preflight(seen: Facts) -> list[Diagnosis]:
-    """What preflight finds on the host: the same words, as a diagnosis."""
-    return [
-        Diagnosis(
-            name=one["check"],
-            severity=Severity(one["severity"]),
-            service=None,
-            symptom=f"{one['found']}; needed: {one['needed']}",
-            cause=one["why"],
-            remedy=one["remedy"],
-            source="preflight",
-        )
-        for one in seen.findings
-        if one["check"] not in _NO_ILLNESS
+    symptoms = [
+        (check.id, symptom) for check in CHECKS if check.look for symptom in check.look(seen)
     ]
+    symptoms += evaluated(seen)
+    looked = {(id_, symptom.service) for id_, symptom in symptoms}
+    symptoms += [
+        (id_, symptom)
+        for id_, symptom in seen_by_watch(seen.watch, seen.now)
+        if (id_, symptom.service) not in looked
+    ]
+    found = [_finding(name, id_, symptom) for id_, symptom in symptoms]
+    found += [finding for finding in seen.findings if finding.id not in _HARMLESS]
+    exact = {one.subject.service for one in found if one.stops and not _vague(one)}
+    return errors_first(one for one in found if one.subject.service not in exact or not _vague(one))
 
 
-def render(found: Mapping[str, list[Diagnosis]]) -> str:
-    """Every host's diagnoses as text."""
-    lines: list[str] = []
-    for name, diagnoses in found.items():
-        if not diagnoses:
-            lines.append(f"{name}: nothing ails it")
-            continue
-        count = sum(one.severity is Severity.ERROR for one in diagnoses)
-        counts = _count(count, "error"), _count(len(diagnoses) - count, "warning")
-        lines.append(f"{name}: {', '.join(counts)}")
-        lines += [f"  {line}" for one in diagnoses for line in one.lines()]
-    return "\n".join(lines)
+def watch_findings(host: str, watch: WatchSeen | None, now: float) -> list[Finding]:
+    """What the watch on a host holds to be wrong, with reason and remedy, errors first."""
+    return errors_first(_finding(host, id_, symptom) for id_, symptom in seen_by_watch(watch, now))
 
 
-def _count(number: int, word: str) -> str:
-    return f"{number} {word}" if number == 1 else f"{number} {word}s"
+def _finding(host: str, id_: str, symptom: Symptom) -> Finding:
+    # A watch that is newer than this table may know more.
+    check = _KNOWN.get(id_) or Check(id_, Severity.WARNING, "", "", "the watch on the host")
+    return check.finding(host, symptom)
+
+
+def _vague(finding: Finding) -> bool:
+    return finding.id in _KNOWN and _KNOWN[finding.id].vague
+
+
+def render(found: Mapping[str, list[Finding]], paint: Paint = str) -> str:
+    """Every host's findings as text."""
+    return "\n".join(
+        f"{host}: {counts(findings)}\n{text(findings, hosts=False, indent=2, paint=paint)}"
+        if findings
+        else f"{host}: nothing found"
+        for host, findings in found.items()
+    )

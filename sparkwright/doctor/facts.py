@@ -11,6 +11,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict
 
 from sparkwright.doctor.watch import WatchSeen
+from sparkwright.findings.finding import Finding
 from sparkwright.text.timestamps import epoch
 
 
@@ -186,7 +187,7 @@ class Facts(_Seen):
         docker: None when it does not answer.
         fetches: fetches that run, with ``idle_seconds`` since the last byte.
         ports: ConnectX ports that are up, in Mb/s.
-        findings: preflight's, as plain data.
+        findings: preflight's.
     """
 
     now: float
@@ -202,7 +203,7 @@ class Facts(_Seen):
     ports: dict[str, int] = {}
     watch: WatchSeen | None = None
     planned: dict[str, Planned] = {}
-    findings: list[dict[str, str]] = []
+    findings: list[Finding] = []
 
     @property
     def unified(self) -> bool:

@@ -1,13 +1,12 @@
-"""What GPU and kernel tell: heat, power, Xids, the out-of-memory killer."""
+"""GPU and kernel: heat, power, Xids, the out-of-memory killer."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
 
-from sparkwright.doctor.check import Check, Sight
+from sparkwright.doctor.check import Check, Symptom
 from sparkwright.doctor.facts import Facts
-from sparkwright.doctor.thresholds import HEAT, LIMITS, POWER_BRAKE, SLOWDOWN
 from sparkwright.findings.finding import Severity
 
 #: What the commonest Xids are, and what to do about them (NVIDIA's Xid catalogue).
@@ -36,63 +35,14 @@ _XID = re.compile(r"NVRM: Xid \([^)]*\): (\d+)")
 _KILLED = re.compile(r"Killed process \d+ \(([^)]+)\)")
 
 
-def _number(text: str | None) -> float | None:
-    """``10.20 W`` -> 10.2; None for ``[N/A]`` and its kin."""
-    match = re.match(r"-?\d+(\.\d+)?", text or "")
-    return float(match[0]) if match else None
-
-
-def reasons(row: dict[str, str]) -> int:
-    """Bits of clocks_event_reasons.active; 0 where the driver does not say."""
-    try:
-        return int(row.get("clocks_event_reasons.active", "0"), 16)
-    except ValueError:
-        return 0
-
-
-def _silent(facts: Facts) -> Iterator[Sight]:
-    if facts.gpu.code == 0 and facts.gpu.rows:
-        return
-    if "version mismatch" in facts.gpu.err:
-        return
-    yield Sight(f"nvidia-smi: {facts.gpu.err or 'no GPU'}")
-
-
-def _mismatch(facts: Facts) -> Iterator[Sight]:
+def _mismatch(facts: Facts) -> Iterator[Symptom]:
     lines = [facts.gpu.err, *facts.kernel]
     found = next((line for line in lines if re.search(r"version mismatch|API mismatch", line)), "")
     if found:
-        yield Sight(found.splitlines()[0])
+        yield Symptom(found.splitlines()[0])
 
 
-def _hot(facts: Facts) -> Iterator[Sight]:
-    for row in facts.gpu.rows:
-        if reasons(row) & HEAT:
-            yield Sight(
-                f"{row['name']}: {row.get('temperature.gpu', '?')} °C, "
-                f"{row.get('clocks.sm', '?')}, slowed down by heat"
-            )
-
-
-def _brake(facts: Facts) -> Iterator[Sight]:
-    for row in facts.gpu.rows:
-        if reasons(row) & (POWER_BRAKE | SLOWDOWN) and not reasons(row) & HEAT:
-            yield Sight(f"{row['name']}: {row.get('power.draw', '?')}, slowed down by its hardware")
-
-
-def _low_power(facts: Facts) -> Iterator[Sight]:
-    for row in facts.gpu.rows:
-        busy, clock = _number(row.get("utilization.gpu")), _number(row.get("clocks.sm"))
-        if "GB10" not in row.get("name", "") or busy is None or clock is None:
-            continue
-        if busy >= 80 and clock < LIMITS.gb10_busy_mhz:
-            yield Sight(
-                f"{busy:.0f} % busy at {clock:.0f} MHz and {row.get('power.draw', '?')}, and no "
-                "throttle reason"
-            )
-
-
-def _xids(facts: Facts) -> Iterator[Sight]:
+def _xids(facts: Facts) -> Iterator[Symptom]:
     last: dict[int, str] = {}
     for line in facts.kernel:
         if match := _XID.search(line):
@@ -104,27 +54,27 @@ def _xids(facts: Facts) -> Iterator[Sight]:
         cause, remedy = _XIDS.get(
             number, ("see NVIDIA's Xid catalogue for this number", "sudo reboot if it comes again")
         )
-        yield Sight(line, cause=f"Xid {number}: {cause}", remedy=remedy)
+        yield Symptom(line, reason=f"Xid {number}: {cause}", remedy=remedy)
 
 
-def _killer(facts: Facts) -> Iterator[Sight]:
+def _killer(facts: Facts) -> Iterator[Symptom]:
     killed = [match[1] for line in facts.kernel if (match := _KILLED.search(line))]
     if killed:
         names = ", ".join(dict.fromkeys(killed))
-        yield Sight(f"{len(killed)} processes killed within a day: {names}")
+        yield Symptom(f"{len(killed)} processes killed within a day: {names}")
 
 
-def _line(pattern: str, facts: Facts) -> Iterator[Sight]:
+def _line(pattern: str, facts: Facts) -> Iterator[Symptom]:
     found = [line.strip() for line in facts.kernel if re.search(pattern, line, re.IGNORECASE)]
     if found:
-        yield Sight(f"{found[-1]} ({len(found)} lines within a day)")
+        yield Symptom(f"{found[-1]} ({len(found)} lines within a day)")
 
 
-def _cpu_heat(facts: Facts) -> Iterator[Sight]:
+def _cpu_heat(facts: Facts) -> Iterator[Symptom]:
     yield from _line(r"temperature above threshold|critical temperature|thermal.*throttl", facts)
 
 
-def _disk_errors(facts: Facts) -> Iterator[Sight]:
+def _disk_errors(facts: Facts) -> Iterator[Symptom]:
     yield from _line(r"I/O error|EXT4-fs error|nvme\S*: .*(timeout|reset|abort)", facts)
 
 
@@ -134,32 +84,31 @@ CHECKS = (
         "the driver is not loaded, hangs, or has lost the GPU",
         "sudo reboot; then DGX Dashboard, or the distribution's driver 580 (nothing here installs "
         "drivers)",
-        "reference hosts, Reading the GPU and Identity; seed 002, hardware requirements", _silent,
+        "NVIDIA's playbooks and reports of users; card of vllm-dflash, hardware requirements",
     ),
     Check(
         "driver-half-updated", Severity.ERROR,
         "the driver was updated under a running kernel module",
         "sudo reboot",
-        "reference hosts, Identity (updates of DGX OS need a reboot)", _mismatch,
+        "NVIDIA's playbooks and reports of users", _mismatch,
     ),
     Check(
         "gpu-heat", Severity.ERROR,
         "too little air: the GPU slows itself down",
         "free the vents, another place, clean the fan; Sparks that are stacked heat each other",
-        "NVIDIA, clocks event reasons", _hot,
+        "NVIDIA, clocks event reasons",
     ),
     Check(
         "gpu-power-brake", Severity.ERROR,
-        "the power supply or the board asks it to slow down",
+        "the power supply or the board makes it slow down",
         "the original power supply and cable; another outlet",
-        "NVIDIA, clocks event reasons", _brake,
+        "NVIDIA, clocks event reasons",
     ),
     Check(
         "gb10-low-power", Severity.ERROR,
         "GB10 fell into a low-power state that no setting lifts",
         "shut it down, take the power cable out for a minute, start it; then firmware by fwupdmgr",
         "reports of users: a GB10 that is busy and does not boost until its power was cut",
-        _low_power,
     ),
     Check(
         "xid", Severity.ERROR,
@@ -170,17 +119,17 @@ CHECKS = (
         "oom-killer", Severity.ERROR,
         "the host ran out of memory; on a Spark weights, KV cache and page cache share one pool",
         "gpu_memory_utilization: 0.80 or less; sidecars = {...} so that the memory is weighed",
-        "seed 002, troubleshooting; reference hosts, Memory and disk", _killer,
+        "card of vllm-dflash, troubleshooting; NVIDIA's playbooks and reports of users", _killer,
     ),
     Check(
         "cpu-heat", Severity.WARNING,
         "the CPU slows down for heat", "free the vents, another place",
-        "reference hosts, Reading the GPU", _cpu_heat,
+        "NVIDIA's playbooks and reports of users", _cpu_heat,
     ),
     Check(
         "disk-errors", Severity.ERROR,
         "the disk fails or its connection does",
         "sudo smartctl -a; copy what matters, replace it; sparkwright verify INVENTORY",
-        "reference hosts, Weights", _disk_errors,
+        "NVIDIA's playbooks and reports of users", _disk_errors,
     ),
 )  # fmt: skip

@@ -1,11 +1,11 @@
-"""What a service says before it dies, or instead of serving: known words, and what they mean."""
+"""What a service logs before it ends, or instead of serving: known messages and what they mean."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
 
-from sparkwright.doctor.check import Check, Sight
+from sparkwright.doctor.check import Check, Symptom
 from sparkwright.doctor.facts import Facts
 from sparkwright.findings.finding import Severity
 
@@ -17,52 +17,53 @@ _ENTRIES: tuple[tuple[str, str, str, str, str], ...] = (
         "entrypoint-is-bash", r"cannot execute binary file",
         "the image's ENTRYPOINT is bash, so the command 'vllm' is read as a script",
         "entrypoint: vllm in the image's catalog entry, and deploy again",
-        "seed 003, quick start; reference hosts, Containers",
+        "card of Gemma-4-26B-A4B-it-Uncensored-NVFP4, quick start; NVIDIA's playbooks and "
+        "reports of users",
     ),
     (
         "docker-without-gpu", r'could not select device driver "" with capabilities: \[\[gpu\]\]',
         "Docker has no driver for GPUs: nvidia-container-toolkit is missing",
         "sudo apt install nvidia-container-toolkit && sudo nvidia-ctk runtime configure "
         "--runtime=docker && sudo systemctl restart docker",
-        "reference hosts, Containers; seed 004, hard requirements",
+        "NVIDIA's playbooks and reports of users; card of vllm-spark-omni-q36, hard requirements",
     ),
     (
         "docker-without-runtime", r"unknown or invalid runtime name: nvidia",
-        "the toolkit is there, but Docker was never told of its runtime",
+        "the toolkit is installed, but its runtime is not configured in Docker",
         "sudo nvidia-ctk runtime configure --runtime=docker && sudo systemctl restart docker",
-        "reference hosts, Containers",
+        "NVIDIA's playbooks and reports of users",
     ),
     (
         "wrong-architecture", r"exec format error",
         "the image is for another CPU: some tags are published for arm64 alone",
         "a tag or image that has this host's architecture: sparkwright advise",
-        "reference hosts, Containers",
+        "NVIDIA's playbooks and reports of users",
     ),
     (
         "wrong-gpu", r"no kernel image is available for execution on the device",
         "the image holds kernels for consumer Blackwell (sm_120, sm_121a) and no other GPU",
         "a recipe for this GPU, or another host",
-        "seed 002, troubleshooting; seed 004, hard requirements",
+        "card of vllm-dflash, troubleshooting; card of vllm-spark-omni-q36, hard requirements",
     ),
     (
         "no-attention-backend", r"No valid attention backend found",
         "no attention backend pairs this KV cache dtype with DFlash's non-causal drafting",
         "leave kv_cache_dtype out (BF16), or take tag 2026-07-01-v0.24.0 with TRITON_ATTN and "
         "fp8_e4m3; NVFP4 KV goes with causal speculators only (qwen3_5_mtp, eagle3, ngram)",
-        "seed 000, known issues",
+        "card of vllm-ultimate-dgx-spark, known issues",
     ),
     (
         "token-budget", r"max_num_scheduled_tokens is set to (-\d+|0\b)",
-        "draft tokens for every sequence eat up the whole token budget",
+        "draft tokens for every sequence use up the whole token budget",
         "max_num_batched_tokens: 32768, max_num_seqs: 16",
-        "seed 001, quickstart; reference vllm, Arguments",
+        "card of Qwen3.6-35B-A3B-heretic-NVFP4, quickstart; vLLM itself, as observed",
     ),
     (
         "dflash-concurrency", r"block_table must have shape",
         "tags before 2026-06-18 hand the drafter a padded block table: it dies at 32 and more "
         "requests at once",
         "tag 2026-06-18-v0.23.0-dflashfix or later, or max_num_seqs: 16",
-        "seed 000, note of 2026-06-18",
+        "card of vllm-ultimate-dgx-spark, note of 2026-06-18",
     ),
     (
         "illegal-address", r"cudaErrorIllegalAddress|an illegal memory access was encountered",
@@ -70,13 +71,14 @@ _ENTRIES: tuple[tuple[str, str, str, str, str], ...] = (
         "layout; without aligned capture sizes also a step that accepted part of a draft",
         "sparkwright verify INVENTORY, then deploy with current revisions (sparkwright lock "
         "--upgrade) and the newest tag",
-        "seed 004, drafter note and v2; seed 000, runtime patches",
+        "card of vllm-spark-omni-q36, drafter note and v2; card of vllm-ultimate-dgx-spark, "
+        "runtime patches",
     ),
     (
         "cuda-out-of-memory", r"CUDA out of memory|torch\.(cuda\.)?OutOfMemoryError",
-        "weights, graphs and KV cache want more than is free; a Spark's pool is the host's too",
+        "weights, graphs and KV cache need more than is free; a Spark's pool is the host's too",
         "gpu_memory_utilization: 0.80, or half of max_model_len; keep 15 to 20 GB for the host",
-        "seed 002, troubleshooting",
+        "card of vllm-dflash, troubleshooting",
     ),
     (
         "memory-taken", r"Free memory on device .* is less than desired GPU memory utilization",
@@ -84,7 +86,7 @@ _ENTRIES: tuple[tuple[str, str, str, str, str], ...] = (
         "dead container left",
         "sync; echo 3 | sudo tee /proc/sys/vm/drop_caches; then stop sidecars, or lower "
         "gpu_memory_utilization (0.60 beside ASR and TTS)",
-        "reference hosts, Memory and disk; seed 000, recipe A",
+        "NVIDIA's playbooks and reports of users; card of vllm-ultimate-dgx-spark, recipe A",
     ),
     (
         "kv-cache-too-small",
@@ -92,34 +94,36 @@ _ENTRIES: tuple[tuple[str, str, str, str, str], ...] = (
         r"larger than the maximum number of tokens that can be stored in KV cache",
         "after weights and graphs too little is left for one request of max_model_len",
         "a smaller max_model_len, or more gpu_memory_utilization (never above 0.88 on GB10)",
-        "seed 002, troubleshooting; reference hosts, Memory and disk",
+        "card of vllm-dflash, troubleshooting; NVIDIA's playbooks and reports of users",
     ),
     (
         "turboquant-unpatched", r"Cannot copy between CPU and CUDA tensors",
         "TurboQuant without the fix for CUDA graphs",
         "an image with the patched fork: recipe qwen35-27b-dflash-turboquant builds it",
-        "seed 002, troubleshooting; seed 000, TurboQuant",
+        "card of vllm-dflash, troubleshooting; card of vllm-ultimate-dgx-spark, TurboQuant",
     ),
     (
         "vision-tower-misnamed", r"visual\.\S* not found in params_dict",
         "weights from before 2026-06-18 name the vision tower wrongly: it is skipped, and images "
         "are answered with '!!!!'",
         "sparkwright lock INVENTORY --upgrade, and deploy: the weights were published anew",
-        "seed 001, vision fix of 2026-06-18",
+        "card of Qwen3.6-35B-A3B-heretic-NVFP4, vision fix of 2026-06-18",
     ),
     (
         "weights-are-pointers",
         r"HeaderTooLarge|InvalidHeader|git-lfs\.github\.com/spec|incomplete metadata",
-        "what lies there are Git LFS pointers or half a file, not weights",
+        "the files are Git LFS pointers or incomplete, not weights",
         "sparkwright verify INVENTORY and deploy again: files are fetched and hashed",
-        "seed 000, 'Why these flags'; reference hosts, Weights",
+        "card of vllm-ultimate-dgx-spark, 'Why these flags'; NVIDIA's playbooks and reports of "
+        "users",
     ),
     (
         "weights-not-found",
         r"does not appear to have a file named|No such file or directory: '/(model|drafter)",
         "the mounted directory lacks files: links into a cache outside of it can't be followed",
         "deploy again (real files are mounted), or cp -L what the links lead to",
-        "seed 000, drafter materialization note; reference hosts, Weights",
+        "card of vllm-ultimate-dgx-spark, drafter materialization note; NVIDIA's playbooks and "
+        "reports of users",
     ),
     (
         "gemma-drafter-backend",
@@ -128,96 +132,99 @@ _ENTRIES: tuple[tuple[str, str, str, str, str], ...] = (
         "the Gemma drafter is on the attention backend that this tag can't run it on",
         "attention_backend inside speculative_config: flash_attn from tag 2026-06-11 on, "
         "flex_attention before",
-        "seed 003, recipe notes",
+        "card of Gemma-4-26B-A4B-it-Uncensored-NVFP4, recipe notes",
     ),
     (
         "head-dimensions", r"head_size.*(not supported|is not supported)|Unsupported head",
         "Gemma 4 has heads of 256 and 512: only Triton takes both",
         "attention_backend: triton_attn for the body",
-        "seed 003, heterogeneous attention head dimensions",
+        "card of Gemma-4-26B-A4B-it-Uncensored-NVFP4, heterogeneous attention head dimensions",
     ),
     (
         "model-shape", r"mat1 and mat2 shapes cannot be multiplied",
         "Gemma-4-12B K4 does not fit vLLM's fallback class: it works on no build",
         "another model: sparkwright advise small",
-        "seed 000, models that do not work",
+        "card of vllm-ultimate-dgx-spark, models that do not work",
     ),
     (
         "unknown-quantization",
         r"NVFP4_SVD|[Uu]nknown quantization method|quant_algo.*not supported",
         "vLLM does not know this checkpoint's quantization (NVFP4_SVD among them)",
         "quantization as the checkpoint has it (modelopt or compressed-tensors), or another model",
-        "seed 000, models that do not work and recipe A",
+        "card of vllm-ultimate-dgx-spark, models that do not work and recipe A",
     ),
     (
         "quantized-vision", r"embed_vision\.embedding_projection",
         "the variant with a quantized vision embedder: its weights can't be loaded anywhere",
         "the body whose vision embedder is BF16 (gemma4-26b-a4b recipes)",
-        "seed 000, models that do not work; seed 003, vision tower",
+        "card of vllm-ultimate-dgx-spark, models that do not work; card of "
+        "Gemma-4-26B-A4B-it-Uncensored-NVFP4, vision tower",
     ),
     (
         "expert-names", r"KeyError: '?\S*experts?\.\S*",
         "stock vLLM looks for the experts' tensors under other names",
         "an AEON image, whose loader is patched",
-        "seed 003, weight loading",
+        "card of Gemma-4-26B-A4B-it-Uncensored-NVFP4, weight loading",
     ),
     (
         "old-transformers", r"Transformers does not recognize this architecture|"
         r"model type `\S+` but Transformers",
         "the image's transformers is older than the model (Gemma 4 needs v5)",
         "a newer tag of the image",
-        "seed 003, transformers v5",
+        "card of Gemma-4-26B-A4B-it-Uncensored-NVFP4, transformers v5",
     ),
     (
         "block-size-none", r"unsupported operand type.*NoneType.*(block_size|kv_cache)|"
         r"(block_size|kv_cache_utils).*NoneType",
         "older builds leave the block size of linear-attention layers open",
         "tag 2026-06-18-v0.23.0-dflashfix or later, and no mamba_block_size",
-        "seed 004, patch 3; seed 000, 'Why these flags'",
+        "card of vllm-spark-omni-q36, patch 3; card of vllm-ultimate-dgx-spark, 'Why these flags'",
     ),
     (
         "mrope-missing", r"get_mrope_input_positions",
         "the build lacks the fallback for Qwen3.6's M-RoPE positions",
         "aeon-vllm-ultimate, or vllm-spark-omni-q36 from v1.2 on",
-        "seed 004, patch 4",
+        "card of vllm-spark-omni-q36, patch 4",
     ),
     (
         "unresolved-symbol", r"undefined symbol: \S*(mxfp4|stable)|_C_stable_libtorch",
         "the build names kernels that only data-centre Blackwell has",
         "an image with the lazy import (aeon-vllm-ultimate)",
-        "seed 000, runtime patches; seed 004, patch 2",
+        "card of vllm-ultimate-dgx-spark, runtime patches; card of vllm-spark-omni-q36, patch 2",
     ),
     (
         "unknown-argument", r"unrecognized arguments:|error: argument --",
         "this tag's vLLM does not take an argument, or not with this value",
         "sparkwright check INVENTORY names it; drop it or change it",
-        "reference vllm, Arguments",
+        "vLLM itself, as observed",
     ),
     (
         "removed-variable", r"Unknown vLLM environment variable detected",
         "a variable that this vLLM no longer reads: what it asked for does not happen",
         "linear_backend and moe_backend instead of VLLM_NVFP4_GEMM_BACKEND and "
         "VLLM_USE_FLASHINFER_MOE_*",
-        "seed 000, note of 2026-07-02",
+        "card of vllm-ultimate-dgx-spark, note of 2026-07-02",
     ),
     (
         "marlin-fallback", r"does not have native support for FP4 computation",
         "NVFP4 runs through Marlin instead of the tensor cores: slower",
         "VLLM_TEST_FORCE_FP8_MARLIN: \"0\", and an image built for sm_121a",
-        "seed 003, what's in the container; seed 004, patch 6",
+        "card of Gemma-4-26B-A4B-it-Uncensored-NVFP4, what's in the container; card of "
+        "vllm-spark-omni-q36, patch 6",
     ),
     (
         "port-in-use", r"[Aa]ddress already in use",
         "another process listens on the service's port",
         "sudo ss -ltnp shows it; stop it, or give the service another port",
-        "reference hosts, Containers",
+        "NVIDIA's playbooks and reports of users",
     ),
     (
         "shared-memory", r"unable to open shared memory object|Bus error|"
         r"No space left on device.*/dev/shm",
         "/dev/shm in the container is too small for its workers",
         "shm_gib: 16 in the recipe; it comes out of the same pool as everything on a Spark",
-        "seed 000, recipes (--shm-size); reference hosts, Memory and disk",
+        "card of vllm-ultimate-dgx-spark, recipes (--shm-size); NVIDIA's playbooks and reports "
+        "of users",
     ),
     (
         "gpu-gone-inside", r"Failed to initialize NVML: Unknown Error|no CUDA-capable device is",
@@ -225,25 +232,25 @@ _ENTRIES: tuple[tuple[str, str, str, str, str], ...] = (
         "were injected by the runtime hook",
         "restart the service: sudo systemctl restart UNIT; and let nothing reload systemd while "
         "it serves (unattended upgrades do)",
-        "reference hosts, Containers",
+        "NVIDIA's playbooks and reports of users",
     ),
     (
         "model-not-found", r'"POST /v1/\S+ HTTP/1\.\d" 404',
         "clients ask for a model name that is not served",
         "sparkwright plan INVENTORY shows the names; served_names adds one",
-        "seed 002, troubleshooting",
+        "card of vllm-dflash, troubleshooting",
     ),
     (
         "key-refused", rf'{_CLIENT}"POST /v1/\S+ HTTP/1\.\d" 401',
-        "clients show no key, or an old one",
+        "clients send no key, or an old one",
         "give them the key of api_key_file; it does not change with a restart",
-        "seed 002, read first; reference vllm, The server",
+        "card of vllm-dflash, read first; vLLM itself, as observed",
     ),
     (
         "prompt-too-long", rf'{_CLIENT}"POST /v1/\S+ HTTP/1\.\d" 400',
         "prompts longer than max_model_len, or requests that vLLM can't read",
         "a larger max_model_len if the KV cache holds it, or shorter prompts",
-        "reference vllm, The server",
+        "vLLM itself, as observed",
     ),
 )  # fmt: skip
 _WARNINGS = frozenset(
@@ -253,18 +260,18 @@ _WARNINGS = frozenset(
 _DIED = r"EngineDeadError|EngineCore (encountered a fatal error|failed)|^\w*(Error|Exception): "
 
 
-def _said(pattern: str, facts: Facts) -> Iterator[Sight]:
+def _said(pattern: str, facts: Facts) -> Iterator[Symptom]:
     for name, service, _ in facts.each():
         line = service.last(pattern)
         if line is not None:
-            yield Sight(line, name)
+            yield Symptom(line, name)
 
 
-def _died(facts: Facts) -> Iterator[Sight]:
+def _died(facts: Facts) -> Iterator[Symptom]:
     for name, service, _ in facts.each():
         line = None if service.healthy else service.last(_DIED)
         if line is not None:
-            yield Sight(line, name)
+            yield Symptom(line, name)
 
 
 CHECKS = (
@@ -283,6 +290,6 @@ CHECKS = (
         "engine-died", Severity.ERROR,
         "vLLM ended with an error that is in none of the cards",
         "the lines before it: sudo journalctl -u UNIT; the release before: sparkwright rollback",
-        "seed 002, troubleshooting ('If you see a Traceback')", _died, vague=True,
+        "card of vllm-dflash, troubleshooting ('If you see a Traceback')", _died, vague=True,
     ),
 )  # fmt: skip

@@ -10,15 +10,13 @@ from dataclasses import dataclass
 from pydantic import BaseModel, ConfigDict
 
 from sparkwright.config.templates import template
-from sparkwright.doctor.thresholds import HEAT, LIMITS, POWER_BRAKE, SLOWDOWN
+from sparkwright.doctor import thresholds
 from sparkwright.plan.plan import HostPlan
 from sparkwright.plan.release import Release
 from sparkwright.smoke import own_address
 
 TIMER = "sparkwright-watch.timer"
 SERVICE = "sparkwright-watch.service"
-#: Seconds without a look after which the watch does not watch.
-SILENT = 600
 
 
 class WatchFinding(BaseModel):
@@ -82,9 +80,9 @@ def watch_of(plan: HostPlan, releases: Iterable[Release]) -> Watch | None:
             for release in wanted
         ],
         "paths": ["/", settings.models_root, settings.services_root, "/var/lib/docker"],
-        "limits": LIMITS.plain(),
-        "heat": HEAT,
-        "brake": POWER_BRAKE | SLOWDOWN,
+        "limits": thresholds.THRESHOLDS.plain(),
+        "heat": thresholds.HEAT,
+        "brake": thresholds.BRAKE,
         "state": f"{state}/watch.json",
         "expected": f"{state}/expected.json",
         "switch": f"{state}/switch/progress.json",

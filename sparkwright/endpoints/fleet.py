@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from sparkwright.catalog import ArgumentValue, Catalog
 from sparkwright.config.secrets import VARIABLE
 from sparkwright.endpoints.endpoint import Endpoint, Key, ServedName
-from sparkwright.findings.problems import Problem, UserError
+from sparkwright.findings.finding import Finding
+from sparkwright.findings.user_error import UserError, input_error
 from sparkwright.plan.plan import ServicePlan
 from sparkwright.site.fleet import PlannedHost
 from sparkwright.vllm.arguments import amount
@@ -40,7 +41,7 @@ def export(hosts: Mapping[str, PlannedHost], addresses: Mapping[str, str]) -> Ex
         UserError: for hosts that have no address for others, and when nothing can be reached.
     """
     names = _variables(hosts)
-    problems: list[Problem] = []
+    problems: list[Finding] = []
     found: list[Endpoint] = []
     notes: list[str] = []
     for host, planned in hosts.items():
@@ -48,7 +49,7 @@ def export(hosts: Mapping[str, PlannedHost], addresses: Mapping[str, str]) -> Ex
         address = settings.lan_address or addresses[host]
         if address.startswith("@"):  # a connector of pyinfra's, such as @local
             problems.append(
-                Problem(
+                input_error(
                     "lan_address",
                     f"clients can't reach {address!r}",
                     "set lan_address to what others reach this host at",
@@ -67,7 +68,7 @@ def export(hosts: Mapping[str, PlannedHost], addresses: Mapping[str, str]) -> Ex
             found.append(_endpoint(host, service, planned.catalog, reached, key))
     if not found and not problems:
         problems.append(
-            Problem(
+            input_error(
                 "services",
                 "no service of these hosts can be reached from elsewhere",
                 'bind one to an address of its host, or to all: "bind": "0.0.0.0"',

@@ -1,0 +1,30 @@
+"""pyinfra facts: what a host is. One batched question, and typed views of its answer.
+
+``pyinfra HOST fact sparkwright.facts.HostObservation`` prints everything as JSON,
+``pyinfra HOST fact sparkwright.facts.NvidiaDriver`` a part.
+"""
+
+from __future__ import annotations
+
+from sparkwright.facts.observation import HostObservation, observed
+from sparkwright.facts.views import (
+    ContainerToolkit,
+    Disks,
+    Docker,
+    Gpus,
+    HostMemorySize,
+    LockHolder,
+    NvidiaDriver,
+)
+
+__all__ = [
+    "ContainerToolkit",
+    "Disks",
+    "Docker",
+    "Gpus",
+    "HostMemorySize",
+    "HostObservation",
+    "LockHolder",
+    "NvidiaDriver",
+    "observed",
+]

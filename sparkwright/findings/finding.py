@@ -1,50 +1,85 @@
-"""Findings: what a check saw on a host, what it needs, why, and the remedy."""
+"""The one type for "something is wrong", whoever found it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
+
+#: Id of every mistake in what the user wrote.
+INPUT = "input"
 
 
 class Severity(StrEnum):
-    """ERROR stops the host before anything is changed on it; WARNING is said and passed."""
+    """ERROR stops a run, or refuses a host; WARNING is reported and passed."""
 
     ERROR = "error"
     WARNING = "warning"
 
 
 @dataclass(frozen=True)
+class Subject:
+    """What a finding is about, as far as it is about one host, service, file or key."""
+
+    host: str | None = None
+    service: str | None = None
+    file: str | None = None
+    key: str | None = None
+
+    @property
+    def place(self) -> str:
+        """File and key: ``group_data/sparks.py: services.qwen36.port``."""
+        return ": ".join(filter(None, (self.file, self.key)))
+
+    def __str__(self) -> str:
+        """``spark-1: group_data/sparks.py: services.qwen36.port``; a place names its service."""
+        return ": ".join(filter(None, (self.host, self.place or self.service)))
+
+
+@dataclass(frozen=True)
 class Finding:
-    """One thing that is wrong with a host.
+    """One thing that is wrong. Its fields are its JSON; text is empty where there is none.
 
     Attributes:
-        check: the check's name, e.g. ``nvidia-driver``.
-        severity: whether the host is refused.
-        found: what was seen, in the host's own words where it has any.
-        needed: what has to be there.
-        why: the reason, for someone who has not read the cards.
+        id: the check's stable name, e.g. ``nvidia-driver``.
+        observed: what was found, in the host's own words where it has any.
+        expected: what is needed.
+        reason: why it matters, for someone who has not read the cards.
         remedy: what to do, as a command where there is one.
+        source: who says so.
+        silenced: the user's reason for passing over it; None where it counts.
     """
 
-    check: str
+    id: str
     severity: Severity
-    found: str
-    needed: str
-    why: str
-    remedy: str
+    subject: Subject = field(default_factory=Subject)
+    observed: str = ""
+    expected: str = ""
+    reason: str = ""
+    remedy: str = ""
+    source: str = ""
+    silenced: str | None = None
 
-    def lines(self) -> list[str]:
-        """The finding as indented lines for a terminal."""
-        return [
-            f"{self.severity}: {self.check}",
-            f"    found:  {self.found}",
-            f"    needed: {self.needed}",
-            f"    why:    {self.why}",
-            f"    remedy: {self.remedy}",
-        ]
+    @property
+    def stops(self) -> bool:
+        """Whether it ends the run, or refuses the host."""
+        return self.severity is Severity.ERROR and self.silenced is None
+
+    @property
+    def level(self) -> str:
+        """``error``, ``warning`` or ``silenced``."""
+        return str(self.severity) if self.silenced is None else "silenced"
+
+    def on(self, host: str | None) -> Finding:
+        """The same of a host."""
+        return replace(self, subject=replace(self.subject, host=host))
 
 
 def errors(findings: Iterable[Finding]) -> list[Finding]:
-    """Those findings that refuse the host."""
-    return [finding for finding in findings if finding.severity is Severity.ERROR]
+    """Those that end the run, or refuse the host."""
+    return [finding for finding in findings if finding.stops]
+
+
+def errors_first(findings: Iterable[Finding]) -> list[Finding]:
+    """Errors before warnings, otherwise in their order."""
+    return sorted(findings, key=lambda finding: finding.severity is not Severity.ERROR)

@@ -7,7 +7,8 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from sparkwright.findings.problems import Problem, suggest
+from sparkwright.findings.finding import Finding
+from sparkwright.findings.user_error import input_error, suggest
 
 _REMEDIES = {
     "missing": "add it",
@@ -32,7 +33,7 @@ def problems_of(
     known: Mapping[int, Sequence[str]] | None = None,
     *,
     tagged: bool = False,
-) -> Iterator[Problem]:
+) -> Iterator[Finding]:
     """One problem per pydantic error.
 
     Args:
@@ -53,7 +54,7 @@ def problems_of(
         if kind == "extra_forbidden":
             names = (known or {}).get(len(path))
             what = f"unknown key {path[-1]!r}"
-            remedy = suggest(path[-1], names) if names else "drop it, or mend its spelling"
+            remedy = suggest(path[-1], names) if names else "drop it, or correct its spelling"
         elif kind == "missing":
             what, remedy = "this key is missing", _REMEDIES["missing"]
         elif kind in ("union_tag_not_found", "union_tag_invalid"):
@@ -65,7 +66,7 @@ def problems_of(
         else:
             what = f"{_short(value)}: {_plain(item['msg'])}"
             remedy = _REMEDIES.get(kind, "write a value of that form")
-        yield Problem(f"{where}: {key}" if key else where, what, remedy)
+        yield input_error(f"{where}: {key}" if key else where, what, remedy)
 
 
 def _is_branch(part: Any) -> bool:

@@ -1,128 +1,85 @@
 """Tells what a benchmark ran on: GPU and its state, versions, and the bytes that serve.
 
-Runs on the host as root (roles/remote.py): the containers are Docker's to tell. Changes nothing.
-What can't be told is None.
+Runs on the host as root: the containers are Docker's to tell. Changes nothing. What can't be told
+is None.
 """
 
 from __future__ import annotations
 
-import http.client
-import json
 import re
-import subprocess
 import time
 from pathlib import Path
-from typing import Any
 
-from sparkwright.host.observe import docker
+from sparkwright.host.contracts.bench import BenchAnswer, BenchRequest, BenchService, Running
+from sparkwright.host.contracts.gpu import Gpu
+from sparkwright.host.lib import docker, documents, gpu, metrics
+from sparkwright.host.lib.http import NoAnswer, Server
 
-#: In the order of the answer's keys; MHz, degrees Celsius and W.
-GPU_FIELDS = {
-    "name": "name",
-    "driver": "driver_version",
-    "sm_clock_mhz": "clocks.sm",
-    "sm_clock_max_mhz": "clocks.max.sm",
-    "temperature_c": "temperature.gpu",
-    "power_w": "power.draw",
-}
-#: For a driver that does not know one of the others: it then answers none of them.
-LEAST_FIELDS = {"name": "name", "driver": "driver_version"}
 #: First line of a release's compose file (templates/serving/compose.yaml.j2).
-_WRITTEN = re.compile(r"# Written by sparkwright: service \S+, recipe (\S+), tag (\S+)\.$")
+_WRITTEN = re.compile(r"# Written by sparkwright: service \S+, recipe (\S+), tag (\S+)\.\n")
 _DIGEST = re.compile(r":sha256-([0-9a-f]{64})$")
 _COMMIT = re.compile(r"/(?P<org>[^/]+?)--(?P<name>[^/]+)/(?P<commit>[0-9a-f]{40})$")
 
 
-def gpu() -> dict[str, str | None]:
-    """The first GPU, in nvidia-smi's own words; empty where there is none."""
-    for fields in (GPU_FIELDS, LEAST_FIELDS):
-        query = f"--query-gpu={','.join(fields.values())}"
-        try:
-            done = subprocess.run(
-                ["nvidia-smi", query, "--format=csv,noheader,nounits"],
-                capture_output=True, text=True, check=False, timeout=10,
-            )  # fmt: skip
-        except (OSError, subprocess.TimeoutExpired):
-            return {}
-        values = [value.strip() for value in (done.stdout.splitlines() or [""])[0].split(",")]
-        if done.returncode == 0 and len(values) == len(fields):
-            return dict(zip(fields, values, strict=True))
-    return {}
+def first_gpu() -> Gpu | None:
+    """The first GPU now; None where there is none."""
+    return next(iter(gpu.ask().gpus), None)
 
 
-def ask(service: dict[str, Any], path: str) -> str | None:
-    """The text of one of vLLM's routes that need no key."""
-    connection = http.client.HTTPConnection(service["address"], service["port"], timeout=5)
-    try:
-        connection.request("GET", path)
-        answer = connection.getresponse()
-        return answer.read().decode(errors="replace") if answer.status == 200 else None
-    except (OSError, http.client.HTTPException):
-        return None
-    finally:
-        connection.close()
-
-
-def version(service: dict[str, Any]) -> str | None:
+def version(server: Server) -> str | None:
     """vLLM's version as it tells it."""
     try:
-        return str(json.loads(ask(service, "/version") or "")["version"])
-    except (ValueError, KeyError, TypeError):
+        return str(server.get("/version").json()["version"])
+    except (NoAnswer, ValueError, KeyError, TypeError):
         return None
 
 
-def busy(service: dict[str, Any]) -> bool:
+def busy(service: BenchService) -> bool:
     """Whether the service works on any request."""
-    running = re.findall(
-        r"^vllm:num_requests_running(?:\{.*\})? (\S+)$",
-        ask(service, "/metrics") or "",
-        re.MULTILINE,
-    )
-    return any(float(value) > 0 for value in running)
+    told = metrics.ask(Server(service.address, service.port)) or {}
+    return told.get(metrics.RUNNING, 0.0) > 0
 
 
-def running(service: dict[str, Any]) -> dict[str, Any]:
+def running(service: BenchService) -> Running:
     """What serves: release, recipe and tag, image and digest, models and their commits."""
-    found: dict[str, Any] = {"vllm": version(service), "models": {}}
-    container = docker(f"/containers/sparkwright-{service['name']}/json")
+    vllm = version(Server(service.address, service.port))
+    container = docker.container(f"sparkwright-{service.name}")
     if container is None or not container["State"]["Running"]:
-        return found
-    release = container["Config"]["Labels"].get("sparkwright.release")
+        return Running(vllm)
+    release = docker.release_of(container)
     image = str(container["Config"]["Image"])
     digest = _DIGEST.search(image)
-    found |= {"release": release, "image": image, "digest": digest and f"sha256:{digest[1]}"}
-    for mount in container.get("Mounts") or []:
-        model = _COMMIT.search(str(mount.get("Source")))
-        if model:
-            found["models"][f"{model['org']}/{model['name']}"] = model["commit"]
-    try:
-        compose = Path(service["home"], "releases", str(release), "compose.yaml")
-        written = _WRITTEN.match(compose.read_text(encoding="utf-8").splitlines()[0])
-    except (OSError, IndexError):
-        written = None
-    if written:
-        found |= {"recipe": written[1], "tag": written[2]}
-    return found
+    mounts = (str(one.get("Source")) for one in container.get("Mounts") or [])
+    models = [match for source in mounts if (match := _COMMIT.search(source))]
+    compose = documents.text(Path(service.home, "releases", str(release), "compose.yaml"))
+    written = _WRITTEN.match(f"{compose or ''}\n")
+    return Running(
+        vllm=vllm,
+        release=release,
+        recipe=written and written[1],
+        tag=written and written[2],
+        image=image,
+        digest=digest and f"sha256:{digest[1]}",
+        models={f"{one['org']}/{one['name']}": one["commit"] for one in models},
+    )
 
 
-def under_load(request: dict[str, Any]) -> list[dict[str, str | None]]:
+def under_load(request: BenchRequest) -> tuple[Gpu, ...]:
     """The GPU once a second while any service is busy; as long as the request says at most."""
-    end = time.monotonic() + request["seconds"]
-    samples: list[dict[str, str | None]] = []
-    while time.monotonic() < end and len(samples) < request["samples"]:
-        if any(busy(service) for service in request["services"]):
-            samples.append(gpu())
+    end = time.monotonic() + request.seconds
+    samples: list[Gpu] = []
+    while time.monotonic() < end and len(samples) < request.samples:
+        if any(busy(service) for service in request.services):
+            samples += [one for one in (first_gpu(),) if one]
         elif samples:
             break
         time.sleep(1)
-    return samples
+    return tuple(samples)
 
 
-def main(request: dict[str, Any]) -> dict[str, Any]:
-    """``{"services": [{name, home, address, port}], "samples", "seconds"}``; see bench/host.py."""
-    if request["samples"]:
-        return {"samples": under_load(request)}
-    return {
-        "gpu": gpu(),
-        "services": {service["name"]: running(service) for service in request["services"]},
-    }
+def main(request: BenchRequest) -> BenchAnswer:
+    """Tell it."""
+    if request.samples:
+        return BenchAnswer(samples=under_load(request))
+    services = {service.name: running(service) for service in request.services}
+    return BenchAnswer(first_gpu(), services)

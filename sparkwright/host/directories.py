@@ -1,21 +1,23 @@
-"""Makes directories with mode and owner. Runs on the host as root (see roles/remote.py)."""
+"""Makes directories with mode and owner. Runs on the host as root."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any
+
+from sparkwright.host.contracts.directories import DirectoriesRequest
 
 
-def main(request: dict[str, Any]) -> None:
-    """``{"directories": {path: "mode uid"}}``, parents first. Running it twice changes nothing."""
-    for path, wanted in request["directories"].items():
-        mode, uid = wanted.split()
-        place = Path(path)
+def main(request: DirectoriesRequest) -> None:
+    """Make them. Running it twice changes nothing."""
+    for one in request.directories:
+        place = Path(one.path)
         if place.is_symlink() and not place.exists():
-            raise SystemExit(f"{path} is a link that leads nowhere: remove it or mend its target")
+            raise SystemExit(
+                f"{one.path} is a link that leads nowhere: remove it or repair its target"
+            )
         if place.exists() and not place.is_dir():
-            raise SystemExit(f"{path} is not a directory: move it away")
+            raise SystemExit(f"{one.path} is not a directory: move it away")
         place.mkdir(parents=True, exist_ok=True)
-        os.chown(place, int(uid), int(uid))
-        place.chmod(int(mode, 8))
+        os.chown(place, one.uid, one.uid)
+        place.chmod(one.mode)

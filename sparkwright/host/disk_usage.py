@@ -1,26 +1,21 @@
 """Models, images and what belongs to them on a host: listed with sizes, and pruned on request.
 
-Runs on the host as root (roles/remote.py). A release under ``services/<name>/releases`` says in
+Runs on the host as root. A release under ``services/<name>/releases`` says in
 its compose file which directories and which image it needs; what is named by no kept release and
-not wanted by the plan is not needed.
-
-Request: {"models_root", "services_root", "wanted": [directories and images of the plan],
-"keep_releases": releases kept of each service, "prune": bool}.
-Answer: {"things": [{kind, name, path, size, frees, used_by, fault, removed}], "foreign": [paths]}.
-Sizes are bytes on the disk; ``frees`` leaves out what is shared with another revision.
+not named by the plan is not needed.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shutil
-import subprocess
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
-from sparkwright.host.lib import receipt
+from sparkwright.host.contracts.disk_usage import DiskUsage, DiskUsageRequest, Item
+from sparkwright.host.lib import docker, documents, files, receipt
 
 REVISION = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 #: Names that only sparkwright gives: made of a digest, or of a commit and a digest.
@@ -46,9 +41,8 @@ def releases(services_root: Path, keep: int) -> tuple[dict[str, str], list[Path]
     kept: dict[str, str] = {}
     beyond: list[Path] = []
     for home in sorted(services_root.glob("services/*")):
-        links = [home / name for name in ("current", "good")]
-        needed = [link.readlink().name for link in links if link.is_symlink()]
-        current = needed[0] if needed else None
+        current, good = (files.target(home / name) for name in ("current", "good"))
+        needed = [name for name in (current, good) if name]
         every = sorted(
             (path for path in home.glob("releases/*") if path.is_dir()),
             key=lambda path: (path.name in needed, path.stat().st_mtime),
@@ -58,9 +52,8 @@ def releases(services_root: Path, keep: int) -> tuple[dict[str, str], list[Path]
             if n >= max(1, keep) and path.name not in needed:
                 beyond.append(path)
                 continue
-            try:
-                text = (path / "compose.yaml").read_text()
-            except OSError:
+            text = documents.text(path / "compose.yaml")
+            if text is None:
                 continue
             kept[f"{home.name} {path.name}{' (current)' if path.name == current else ''}"] = text
     return kept, beyond
@@ -68,45 +61,29 @@ def releases(services_root: Path, keep: int) -> tuple[dict[str, str], list[Path]
 
 def our_images() -> list[str]:
     """Our images in Docker."""
-    command = ["docker", "image", "ls", "--format", "{{.Repository}}:{{.Tag}}"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    return [name for name in done.stdout.splitlines() if _OURS.search(name)]
-
-
-def docker_images() -> dict[str, int]:
-    """Our images in Docker, with their unpacked size."""
-    found = {}
-    for name in our_images():
-        seen = subprocess.run(
-            ["docker", "image", "inspect", "--format", "{{.Size}}", name],
-            capture_output=True, text=True, check=False,
-        )  # fmt: skip
-        found[name] = int(seen.stdout.strip() or 0)
-    return found
+    return [name for name in docker.image_names() if _OURS.search(name)]
 
 
 def being_fetched(stage: Path) -> bool:
     """Whether a fetch holds a stage."""
+    holder = documents.read(stage / "holder.json") or {}
     try:
-        holder = json.loads((stage / "holder.json").read_text())
         return b"fetch.py" in Path(f"/proc/{int(holder['pid'])}/cmdline").read_bytes()
     except (OSError, ValueError, KeyError, TypeError):
         return False
 
 
-def things(request: dict[str, Any], kept: dict[str, str]) -> list[dict[str, Any]]:
-    """Everything of ours, with who needs it."""
-    root, services = Path(request["models_root"]), Path(request["services_root"])
-    wanted = set(request["wanted"])
-    found: list[dict[str, Any]] = []
+def items(request: DiskUsageRequest, kept: dict[str, str]) -> Iterator[Item]:
+    """Everything of ours, with who needs it; the releases' text by name tells it."""
+    root, services = Path(request.models_root), Path(request.services_root)
 
-    def add(kind: str, name: str, path: Path, key: str, fault: str | None = None) -> None:
+    def used_by(key: str) -> tuple[str, ...]:
         used = [release for release, text in kept.items() if f'"{key}"' in text]
-        if key in wanted:
-            used.append("the plan")
+        return (*used, "the plan") if key in request.planned else tuple(used)
+
+    def item(kind: str, name: str, path: Path, fault: str | None = None) -> Item:
         size, frees = disk_usage(path)
-        one = {"kind": kind, "name": name, "path": str(path), "size": size, "frees": frees}
-        found.append({**one, "used_by": used, "fault": fault, "removed": False})
+        return Item(kind, name, str(path), size, frees, used_by(str(path)), fault)
 
     for place in sorted(root.glob("*/*")):
         if REVISION.fullmatch(place.name) and place.is_dir() and not place.is_symlink():
@@ -114,62 +91,59 @@ def things(request: dict[str, Any], kept: dict[str, str]) -> list[dict[str, Any]
             # A directory without a receipt is somebody's own, or half a fetch of long ago.
             known = receipt.read(str(place))
             fault = receipt.check(str(place), place.name) if known else "has no receipt"
-            add("model", name, place, str(place), fault)
+            yield item("model", name, place, fault)
     for stage in sorted([*root.glob("*/.staging-*"), *services.glob("images/.staging-*")]):
-        used = ["a fetch that runs"] if being_fetched(stage) else []
-        add("unfinished", f"{stage.parent.name}@{stage.name[9:21]}", stage, str(stage))
-        found[-1]["used_by"] = used or found[-1]["used_by"]
+        one = item("unfinished", f"{stage.parent.name}@{stage.name[9:21]}", stage)
+        yield replace(one, used_by=("a fetch that runs",)) if being_fetched(stage) else one
     for store in sorted(services.glob("images/*")):
         if REVISION.fullmatch(store.name):
-            add("image parts", f"sha256:{store.name[:12]}", store, str(store))
+            yield item("image parts", f"sha256:{store.name[:12]}", store)
     for home in sorted(services.glob("runtime/*"), key=lambda path: path.stat().st_mtime)[:-2]:
-        add("runtime", home.name, home, str(home))
-    for name, size in docker_images().items():
-        used = [release for release, text in kept.items() if f'"{name}"' in text]
-        used += ["the plan"] if name in wanted else []
-        one = {"kind": "image", "name": name, "path": name, "size": size, "frees": size}
-        found.append({**one, "used_by": used, "fault": None, "removed": False})
-    return found
+        yield item("runtime", home.name, home)
+    for name in our_images():
+        size = int((docker.image(name, timeout=None) or {}).get("Size") or 0)
+        yield Item("image", name, name, size, size, used_by(name))
 
 
-def remove(thing: dict[str, Any]) -> str | None:
+def remove(item: Item) -> str | None:
     """Remove one thing. Returns what stands in the way."""
-    if thing["kind"] == "image":
-        done = subprocess.run(
-            ["docker", "image", "rm", thing["path"]], capture_output=True, text=True, check=False
-        )
-        return done.stderr.strip().splitlines()[-1] if done.returncode else None
-    place = Path(thing["path"])
+    if item.kind == "image":
+        done = docker.docker("image", "rm", item.path)
+        return None if done.ok else done.said
+    place = Path(item.path)
     # First out of sight: a removal that is cut off leaves nothing that looks like a model.
     gone = place.with_name(f".removing-{place.name}")
     try:
         place.rename(gone)
         shutil.rmtree(gone)
-        if thing["kind"] in ("model", "unfinished") and not any(place.parent.iterdir()):
+        if item.kind in ("model", "unfinished") and not any(place.parent.iterdir()):
             place.parent.rmdir()
     except OSError as error:
         return f"{error.filename}: {error.strerror}"
     return None
 
 
-def main(request: dict[str, Any]) -> dict[str, Any]:
+def pruned(item: Item) -> Item:
+    """The same after its removal, where nobody needs it."""
+    # What has no receipt is not known to be ours: it is named, and left.
+    if item.used_by or item.fault == "has no receipt":
+        return item
+    fault = remove(item) or item.fault
+    return replace(item, fault=fault, removed=not Path(item.path).exists())
+
+
+def main(request: DiskUsageRequest) -> DiskUsage:
     """List, and remove what is not needed when asked to."""
-    root, services = Path(request["models_root"]), Path(request["services_root"])
-    kept, beyond = releases(services, request["keep_releases"])
-    found = things(request, kept)
+    root, services = Path(request.models_root), Path(request.services_root)
+    kept, beyond = releases(services, request.keep_releases)
+    found = list(items(request, kept))
     for path in beyond:
-        size, frees = disk_usage(path)
         name = f"{path.parent.parent.name} {path.name}"
-        one = {"kind": "release", "name": name, "path": str(path), "size": size, "frees": frees}
-        found.append({**one, "used_by": [], "fault": None, "removed": False})
-    if request["prune"]:
+        found.append(Item("release", name, str(path), *disk_usage(path)))
+    if request.prune:
         for leftover in [*root.glob("*/.removing-*"), *services.glob("*/.removing-*")]:
             shutil.rmtree(leftover, ignore_errors=True)
-        for thing in found:
-            # What has no receipt is not known to be ours: it is named, and left.
-            if not thing["used_by"] and thing["fault"] != "has no receipt":
-                thing["fault"] = remove(thing) or thing["fault"]
-                thing["removed"] = not Path(thing["path"]).exists()
-    known = {Path(thing["path"]).parent for thing in found}
-    foreign = [str(path) for path in sorted(root.glob("*")) if path not in known]
-    return {"things": found, "foreign": foreign}
+        found = [pruned(one) for one in found]
+    known = {Path(one.path).parent for one in found}
+    foreign = (str(path) for path in sorted(root.glob("*")) if path not in known)
+    return DiskUsage(tuple(found), tuple(foreign))

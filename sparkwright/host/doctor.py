@@ -1,14 +1,11 @@
 """Collects what a doctor needs to see of this host; changes nothing. Runs as root.
 
-Request: {"services_root", "models_root", "seconds": between two looks at the metrics, "services":
-[{"name", "unit", "address", "port", "home", "secrets"}]}. Answer: see sparkwright/doctor/facts.py.
 Every question has a time limit of its own, and all of them together take half a minute at most on
 a host that answers. No key leaves the host: secrets are struck out of everything that is told.
 """
 
 from __future__ import annotations
 
-import json
 import re
 import time
 from collections.abc import Iterator
@@ -16,7 +13,24 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from sparkwright.host.lib import reading
+from sparkwright.host.contracts.doctor import (
+    ContainerSeen,
+    Examination,
+    ExaminationRequest,
+    ExaminedService,
+    Look,
+    Mount,
+    RunningFetch,
+    ServiceSeen,
+)
+from sparkwright.host.contracts.observation import Docker
+from sparkwright.host.contracts.status import Health
+from sparkwright.host.contracts.watch import WatchReport
+from sparkwright.host.lib import disks, docker, documents, gpu, metrics, systemd
+from sparkwright.host.lib import journal as journals
+from sparkwright.host.lib.http import NoAnswer, Server
+from sparkwright.host.lib.processes import run
+from sparkwright.host.lib.records import decode, encode
 
 #: Lines of a journal and of a container's log, and characters of one of them.
 _LINES, _WIDTH = 400, 600
@@ -24,6 +38,7 @@ _LINES, _WIDTH = 400, 600
 #: about 16 s on a Spark.
 _PATIENCE = 25.0
 _LOOK = 2.5
+_INSIDE = ("nvidia-smi", "-L")
 _KERNEL = re.compile(
     r"NVRM|Xid|Out of memory|oom-kill|oom_reaper|thermal|throttl|I/O error|EXT4-fs error|"
     r"nvme.*(timeout|reset|abort)|Under-?voltage",
@@ -36,9 +51,9 @@ _HUB_TOKEN = re.compile(r"\bhf_[A-Za-z0-9]{16,}\b")
 _HIDDEN = "(hidden)"
 
 
-def lines(text: str) -> list[str]:
+def cut(lines: list[str]) -> list[str]:
     """The last lines, none of them endless."""
-    return [line[:_WIDTH] for line in text.splitlines()[-_LINES:]]
+    return [line[:_WIDTH] for line in lines[-_LINES:]]
 
 
 def journal(unit: str, shown: dict[str, str]) -> list[str]:
@@ -47,8 +62,7 @@ def journal(unit: str, shown: dict[str, str]) -> list[str]:
     started = shown.get("ExecMainStartTimestamp", "")
     if shown.get("ActiveState") == "active" and shown.get("NRestarts") == "0" and started:
         since = started
-    words = ["-u", unit, "--since", since, "-n", str(_LINES), "-o", "cat", "--no-pager"]
-    return lines(reading.command("journalctl", *words)["out"])
+    return cut(journals.last(unit, _LINES, since=since))
 
 
 def environment(pairs: list[str]) -> dict[str, str]:
@@ -57,37 +71,37 @@ def environment(pairs: list[str]) -> dict[str, str]:
     return {name: _HIDDEN if _SECRET.search(name) else value for name, value in found.items()}
 
 
-def container(seen: dict[str, Any]) -> dict[str, Any]:
+def container(seen: dict[str, Any]) -> ContainerSeen:
     """What of ``docker inspect`` is told."""
     config, state, host = seen["Config"], seen["State"], seen["HostConfig"]
-    return {
-        "name": seen["Name"].lstrip("/"),
-        "running": state["Running"],
-        "started": state["StartedAt"],
-        "exit_code": state["ExitCode"],
-        "error": state.get("Error") or "",
-        "oom_killed": bool(state.get("OOMKilled")),
-        "restarts": seen.get("RestartCount", 0),
-        "restart_policy": host["RestartPolicy"]["Name"] or "no",
-        "image": config["Image"],
-        "release": (config.get("Labels") or {}).get("sparkwright.release"),
-        "words": [*(config.get("Entrypoint") or []), *(config.get("Cmd") or [])],
-        "environment": environment(config.get("Env") or []),
-        "gpu": any(
+    return ContainerSeen(
+        name=seen["Name"].lstrip("/"),
+        running=state["Running"],
+        started=state["StartedAt"],
+        exit_code=state["ExitCode"],
+        error=state.get("Error") or "",
+        oom_killed=bool(state.get("OOMKilled")),
+        restarts=seen.get("RestartCount", 0),
+        restart_policy=host["RestartPolicy"]["Name"] or "no",
+        image=config["Image"],
+        release=docker.release_of(seen),
+        words=hidden([*(config.get("Entrypoint") or []), *(config.get("Cmd") or [])]),
+        environment=environment(config.get("Env") or []),
+        gpu=any(
             "gpu" in group
             for one in host.get("DeviceRequests") or []
             for group in one.get("Capabilities") or []
         )
         or host.get("Runtime") == "nvidia",
-        "mounts": [
+        mounts=tuple(
             weights(Path(one["Source"]), one["Destination"])
             for one in seen.get("Mounts") or []
             if one.get("Type") == "bind" and Path(one["Source"]).is_dir()
-        ],
-    }
+        ),
+    )
 
 
-def weights(place: Path, target: str) -> dict[str, Any]:
+def weights(place: Path, target: str) -> Mount:
     """What in a mounted directory looks like weights and is none: dead links, LFS pointers."""
     away, pointers = [], []
     for path in sorted(place.glob("*"))[:500]:
@@ -99,47 +113,46 @@ def weights(place: Path, target: str) -> dict[str, Any]:
             head = path.read_bytes()[:64]
             if head.startswith(b"version https://git-lfs"):
                 pointers.append(path.name)
-    return {"source": str(place), "target": target, "links": away[:20], "pointers": pointers[:20]}
+    return Mount(str(place), target, tuple(away[:20]), tuple(pointers[:20]))
 
 
-def inspected() -> list[dict[str, Any]]:
-    """Every container of the host, running or not."""
-    names = reading.command("docker", "ps", "--all", "--quiet", "--no-trunc")["out"].split()
-    try:
-        seen = json.loads(reading.command("docker", "inspect", *names)["out"]) if names else []
-    except ValueError:
-        seen = []
-    return [container(one) for one in seen]
-
-
-def service(one: dict[str, Any], containers: dict[str, Any], seconds: float) -> dict[str, Any]:
+def service(
+    one: ExaminedService, containers: dict[str, ContainerSeen], seconds: float
+) -> ServiceSeen:
     """One of our services."""
-    shown = reading.unit(one["unit"])
-    name = f"sparkwright-{one['name']}"
+    shown = systemd.unit(one.unit, timeout=10)
+    name = f"sparkwright-{one.name}"
     own = containers.get(name)
-    said = journal(one["unit"], shown)
-    inside = None
+    said = journal(one.unit, shown)
     if own:
         # What Compose passed on stands in the journal too; what came before it does not.
-        told = reading.command("docker", "logs", "--tail", str(_LINES), name)
+        told = docker.docker("logs", "--tail", str(_LINES), name, timeout=10)
         known = set(said)
-        said += [line for line in lines(told["out"] + told["err"]) if line not in known]
-    if own and own["running"]:
-        inside = reading.command("docker", "exec", name, "nvidia-smi", "-L")
-    status, words = reading.get(one["address"], one["port"], "/health")
-    return {
-        "unit": shown,
-        "log": said,
-        "container": own,
-        "gpu_inside": inside and {key: inside[key] for key in ("code", "out", "err")},
-        "health": {"code": status, "said": words[:200]},
-        "metrics": list(looks(one, seconds)),
-    }
+        said += [line for line in cut((told.out + told.err).splitlines()) if line not in known]
+    running = own is not None and own.running
+    server = Server(one.address, one.port)
+    return ServiceSeen(
+        unit=shown,
+        health=health(server),
+        log=tuple(said),
+        container=own,
+        gpu_inside=docker.docker("exec", name, *_INSIDE, timeout=10) if running else None,
+        metrics=tuple(looks(server, seconds)),
+    )
 
 
-def looks(one: dict[str, Any], seconds: float) -> Iterator[dict[str, Any]]:
+def health(server: Server) -> Health:
+    """What /health says."""
+    try:
+        answer = server.get("/health")
+    except NoAnswer as error:
+        return Health(None, said=str(error)[:200])
+    return Health(answer.status, said=answer.text[:200])
+
+
+def looks(server: Server, seconds: float) -> Iterator[Look]:
     """The metrics, ``seconds`` apart; again for a while where requests run and nothing moves."""
-    first = _metrics(one)
+    first = _metrics(server)
     if first is None:
         return
     yield first
@@ -147,25 +160,24 @@ def looks(one: dict[str, Any], seconds: float) -> Iterator[dict[str, Any]]:
     wait = seconds
     while True:
         time.sleep(wait)
-        now = _metrics(one)
+        now = _metrics(server)
         if now is None:
             return
-        idle = not now["values"].get("vllm:num_requests_running")
-        if idle or moved(first["values"], now["values"]) or time.monotonic() > until:
+        idle = not now.values.get(metrics.RUNNING)
+        if idle or moved(first, now) or time.monotonic() > until:
             yield now
             return
         wait = _LOOK
 
 
-def _metrics(one: dict[str, Any]) -> dict[str, Any] | None:
-    found = reading.metrics(one["address"], one["port"])
-    return None if found is None else {"at": time.time(), "values": found}
+def _metrics(server: Server) -> Look | None:
+    found = metrics.ask(server)
+    return None if found is None else Look(time.time(), found)
 
 
-def moved(before: dict[str, float], now: dict[str, float]) -> bool:
+def moved(before: Look, now: Look) -> bool:
     """Whether the engine did anything in between."""
-    names = ("generation_tokens_total", "prompt_tokens_total", "iteration_tokens_total_count")
-    return any(now.get(f"vllm:{name}", 0) != before.get(f"vllm:{name}", 0) for name in names)
+    return any(now.values.get(one, 0) != before.values.get(one, 0) for one in metrics.PROGRESS)
 
 
 def memory() -> dict[str, int]:
@@ -196,21 +208,20 @@ def pressure() -> dict[str, dict[str, float]]:
 
 def kernel() -> list[str]:
     """Lines of the kernel of the last day that are about GPU, memory, heat or disks."""
-    told = reading.command("journalctl", "-k", "-b", "--since", "-24h", "-o", "cat", "--no-pager")
-    text = told["out"]
-    if told["code"] != 0 or not text.strip():
-        text = reading.command("dmesg")["out"]
-    return lines("\n".join(filter(_KERNEL.search, text.splitlines())))
+    since = ("--since", "-24h", "-o", "cat", "--no-pager")
+    told = run("journalctl", "-k", "-b", *since, timeout=10)
+    text = told.out
+    if not told.ok or not text.strip():
+        text = run("dmesg", timeout=10).out
+    return cut(list(filter(_KERNEL.search, text.splitlines())))
 
 
-def fetches(models_root: Path) -> list[dict[str, Any]]:
-    """Fetches that run, with the age of their last written byte in seconds."""
-    shown = reading.command(
-        *("systemctl", "list-units", "--plain", "--no-legend", "--state=active"),
-        "sparkwright-fetch-*.service",
-    )["out"]
+def fetches(models_root: Path) -> Iterator[RunningFetch]:
+    """Fetches that run, with the age of their last written byte."""
+    words = ("--plain", "--no-legend", "--state=active", "sparkwright-fetch-*.service")
+    shown = run("systemctl", "list-units", *words, timeout=10).out
     if not shown.strip():
-        return []
+        return
     times = [
         path.stat().st_mtime
         for stage in models_root.glob("*/.staging-*")
@@ -218,7 +229,7 @@ def fetches(models_root: Path) -> list[dict[str, Any]]:
         if path.exists()
     ]
     age = time.time() - max(times) if times else 0.0
-    return [{"unit": line.split()[0], "idle_seconds": age} for line in shown.splitlines()]
+    yield from (RunningFetch(line.split()[0], age) for line in shown.splitlines())
 
 
 def ports() -> dict[str, int]:
@@ -233,40 +244,19 @@ def ports() -> dict[str, int]:
     return found
 
 
-def docker() -> dict[str, Any] | None:
+def docker_account() -> Docker | None:
     """Docker's own account; None when it does not answer."""
-    told = reading.command("docker", "info", "--format", "{{json .}}")
-    try:
-        info = json.loads(told["out"])
-    except ValueError:
+    info = docker.get("/info")
+    if not info or not info.get("ServerVersion"):
         return None
-    if not info.get("ServerVersion"):
-        return None
-    return {
-        "version": info["ServerVersion"],
-        "root": info["DockerRootDir"],
-        "runtimes": sorted(info.get("Runtimes") or {}),
-        "warnings": info.get("Warnings") or [],
-    }
+    runtimes = tuple(sorted(info.get("Runtimes") or {}))
+    return Docker(info["ServerVersion"], info["DockerRootDir"], runtimes)
 
 
-def document(place: Path) -> Any:
-    """A file of JSON; None when it is not there or no JSON."""
-    try:
-        return json.loads(place.read_text())
-    except (OSError, ValueError):
-        return None
-
-
-def keys(request: dict[str, Any]) -> list[str]:
+def keys(services: tuple[ExaminedService, ...]) -> list[str]:
     """Every secret of the services, the longest first."""
-    found = set()
-    for one in request["services"]:
-        try:
-            text = Path(one["secrets"]).read_text()
-        except OSError:
-            continue
-        found |= {line.partition("=")[2].strip() for line in text.splitlines() if "=" in line}
+    texts = (documents.text(one.secrets) or "" for one in services)
+    found = {key.strip() for text in texts for key in documents.pairs(text).values()}
     return sorted((key for key in found if len(key) >= 6), key=len, reverse=True)
 
 
@@ -283,44 +273,39 @@ def struck(told: Any, secrets: list[str]) -> Any:
     return _HUB_TOKEN.sub(_HIDDEN, _BEARER.sub(rf"\1{_HIDDEN}", told))
 
 
-def hidden(words: list[str]) -> list[str]:
+def hidden(words: list[str]) -> tuple[str, ...]:
     """A command line without the value of ``--api-key``."""
     after = [None, *words]
-    return [
+    return tuple(
         _HIDDEN if before == "--api-key" else word
         for before, word in zip(after, words, strict=False)
-    ]
+    )
 
 
-def main(request: dict[str, Any]) -> dict[str, Any]:
+def main(request: ExaminationRequest) -> Examination:
     """Collect, and tell it."""
-    containers = {one["name"]: one for one in inspected()}
-    for one in containers.values():
-        one["words"] = hidden(one["words"])
-    info = docker()
-    roots = [request["models_root"], request["services_root"], "/"]
-    ours = {f"sparkwright-{one['name']}" for one in request["services"]}
+    services_ = request.services
+    containers = {one.name: one for one in map(container, docker.containers())}
+    info = docker_account()
+    roots = [request.models_root, request.services_root, "/"]
+    ours = {f"sparkwright-{one.name}" for one in services_}
     with ThreadPoolExecutor(max_workers=8) as pool:
-        gpu, dmesg = pool.submit(reading.gpus), pool.submit(kernel)
+        gpus, dmesg = pool.submit(gpu.ask), pool.submit(kernel)
         services = {
-            one["name"]: pool.submit(service, one, containers, float(request["seconds"]))
-            for one in request["services"]
+            one.name: pool.submit(service, one, containers, request.seconds) for one in services_
         }
-        answer = {
-            "now": time.time(),
-            "services": {name: one.result() for name, one in services.items()},
-            "gpu": gpu.result(),
-            "kernel": dmesg.result(),
-            "others": [one for name, one in containers.items() if name not in ours],
-            "disks": reading.disks([*([info["root"]] if info else []), *roots]),
-            "memory": memory(),
-            "pressure": pressure(),
-            "docker": info,
-            "fetches": fetches(Path(request["models_root"])),
-            "ports": ports(),
-            "watch": document(Path(request["services_root"], "state/watch.json")),
-        }
-    if answer["watch"]:
-        answer["watch"].pop("ring", None)
-    told: dict[str, Any] = struck(answer, keys(request))
-    return told
+        seen = Examination(
+            now=time.time(),
+            gpu=gpus.result(),
+            services={name: one.result() for name, one in services.items()},
+            kernel=tuple(dmesg.result()),
+            others=tuple(one for name, one in containers.items() if name not in ours),
+            disks=tuple(disks.file_systems([*([info.root] if info else []), *roots])),
+            memory=memory(),
+            pressure=pressure(),
+            docker=info,
+            fetches=tuple(fetches(Path(request.models_root))),
+            ports=ports(),
+            watch=documents.record(WatchReport, f"{request.services_root}/state/watch.json"),
+        )
+    return decode(Examination, struck(encode(seen), keys(services_)))

@@ -1,93 +1,62 @@
 """Starts and watches jobs: transient systemd services that outlive connection and controller.
 
-Runs on the host as root (see roles/remote.py).
+Runs on the host as root.
 """
 
 from __future__ import annotations
 
-import json
-import subprocess
 import time
 from pathlib import Path
-from typing import Any
 
-from sparkwright.host.lib import files
+from sparkwright.host.contracts.jobs import Job, JobsRequest, JobStatus, WatchedJob
+from sparkwright.host.lib import documents, files, journal, systemd
+from sparkwright.host.lib.processes import run
 
 MODEST = ("Nice=10", "IOSchedulingClass=idle", "OOMScoreAdjust=500")
-PROPERTIES = "LoadState,ActiveState,Result,ExecMainStatus,ExecMainStartTimestampMonotonic"
 
 
-def show(unit: str) -> dict[str, str]:
-    """systemd's view of a unit."""
-    out = subprocess.run(
-        ["systemctl", "show", "-p", PROPERTIES, f"{unit}.service"],
-        capture_output=True,
-        text=True,
-        check=False,
-    ).stdout
-    return dict(line.split("=", 1) for line in out.splitlines() if "=" in line)
-
-
-def start(job: dict[str, Any]) -> None:
+def start(job: Job) -> None:
     """Start a job, unless it is running already: then it is followed."""
-    if show(job["unit"]).get("ActiveState") in ("active", "activating"):
+    unit = f"{job.unit}.service"
+    if systemd.unit(unit).get("ActiveState") in ("active", "activating"):
         return
-    if job.get("instead_of"):
-        subprocess.run(["systemctl", "stop", job["instead_of"]], capture_output=True, check=False)
-    subprocess.run(
-        ["systemctl", "reset-failed", f"{job['unit']}.service"], capture_output=True, check=False
-    )
-    for path, content in job["files"].items():
-        text = content if isinstance(content, str) else json.dumps(content)
+    if job.instead_of:
+        systemd.systemctl("stop", job.instead_of)
+    systemd.systemctl("reset-failed", unit)
+    for path, text in job.files.items():
         files.write(Path(path), text, 0o600)
         Path(path).with_name("progress.json").unlink(missing_ok=True)
-    command = [
-        "systemd-run",
-        "--quiet",
-        "--service-type=exec",
-        f"--unit={job['unit']}",
-        f"--description={job['description']}",
-    ]
+    words = ["--quiet", "--service-type=exec", f"--unit={job.unit}"]
+    words.append(f"--description={job.description}")
     # A box that is already serving must not suffer from what is fetched for later.
-    properties = [*job.get("properties", ()), *(() if job.get("urgent") else MODEST)]
-    command += [f"--property={one}" for one in properties]
-    done = subprocess.run(
-        [*command, "--", *job["argv"]], capture_output=True, text=True, check=False
-    )
-    if done.returncode != 0 and "already" not in done.stderr:
-        raise SystemExit(f"{job['description']}: {done.stderr.strip()}")
+    properties = (*job.properties, *(() if job.urgent else MODEST))
+    words += [f"--property={one}" for one in properties]
+    done = run("systemd-run", *words, "--", *job.argv)
+    if not done.ok and "already" not in done.err:
+        raise SystemExit(f"{job.description}: {done.err.strip()}")
 
 
-def watch(job: dict[str, str]) -> dict[str, Any]:
+def watch(job: WatchedJob) -> JobStatus:
     """Whether a job still runs, how far it is, and its last words when it failed."""
-    seen = show(job["unit"])
-    running = seen.get("ActiveState") in ("active", "activating", "deactivating")
-    failed = seen.get("ActiveState") == "failed"
-    progress = None
-    if job.get("state"):
-        try:
-            progress = json.loads(Path(job["state"], "progress.json").read_text())
-        except (OSError, ValueError):
-            progress = None
-    words: list[str] = []
-    if failed:
-        journal = subprocess.run(
-            ["journalctl", "-u", f"{job['unit']}.service", "-n", "8", "-o", "cat", "--no-pager"],
-            capture_output=True, text=True, check=False,
-        )  # fmt: skip
-        words = journal.stdout.strip().splitlines()
-    return {"running": running, "failed": failed, "progress": progress, "words": words}
+    unit = f"{job.unit}.service"
+    state = systemd.unit(unit).get("ActiveState")
+    return JobStatus(
+        running=state in systemd.RUNNING,
+        failed=state == "failed",
+        progress=documents.read(Path(job.state, "progress.json")) if job.state else None,
+        journal=tuple(journal.last(unit, 8)) if state == "failed" else (),
+    )
 
 
-def main(request: dict[str, Any]) -> dict[str, Any]:
-    """Start what is to start; then wait, at most ``wait`` seconds, for the watched jobs to end."""
-    for path, content in request.get("secrets", {}).items():
-        files.write(Path(path), content, 0o600)
-    for job in request.get("start", []):
+def main(request: JobsRequest) -> dict[str, JobStatus]:
+    """Start what is to start; then wait for the watched jobs to end. Answers by unit."""
+    for path, text in request.secrets.items():
+        files.write(Path(path), text, 0o600)
+    for job in request.start:
         start(job)
-    deadline = time.monotonic() + float(request.get("wait", 0))
+    deadline = time.monotonic() + request.wait
     while True:
-        watched = {job["unit"]: watch(job) for job in request.get("watch", [])}
-        if time.monotonic() >= deadline or not any(job["running"] for job in watched.values()):
+        watched = {job.unit: watch(job) for job in request.watch}
+        if time.monotonic() >= deadline or not any(job.running for job in watched.values()):
             return watched
         time.sleep(0.2)

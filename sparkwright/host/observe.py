@@ -1,30 +1,43 @@
 """Reads everything the roles need to know of a host, in one go; changes nothing.
 
-Runs on the host (see roles/remote.py). Every question that can't be answered is answered with
-None or with the failing command's own words, never with an exception: a probe that dies tells
-nothing.
+Every question that can't be answered is answered with None or with the failing command's own
+words, never with an exception: a look that dies tells nothing.
 """
 
 from __future__ import annotations
 
 import ctypes
-import hashlib
-import json
 import os
 import pwd
 import re
 import shutil
-import socket
-import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any
 
-from sparkwright.host.lib import receipt
+from sparkwright.host.contracts.lock import Owner
+from sparkwright.host.contracts.observation import (
+    Container,
+    DirectoryState,
+    Disk,
+    Docker,
+    FileState,
+    Listener,
+    Memory,
+    Observation,
+    ObservationRequest,
+    ServiceAt,
+    ServiceState,
+)
+from sparkwright.host.contracts.proof import Versions
+from sparkwright.host.lib import disks, docker, documents, files, gpu, receipt, systemd
+from sparkwright.host.lib.processes import Running, run
+from sparkwright.host.lib.records import decode
 
-DOCKER_SOCKET = "/var/run/docker.sock"
-UNIT_FIELDS = "Id,LoadState,ActiveState,SubState,UnitFileState,NRestarts,Result,NeedDaemonReload"
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # typing takes 3 ms to import
+    from typing import Any
+
 #: Where the docker command looks for its plugins, in its order.
 COMPOSE_PLACES = (
     "/usr/local/lib",
@@ -32,53 +45,6 @@ COMPOSE_PLACES = (
     "/usr/lib",
     "/usr/libexec",
 )
-
-
-class Running:
-    """A command that runs while others do; at most ``timeout`` seconds."""
-
-    def __init__(self, argv: list[str], timeout: float = 10) -> None:
-        self._timeout = timeout
-        self._process: subprocess.Popen[str] | None = None
-        if shutil.which(argv[0]) is not None:
-            self._process = subprocess.Popen(
-                argv,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                text=True,
-            )
-
-    def outcome(self) -> dict[str, Any]:
-        """``code`` is None when it hung, ``found`` False when it is not there."""
-        if self._process is None:
-            return {"found": False, "code": None, "out": "", "err": ""}
-        try:
-            out, err = self._process.communicate(timeout=self._timeout)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            said = f"no answer within {self._timeout:.0f} s"
-            return {"found": True, "code": None, "out": "", "err": said}
-        return {"found": True, "code": self._process.returncode, "out": out, "err": err}
-
-
-def docker(path: str) -> Any:
-    """One GET of Docker's API: decoded JSON, or None when Docker or the object is not there.
-
-    Plain HTTP/1.0 instead of http.client, whose import alone is a fifth of the probe's time.
-    """
-    connection = socket.socket(socket.AF_UNIX)
-    connection.settimeout(10)
-    try:
-        connection.connect(DOCKER_SOCKET)
-        connection.sendall(f"GET {path} HTTP/1.0\r\nHost: docker\r\n\r\n".encode())
-        with connection.makefile("rb") as answer:
-            head, _, body = answer.read().partition(b"\r\n\r\n")
-        return json.loads(body) if head.split(None, 2)[1:2] == [b"200"] else None
-    except (OSError, ValueError):
-        return None
-    finally:
-        connection.close()
 
 
 def compose_command() -> list[str]:
@@ -94,34 +60,26 @@ def compose_command() -> list[str]:
     return ["docker", "compose", "version", "--short"]
 
 
-def nearest(path: str) -> str:
-    """The path itself, or its nearest parent that exists: where its files will lie."""
-    current = Path(path)
-    while not current.exists():
-        current = current.parent
-    return str(current)
-
-
-def disk(path: str) -> dict[str, Any]:
-    """File system below a path that may not exist yet. Sizes in bytes."""
-    place = nearest(path)
+def disk(path: str) -> Disk:
+    """File system below a path that may not exist yet."""
+    place = disks.nearest(path)
     stat = os.statvfs(place)
-    return {
-        "device": Path(place).stat().st_dev,
-        "free": stat.f_bavail * stat.f_frsize,
-        "exists": place == path,
-        "read_only": bool(stat.f_flag & os.ST_RDONLY),
-    }
+    return Disk(
+        device=place.stat().st_dev,
+        free=stat.f_bavail * stat.f_frsize,
+        exists=str(place) == path,
+        read_only=bool(stat.f_flag & os.ST_RDONLY),
+    )
 
 
-def memory() -> dict[str, int]:
+def memory() -> Memory:
     """MemTotal and MemAvailable in bytes. GB10 has no other honest figure of its memory."""
     values = {}
     for line in Path("/proc/meminfo").read_text().splitlines():
         key, _, rest = line.partition(":")
         if key in ("MemTotal", "MemAvailable"):
             values[key] = int(rest.split()[0]) * 1024
-    return {"total": values.get("MemTotal", 0), "available": values.get("MemAvailable", 0)}
+    return Memory(values.get("MemTotal", 0), values.get("MemAvailable", 0))
 
 
 def clock_synchronised() -> bool:
@@ -151,9 +109,9 @@ def listening() -> dict[int, str]:
     return ports
 
 
-def owners(inodes: set[str]) -> dict[str, dict[str, str]]:
+def owners(inodes: set[str]) -> dict[str, Listener]:
     """Socket inode -> command name and control group of the process that holds it."""
-    found: dict[str, dict[str, str]] = {}
+    found: dict[str, Listener] = {}
     for link in Path("/proc").glob("[0-9]*/fd/*"):
         try:
             target = str(link.readlink())
@@ -163,10 +121,8 @@ def owners(inodes: set[str]) -> dict[str, dict[str, str]]:
             continue
         process = link.parent.parent
         try:
-            found[target[8:-1]] = {
-                "command": Path(process, "comm").read_text().strip(),
-                "cgroup": Path(process, "cgroup").read_text(),
-            }
+            command = Path(process, "comm").read_text().strip()
+            found[target[8:-1]] = Listener(command, Path(process, "cgroup").read_text())
         except OSError:
             continue
         if len(found) == len(inodes):
@@ -174,160 +130,135 @@ def owners(inodes: set[str]) -> dict[str, dict[str, str]]:
     return found
 
 
-def digest(path: Path) -> str | None:
-    """sha256 of a small managed file; None when it is not there."""
-    try:
-        return hashlib.sha256(path.read_bytes()).hexdigest()
-    except OSError:
-        return None
+def file_state(path: Path | str) -> FileState | None:
+    """A small managed file; None when it is not there."""
+    found = documents.digest(path)
+    stat = Path(path).stat() if found else None
+    return FileState(found, stat.st_mode & 0o777, stat.st_uid) if found and stat else None
 
 
-def managed(place: Path) -> str | None:
-    """``sha256 mode`` of a file; None when it is not there."""
-    found = digest(place)
-    return found and f"{found} {place.stat().st_mode & 0o777:o}"
-
-
-def units(shown: str) -> dict[str, dict[str, str]]:
-    """systemd's view of our units, by name, from what ``systemctl show`` printed."""
-    found = {}
-    for block in shown.strip().split("\n\n"):
-        fields = properties(block)
-        if "Id" in fields:
-            found[fields["Id"]] = fields
-    return found
-
-
-def properties(text: str) -> dict[str, str]:
-    """``Key=value`` lines."""
-    return dict(line.split("=", 1) for line in text.splitlines() if "=" in line)
-
-
-def service_state(service: dict[str, str]) -> dict[str, Any]:
+def service_state(service: ServiceAt) -> ServiceState:
     """Files, container and times of one of our services."""
-    home = Path(service["home"])
-    current = home / "current"
-    release = current.readlink().name if current.is_symlink() else None
-    good = home / "good"
-    container = docker(f"/containers/sparkwright-{service['name']}/json")
-    secrets = home / "secrets.env"
-    unit_path = Path("/etc/systemd/system", service["unit"])
-    stat = secrets.stat() if secrets.exists() else None
-    return {
-        "current": release,
-        "good": good.readlink().name if good.is_symlink() else None,
-        "compose": digest(home / "releases" / service["release"] / "compose.yaml"),
-        "unit": digest(unit_path),
-        "secrets": digest(secrets),
-        "secrets_mode": f"{stat.st_mode & 0o777:o} {stat.st_uid}" if stat else None,
-        "newest": max(
-            (path.stat().st_mtime for path in (secrets, unit_path) if path.exists()), default=0.0
-        ),
-        "container": container
-        and {
-            "id": container["Id"],
-            "running": container["State"]["Running"],
-            "created": container["Created"],
-            "release": container["Config"]["Labels"].get("sparkwright.release"),
-            "image": container["Config"]["Image"],
-        },
-    }
+    home = Path(service.home)
+    secrets, unit_path = home / "secrets.env", systemd.UNITS / service.unit
+    there = (path.stat().st_mtime for path in (secrets, unit_path) if path.exists())
+    return ServiceState(
+        current=files.target(home / "current"),
+        good=files.target(home / "good"),
+        compose=documents.digest(home / "releases" / service.release / "compose.yaml"),
+        unit=documents.digest(unit_path),
+        secrets=file_state(secrets),
+        newest=max(there, default=0.0),
+        container=container(f"sparkwright-{service.name}"),
+    )
 
 
-def ports(wanted: list[int]) -> dict[str, dict[str, Any]]:
+def container(name: str) -> Container | None:
+    """A container by its name; None when there is none."""
+    seen = docker.container(name)
+    return seen and Container(
+        id=seen["Id"],
+        running=seen["State"]["Running"],
+        created=seen["Created"],
+        release=docker.release_of(seen),
+        image=seen["Config"]["Image"],
+    )
+
+
+def ports(wanted: tuple[int, ...]) -> dict[int, Listener]:
     """Those of the wanted ports that something listens on, and what does."""
     taken = {port: inode for port, inode in listening().items() if port in wanted}
     holders = owners(set(taken.values())) if taken else {}
-    found: dict[str, dict[str, Any]] = {}
+    found = {}
     for port, inode in taken.items():
-        holder = holders.get(inode, {"command": "unknown", "cgroup": ""})
-        found[str(port)] = {**holder, "container": container_at(port, holder)}
+        one = holders.get(inode, Listener("unknown", ""))
+        found[port] = Listener(one.command, one.cgroup, container_at(port, one))
     return found
 
 
-def container_at(port: int, holder: dict[str, str]) -> str | None:
+def container_at(port: int, holder: Listener) -> str | None:
     """``name restart-policy`` of the container that listens on a port; None where it is none."""
-    match = re.search(r"docker[-/]([0-9a-f]{64})", holder["cgroup"])
+    match = re.search(r"docker[-/]([0-9a-f]{64})", holder.cgroup)
     name = match[1] if match else None
-    if holder["command"] == "docker-proxy":
+    if holder.command == "docker-proxy":
         name = next(
             (
                 one["Id"]
-                for one in docker("/containers/json") or []
+                for one in docker.get("/containers/json") or []
                 if any(place.get("PublicPort") == port for place in one["Ports"])
             ),
             None,
         )
-    seen = docker(f"/containers/{name}/json") if name else None
+    seen = docker.container(name) if name else None
     if not seen:
         return None
     return f"{seen['Name'].lstrip('/')} {seen['HostConfig']['RestartPolicy']['Name'] or 'no'}"
 
 
-def as_root(request: dict[str, Any]) -> dict[str, Any]:
+def as_root(request: ObservationRequest) -> dict[str, Any]:
     """What only root may see: managed files, Docker, who listens on which port."""
-    names = [*(service["unit"] for service in request["services"]), *request["units"]]
-    shown = Running(["systemctl", "show", "-p", UNIT_FIELDS, *names]) if names else None
-    state = Path(request["services_root"], "state")
-    gpu_check = state / "gpu-check.json"
-    docker_info = docker("/info")
-    answer: dict[str, Any] = {
-        "images": {name: docker(f"/images/{name}/json") is not None for name in request["images"]},
+    names = [*(service.unit for service in request.services), *request.units]
+    shown = systemd.showing(*names) if names else None
+    state = Path(request.services_root, "state")
+    info = docker.get("/info")
+    last = documents.record(Owner, state / "lock-last.json")
+    return {
+        "docker": info and docker_account(info),
+        "docker_disk": info and disk(info["DockerRootDir"]),
+        "images": {name: docker.image(name) is not None for name in request.images},
         "models": {
-            model["directory"]: receipt.check(model["directory"], model["commit"])
-            for model in request["models"]
+            one.directory: receipt.check(one.directory, one.commit) for one in request.models
         },
-        "partial": {
-            model["directory"]: partial(Path(model["directory"])) for model in request["models"]
-        },
+        "partial": {one.directory: partial(Path(one.directory)) for one in request.models},
         # Images whose parts are kept for other hosts.
-        "stores": [
-            store["directory"]
-            for store in request["stores"]
-            if receipt.check(store["directory"], store["digest"]) is None
-        ],
-        "runtimes": sorted(
-            path.name for path in Path(request["services_root"], "runtime").glob("*")
+        "stores": tuple(
+            store.directory
+            for store in request.stores
+            if receipt.check(store.directory, store.digest) is None
         ),
-        "ports": ports(request["ports"]),
-        "files": {path: managed(Path(path)) for path in request["files"]},
-        "services": {service["name"]: service_state(service) for service in request["services"]},
-        "directories": {path: directory(path) for path in request["directories"]},
-        "unit_files": sorted(
-            path.name for path in Path("/etc/systemd/system").glob("sparkwright-*.service")
-        ),
-        "lock": read_lock(state / "lock.json"),
-        "last_lock": (read_lock(state / "lock-last.json") or {}).get("token"),
+        "runtimes": names_in(Path(request.services_root, "runtime"), "*"),
+        "ports": ports(request.ports),
+        "files": {path: file_state(path) for path in request.files},
+        "texts": {path: documents.text(path) for path in request.texts},
+        "services": {service.name: service_state(service) for service in request.services},
+        "directories": {path: directory(path) for path in request.directories},
+        "unit_files": names_in(systemd.UNITS, "sparkwright-*.service"),
+        "lock": documents.record(Owner, state / "lock.json"),
+        "last_lock": last and last.token,
         "switching": switching(state),
-        "gpu_check": gpu_check.read_text() if gpu_check.exists() else None,
-        "units": units(shown.outcome()["out"]) if shown else {},
+        "gpu_checks": gpu_checks(state / "gpu-check.json"),
+        "units": systemd.shown(shown.outcome().out) if shown else {},
     }
-    answer["docker"] = docker_info and {
-        "version": docker_info.get("ServerVersion"),
-        "root": docker_info.get("DockerRootDir"),
-        "runtimes": sorted(docker_info.get("Runtimes") or {}),
-        "driver": docker_info.get("Driver"),
-    }
-    if docker_info:
-        answer["docker_disk"] = disk(docker_info["DockerRootDir"])
-    return answer
 
 
-def read_lock(place: Path) -> dict[str, Any] | None:
-    """Who holds this host, or held it last (roles/lock/host/lock.py)."""
-    try:
-        return dict(json.loads(place.read_text()))
-    except (OSError, ValueError):
-        return None
+def docker_account(info: dict[str, Any]) -> Docker:
+    """Docker's own account of itself."""
+    return Docker(
+        version=info.get("ServerVersion"),
+        root=info["DockerRootDir"],
+        runtimes=tuple(sorted(info.get("Runtimes") or {})),
+        driver=info.get("Driver"),
+    )
+
+
+def names_in(place: Path, pattern: str) -> tuple[str, ...]:
+    """Names of what lies in a directory."""
+    return tuple(sorted(path.name for path in place.glob(pattern)))
 
 
 def switching(state: Path) -> bool:
     """Whether a switch to other releases is under way: its journal has no end yet."""
+    journal = documents.read(state / "switch/progress.json")
+    return journal is not None and journal.get("step") != "ended"
+
+
+def gpu_checks(place: Path) -> dict[str, Versions]:
+    """Images in which a container saw the GPU, and with which versions."""
     try:
-        journal = json.loads((state / "switch/progress.json").read_text())
-    except (OSError, ValueError):
-        return False
-    return bool(journal.get("step") != "ended")
+        known = documents.read(place) or {}
+        return {image: decode(Versions, versions) for image, versions in known.items()}
+    except ValueError:
+        return {}
 
 
 def partial(place: Path) -> int:
@@ -341,21 +272,21 @@ def partial(place: Path) -> int:
     )
 
 
-def directory(path: str) -> str | None:
-    """``mode uid`` of a directory, ``not a directory``, or None when it is not there."""
+def directory(path: str) -> DirectoryState | None:
+    """What is at a directory's path; None when nothing is."""
     place = Path(path)
     try:
         stat = place.stat()
     except OSError:
         return None
-    return f"{stat.st_mode & 0o7777:o} {stat.st_uid}" if place.is_dir() else "not a directory"
+    return DirectoryState(stat.st_mode & 0o7777, stat.st_uid, place.is_dir())
 
 
 def may_use_docker(user: str) -> bool:
     """Whether a login of this user may talk to Docker without sudo."""
     try:
         account = pwd.getpwnam(user)
-        place = Path(DOCKER_SOCKET).stat()
+        place = Path(docker.place()).stat()
     except (KeyError, OSError):
         return False
     if account.pw_uid in (0, place.st_uid):
@@ -365,41 +296,38 @@ def may_use_docker(user: str) -> bool:
 
 
 def why_no_sudo() -> str:
-    """sudo's own words; the probe runs as root wherever they are none."""
-    outcome = Running(["sudo", "-n", "true"]).outcome()
-    if not outcome["found"]:
-        return "sudo is not installed"
-    said = outcome["err"].strip().splitlines()
-    return said[-1] if said else "sudo failed"
+    """sudo's own words; this runs as root wherever they are none."""
+    outcome = run("sudo", "-n", "true", timeout=10)
+    return outcome.said or "sudo failed"
 
 
-def main(request: dict[str, Any]) -> dict[str, Any]:
-    """Answer the request; see sparkwright/probe.py for the answer's shape."""
+def main(request: ObservationRequest) -> Observation:
+    """Look at the host."""
     root = os.geteuid() == 0
-    query = f"--query-gpu={','.join(request['gpu_fields'])}"
-    gpu = Running(["nvidia-smi", query, "--format=csv,noheader"])
-    toolkit = Running(["nvidia-ctk", "--version"])
-    compose = Running(compose_command())
-    manager = Running(["systemctl", "show", "-p", "Version", "-p", "SystemState"])
+    gpus = gpu.Question(gpu.IDENTITY)
+    toolkit = Running("nvidia-ctk", "--version")
+    compose = Running(*compose_command())
+    manager = systemd.showing(fields="Version,SystemState")
     user = os.environ.get("SUDO_USER") or pwd.getpwuid(os.getuid()).pw_name
-    answer: dict[str, Any] = {
-        "time": time.time(),
-        "user": user,
-        "python": [sys.version_info.major, sys.version_info.minor],
-        "architecture": os.uname().machine,
-        "kernel": os.uname().release,
-        "clock_synchronised": clock_synchronised(),
-        "memory": memory(),
-        "disks": {path: disk(path) for path in (request["models_root"], request["services_root"])},
-        "docker_socket": may_use_docker(user),
-        "docker_found": shutil.which("docker") is not None,
-        "sudo": None if root else why_no_sudo(),
-        **(as_root(request) if root else {}),
-        "gpu": gpu.outcome(),
-        "toolkit": toolkit.outcome(),
-        "compose": compose.outcome(),
-        "systemd": properties(manager.outcome()["out"]),
-    }
-    match = re.match(r"\d+", answer["systemd"].get("Version", ""))
-    answer["systemd_version"] = int(match[0]) if match else None
-    return answer
+    seen = as_root(request) if root else {}
+    told = documents.pairs(manager.outcome().out)
+    version = re.match(r"\d+", told.get("Version", ""))
+    return Observation(
+        time=time.time(),
+        user=user,
+        python=sys.version_info[:2],
+        architecture=os.uname().machine,
+        kernel=os.uname().release,
+        clock_synchronised=clock_synchronised(),
+        memory=memory(),
+        disks={path: disk(path) for path in (request.models_root, request.services_root)},
+        docker_socket=may_use_docker(user),
+        docker_found=shutil.which("docker") is not None,
+        sudo=None if root else why_no_sudo(),
+        gpu=gpus.answer(),
+        toolkit=toolkit.outcome(),
+        compose=compose.outcome(),
+        systemd_version=int(version[0]) if version else None,
+        system_state=told.get("SystemState"),
+        **seen,
+    )

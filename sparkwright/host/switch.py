@@ -8,17 +8,9 @@ end is the new release, proved by real answers, or the one before it.
 
 Standard library only; what it imports lies beside it on the host, under the same names.
 
-Request: {"id", "by", "settle": argv of the job, "recover": text of the unit, "services": [{"name",
-"home", "unit", "unit_path", "to", "from": release to go back to or null, "files": {path: [text,
-mode]}, "image", "secrets", "why": [words], "restart": bool, "gate": what check.py reads,
-"soak_seconds", "door": see Door, or null}], "strangers": ["name restart-policy" of containers to
-take over], "doors": null or {"to": what doors.py is to make, "managed": paths that doors may have,
-"health": unit, "health_path"}}.
-
-Journal, beside the request: progress.json {"id", "step", "result", "reasons", "down_seconds",
-"checks"}; steps in order are STEPS; "result" is null until the end, then good, reverted, or failed.
-History: one line a service in ../history.jsonl. A release keeps its unit and its gate
-(release.json) beside its compose file, so that a way back needs nothing from outside.
+Journal, beside the request: progress.json; the result is null until the end. History: one line a
+service in ../history.jsonl. A release keeps its unit and its gate (release.json) beside its compose
+file, so that a way back needs nothing from outside.
 """
 
 from __future__ import annotations
@@ -26,70 +18,69 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import subprocess
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from sparkwright.host.lib import files
-from sparkwright.host.proxy import configure as doors
+from sparkwright.host.contracts.proxies import Pool
+from sparkwright.host.contracts.smoke import CheckResult, SmokeAnswer, SmokeRequest, from_gate
+from sparkwright.host.contracts.switch import (
+    FAILED,
+    GOOD,
+    REVERTED,
+    HistoryEntry,
+    ServiceSwitch,
+    SwitchJournal,
+    SwitchRequest,
+    entry_document,
+    gate_document,
+    request_document,
+    request_of,
+)
+from sparkwright.host.lib import docker, documents, files, journal, systemd
+from sparkwright.host.lib.processes import run
+from sparkwright.host.lib.records import decode, encode
+from sparkwright.host.proxy import configure as proxies
 from sparkwright.host.proxy import runtime_api as haproxy
 from sparkwright.host.smoke import check
 
-STEPS = (
-    *("writing", "draining", "stopping", "switching", "starting"),
-    *("proving", "reverting", "ended"),
-)
-GOOD, REVERTED, FAILED = "good", "reverted", "failed"
-_UNITS = Path("/etc/systemd/system")
-_WANTS = _UNITS / "multi-user.target.wants"
 #: Seconds between two questions to a release that is looked on.
 _ASK_EVERY = 10
 _CUT = "cut off in the middle"
 _write = partial(files.write, parents=0o750)
 
 
-def command(*words: str) -> str:
-    """What a command prints; nothing when it fails."""
-    return subprocess.run(words, capture_output=True, text=True, check=False).stdout.strip()
-
-
 class Door:
-    """The host's own proxy in front of a service: how to leave and come back without a cut.
+    """The host's own proxy in front of a service: how to leave and come back without a cut."""
 
-    Request: {"admin": socket of the worker, "master": socket of the master, "leave": [commands],
-    "close": [commands], "open": [commands], "server": [backend, server], "notice_seconds": until
-    those in front have seen it, "drain_seconds": at most, "others": whether other hosts serve the
-    same}.
-    """
-
-    def __init__(self, request: dict[str, Any]) -> None:
-        self._request = request
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
 
     def leave(self) -> None:
         """Say that nothing new is wanted, and see what runs to its end."""
-        self._say("leave")
-        time.sleep(float(self._request["notice_seconds"]))
-        self._say("close")
-        until = time.monotonic() + float(self._request["drain_seconds"])
+        self._say(self._pool.leave)
+        time.sleep(self._pool.notice_seconds)
+        self._say(self._pool.close)
+        until = time.monotonic() + self._pool.drain_seconds
         while self._busy() and time.monotonic() < until:
             time.sleep(0.1)
 
     def open(self) -> None:
         """Take requests again."""
-        self._say("open")
+        self._say(self._pool.open)
 
-    def _say(self, what: str) -> None:
-        for line in self._request[what]:
+    def _say(self, lines: Iterable[str]) -> None:
+        for line in lines:
             with contextlib.suppress(OSError):
-                haproxy.ask(self._request["admin"], line)
+                haproxy.ask(self._pool.admin, line)
 
     def _busy(self) -> int:
         try:
-            return haproxy.busy(self._request["master"], *self._request["server"])
+            return haproxy.busy(self._pool.master, *self._pool.server)
         except (OSError, ValueError, KeyError):
             return 0  # no door, nobody behind it
 
@@ -97,30 +88,30 @@ class Door:
 class Switch:
     """One transaction."""
 
-    def __init__(self, place: Path, request: dict[str, Any]) -> None:
+    def __init__(self, place: Path, request: SwitchRequest) -> None:
         self._place = place
         self._request = request
-        self._services: list[dict[str, Any]] = request["services"]
-        self._restarting = [service for service in self._services if service["restart"]]
-        self._strangers: list[str] = request.get("strangers", [])
+        self._services = request.services
+        self._restarting = [service for service in self._services if service.restart]
+        self._strangers = request.strangers
         self._down = 0.0
-        self._checks: dict[str, Any] = {}
+        self._checks: dict[str, tuple[CheckResult, ...]] = {}
 
     @property
-    def _back(self) -> list[dict[str, Any]]:
+    def _back(self) -> list[ServiceSwitch]:
         """Services that ran before, and so can go back."""
-        return [service for service in self._restarting if service["from"]]
+        return [service for service in self._restarting if service.from_release]
 
     @property
-    def _new(self) -> list[dict[str, Any]]:
+    def _new(self) -> list[ServiceSwitch]:
         """Services that run here for the first time."""
-        return [service for service in self._restarting if not service["from"]]
+        return [service for service in self._restarting if not service.from_release]
 
     def run(self) -> str:
         """Do it, or go on with it after a cut. Returns the result."""
         step = self.step()
         if step == "ended":
-            return str(self._journal()["result"])
+            return str(self._journal().get("result"))
         if step in ("starting", "proving"):
             # Unit and `current` are the new release's: after a power cut systemd has started it.
             wrong = self._open_doors("to")
@@ -179,7 +170,7 @@ class Switch:
     def step(self) -> str | None:
         """How far this request is; None where it has not begun."""
         known = self._journal()
-        return str(known["step"]) if known.get("id") == self._request["id"] else None
+        return str(known["step"]) if known.get("id") == self._request.id else None
 
     # Steps
 
@@ -187,102 +178,95 @@ class Switch:
         """What the new releases need and the host has not: seen before anything stops."""
         wrong = []
         for service in self._restarting:
-            name, release = service["name"], Path(service["home"], "releases", service["to"])
-            if not service["files"] and not (release / "unit.service").is_file():
-                wrong.append(f"{name}: release {service['to']} is not there any more")
+            release = _release(service, service.to)
+            if not service.files and not (release / "unit.service").is_file():
+                wrong.append(f"{service.name}: release {service.to} is not there any more")
                 continue
-            image = service["image"] or json.loads((release / "release.json").read_text())["image"]
-            if not command("docker", "image", "inspect", "-f", "{{.Id}}", image):
-                wrong.append(f"{name}: the image {image} is not on the host any more")
+            image = service.image or json.loads((release / "release.json").read_text())["image"]
+            if not docker.image(image, timeout=None):
+                wrong.append(f"{service.name}: the image {image} is not on the host any more")
         return wrong
 
     def _write_recovery(self) -> None:
         """At boot, a switch that a power cut came into is brought to its end."""
-        unit = _UNITS / "sparkwright-recover.service"
-        changed = _write(unit, self._request["recover"], 0o644)
+        unit = systemd.UNITS / "sparkwright-recover.service"
+        changed = _write(unit, self._request.recover, 0o644)
         if changed:
-            command("systemctl", "daemon-reload")
-        if changed or not (_WANTS / unit.name).is_symlink():
-            command("systemctl", "enable", "--quiet", unit.name)
+            systemd.reload()
+        if changed or not systemd.is_enabled(unit.name):
+            systemd.systemctl("enable", "--quiet", unit.name)
 
     def _remember(self) -> None:
         """Keys and doors as they are, for the way back; once, also when this begins again."""
         if not self._before():
-            secrets = [service["secrets"] for service in self._services]
-            managed = (self._request.get("doors") or {}).get("managed", [])
+            secrets = [service.secrets for service in self._services]
+            managed = self._request.doors.managed if self._request.doors else ()
             kept: dict[str, Any] = {path: _kept(Path(path)) for path in (*secrets, *managed)}
-            kept["id"] = self._request["id"]
+            kept["id"] = self._request.id
             _write(self._place / "before.json", json.dumps(kept), 0o600)
 
     def _before(self) -> dict[str, Any]:
-        try:
-            known = dict(json.loads((self._place / "before.json").read_text()))
-        except (OSError, ValueError):
-            return {}
-        return known if known.get("id") == self._request["id"] else {}
+        known = documents.read(self._place / "before.json") or {}
+        return known if known.get("id") == self._request.id else {}
 
     def _open_doors(self, which: str) -> list[str]:
         """Have the doors of the new plan, or those of before. Returns what is wrong."""
-        wanted = self._request.get("doors")
-        if not wanted:
+        doors = self._request.doors
+        if not doors:
             return []
-        request = dict(wanted["to"])
+        request = replace(doors.to, start=True)
         if which == "from":
             before = self._before()
             if not before:
                 return []  # nothing was changed yet
-            request["files"] = {
-                path: before[path] for path in wanted["managed"] if before.get(path)
-            }
-            request["health"] = wanted["health"] if before.get(wanted["health_path"]) else None
+            texts = {path: (*before[path],) for path in doors.managed if before.get(path)}
+            health = doors.health if before.get(doors.health_path) else None
+            request = replace(request, files=texts, health=health)
         try:
-            doors.main({**request, "start": True})
+            proxies.main(request)
         except (SystemExit, OSError) as error:
             return [f"door: {error}"]
         return []
 
-    def _write_release(self, service: dict[str, Any]) -> None:
+    def _write_release(self, service: ServiceSwitch) -> None:
         """Everything of the new release; nothing of the one that runs is touched."""
-        for path, (text, mode) in service["files"].items():
-            if path != service["secrets"]:
+        for path, (text, mode) in service.files.items():
+            if path != service.secrets:
                 _write(Path(path), text, mode)
-        home = Path(service["home"])
-        before = service["from"] and home / "releases" / service["from"] / "unit.service"
-        installed = Path(service["unit_path"])
-        if before and not before.exists() and installed.exists():
-            _write(before, installed.read_text(), 0o640)
+        installed = Path(service.unit_path)
+        if service.from_release and installed.exists():
+            before = _release(service, service.from_release) / "unit.service"
+            if not before.exists():
+                _write(before, installed.read_text(), 0o640)
 
     def _switch(self, which: str) -> None:
         """Have unit and ``current`` be those of the new release, or of the one before."""
         changed = False
         for service in self._services:
-            home, release = Path(service["home"]), service[which]
+            release = service.to if which == "to" else service.from_release
             if release is None:
                 continue
-            texts = self._before() if which == "from" else service["files"]
-            if secrets := texts.get(service["secrets"]):
-                _write(Path(service["secrets"]), *secrets)
-            unit = home / "releases" / release / "unit.service"
+            texts = self._before() if which == "from" else service.files
+            if secrets := texts.get(service.secrets):
+                _write(Path(service.secrets), *secrets)
+            unit = _release(service, release) / "unit.service"
             if unit.is_file():  # a release from before units were kept has none
-                changed = _write(Path(service["unit_path"]), unit.read_text(), 0o644) or changed
-            files.point(home / "current", f"releases/{release}")
-        # A reload can take the GPU from running containers: only when a unit really changed.
+                changed = _write(Path(service.unit_path), unit.read_text(), 0o644) or changed
+            files.point(Path(service.home, "current"), f"releases/{release}")
         if changed:
-            command("systemctl", "daemon-reload")
+            systemd.reload()
 
-    def _stop(self, services: list[dict[str, Any]]) -> None:
+    def _stop(self, services: Iterable[ServiceSwitch]) -> None:
         """All are stopped before any starts, so that two services can exchange their ports."""
-        if services:
-            command("systemctl", "stop", *(service["unit"] for service in services))
+        if units := [service.unit for service in services]:
+            systemd.systemctl("stop", *units)
 
-    def _start(self, services: list[dict[str, Any]]) -> None:
-        for service in services:
-            if not (_WANTS / service["unit"]).is_symlink():  # `enable` would reload all units
-                command("systemctl", "enable", "--quiet", service["unit"])
-        units = [service["unit"] for service in services if service["restart"]]
-        if units:
-            command("systemctl", "reset-failed", *units)
-            command("systemctl", "start", *units)
+    def _start(self, services: Iterable[ServiceSwitch]) -> None:
+        services = list(services)
+        systemd.enable(*(service.unit for service in services))
+        if units := [service.unit for service in services if service.restart]:
+            systemd.systemctl("reset-failed", *units)
+            systemd.systemctl("start", *units)
 
     def _prove(self, stopped: float | None = None) -> str:
         self._note("proving")
@@ -298,11 +282,11 @@ class Switch:
         """Back to what ran before, proved in the same way. What is new stays, or makes room."""
         self._note("reverting", reasons)
         back = self._back
-        self._stop([one for one in back if _running(one) != one["from"]])
+        self._stop([one for one in back if _running(one) != one.from_release])
         if self._strangers and self._new:
             self._stop(self._new)
             for service in self._new:
-                command("systemctl", "disable", "--quiet", service["unit"])
+                systemd.systemctl("disable", "--quiet", service.unit)
         self._switch("from")
         wrong = self._open_doors("from")
         self._start(back)
@@ -312,10 +296,10 @@ class Switch:
             return self._end(FAILED, [*reasons, *(f"and back: {one}" for one in wrong)])
         return self._end(REVERTED, reasons)
 
-    def _gate(self, services: list[dict[str, Any]], which: str, stopped: float | None) -> list[str]:
+    def _gate(self, services: list[ServiceSwitch], which: str, stopped: float | None) -> list[str]:
         """Ask every service that was started for real answers. Returns what is wrong."""
         wrong = self._asked(services, which, stopped)
-        if wrong and any(_state(service) == "inactive" for service in services):
+        if wrong and any(_stopped(service) for service in services):
             # Stopped by somebody else, as a restart of Docker does: that proves nothing.
             self._start(services)
             wrong = self._asked(services, which, stopped)
@@ -329,54 +313,51 @@ class Switch:
         wrong = self._through_the_door(services, which)
         return wrong if wrong or which == "from" or closed else self._soak()
 
-    def _through_the_door(self, services: list[dict[str, Any]], which: str) -> list[str]:
+    def _through_the_door(self, services: list[ServiceSwitch], which: str) -> list[str]:
         """Clients come that way: the service's own word is not enough."""
         wrong = []
         for service in services:
             gate = _gate(service, which)
-            if gate.get("door") and (said := check.through_the_door(gate)):
-                wrong.append(f"{service['name']}: door: {said}")
+            if gate.proxy and (said := check.through_the_door(gate_document(gate))):
+                wrong.append(f"{service.name}: door: {said}")
         return wrong
 
-    def _asked(
-        self, services: list[dict[str, Any]], which: str, stopped: float | None
-    ) -> list[str]:
+    def _asked(self, services: list[ServiceSwitch], which: str, stopped: float | None) -> list[str]:
         wrong = []
         for service in services:
             began = time.monotonic()
-            answer = check.run({**_gate(service, which), "door": None})
-            self._checks[service["name"]] = answer["checks"]
-            health = answer["checks"][0]
-            if stopped is not None and health["ok"]:
-                self._down = max(self._down, began - stopped + health["seconds"])
+            answer = _ask(replace(_gate(service, which), proxy=None))
+            self._checks[service.name] = answer.checks
+            health = answer.checks[0]
+            if stopped is not None and health.ok:
+                self._down = max(self._down, began - stopped + health.seconds)
             wrong += _bad(service, answer)
         return wrong
 
     def _soak(self) -> list[str]:
         """Some releases die after a minute: look on for a while, asking now and then."""
-        seconds = max((float(one["soak_seconds"]) for one in self._restarting), default=0.0)
+        seconds = max((one.soak_seconds for one in self._restarting), default=0.0)
         until = time.monotonic() + seconds
-        before = {service["name"]: _container(service) for service in self._restarting}
+        before = {service.name: _container(service) for service in self._restarting}
         asked = time.monotonic()
         while (left := until - time.monotonic()) > 0:
             time.sleep(min(1.0, left))
             for service in self._restarting:
-                if _container(service) != before[service["name"]]:
-                    words = command("journalctl", "-u", service["unit"], "-n", "6", "-o", "cat")
-                    said = [f"journal: {line}" for line in words.splitlines()]
-                    return [f"{service['name']}: it died within {seconds:.0f} s of use", *said]
+                if _container(service) != before[service.name]:
+                    said = [f"journal: {line}" for line in journal.last(service.unit, 6)]
+                    return [f"{service.name}: it died within {seconds:.0f} s of use", *said]
             if time.monotonic() - asked > _ASK_EVERY or left <= 1.0:
                 for service in self._restarting:
-                    gate = {**_gate(service, "to"), "warm_ups": 0, "boot_seconds": 5, "door": None}
-                    if wrong := _bad(service, check.run(gate)):
+                    gate = replace(_gate(service, "to"), warm_ups=0, boot_seconds=5, proxy=None)
+                    if wrong := _bad(service, _ask(gate)):
                         return wrong
                 asked = time.monotonic()
         return []
 
     def _each_door(self, action: Callable[[Door], None]) -> None:
         for service in self._restarting:
-            if service.get("door"):
-                action(Door(service["door"]))
+            if service.door:
+                action(Door(service.door))
 
     def _set_strangers(self, *, running: bool) -> list[str]:
         """Containers that served here before, started by hand: kept, and started again to revert.
@@ -387,34 +368,26 @@ class Switch:
         for one in self._strangers:
             name, _, policy = one.partition(" ")
             if not running:
-                command("docker", "update", "--restart=no", name)
-                command("docker", "stop", "--time", "60", name)
+                docker.docker("update", "--restart=no", name)
+                docker.docker("stop", "--time", "60", name)
                 continue
-            command("docker", "update", f"--restart={policy or 'no'}", name)
-            command("docker", "start", name)
-            if command("docker", "inspect", "-f", "{{.State.Running}}", name) != "true":
+            docker.docker("update", f"--restart={policy or 'no'}", name)
+            docker.docker("start", name)
+            if not _runs(docker.container(name, timeout=None)):
                 wrong.append(f"the container {name} does not start again")
         return wrong
 
     # Records
 
     def _journal(self) -> dict[str, Any]:
-        try:
-            return dict(json.loads((self._place / "progress.json").read_text()))
-        except (OSError, ValueError):
-            return {}
+        return documents.read(self._place / "progress.json") or {}
 
-    def _note(self, step: str, reasons: list[str] | None = None, result: str | None = None) -> None:
-        document = {
-            "id": self._request["id"],
-            "step": step,
-            "result": result,
-            "reasons": reasons or [],
-            "down_seconds": round(self._down, 3),
-            "checks": self._checks,
-        }
+    def _note(self, step: str, reasons: Iterable[str] = (), result: str | None = None) -> None:
+        now = SwitchJournal(
+            self._request.id, step, result, tuple(reasons), round(self._down, 3), self._checks
+        )
         try:
-            _write(self._place / "progress.json", json.dumps(document), 0o600)
+            _write(self._place / "progress.json", json.dumps(encode(now)), 0o600)
         except OSError:
             # Before anything is stopped that is reason enough to leave all as it is; after it
             # a full disk must not keep a service from starting.
@@ -426,35 +399,37 @@ class Switch:
 
     def _end(self, result: str, reasons: list[str], *, touched: bool = True) -> str:
         entries = [
-            {
-                "service": service["name"],
-                "from": service["from"],
-                "to": service["to"],
-                "by": self._request["by"],
-                "at": round(time.time()),
-                "why": service["why"],
-                "down_seconds": round(self._down, 1) if service["restart"] else 0.0,
-                "result": result,
-                "reasons": reasons[:3],
-                "strangers": self._strangers,
-            }
+            HistoryEntry(
+                service=service.name,
+                from_release=service.from_release,
+                to=service.to,
+                by=self._request.by,
+                at=round(time.time()),
+                why=service.why,
+                down_seconds=round(self._down, 1) if service.restart else 0.0,
+                result=result,
+                reasons=tuple(reasons[:3]),
+                strangers=self._strangers,
+            )
             for service in self._services
         ]
         self._each_door(Door.open)
         for service in self._services:
-            release = service["to"] if result == GOOD else service["from"]
+            release = service.to if result == GOOD else service.from_release
             if touched and result != FAILED and release:
-                files.point(Path(service["home"], "good"), f"releases/{release}")
+                files.point(Path(service.home, "good"), f"releases/{release}")
         with contextlib.suppress(OSError), (self._place.parent / "history.jsonl").open("a") as file:
             # A line that a power cut tore must not take the next one with it.
-            file.writelines(f"\n{json.dumps(entry)}\n" for entry in entries)
+            file.writelines(f"\n{json.dumps(entry_document(entry))}\n" for entry in entries)
             file.flush()
             os.fsync(file.fileno())
         self._note("ended", reasons, result)
         # The key is in there, and what is over needs no files any more.
-        done = {**self._request, "services": [{**one, "files": {}} for one in self._services]}
+        done = replace(
+            self._request, services=tuple(replace(one, files={}) for one in self._services)
+        )
         with contextlib.suppress(OSError):
-            _write(self._place / "request.json", json.dumps(done), 0o600)
+            _write(self._place / "request.json", json.dumps(request_document(done)), 0o600)
             (self._place / "before.json").unlink(missing_ok=True)
         return result
 
@@ -467,57 +442,64 @@ def _kept(place: Path) -> list[Any] | None:
         return None
 
 
-def _gate(service: dict[str, Any], which: str) -> dict[str, Any]:
-    """What check.py asks a release: another one may have other names or another port."""
-    kept = Path(service["home"], "releases", service[which] or "none", "release.json")
-    gate = dict(service["gate"])
-    with contextlib.suppress(OSError, ValueError, KeyError):
-        gate.update(json.loads(kept.read_text())["gate"])
-    gate["hasty"] = which == "to" and gate.get("hasty", False)
-    return gate
+def _release(service: ServiceSwitch, release: str) -> Path:
+    """Where a release's files lie."""
+    return Path(service.home, "releases", release)
 
 
-def _bad(service: dict[str, Any], answer: dict[str, Any]) -> list[str]:
-    wrong = [
-        f"{service['name']}: {one['name']}: {one['detail']}"
-        for one in answer["checks"]
-        if not one["ok"]
-    ]
-    return [*wrong, *(f"journal: {line}" for line in answer["journal"][-6:])] if wrong else []
+def _gate(service: ServiceSwitch, which: str) -> SmokeRequest:
+    """What a release is asked: another one may have other names or another port."""
+    release = service.to if which == "to" else service.from_release
+    note = documents.read(_release(service, release or "none") / "release.json") or {}
+    known = {**gate_document(service.gate), **(note.get("gate") or {})}
+    gate = decode(SmokeRequest, from_gate(known))
+    return replace(gate, fail_fast=which == "to" and service.gate.fail_fast)
 
 
-def _has_others(service: dict[str, Any]) -> bool:
+def _ask(gate: SmokeRequest) -> SmokeAnswer:
+    return decode(SmokeAnswer, check.run(gate_document(gate)))
+
+
+def _bad(service: ServiceSwitch, answer: SmokeAnswer) -> list[str]:
+    wrong = [f"{service.name}: {one.name}: {one.detail}" for one in answer.checks if not one.ok]
+    return [*wrong, *(f"journal: {line}" for line in answer.journal[-6:])] if wrong else []
+
+
+def _has_others(service: ServiceSwitch) -> bool:
     """Whether other hosts serve the same behind one address."""
-    return bool(service.get("door") and service["door"]["others"])
+    return bool(service.door and service.door.others)
 
 
-def _state(service: dict[str, Any]) -> str:
-    return command("systemctl", "is-active", service["unit"])
+def _stopped(service: ServiceSwitch) -> bool:
+    return systemd.systemctl("is-active", service.unit).out.strip() == "inactive"
 
 
-def _container(service: dict[str, Any]) -> str:
+def _container(service: ServiceSwitch) -> str:
     """Id of the service's container while it runs."""
-    form = "{{if .State.Running}}{{.Id}}{{end}}"
-    return command("docker", "inspect", "-f", form, f"sparkwright-{service['name']}")
+    seen = docker.container(f"sparkwright-{service.name}", timeout=None)
+    return str(seen["Id"]) if _runs(seen) else ""
 
 
-def _running(service: dict[str, Any]) -> str:
+def _runs(seen: Any) -> bool:
+    return bool(seen and seen["State"]["Running"])
+
+
+def _running(service: ServiceSwitch) -> str | None:
     """The release whose container runs."""
-    form = '{{if .State.Running}}{{index .Config.Labels "sparkwright.release"}}{{end}}'
-    return command("docker", "inspect", "-f", form, f"sparkwright-{service['name']}")
+    return docker.running_release(service.name, timeout=None)
 
 
 def main(words: list[str]) -> int:
     """Run or settle the request; exit code 0 good, 3 reverted, 4 failed."""
     place = Path(words[-1])
-    try:
-        request = json.loads(place.read_text())
-    except (OSError, ValueError):
+    document = documents.read(place)
+    if document is None:
         return 0  # nothing was ever begun
+    request = request_of(document)
     switch = Switch(place.parent, request)
     if words[0] == "--settle":
         if switch.settle():
-            subprocess.run(request["settle"], check=False)
+            run(*request.settle)
         return 0
     try:
         result = switch.run()

@@ -12,9 +12,9 @@ import os
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
 
 from sparkwright.host.contracts.receipt import ReceiptEntry
+from sparkwright.host.contracts.verify_models import Verified, VerifyRequest
 from sparkwright.host.lib import receipt
 
 _BUFFER = 4 << 20
@@ -43,28 +43,24 @@ def wrong(directory: Path, name: str, entry: ReceiptEntry) -> str | None:
     return None if found == entry.sha256 else f"{name} has other content than was verified"
 
 
-def main(request: dict[str, Any]) -> dict[str, Any]:
-    """``{"directories": [...]}`` -> by directory: files, bytes, seconds, and what is wrong."""
+def verified(text: str) -> Verified:
+    """Hash one directory; it loses its receipt where a file is wrong."""
+    directory, began = Path(text), time.monotonic()
+    known = receipt.read(text)
+    if known is None:
+        return Verified(0, 0, 0.0, ("it has no receipt",))
+    files = known.files
+    # hashlib releases the interpreter lock: threads hash side by side.
+    with ThreadPoolExecutor(max(1, min(4, os.cpu_count() or 1))) as pool:
+        faults = list(pool.map(lambda item: wrong(directory, *item), files.items()))
+    bad = tuple(fault for fault in faults if fault)
+    if bad:
+        (directory / receipt.NAME).unlink()
+    size = sum(entry.size for entry in files.values())
+    return Verified(len(files), size, time.monotonic() - began, bad)
+
+
+def main(request: VerifyRequest) -> dict[str, Verified]:
+    """Hash the directories, one after the other. Answers by directory."""
     os.nice(10)  # the host may be serving
-    answer: dict[str, Any] = {}
-    workers = max(1, min(4, os.cpu_count() or 1))
-    for text in request["directories"]:
-        directory, began = Path(text), time.monotonic()
-        known = receipt.read(text)
-        if known is None:
-            answer[text] = {"files": 0, "bytes": 0, "seconds": 0.0, "wrong": ["it has no receipt"]}
-            continue
-        files = known.files
-        # hashlib releases the interpreter lock: threads hash side by side.
-        with ThreadPoolExecutor(workers) as pool:
-            faults = list(pool.map(lambda item: wrong(directory, *item), files.items()))  # noqa: B023
-        bad = [fault for fault in faults if fault]
-        if bad:
-            (directory / receipt.NAME).unlink()
-        answer[text] = {
-            "files": len(files),
-            "bytes": sum(entry.size for entry in files.values()),
-            "seconds": time.monotonic() - began,
-            "wrong": bad,
-        }
-    return answer
+    return {directory: verified(directory) for directory in request.directories}

@@ -1,6 +1,6 @@
 """Alert rules: the diagnoses that metrics can tell, under the doctor's names.
 
-vLLM's counters by themselves, node_exporter's, and the verdicts of the watch, which it leaves for
+vLLM's counters by themselves, node_exporter's, and the findings of the watch, which it leaves for
 node_exporter's textfile collector: those need nothing but the collector's directory.
 """
 
@@ -9,17 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from sparkwright.doctor import CHECKS
+from sparkwright.doctor import CHECKS, thresholds
 from sparkwright.doctor.check import Check
-from sparkwright.doctor.thresholds import LIMITS
-from sparkwright.doctor.watch import SILENT
 
 _BY = "by (host, service)"
 _DRAFTED = "vllm:spec_decode_num_draft_tokens_total"
 _ACCEPTED = "vllm:spec_decode_num_accepted_tokens_total"
 _DISKS = 'fstype!~"tmpfs|overlay|squashfs|ramfs|devtmpfs|vfat"'
-_STUCK = f"{LIMITS.stuck_seconds // 60}m"
-_CACHE = f"{LIMITS.cache_seconds // 60}m"
 
 
 @dataclass(frozen=True)
@@ -50,37 +46,40 @@ def _of(name: str, span: str) -> str:
 
 
 def _alerts() -> tuple[_Alert, ...]:
-    enough = f"{_sum('increase', _DRAFTED, '30m')} > {LIMITS.drafted}"
+    limits = thresholds.THRESHOLDS
+    stuck, full = (f"{seconds // 60}m" for seconds in (limits.stuck_seconds, limits.cache_seconds))
+    enough = f"{_sum('increase', _DRAFTED, '30m')} > {limits.drafted}"
     still = " and ".join(
-        f"{_sum('increase', f'vllm:{name}', _STUCK)} == 0"
+        f"{_sum('increase', f'vllm:{name}', stuck)} == 0"
         for name in ("generation_tokens_total", "prompt_tokens_total",
                      "iteration_tokens_total_count")
     )  # fmt: skip
     first = "vllm:time_to_first_token_seconds"
     wait = f"{_sum('rate', f'{first}_sum', '5m')} / {_sum('rate', f'{first}_count', '5m')}"
     left = f"node_filesystem_avail_bytes{{{_DISKS}}}"
-    ended = "vllm:request_success_total"
+    ended = _sum("increase", "vllm:request_success_total", "1h")
+    enough_ended = f"{ended} >= {limits.ended}"
     return (
         _Alert(
             "wedge",
-            f"{_sum('min_over_time', 'vllm:num_requests_running', _STUCK)} > 0 and {still}",
-            "1m", f"requests run and no token came out for {_STUCK}",
+            f"{_sum('min_over_time', 'vllm:num_requests_running', stuck)} > 0 and {still}",
+            "1m", f"requests run and no token came out for {stuck}",
         ),
         _Alert(
-            "acceptance-collapse", f"{_share('30m')} < {LIMITS.collapsed} and {enough}",
+            "acceptance-collapse", f"{_share('30m')} < {limits.collapsed} and {enough}",
             "5m", "{{ $value | humanizePercentage }} of drafted tokens accepted",
         ),
         _Alert(
             "acceptance-decays",
-            f"{_share('30m')} < {LIMITS.low} and {_share('30m')} >= {LIMITS.collapsed} "
-            f"and {_share('30m')} < {LIMITS.decayed} * ({_share('6h', ' offset 30m')}) "
+            f"{_share('30m')} < {limits.low} and {_share('30m')} >= {limits.collapsed} "
+            f"and {_share('30m')} < {limits.decayed} * ({_share('6h', ' offset 30m')}) "
             f"and {enough}",
             "10m", "{{ $value | humanizePercentage }} of drafted tokens accepted, more before",
         ),
         _Alert(
             "kv-cache-full",
-            f"max {_BY} (min_over_time(vllm:kv_cache_usage_perc[{_CACHE}])) >= {LIMITS.cache_full}",
-            "0m", f"the KV cache is full for {_CACHE}",
+            f"max {_BY} (min_over_time(vllm:kv_cache_usage_perc[{full}])) >= {limits.cache_full}",
+            "0m", f"the KV cache is full for {full}",
         ),
         _Alert(
             "preemptions", f"{_sum('increase', 'vllm:num_preemptions_total', '5m')} > 0",
@@ -88,18 +87,18 @@ def _alerts() -> tuple[_Alert, ...]:
         ),
         _Alert(
             "queue-saturated",
-            f"{wait} > {LIMITS.queue_seconds:g} and "
+            f"{wait} > {limits.queue_seconds:g} and "
             f"{_sum('min_over_time', 'vllm:num_requests_waiting', '5m')} > 0",
             "5m", "{{ $value | humanizeDuration }} to the first token, and requests wait",
         ),
         _Alert(
             "answers-cut",
-            f"{_of('length', '1h')} > 0.5 and {_sum('increase', ended, '1h')} >= 20",
+            f"{_of('length', '1h')} > {limits.cut} and {enough_ended}",
             "10m", "{{ $value | humanizePercentage }} of the answers end by their length",
         ),
         _Alert(
             "clients-give-up",
-            f"{_of('abort', '1h')} > 0.25 and {_sum('increase', ended, '1h')} >= 20",
+            f"{_of('abort', '1h')} > {limits.abandoned} and {enough_ended}",
             "10m", "{{ $value | humanizePercentage }} of the requests are given up",
         ),
         _Alert(
@@ -108,7 +107,8 @@ def _alerts() -> tuple[_Alert, ...]:
         ),
         # One start within an hour may be a deploy's.
         _Alert(
-            "restarts", 'changes(process_start_time_seconds{job="vllm"}[1h]) > 1',
+            "restarts",
+            f'changes(process_start_time_seconds{{job="vllm"}}[1h]) > {limits.restarts_hour}',
             "0m", "{{ $value }} starts within an hour",
         ),
         _Alert(
@@ -117,29 +117,30 @@ def _alerts() -> tuple[_Alert, ...]:
         ),
         _Alert(
             "disk-full",
-            f"{left} / node_filesystem_size_bytes{{{_DISKS}}} < {LIMITS.disk_least}",
+            f"{left} / node_filesystem_size_bytes{{{_DISKS}}} < {limits.disk_least}",
             "5m", "{{ $labels.mountpoint }}: {{ $value | humanizePercentage }} free",
         ),
         _Alert(
             "disk-fills",
-            f"predict_linear({left}[6h], {LIMITS.disk_hours * 3600:.0f}) < 0 "
+            f"predict_linear({left}[6h], {limits.disk_hours * 3600:.0f}) < 0 "
             f"and deriv({left}[30m]) < 0",
-            "30m", f"{{{{ $labels.mountpoint }}}} is full within {LIMITS.disk_hours:g} h",
+            "30m", f"{{{{ $labels.mountpoint }}}} is full within {limits.disk_hours:g} h",
         ),
         _Alert(
             "disk-fills",
-            f"predict_linear({left}[6h], {LIMITS.disk_urgent_hours * 3600:.0f}) < 0 "
+            f"predict_linear({left}[6h], {limits.disk_urgent_hours * 3600:.0f}) < 0 "
             f"and deriv({left}[30m]) < 0",
-            "10m", f"{{{{ $labels.mountpoint }}}} is full within {LIMITS.disk_urgent_hours:g} h",
+            "10m", f"{{{{ $labels.mountpoint }}}} is full within {limits.disk_urgent_hours:g} h",
             "error",
         ),
         _Alert(
             "memory-pressure",
-            f"100 * rate(node_pressure_memory_waiting_seconds_total[5m]) > {LIMITS.pressure:g}",
+            f"100 * rate(node_pressure_memory_waiting_seconds_total[5m]) > {limits.pressure:g}",
             "5m", "processes wait for memory {{ $value }} % of the time",
         ),
         _Alert(
-            "memory-scarce", "node_memory_MemAvailable_bytes < 4 * 1024^3",
+            "memory-scarce",
+            f"node_memory_MemAvailable_bytes < {limits.memory_least_gib} * 1024^3",
             "10m", "{{ $value | humanize1024 }}B available",
         ),
         _Alert(
@@ -147,7 +148,7 @@ def _alerts() -> tuple[_Alert, ...]:
             "0m", "processes were killed for memory",
         ),
         _Alert(
-            "watch-asleep", f"time() - sparkwright_watch_seconds > {SILENT}",
+            "watch-asleep", f"time() - sparkwright_watch_seconds > {limits.watch_silent_seconds}",
             "5m", "the watch has not looked for {{ $value | humanizeDuration }}",
         ),
     )  # fmt: skip
@@ -159,7 +160,7 @@ _WATCHED = ("drift", "gpu-heat", "gpu-power-brake", "gb10-low-power", "gpu-silen
 
 def rules() -> dict[str, Any]:
     """The rule file, as data."""
-    known = {check.name: check for check in CHECKS}
+    known = {check.id: check for check in CHECKS}
     own = [_rule(alert, known[alert.diagnosis]) for alert in _alerts()]
     watched = [
         _rule(
@@ -178,16 +179,16 @@ def _rule(alert: _Alert, check: Check) -> dict[str, Any]:
     remedy = check.remedy.replace("UNIT", "sparkwright-{{ $labels.service }}")
     where = "{{ $labels.host }}{{ if $labels.service }}: {{ $labels.service }}{{ end }}"
     return {
-        "alert": "Sparkwright" + "".join(word.title() for word in check.name.split("-")),
+        "alert": "Sparkwright" + "".join(word.title() for word in check.id.split("-")),
         "expr": alert.expression,
         "for": alert.hold,
         "labels": {
             "severity": alert.severity or str(check.severity),
-            "diagnosis": check.name,
+            "diagnosis": check.id,
         },
         "annotations": {
             "summary": f"{where}: {alert.summary}",
-            "description": f"{check.cause}. {remedy}",
+            "description": f"{check.reason}. {remedy}",
             "source": check.source,
         },
     }

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from sparkwright.catalog import ArgumentValue, Catalog, Image, Model, Needs, Recipe, Variables
 from sparkwright.config.settings import DOOR_STEP, HostSettings, ServiceSettings, SmokeSettings
-from sparkwright.findings.problems import Problem, UserError, suggest
+from sparkwright.findings.finding import Finding
+from sparkwright.findings.user_error import UserError, input_error, suggest
 from sparkwright.resolve.references import (
     BuildReference,
     ImageReference,
@@ -108,14 +109,14 @@ def plan_host(
     Raises:
         UserError: every problem of this host.
     """
-    problems: list[Problem] = []
+    problems: list[Finding] = []
     services: list[ServicePlan] = []
     where = f"{origin('services')}: services"
     for name, service in sorted(settings.services.items()):
         recipe = catalog.recipes.get(service.recipe)
         if recipe is None:
             problems.append(
-                Problem(
+                input_error(
                     f"{where}.{name}.recipe",
                     f"no such recipe: {service.recipe!r}",
                     suggest(service.recipe, list(catalog.recipes)),
@@ -128,7 +129,7 @@ def plan_host(
         allowed = recipe.tags or tuple(image.tags)
         if tag not in image.tags or tag not in allowed:
             problems.append(
-                Problem(
+                input_error(
                     key,
                     f"image {image.name} has no tag {tag!r} in the catalog"
                     if tag not in image.tags
@@ -254,7 +255,7 @@ def _model_reference(model: Model, mount: str) -> ModelReference:
     return ModelReference(model.name, model.repository, model.revision, mount)
 
 
-def _twice(host: str, services: list[ServicePlan], where: str) -> Iterator[Problem]:
+def _twice(host: str, services: list[ServicePlan], where: str) -> Iterator[Finding]:
     """Ports and served names that two services of one host both want."""
     ports: dict[int, str] = {}
     names: dict[str, str] = {}
@@ -263,7 +264,7 @@ def _twice(host: str, services: list[ServicePlan], where: str) -> Iterator[Probl
         if service.door:
             own = [service.door.port, service.port, service.door.health_port]
             if own[-1] > 65535:
-                yield Problem(
+                yield input_error(
                     f"{where}.{service.name}.port",
                     f"behind a door, {own[-1]} is asked for health, which is no port",
                     f"take a port below {65536 - 2 * DOOR_STEP}",
@@ -271,7 +272,7 @@ def _twice(host: str, services: list[ServicePlan], where: str) -> Iterator[Probl
                 )
         for port in own:
             if port in ports:
-                yield Problem(
+                yield input_error(
                     f"{where}.{service.name}.port",
                     f"port {port} is taken by service {ports[port]!r} of the same host",
                     "give each service a port of its own",
@@ -280,7 +281,7 @@ def _twice(host: str, services: list[ServicePlan], where: str) -> Iterator[Probl
             ports[port] = service.name
         for alias in service.served_names:
             if alias in names:
-                yield Problem(
+                yield input_error(
                     f"{where}.{service.name}.served_names",
                     f"{alias!r} is a name of service {names[alias]!r} of the same host",
                     "give each service names of its own",

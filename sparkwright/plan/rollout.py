@@ -8,7 +8,7 @@ from math import ceil
 from typing import Any
 
 from sparkwright.config.settings import RolloutSettings
-from sparkwright.findings.problems import Problem, UserError
+from sparkwright.findings.user_error import UserError, input_error
 
 
 def batches(hosts: Sequence[str], settings: RolloutSettings) -> list[list[str]]:
@@ -37,7 +37,7 @@ def agreed(settings: Mapping[str, RolloutSettings]) -> RolloutSettings:
     """
     first = next(iter(settings))
     problems = [
-        Problem(
+        input_error(
             f"rollout.{key}",
             f"{getattr(one, key)!r}, but {getattr(settings[first], key)!r} for {first}: hosts of "
             "one run are switched in one order",
@@ -70,7 +70,7 @@ def earlier(
     return max(others, key=lambda name: kept[name]) if others else None
 
 
-def behind_another_door(name: str, release: str, *, was: bool, planned: bool) -> str | None:
+def behind_another_proxy(name: str, release: str, *, was: bool, planned: bool) -> str | None:
     """Why a service can't go back to a release as doors are now; None when it can.
 
     Doors are the plan's and not a release's: one that was made to listen on the service's own port
@@ -95,14 +95,14 @@ class Rollout:
     """One run's roll-out, as far as it is.
 
     Attributes:
-        turns: hosts by turn.
+        batches: hosts by batch.
         stopped: why no further host is switched; None while all is well.
         began: whether a host was switched already.
         ended_at: the clock when the last switch ended, seconds; None before.
         switched: hosts that run what is new -> service -> release that they ran before.
     """
 
-    turns: list[list[str]]
+    batches: list[list[str]]
     stopped: str | None = None
     began: bool = False
     ended_at: float | None = None
@@ -114,6 +114,6 @@ class Rollout:
 
     def wait(self, host: str, pause: float, now: float) -> float:
         """Seconds that a host still has to wait for its turn."""
-        if self.ended_at is None or host in self.turns[0]:
+        if self.ended_at is None or host in self.batches[0]:
             return 0.0
         return max(0.0, self.ended_at + pause - now)

@@ -1,4 +1,4 @@
-"""What a probe saw of a host, typed. Written by roles/preflight/host/probe.py on the host."""
+"""What a observed saw of a host, typed. Written by roles/preflight/host/observed.py on the host."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class Listener(_Seen):
 
 
 class Probe(_Seen):
-    """Everything one probe says of a host. The last block is None where sudo does not work."""
+    """Everything one observed says of a host. The last block is None where sudo does not work."""
 
     time: float
     user: str
@@ -123,5 +123,5 @@ class Probe(_Seen):
 
 
 def parse_probe(data: Any) -> Probe:
-    """Validate a probe's answer."""
+    """Validate a observed's answer."""
     return Probe.model_validate(data)

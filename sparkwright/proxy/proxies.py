@@ -9,7 +9,8 @@ from typing import Any
 from sparkwright.config.inventory import lan_address
 from sparkwright.config.settings import GatewaySettings
 from sparkwright.config.templates import template
-from sparkwright.findings.problems import Problem, UserError, suggest
+from sparkwright.findings.finding import Finding
+from sparkwright.findings.user_error import UserError, input_error, suggest
 from sparkwright.plan.plan import HostPlan, ServicePlan
 from sparkwright.proxy.haproxy import Door, Gateway, Replica, drain, leaving, ready, staying
 
@@ -29,14 +30,14 @@ def gateway_of(plan: HostPlan, everyone: Mapping[str, Mapping[str, Any]]) -> Gat
     Raises:
         UserError: when a fleet's door has nobody behind it, or hosts that do not serve.
     """
-    problems: list[Problem] = []
+    problems: list[Finding] = []
     doors = [_own(service) for service in plan.services if service.door]
     for name, settings in sorted(plan.settings.gateway.items()):
         where = f"gateway.{name}"
         serving = [host for host, data in everyone.items() if name in data.get("services", {})]
         wanted = settings.hosts or tuple(serving)
         problems += [
-            Problem(
+            input_error(
                 f"{where}.hosts",
                 f"{host} has no service {name!r}",
                 suggest(host, serving),
@@ -48,7 +49,7 @@ def gateway_of(plan: HostPlan, everyone: Mapping[str, Mapping[str, Any]]) -> Gat
         replicas = tuple(_replica(host, everyone[host], name) for host in wanted if host in serving)
         if not replicas:
             problems.append(
-                Problem(
+                input_error(
                     where,
                     f"no host of the inventory has a service {name!r}",
                     "name a service that hosts have",
@@ -78,11 +79,11 @@ def _replica(host: str, data: Mapping[str, Any], service: str) -> Replica:
     return Replica(host, lan_address(host, data), port, port)
 
 
-def _taken(plan: HostPlan, doors: list[Door]) -> Iterator[Problem]:
+def _taken(plan: HostPlan, doors: list[Door]) -> Iterator[Finding]:
     ports = {service.port: service.name for service in plan.services}
     for door in doors:
         if door.port in ports:
-            yield Problem(
+            yield input_error(
                 f"gateway: {door.name}",
                 f"port {door.port} is taken by {ports[door.port]!r} of the same host",
                 "take another port",

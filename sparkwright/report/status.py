@@ -12,7 +12,10 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
-from sparkwright.doctor.watch import SILENT, WatchSeen
+from sparkwright.doctor import watch_findings
+from sparkwright.doctor.watch import WatchSeen
+from sparkwright.findings.render import Paint
+from sparkwright.findings.render import text as findings_text
 from sparkwright.text.lock_owner import age, told
 from sparkwright.text.table import columns
 from sparkwright.text.timestamps import epoch
@@ -107,7 +110,7 @@ def story(answer: Mapping[str, Any]) -> Story:
     return Story.model_validate({**answer, "history": history})
 
 
-def render_status(stories: Mapping[str, Story]) -> str:
+def render_status(stories: Mapping[str, Story], paint: Paint = str) -> str:
     """One line per service: what it runs, since when, whether it is well, what differs."""
     rows: list[Sequence[str]] = [
         ("HOST", "SERVICE", "RELEASE", "TAG", "UP", "RESTARTS", "HEALTH", "PLAN")
@@ -122,21 +125,12 @@ def render_status(stories: Mapping[str, Story]) -> str:
             notes.append(f"  {host}: {told(seen.lock, seen.now)} is at work on it")
         if seen.switch and seen.switch.get("step") != "ended":
             notes.append(f"  {host}: a switch is under way: {seen.switch['step']}")
-        notes += [f"  {host}: {line}" for line in _watched(seen)]
-    return "\n".join([*columns(rows), *notes])
-
-
-def _watched(seen: Story) -> Iterator[str]:
-    """What the watch holds to be wrong, and for how long."""
-    if seen.watch is None:
-        return
-    silent = seen.now - seen.watch.at
-    if silent > SILENT:
-        yield f"the watch has not looked for {age(silent)}"
-    for one in seen.watch.findings:
-        where = f"{one.service}: " if one.service else ""
-        words = f"{where}{one.name}: {one.seen} (for {age(seen.now - one.since)})"
-        yield f"{one.severity}: {words}; sparkwright doctor says more"
+    watched = [
+        one for host, seen in stories.items() for one in watch_findings(host, seen.watch, seen.now)
+    ]
+    return "\n".join(
+        [*columns(rows), *notes, *([findings_text(watched, paint=paint)] if watched else [])]
+    )
 
 
 def well(seen: Story) -> bool:

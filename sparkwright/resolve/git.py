@@ -9,7 +9,8 @@ import re
 
 import requests
 
-from sparkwright.findings.problems import Problem
+from sparkwright.findings.finding import Finding
+from sparkwright.findings.user_error import input_error
 
 _TIMEOUT = (5, 30)
 
@@ -17,7 +18,7 @@ _TIMEOUT = (5, 30)
 class GitError(Exception):
     """The repository could not be asked, or has no such revision; carries the problem."""
 
-    def __init__(self, problem: Problem) -> None:
+    def __init__(self, problem: Finding) -> None:
         self.problem = problem
         super().__init__(str(problem))
 
@@ -37,7 +38,7 @@ def resolve_commit(repository: str, revision: str) -> str:
         answer.raise_for_status()
     except requests.RequestException as error:
         raise GitError(
-            Problem(
+            input_error(
                 where,
                 f"it could not be asked: {error}",
                 "check the network of this machine, or set image_mirrors for this address",
@@ -51,5 +52,5 @@ def resolve_commit(repository: str, revision: str) -> str:
         if name in references:
             return str(references[name])
     raise GitError(
-        Problem(where, "the repository has no such branch or tag", "take another revision")
+        input_error(where, "the repository has no such branch or tag", "take another revision")
     )

@@ -10,7 +10,8 @@ from typing import Any
 import requests
 
 from sparkwright.catalog.entries import KvLayers
-from sparkwright.findings.problems import Problem
+from sparkwright.findings.finding import Finding
+from sparkwright.findings.user_error import input_error
 from sparkwright.resolve.kv_cache import kv_layers
 
 _TIMEOUT = (5, 30)
@@ -67,7 +68,7 @@ class ResolvedModel:
 class HubError(Exception):
     """The hub could not be asked, or refuses; carries the problem."""
 
-    def __init__(self, problem: Problem) -> None:
+    def __init__(self, problem: Finding) -> None:
         self.problem = problem
         super().__init__(str(problem))
 
@@ -89,7 +90,7 @@ def resolve_model(
         answer = requests.get(url, params={"blobs": "true"}, headers=headers, timeout=_TIMEOUT)
     except requests.RequestException as error:
         raise HubError(
-            Problem(
+            input_error(
                 where,
                 f"the hub {endpoint} could not be asked: {_reason(error)}",
                 "check the network of this machine, or set hub_endpoint",
@@ -102,7 +103,7 @@ def resolve_model(
         return replace(found, kv=kv_layers(_config(endpoint, found, headers)))
     except (json.JSONDecodeError, KeyError, TypeError, ValueError) as error:
         raise HubError(
-            Problem(
+            input_error(
                 where,
                 f"the hub {endpoint} answers something else than a model's data",
                 "check hub_endpoint",
@@ -145,31 +146,31 @@ def _parse(repository: str, data: dict[str, Any]) -> ResolvedModel:
 
 def _refused(
     where: str, endpoint: str, repository: str, answer: requests.Response, with_token: bool
-) -> Problem:
+) -> Finding:
     code = answer.headers.get("X-Error-Code", "")
     page = f"{endpoint}/{repository}"
     if code == "GatedRepo" or answer.status_code == 403:
         remedy = (
             f"accept the licence at {page} with your account, then set HF_TOKEN to a token of it"
         )
-        return Problem(where, "the model is gated", remedy)
+        return input_error(where, "the model is gated", remedy)
     if answer.status_code == 401 and with_token and code != "RepoNotFound":
-        return Problem(
+        return input_error(
             where,
             "the hub refuses the token",
             "make a new token and set HF_TOKEN (or hub_token_file)",
         )
     if code == "RevisionNotFound":
-        return Problem(
+        return input_error(
             where, "the repository has no such revision", f"look for it at {page}/commits"
         )
     if answer.status_code in (401, 404):
-        return Problem(
+        return input_error(
             where,
             "the hub knows no such repository, or it is private",
             f"check the name at {page}; for a private one set HF_TOKEN",
         )
-    return Problem(
+    return input_error(
         where,
         f"the hub answers HTTP {answer.status_code}",
         "try again later, or set hub_endpoint to a mirror",

@@ -15,7 +15,8 @@ import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from sparkwright.catalog.entries import KvLayers
-from sparkwright.findings.problems import Problem, UserError
+from sparkwright.findings.finding import Finding
+from sparkwright.findings.user_error import UserError, input_error
 from sparkwright.findings.validation import problems_of
 from sparkwright.resolve.hub import RemoteFile, ResolvedModel
 from sparkwright.resolve.references import References
@@ -107,14 +108,14 @@ def read_lock(path: Path) -> Lock | None:
         lock = Lock.model_validate(data)
     except yaml.YAMLError as error:
         text = " ".join(str(error).split())
-        raise UserError([Problem(str(path), f"this is no YAML: {text}", again)]) from None
+        raise UserError([input_error(str(path), f"not valid YAML: {text}", again)]) from None
     except ValidationError as error:
         raise UserError(
-            [Problem(p.where, p.what, again) for p in problems_of(error, str(path))]
+            [input_error(p.subject.place, p.observed, again) for p in problems_of(error, str(path))]
         ) from None
     if lock.version != 1:
         raise UserError(
-            [Problem(f"{path}: version", f"lock version {lock.version} is not known", again)]
+            [input_error(f"{path}: version", f"lock version {lock.version} is not known", again)]
         )
     return lock
 
@@ -143,7 +144,7 @@ def to_resolution(named: Iterable[References], lock: Lock, path: str) -> Resolut
         UserError: for everything that is not locked.
     """
     found = Resolution({}, {})
-    problems: dict[str, Problem] = {}
+    problems: dict[str, Finding] = {}
     for one in named:
         for reference in one.images:
             image = lock.images.get(reference.name)
@@ -210,8 +211,8 @@ def _model(model: ResolvedModel) -> LockedModel:
     )
 
 
-def _unlocked(path: str, name: str) -> Problem:
-    return Problem(
+def _unlocked(path: str, name: str) -> Finding:
+    return input_error(
         path,
         f"{name} is not locked",
         "run 'sparkwright lock INVENTORY' (with the same --data), and look at its diff",

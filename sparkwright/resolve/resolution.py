@@ -10,7 +10,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
 from sparkwright.catalog import Catalog
-from sparkwright.findings.problems import Problem, UserError
+from sparkwright.findings.finding import Finding
+from sparkwright.findings.user_error import UserError, input_error
 from sparkwright.resolve.git import GitError, resolve_commit
 from sparkwright.resolve.hub import HubError, ResolvedModel, resolve_model
 from sparkwright.resolve.references import ImageReference, ModelReference, References
@@ -55,7 +56,7 @@ def resolve(named: Iterable[References], catalog: Catalog, token: str | None) ->
         for image in one.images
     }
     models = model_names(named)
-    problems: list[Problem] = []
+    problems: list[Finding] = []
     with ThreadPoolExecutor(max_workers=8) as pool:
         image_jobs = {key: pool.submit(_image, *image) for key, image in images.items()}
         # A token in clear text on the network is nobody's secret any more.
@@ -84,7 +85,7 @@ def resolve(named: Iterable[References], catalog: Catalog, token: str | None) ->
 
 def known_bad(
     names: Mapping[tuple[str, str, str], str], catalog: Catalog, resolution: Resolution
-) -> list[Problem]:
+) -> list[Finding]:
     """Commits that the catalog knows to be bad.
 
     Args:
@@ -120,13 +121,13 @@ def _image(reference: ImageReference, credentials: str | None) -> ResolvedImage:
     return replace(resolve_image(reference.build.base, credentials), commit=commit)
 
 
-def _too_old(catalog: Catalog, name: str, resolved: ResolvedModel) -> Problem | None:
+def _too_old(catalog: Catalog, name: str, resolved: ResolvedModel) -> Finding | None:
     model = catalog.models[name]
     if model.not_before is None or resolved.last_modified is None:
         return None
     if resolved.last_modified >= model.not_before:
         return None
-    return Problem(
+    return input_error(
         f"model {model.repository}@{model.revision}",
         f"commit {resolved.commit[:12]} is of {resolved.last_modified}; "
         f"revisions before {model.not_before} are known to be bad",

@@ -5,24 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from sparkwright.findings.finding import Severity
-from sparkwright.rules.rule import Hit, Rule, Subject
+from sparkwright.rules.rule import Context, Match, Rule
 from sparkwright.vllm.arguments import check_arguments
 
 #: Values that AEON's builds know and stock vLLM does not.
 _AEON = {"kv_cache_dtype": ("tq_k8v4",)}
 
 
-def _arguments(subject: Subject) -> Iterator[Hit]:
-    also = _AEON if subject.image.name == "aeon-vllm-ultimate" else {}
-    for finding in check_arguments(subject.vllm, subject.arguments, subject.environment, also):
-        yield Hit(
+def _arguments(context: Context) -> Iterator[Match]:
+    also = _AEON if context.image.name == "aeon-vllm-ultimate" else {}
+    for finding in check_arguments(context.vllm, context.arguments, context.environment, also):
+        yield Match(
             key=finding.key,
-            what=finding.what,
-            instead=finding.instead,
-            why=finding.why,
+            observed=finding.what,
+            remedy=finding.instead,
+            reason=finding.why,
             source=finding.source,
             severity=Severity(finding.severity),
-            rule=finding.rule,
+            id=finding.rule,
         )
 
 

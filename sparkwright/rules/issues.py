@@ -7,23 +7,23 @@ from collections.abc import Iterator
 from sparkwright.catalog import Catalog
 from sparkwright.catalog.issues import Issue
 from sparkwright.findings.finding import Severity
-from sparkwright.rules.rule import Hit, Subject
+from sparkwright.rules.rule import Context, Match, Rule
 
 
-def issue_hits(subject: Subject) -> Iterator[Hit]:
+def issue_matches(context: Context) -> Iterator[Match]:
     """Issues of the service's image, body and drafter that apply."""
-    issues = [*subject.image.issues, *subject.body.issues]
-    issues += subject.drafter.issues if subject.drafter else ()
+    issues = [*context.image.issues, *context.body.issues]
+    issues += context.drafter.issues if context.drafter else ()
     for issue in issues:
-        if issue.applies(subject.service.image.tag, subject.facts):
-            yield Hit(
-                key=_key(issue, subject),
-                what=issue.what,
-                instead=issue.instead,
-                why=issue.why,
+        if issue.applies(context.service.image.tag, context.facts):
+            yield Match(
+                key=_key(issue, context),
+                observed=issue.what,
+                remedy=issue.instead,
+                reason=issue.why,
                 source=issue.source,
                 severity=Severity(issue.severity),
-                rule=issue.id,
+                id=issue.id,
             )
 
 
@@ -34,7 +34,7 @@ def all_issues(catalog: Catalog) -> dict[str, Issue]:
     return {issue.id: issue for issue in issues}
 
 
-def _key(issue: Issue, subject: Subject) -> str:
+def _key(issue: Issue, context: Context) -> str:
     """The setting to look at: the last condition that an argument or variable meets."""
     for fact in reversed(issue.when):
         kind, _, name = fact.partition(".")
@@ -43,3 +43,10 @@ def _key(issue: Issue, subject: Subject) -> str:
         if kind in ("argument", "environment"):
             return f"{kind}{'s' if kind == 'argument' else ''}.{name}"
     return "recipe"
+
+
+#: The roof over the catalog's issues, each of which brings its own id, reason and source.
+RULE = Rule(
+    "known-issue", Severity.ERROR, "what a card says does not work", "", "the catalog",
+    issue_matches,
+)  # fmt: skip

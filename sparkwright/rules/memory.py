@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from sparkwright.catalog import Model
 from sparkwright.findings.finding import Severity
-from sparkwright.rules.rule import Hit, Rule, Subject
+from sparkwright.rules.rule import Context, Match, Rule
 
 #: What vLLM 0.23 to 0.32 take when nothing is set (their own parsers).
 DEFAULT_UTILIZATION = 0.92
@@ -52,9 +52,9 @@ class Budget:
     shm: float
 
 
-def pool_gib(subject: Subject) -> float | None:
+def pool_gib(context: Context) -> float | None:
     """The memory that gpu_memory_utilization is a share of."""
-    hardware = subject.hardware
+    hardware = context.hardware
     return hardware.memory_gib if hardware.unified else hardware.vram_gib
 
 
@@ -70,72 +70,72 @@ def kv_bytes_per_token(model: Model, dtype: str, length: int) -> float | None:
     return total
 
 
-def budget(subject: Subject) -> Budget:
+def budget(context: Context) -> Budget:
     """The service's memory as far as the catalog knows it."""
-    pool = pool_gib(subject)
-    utilization = subject.number("gpu_memory_utilization")
+    pool = pool_gib(context)
+    utilization = context.number("gpu_memory_utilization")
     share = None if pool is None else pool * (utilization or DEFAULT_UTILIZATION)
-    weights = subject.body.loaded_gib or subject.body.size_gib
-    drafter = (subject.drafter.size_gib or 0.0) if subject.drafter else 0.0
+    weights = context.body.loaded_gib or context.body.size_gib
+    drafter = (context.drafter.size_gib or 0.0) if context.drafter else 0.0
     kv = None if share is None or weights is None else share - weights - drafter - OVERHEAD_GIB
-    length = subject.number("max_model_len") or subject.body.context
-    dtype = str(subject.arguments.get("kv_cache_dtype", "auto"))
-    per_token = kv_bytes_per_token(subject.body, dtype, int(length)) if length else None
-    context = None if per_token is None or length is None else per_token * length / 1024**3
-    return Budget(share, weights, drafter, kv, context, subject.service.shm_gib or 0.0)
+    length = context.number("max_model_len") or context.body.context
+    dtype = str(context.arguments.get("kv_cache_dtype", "auto"))
+    per_token = kv_bytes_per_token(context.body, dtype, int(length)) if length else None
+    one = None if per_token is None or length is None else per_token * length / 1024**3
+    return Budget(share, weights, drafter, kv, one, context.service.shm_gib or 0.0)
 
 
-def _share_on_gb10(subject: Subject) -> Iterator[Hit]:
-    value = subject.number("gpu_memory_utilization")
-    if not subject.hardware.unified:
+def _share_on_gb10(context: Context) -> Iterator[Match]:
+    value = context.number("gpu_memory_utilization")
+    if not context.hardware.unified:
         return
     if (value or DEFAULT_UTILIZATION) > MOST_ON_GB10:
-        yield Hit(
+        yield Match(
             "arguments.gpu_memory_utilization",
             f"{value:g} of a Spark's memory" if value else "not set, so vLLM takes 0.92",
             "0.60 beside sidecars, 0.70 to 0.85 alone; never above 0.88",
         )
 
 
-def _batch_on_gb10(subject: Subject) -> Iterator[Hit]:
-    value = subject.number("max_num_batched_tokens")
-    if subject.hardware.unified and value is not None and value > SAFE_BATCH:
-        yield Hit(
+def _batch_on_gb10(context: Context) -> Iterator[Match]:
+    value = context.number("max_num_batched_tokens")
+    if context.hardware.unified and value is not None and value > SAFE_BATCH:
+        yield Match(
             "arguments.max_num_batched_tokens",
             f"{value:g} batched tokens on a Spark",
             f"max_num_batched_tokens: {SAFE_BATCH}",
         )
 
 
-def _unified(subject: Subject) -> Iterator[Hit]:
-    total = subject.hardware.memory_gib
-    first = min(service.name for service in subject.plan.services)
-    if not subject.hardware.unified or total is None or subject.service.name != first:
+def _unified(context: Context) -> Iterator[Match]:
+    total = context.hardware.memory_gib
+    first = min(service.name for service in context.plan.services)
+    if not context.hardware.unified or total is None or context.service.name != first:
         return  # said once per host
     parts = []
     needed = SYSTEM_GIB
-    for service in subject.plan.services:
-        own = budget(Subject(subject.plan, service, subject.catalog, subject.hardware))
+    for service in context.plan.services:
+        own = budget(Context(context.plan, service, context.catalog, context.hardware))
         needed += (own.share or 0.0) + own.shm
         parts.append(f"{service.name} {own.share or 0:.0f} + {own.shm:.0f} shm")
-    for name, size in subject.plan.settings.sidecars.items():
+    for name, size in context.plan.settings.sidecars.items():
         needed += size
         parts.append(f"{name} {size:.0f}")
     if needed > total:
-        yield Hit(
+        yield Match(
             "arguments.gpu_memory_utilization",
             f"{needed:.0f} GiB of {total:.0f} GiB: {', '.join(parts)}, system {SYSTEM_GIB:.0f}",
             "smaller shares (gpu_memory_utilization), fewer services or fewer sidecars",
         )
 
 
-def _fits(subject: Subject) -> Iterator[Hit]:
-    own = budget(subject)
+def _fits(context: Context) -> Iterator[Match]:
+    own = budget(context)
     if own.kv is None or own.share is None or own.weights is None:
         return
-    pool = "memory" if subject.hardware.unified else "the card's own memory"
+    pool = "memory" if context.hardware.unified else "the card's own memory"
     if own.kv <= 0:
-        yield Hit(
+        yield Match(
             "arguments.gpu_memory_utilization",
             f"{own.share:.1f} GiB of {pool} for {own.weights:g} GiB of weights, "
             f"{own.drafter:g} GiB of drafter and about {OVERHEAD_GIB:g} GiB of the engine leave "
@@ -143,9 +143,9 @@ def _fits(subject: Subject) -> Iterator[Hit]:
             "a larger gpu_memory_utilization, or a smaller body",
         )
     elif own.context is not None and own.context > own.kv:
-        length = subject.number("max_model_len") or subject.body.context or 0
+        length = context.number("max_model_len") or context.body.context or 0
         fits = int(length * own.kv / own.context) // 1024 * 1024
-        yield Hit(
+        yield Match(
             "arguments.max_model_len",
             f"one sequence of {length:g} tokens takes {own.context:.1f} GiB of KV cache, "
             f"and {own.kv:.1f} GiB are left",
@@ -157,17 +157,19 @@ RULES = (
     Rule(
         "gb10-memory-share", Severity.ERROR, "too large a share of a Spark's memory",
         "CPU and GPU share one pool, and it thrashes above 0.88",
-        "seed 000, recipe A; seed 001, quickstart", _share_on_gb10,
+        "card of vllm-ultimate-dgx-spark, recipe A; card of Qwen3.6-35B-A3B-heretic-NVFP4, "
+        "quickstart", _share_on_gb10,
     ),
     Rule(
         "gb10-batched-tokens", Severity.WARNING, "a batch that has hung Sparks",
         "65536 has hung Sparks, 32768 is what the cards run in production",
-        "AEON-7/vllm-dflash#1; seeds 000 to 003", _batch_on_gb10,
+        "AEON-7/vllm-dflash#1; the cards' serve commands", _batch_on_gb10,
     ),
     Rule(
         "unified-memory", Severity.ERROR, "services and sidecars that need more than a Spark has",
         "weights, KV caches, shared memory, sidecars and the system come out of one pool",
-        "seed 000, recipe A (sidecars); seed 002, troubleshooting (15 to 20 GB for the host)",
+        "card of vllm-ultimate-dgx-spark, recipe A (sidecars); card of vllm-dflash, "
+        "troubleshooting (15 to 20 GB for the host)",
         _unified,
     ),
     Rule(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from sparkwright.findings.finding import Severity
-from sparkwright.rules.rule import Hit, Rule, Subject
+from sparkwright.rules.rule import Context, Match, Rule
 
 #: What --quantization may be for a format of weights.
 QUANTIZATION = {
@@ -19,47 +19,47 @@ PARSERS = {"gemma": ("gemma4", "gemma4"), "qwen3": ("qwen3_coder", "qwen3")}
 THINKING_TOKENS = 2048
 
 
-def _quantization(subject: Subject) -> Iterator[Hit]:
-    flag, weights = subject.arguments.get("quantization"), subject.body.format
+def _quantization(context: Context) -> Iterator[Match]:
+    flag, weights = context.arguments.get("quantization"), context.body.format
     if flag is None or weights is None:
         return
     if flag not in QUANTIZATION[weights]:
         right = QUANTIZATION[weights]
-        yield Hit(
+        yield Match(
             "arguments.quantization",
-            f"{flag!r} for {subject.body.name}, whose weights are {weights}",
+            f"{flag!r} for {context.body.name}, whose weights are {weights}",
             f"quantization: {right[0]}" if right else "leave it out",
-            source=subject.body.source,
+            source=context.body.source,
         )
 
 
-def _works(subject: Subject) -> Iterator[Hit]:
-    for model in filter(None, (subject.body, subject.drafter)):
+def _works(context: Context) -> Iterator[Match]:
+    for model in filter(None, (context.body, context.drafter)):
         if model.status == "fails":
-            yield Hit(
+            yield Match(
                 "recipe",
                 f"{model.repository} does not work",
                 "another model of the catalog",
-                why=model.reason,
+                reason=model.reason,
                 source=model.source,
             )
         elif model.status == "expected":
-            yield Hit(
+            yield Match(
                 "recipe",
-                f"nobody has tried {model.repository} yet",
+                f"{model.repository} has not been tried yet",
                 "try it on one host first",
-                why=model.reason,
+                reason=model.reason,
                 source=model.source,
                 severity=Severity.WARNING,
             )
 
 
-def _context(subject: Subject) -> Iterator[Hit]:
-    length, limit = subject.number("max_model_len"), subject.body.context
+def _context(context: Context) -> Iterator[Match]:
+    length, limit = context.number("max_model_len"), context.body.context
     if length is None or limit is None or length <= limit:
         return
-    allowed = subject.environment.get("VLLM_ALLOW_LONG_MAX_MODEL_LEN") == "1"
-    yield Hit(
+    allowed = context.environment.get("VLLM_ALLOW_LONG_MAX_MODEL_LEN") == "1"
+    yield Match(
         "arguments.max_model_len",
         f"{length:g} tokens for a model made for {limit}",
         f"max_model_len: {limit}",
@@ -67,26 +67,26 @@ def _context(subject: Subject) -> Iterator[Hit]:
     )
 
 
-def _parsers(subject: Subject) -> Iterator[Hit]:
+def _parsers(context: Context) -> Iterator[Match]:
     for prefix, (tools, reasoning) in PARSERS.items():
-        if not subject.body.family.startswith(prefix):
+        if not context.body.family.startswith(prefix):
             continue
         for name, right in (("tool_call_parser", tools), ("reasoning_parser", reasoning)):
-            value = subject.arguments.get(name)
+            value = context.arguments.get(name)
             if value is not None and value != right:
-                yield Hit(
-                    f"arguments.{name}", f"{value!r} for {subject.body.name}", f"{name}: {right}"
+                yield Match(
+                    f"arguments.{name}", f"{value!r} for {context.body.name}", f"{name}: {right}"
                 )
 
 
-def _thinking(subject: Subject) -> Iterator[Hit]:
-    smoke = subject.service.smoke
+def _thinking(context: Context) -> Iterator[Match]:
+    smoke = context.service.smoke
     if (
         smoke.thinking
-        and "thinking" in subject.body.capabilities
+        and "thinking" in context.body.capabilities
         and smoke.max_tokens < THINKING_TOKENS
     ):
-        yield Hit(
+        yield Match(
             "smoke.max_tokens",
             f"{smoke.max_tokens} tokens for an answer that thinks first",
             f"max_tokens: {THINKING_TOKENS}, or thinking: False",
@@ -97,25 +97,27 @@ RULES = (
     Rule(
         "quantization-format", Severity.ERROR, "a quantization flag for another format of weights",
         "modelopt and compressed-tensors name and scale their tensors differently",
-        "seed 003, 'The NVFP4 Quantization Problem'; seed 000, recipe A", _quantization,
+        "card of Gemma-4-26B-A4B-it-Uncensored-NVFP4, 'The NVFP4 Quantization Problem'; card of "
+        "vllm-ultimate-dgx-spark, recipe A", _quantization,
     ),
     Rule(
         "model-works", Severity.ERROR, "a model that the cards say does not work",
-        "the card tried it", "seed 000, known issues of models", _works,
+        "the card tried it", "card of vllm-ultimate-dgx-spark, known issues of models", _works,
     ),
     Rule(
         "context-limit", Severity.ERROR, "a context beyond what the model was made for",
-        "vLLM refuses it, or answers get worse without a word",
+        "vLLM refuses it, or answers get worse without a message",
         "the models' cards (maximum context)", _context,
     ),
     Rule(
         "parser-family", Severity.WARNING, "a parser of another family of models",
-        "tool calls or thoughts then show up as plain text",
-        "seeds 000, 001 and 003, serve commands", _parsers,
+        "tool calls or reasoning then appear as plain text",
+        "serve commands of the cards", _parsers,
     ),
     Rule(
-        "thinking-budget", Severity.ERROR, "too few tokens for an answer that thinks first",
-        "the thoughts use them up: content is null and finish_reason length",
-        "seed 001, 'Common gotcha'; seed 004, quick start", _thinking,
+        "thinking-budget", Severity.ERROR, "too few tokens for a model that thinks first",
+        "thinking uses them up: content is null and finish_reason length",
+        "card of Qwen3.6-35B-A3B-heretic-NVFP4, 'Common gotcha'; card of vllm-spark-omni-q36, "
+        "quick start", _thinking,
     ),
 )  # fmt: skip

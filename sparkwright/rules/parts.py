@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from sparkwright.catalog import Catalog
 from sparkwright.plan.plan import HostPlan
 from sparkwright.rules.memory import SYSTEM_GIB, budget
-from sparkwright.rules.rule import Subject, assumed_hardware
+from sparkwright.rules.rule import Context, assumed_hardware
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ def memory_of(plan: HostPlan, catalog: Catalog) -> Memory:
     hardware = assumed_hardware(plan)
     parts: list[Part] = []
     for service in plan.services:
-        own = budget(Subject(plan, service, catalog, hardware))
+        own = budget(Context(plan, service, catalog, hardware))
         weights = (own.weights or 0) + own.drafter
         parts.append(Part("#", f"{service.name} weights", weights))
         rest = max(0.0, (own.share or 0) - weights)

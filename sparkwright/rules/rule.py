@@ -23,7 +23,7 @@ class Hardware:
         memory_gib: MemTotal.
         vram_gib: memory of the GPU itself; None on unified memory.
         architecture: of the registry's words (``arm64``); None where it can't be told.
-        assumed: whether nobody has looked yet.
+        assumed: whether the host has not been observed yet.
     """
 
     compute_cap: str | None
@@ -53,7 +53,7 @@ def assumed_hardware(plan: HostPlan) -> Hardware:
 
 
 @dataclass(frozen=True)
-class Subject:
+class Context:
     """A resolved service on a host, with everything that the catalog says of it."""
 
     plan: HostPlan
@@ -132,21 +132,22 @@ class Subject:
 
 
 @dataclass(frozen=True)
-class Hit:
+class Match:
     """One place where a rule does not hold.
 
     Attributes:
         key: ``arguments.max_model_len`` and the like, below the service.
-        severity: where it differs from the rule's own.
+        remedy: what to write instead.
+        reason, source, severity, id: where they differ from the rule's own.
     """
 
     key: str
-    what: str
-    instead: str
-    why: str | None = None
+    observed: str
+    remedy: str
+    reason: str | None = None
     source: str | None = None
     severity: Severity | None = None
-    rule: str | None = None
+    id: str | None = None
 
 
 @dataclass(frozen=True)
@@ -154,13 +155,13 @@ class Rule:
     """A known mistake.
 
     Attributes:
-        why: the reason, for someone who has not read the cards.
+        reason: why it matters, for someone who has not read the cards.
         source: who says so.
     """
 
     id: str
     severity: Severity
     title: str
-    why: str
+    reason: str
     source: str
-    check: Callable[[Subject], Iterator[Hit]]
+    check: Callable[[Context], Iterator[Match]]

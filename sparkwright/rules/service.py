@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from sparkwright.findings.finding import Severity
-from sparkwright.rules.rule import Hit, Rule, Subject
+from sparkwright.rules.rule import Context, Match, Rule
 
 #: Variables that hold secrets, and where they belong.
 _SECRETS = {
@@ -15,45 +15,45 @@ _SECRETS = {
 }
 
 
-def _secrets(subject: Subject) -> Iterator[Hit]:
+def _secrets(context: Context) -> Iterator[Match]:
     for name, place in _SECRETS.items():
-        if name in subject.environment:
-            yield Hit(f"environment.{name}", f"{name} in the compose file", place)
+        if name in context.environment:
+            yield Match(f"environment.{name}", f"{name} in the compose file", place)
 
 
-def _mounts(subject: Subject) -> Iterator[Hit]:
-    service = subject.service
+def _mounts(context: Context) -> Iterator[Match]:
+    service = context.service
     mounts = [model.mount for model in service.models]
     if len(set(mounts)) < len(mounts):
-        yield Hit("recipe", f"body and drafter are both mounted at {mounts[0]}", "two paths")
+        yield Match("recipe", f"body and drafter are both mounted at {mounts[0]}", "two paths")
     for key, value in service.arguments:
         if key in ("model", "tokenizer") and value not in mounts:
-            yield Hit(
+            yield Match(
                 f"arguments.{key}",
-                f"{value!r} is no directory that the container has",
+                f"{value!r} is not a directory in the container",
                 f"leave it out: {service.body.mount} is served",
             )
 
 
-def _one_name(subject: Subject) -> Iterator[Hit]:
-    if subject.image.variables is not None and len(subject.service.served_names) > 1:
-        yield Hit(
+def _one_name(context: Context) -> Iterator[Match]:
+    if context.image.variables is not None and len(context.service.served_names) > 1:
+        yield Match(
             "served_names",
-            f"{len(subject.service.served_names)} names for an image that takes one",
+            f"{len(context.service.served_names)} names for an image that takes one",
             "one name; the others go to EXTRA_ARGS, which this image passes on unchecked",
         )
 
 
-def _tag_of_recipe(subject: Subject) -> Iterator[Hit]:
-    tag = subject.service.image.tag
-    newest = subject.image.newest_tag
-    if subject.recipe.tag or tag == newest or tag not in subject.image.tags:
+def _tag_of_recipe(context: Context) -> Iterator[Match]:
+    tag = context.service.image.tag
+    newest = context.image.newest_tag
+    if context.recipe.tag or tag == newest or tag not in context.image.tags:
         return
-    if subject.image.tags[newest].rollback == tag:
+    if context.image.tags[newest].rollback == tag:
         return  # the tag that the card names to go back to
-    yield Hit(
+    yield Match(
         "image_tag",
-        f"tag {tag} is of {subject.image.tags[tag].date}; the newest is {newest}",
+        f"tag {tag} is of {context.image.tags[tag].date}; the newest is {newest}",
         f"image_tag: {newest}",
     )
 
@@ -61,16 +61,16 @@ def _tag_of_recipe(subject: Subject) -> Iterator[Hit]:
 RULES = (
     Rule(
         "secret-in-environment", Severity.ERROR, "a secret in the compose file",
-        "the compose file and docker inspect show it", "this project", _secrets,
+        "the compose file and docker inspect show it", "sparkwright", _secrets,
     ),
     Rule(
         "mounts", Severity.ERROR, "paths that the container does not have",
         "only body and drafter are mounted, read-only and without links out of them",
-        "seed 000, 'Drafter materialization note'", _mounts,
+        "card of vllm-ultimate-dgx-spark, 'Drafter materialization note'", _mounts,
     ),
     Rule(
         "one-served-name", Severity.WARNING, "several names for an image that takes one",
-        "its variable holds one name", "seed 002, configuration table", _one_name,
+        "its variable holds one name", "card of vllm-dflash, configuration table", _one_name,
     ),
     Rule(
         "old-tag", Severity.WARNING, "a tag older than the one to roll back to",

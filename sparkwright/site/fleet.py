@@ -4,25 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path
 
 from sparkwright.catalog import Catalog, load_catalog
+from sparkwright.config import places
 from sparkwright.config.inventory import HostInput
-from sparkwright.config.places import CATALOG
 from sparkwright.config.settings import parse_settings
-from sparkwright.findings.problems import Problem, UserError
+from sparkwright.findings.finding import Finding
+from sparkwright.findings.user_error import UserError
 from sparkwright.plan.plan import HostPlan, plan_host
 from sparkwright.resolve.resolution import Resolution
-from sparkwright.rules import Broken, assumed_hardware, check_host, unknown_silences
+from sparkwright.rules import assumed_hardware, check_host, unknown_silences
 
 
 @dataclass(frozen=True)
 class PlannedHost:
-    """One host: its plan, the catalog it was made with, and the rules that it breaks."""
+    """One host: its plan, the catalog it was made with, and the rules that it violates."""
 
     plan: HostPlan
     catalog: Catalog
-    broken: tuple[Broken, ...]
+    violations: tuple[Finding, ...]
 
 
 @dataclass(frozen=True)
@@ -30,9 +30,9 @@ class Fleet:
     """Planned hosts by name, and everything that stands in the way of planning the others."""
 
     hosts: dict[str, PlannedHost]
-    problems: tuple[Problem, ...]
+    problems: tuple[Finding, ...]
 
-    def or_raise(self, more: Iterable[Problem] = ()) -> dict[str, PlannedHost]:
+    def or_raise(self, more: Iterable[Finding] = ()) -> dict[str, PlannedHost]:
         """The hosts, when nothing is wrong with any."""
         problems = [*self.problems, *more]
         if problems:
@@ -55,28 +55,28 @@ def with_geometry(hosts: dict[str, PlannedHost], resolution: Resolution) -> dict
             for key, model in host.catalog.models.items()
         }
         catalog = host.catalog.model_copy(update={"models": models})
-        broken = check_host(host.plan, catalog, assumed_hardware(host.plan))
-        found[name] = PlannedHost(host.plan, catalog, tuple(broken))
+        violations = check_host(host.plan, catalog, assumed_hardware(host.plan))
+        found[name] = PlannedHost(host.plan, catalog, tuple(violations))
     return found
 
 
 def plan_fleet(inputs: Iterable[HostInput]) -> Fleet:
     """Plan every host; a problem of one does not hide those of another."""
     hosts: dict[str, PlannedHost] = {}
-    problems: list[Problem] = []
+    problems: list[Finding] = []
     catalogs: dict[tuple[str, ...], Catalog] = {}
     for host in inputs:
         try:
             settings = parse_settings(host.name, host.data, host.origin)
             directories = settings.catalog_directories
             if directories not in catalogs:
-                catalogs[directories] = load_catalog([CATALOG, *map(Path, directories)])
+                catalogs[directories] = load_catalog(places.catalogs(directories))
             catalog = catalogs[directories]
             plan = plan_host(host.name, settings, catalog, host.origin)
         except UserError as error:
-            problems.extend(error.problems)
+            problems.extend(error.findings)
             continue
         problems.extend(unknown_silences(plan, catalog, host.origin("services")))
-        broken = tuple(check_host(plan, catalog, assumed_hardware(plan)))
-        hosts[host.name] = PlannedHost(plan, catalog, broken)
+        violations = tuple(check_host(plan, catalog, assumed_hardware(plan)))
+        hosts[host.name] = PlannedHost(plan, catalog, violations)
     return Fleet(hosts, tuple(dict.fromkeys(problems)))

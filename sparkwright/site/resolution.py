@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from sparkwright.config.secrets import Secret
-from sparkwright.findings.problems import Problem, UserError
+from sparkwright.findings.finding import Finding
+from sparkwright.findings.user_error import UserError, input_error
 from sparkwright.resolve.lock import Lock, read_lock, to_resolution
 from sparkwright.resolve.resolution import Resolution, known_bad, model_names, resolve
 from sparkwright.site.fleet import PlannedHost
@@ -27,7 +28,7 @@ def hub_token(path: str | None) -> Secret | None:
     except OSError as error:
         raise UserError(
             [
-                Problem(
+                input_error(
                     f"hub_token_file: {path}",
                     f"can't be read: {error.strerror}",
                     "put the token there, or set HF_TOKEN instead",
@@ -66,7 +67,7 @@ def pinned(hosts: Mapping[str, PlannedHost]) -> Resolution:
         UserError: for everything that is not locked, could not be asked, or is known to be bad.
     """
     found = Resolution({}, {})
-    problems: list[Problem] = []
+    problems: list[Finding] = []
     open_hosts: dict[str, PlannedHost] = {}
     known = locks(hosts)
     for name, host in hosts.items():
@@ -78,7 +79,7 @@ def pinned(hosts: Mapping[str, PlannedHost]) -> Resolution:
         try:
             part = to_resolution([host.plan.references], lock, path)
         except UserError as error:
-            problems.extend(error.problems)
+            problems.extend(error.findings)
             continue
         problems.extend(known_bad(model_names([host.plan.references]), host.catalog, part))
         found.images.update(part.images)

@@ -45,7 +45,7 @@ def checks() -> Mapping[str, CheckEntry]:
 
 
 def cause_of(check: str, cause: str | None) -> Cause | None:
-    """What a failure means; None for a cause that nobody has written down."""
+    """What a failure means; None for a cause that is not in the file."""
     for name in (check, ANY):
         entry = checks().get(name)
         if entry and cause in entry.causes:

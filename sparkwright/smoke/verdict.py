@@ -8,9 +8,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, computed_field
 
-from sparkwright.smoke.checks import cause_of
+from sparkwright.findings.finding import Finding, Severity, Subject
+from sparkwright.findings.render import Paint, text
+from sparkwright.smoke.checks import Cause, cause_of, checks
 from sparkwright.text.table import columns
 
 #: Where results lie for other commands, one file per host and service.
@@ -26,7 +28,6 @@ class CheckResult(BaseModel):
     Attributes:
         seconds: what it took; 0 for what was skipped by the plan.
         cause: what the host's program made of a failure; see checks.yaml.
-        meaning, remedy, source: what that stands for; None for what did not fail.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -36,9 +37,6 @@ class CheckResult(BaseModel):
     seconds: float
     detail: str
     cause: str | None = None
-    meaning: str | None = None
-    remedy: str | None = None
-    source: str | None = None
 
 
 class DeepVerdict(BaseModel):
@@ -62,10 +60,12 @@ class DeepVerdict(BaseModel):
     checks: tuple[CheckResult, ...]
     journal: tuple[str, ...] = ()
 
+    @computed_field  # type: ignore[prop-decorator]
     @property
-    def failures(self) -> tuple[CheckResult, ...]:
-        """The checks that failed."""
-        return tuple(one for one in self.checks if one.verdict == "failed")
+    def findings(self) -> tuple[Finding, ...]:
+        """The checks that failed, with what that means."""
+        subject = Subject(self.host, self.service)
+        return tuple(_finding(one, subject) for one in self.checks if one.verdict == "failed")
 
 
 def verdicts(host: str, answer: Mapping[str, Any], now: datetime) -> list[DeepVerdict]:
@@ -78,22 +78,27 @@ def verdicts(host: str, answer: Mapping[str, Any], now: datetime) -> list[DeepVe
             at=now.astimezone(UTC).isoformat(timespec="seconds"),
             planned=one["planned"],
             release=one["release"],
-            checks=tuple(_result(check) for check in one["checks"]),
+            checks=tuple(map(CheckResult.model_validate, one["checks"])),
             journal=tuple(one["journal"]),
         )
         for name, one in answer.items()
     ]
 
 
-def _result(check: Mapping[str, Any]) -> CheckResult:
-    result = CheckResult.model_validate(check)
-    if result.verdict != "failed":
-        return result
-    known = cause_of(result.name, result.cause)
-    return result.model_copy(update=known.model_dump()) if known else result
+def _finding(check: CheckResult, subject: Subject) -> Finding:
+    known = cause_of(check.name, check.cause) or Cause(
+        meaning="the cause is not known",
+        remedy=f"journalctl -u sparkwright-{subject.service}",
+        source="sparkwright",
+    )
+    return Finding(
+        id=check.name, severity=Severity.ERROR, subject=subject, observed=check.detail,
+        expected=checks()[check.name].asks if check.name in checks() else "",
+        reason=known.meaning, remedy=known.remedy, source=known.source,
+    )  # fmt: skip
 
 
-def render(found: Sequence[DeepVerdict]) -> str:
+def render(found: Sequence[DeepVerdict], paint: Paint = str) -> str:
     """Every check in a table, then every failure with what it means and where to look."""
     rows = [("HOST", "SERVICE", "CHECK", "VERDICT", "SECONDS", "DETAIL")]
     rows += [
@@ -108,22 +113,19 @@ def render(found: Sequence[DeepVerdict]) -> str:
         for one in found
         for check in one.checks
     ]
-    return "\n".join([*columns(rows), *(line for one in found for line in _story(one))])
+    return "\n".join([*columns(rows), *(line for one in found for line in _details(one, paint))])
 
 
-def _story(one: DeepVerdict) -> Iterator[str]:
+def _details(one: DeepVerdict, paint: Paint) -> Iterator[str]:
     if one.release and one.release != one.planned:
         yield ""
         yield (
             f"{one.host} {one.service}: release {one.release} runs, and was asked for what "
             f"{one.planned} is planned to do: see `sparkwright diff`"
         )
-    for check in one.failures:
+    if one.findings:
         yield ""
-        yield f"FAILED: {one.host} {one.service}: {check.name}: {check.detail}"
-        yield f"    means:  {check.meaning or 'nobody has written down what this means'}"
-        yield f"    remedy: {check.remedy or f'journalctl -u sparkwright-{one.service}'}"
-        yield f"    source: {check.source or '-'}"
+        yield text(one.findings, paint=paint)
     for line in one.journal:
         yield f"    journal: {line}"
 

@@ -17,7 +17,7 @@ from typing import Any, Literal
 import yaml
 
 from sparkwright.catalog.data import ArgumentValue
-from sparkwright.findings.problems import suggest
+from sparkwright.findings.user_error import suggest
 from sparkwright.vllm.table import Argument, Table, nearest, release, table, versions
 
 Level = Literal["error", "warning"]

@@ -24,7 +24,7 @@ from sparkwright.bench.run import measure
 from sparkwright.bench.service import reach
 from sparkwright.bench.tool import find
 from sparkwright.config.secrets import Secret
-from sparkwright.findings.problems import UserError
+from sparkwright.findings.user_error import UserError
 from tests.lab.test_serving import KEY, NGRAM, Server, launched, make_model
 
 pytestmark = pytest.mark.bench
@@ -64,7 +64,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     try:
         tool = find()
     except UserError as error:
-        pytest.skip(f"{error.problems[0].what}: {error.problems[0].remedy}")
+        pytest.skip(f"{error.findings[0].observed}: {error.findings[0].remedy}")
     folder = tmp_path_factory.mktemp("bench")
     words = ["--max-model-len", "4096", "--speculative-config", NGRAM]
     with launched(

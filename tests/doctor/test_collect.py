@@ -62,7 +62,9 @@ def test_a_host_that_is_well(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert seen.unified
     assert "clocks_event_reasons.active" not in seen.gpu.rows[0]
     assert seen.gpu.rows[0]["clocks.sm"] == "208 MHz"
-    assert diagnose(seen.model_copy(update={"disks": [], "memory": {}, "kernel": []})) == []
+    assert (
+        diagnose("spark-1", seen.model_copy(update={"disks": [], "memory": {}, "kernel": []})) == []
+    )
 
 
 def test_no_secret_leaves_the_host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -102,7 +104,7 @@ def test_a_host_on_which_nothing_answers(tmp_path: Path, monkeypatch: pytest.Mon
     for name in ("docker", "systemctl", "journalctl", "nvidia-smi"):
         program(programs, name, "echo broken >&2; exit 1")
     answer = ask(Vllm(port=9), tmp_path)
-    found = {one.name for one in diagnose(facts({**answer, "planned": PLANNED}))}
+    found = {one.id for one in diagnose("spark-1", facts({**answer, "planned": PLANNED}))}
     assert {"docker-silent", "gpu-silent"} <= found
 
 

@@ -172,7 +172,6 @@ ILL: dict[str, Callable[[], Facts]] = {
     "answers-cut": lambda: _both(**{"request_success_total:length": 900.0}),
     "clients-give-up": lambda: _both(**{"request_success_total:abort": 900.0}),
     "booting": lambda: _boots(_FRESH),
-    "boot-too-long": lambda: _boots("2027-01-15T07:00:00Z"),
     "gpu-silent": lambda: spark(
         gpu={"code": 9, "err": "NVIDIA-SMI has failed because it couldn't communicate", "rows": []}
     ),
@@ -210,14 +209,14 @@ ILL: dict[str, Callable[[], Facts]] = {
     "acceptance-decays": lambda: _watched("acceptance-decays"),
     "disk-fills": lambda: _watched("disk-fills"),
     "drift": lambda: _watched("drift"),
-    "not-serving": lambda: _watched("not-serving", "error"),
+    "not-serving": lambda: _boots("2027-01-15T07:00:00Z"),
     "watch-asleep": lambda: spark(watch={"at": NOW - 7200, "findings": []}),
 }
 
 
-def test_nothing_ails_a_healthy_host() -> None:
-    assert diagnose(spark()) == []
-    assert "nothing ails it" in render({"spark-1": []})
+def test_nothing_is_found_on_a_healthy_host() -> None:
+    assert diagnose("spark-1", spark()) == []
+    assert render({"spark-1": []}) == "spark-1: nothing found"
 
 
 @pytest.mark.parametrize("version", ["0.24.0", "0.32.0"])
@@ -229,43 +228,43 @@ def test_a_busy_host_is_healthy(version: str) -> None:
         "num_requests_running": 16.0, "kv_cache_usage_perc": 0.9,
         "iteration_tokens_total_count": 30_001.0,
     }  # fmt: skip
-    assert diagnose(_looks({"num_requests_running": 16.0}, busy)) == []
+    assert diagnose("spark-1", _looks({"num_requests_running": 16.0}, busy)) == []
 
 
 def test_every_check_is_provoked_here() -> None:
-    assert {check.name for check in CHECKS} == {*SAID, *ILL}
+    assert {check.id for check in CHECKS} == {*SAID, *ILL}
 
 
 @pytest.mark.parametrize("name", sorted(SAID))
 def test_what_a_service_says_is_known(name: str) -> None:
-    found = diagnose(spark(service=service(log=[SAID[name]])))
-    assert [one.name for one in found] == [name]
-    assert found[0].service == "qwen36"
-    assert found[0].symptom == SAID[name]
+    found = diagnose("spark-1", spark(service=service(log=[SAID[name]])))
+    assert [one.id for one in found] == [name]
+    assert found[0].subject.service == "qwen36"
+    assert found[0].observed == SAID[name]
 
 
 def test_a_budget_that_is_merely_smaller_is_no_illness() -> None:
     """As vLLM 0.32.0 says at every start that leaves room: seen of the real engine."""
     line = "WARNING max_num_scheduled_tokens is set to 2004 based on the speculative decoding"
-    assert diagnose(spark(service=service(log=[line]))) == []
+    assert diagnose("spark-1", spark(service=service(log=[line]))) == []
 
 
 @pytest.mark.parametrize("name", ["key-refused", "prompt-too-long"])
 def test_what_our_own_tests_leave_in_the_log_is_no_illness(name: str) -> None:
     line = SAID[name].replace("10.0.0.3", "127.0.0.1")
     assert line != SAID[name]
-    assert diagnose(spark(service=service(log=[line]))) == []
+    assert diagnose("spark-1", spark(service=service(log=[line]))) == []
 
 
 @pytest.mark.parametrize("name", sorted(ILL))
 def test_an_illness_is_found_and_nothing_else(name: str) -> None:
-    found = diagnose(ILL[name]())
-    assert [one.name for one in found] == [name]
+    found = diagnose("spark-1", ILL[name]())
+    assert [one.id for one in found] == [name]
     (one,) = found
-    assert one.symptom
-    assert one.cause
+    assert one.observed
+    assert one.reason
     assert one.remedy
-    assert one.source.startswith(("seed", "reference", "NVIDIA", "reports", "this project"))
+    assert one.source.startswith(("card of", "vLLM", "NVIDIA", "reports", "sparkwright"))
     assert "UNIT" not in one.remedy
 
 
@@ -276,15 +275,15 @@ def test_a_vague_diagnosis_is_left_out_beside_an_exact_one() -> None:
         log=[SAID["token-budget"], "RuntimeError: Engine core initialization failed."],
         container=None, gpu_inside=None, health={"code": None, "said": "refused"}, metrics=[],
     )  # fmt: skip
-    assert [one.name for one in diagnose(spark(service=said))] == ["token-budget"]
+    assert [one.id for one in diagnose("spark-1", spark(service=said))] == ["token-budget"]
 
 
 def test_the_cause_of_a_collapse_depends_on_the_tag() -> None:
     looks = [look(NOW - 5), look(spec_decode_num_draft_tokens_total=303_000.0)]
-    new = diagnose(spark(service=service(metrics=looks)))
-    old = diagnose(spark(service=service(metrics=looks), planned={"corrupts": True}))
-    assert "does not fit body" in new[0].cause
-    assert "corrupted the drafter's KV cache" in old[0].cause
+    new = diagnose("spark-1", spark(service=service(metrics=looks)))
+    old = diagnose("spark-1", spark(service=service(metrics=looks), planned={"corrupts": True}))
+    assert "does not fit body" in new[0].reason
+    assert "corrupted the drafter's KV cache" in old[0].reason
 
 
 def test_a_real_server_whose_drafts_are_never_right() -> None:
@@ -292,16 +291,16 @@ def test_a_real_server_whose_drafts_are_never_right() -> None:
     real = captured("0.32.0")
     assert real["vllm:spec_decode_num_draft_tokens_total"] == 2412
     looks = [{"at": NOW - 5, "values": real}, {"at": NOW, "values": real}]
-    found = diagnose(spark(service=service(metrics=looks)))
-    assert "acceptance-collapse" in [one.name for one in found]
-    assert found[0].symptom == "0.0% of 2412 drafted tokens accepted"
+    found = diagnose("spark-1", spark(service=service(metrics=looks)))
+    assert "acceptance-collapse" in [one.id for one in found]
+    assert found[0].observed == "0.0% of 2412 drafted tokens accepted"
 
 
 def test_the_number_of_an_xid_says_what_to_do() -> None:
     bus = "NVRM: Xid (PCI:0000:2b:00): 79, GPU has fallen off the bus."
     after = "NVRM: Xid (PCI:0000:2b:00): 45, pid='<unknown>', name=<unknown>, Ch 00000008"
-    (one,) = diagnose(spark(kernel=[bus, after]))
-    assert one.cause.startswith("Xid 79: the GPU has fallen off the bus")
+    (one,) = diagnose("spark-1", spark(kernel=[bus, after]))
+    assert one.reason.startswith("Xid 79: the GPU has fallen off the bus")
     assert "reboot" in one.remedy
 
 
@@ -312,23 +311,25 @@ def test_what_look_and_watch_both_see_is_told_once() -> None:
     }  # fmt: skip
     watch = {"at": NOW - 30, "findings": [finding]}
     both = service(metrics=[look(NOW - 30, **_STILL), look(**_STILL)])
-    assert [one.name for one in diagnose(spark(service=both, watch=watch))] == ["wedge"]
-    (alone,) = diagnose(spark(watch=watch))
-    assert "no token for 9 min (watched for 9 min)" in alone.symptom
+    assert [one.id for one in diagnose("spark-1", spark(service=both, watch=watch))] == ["wedge"]
+    (alone,) = diagnose("spark-1", spark(watch=watch))
+    assert "no token for 9 min (watched for 9 min)" in alone.observed
 
 
 def test_preflights_findings_are_told_too() -> None:
     finding = {
-        "check": "clock", "severity": "warning", "found": "the clock is not synchronised",
-        "needed": "a synchronised clock", "why": "it will drift", "remedy": "timedatectl",
+        "id": "clock", "severity": "warning", "subject": {"host": "spark-1"},
+        "observed": "the clock is not synchronised", "expected": "a synchronised clock",
+        "reason": "it will drift", "remedy": "timedatectl", "source": "sparkwright",
     }  # fmt: skip
-    (one,) = diagnose(spark(findings=[finding, {**finding, "check": "docker-user"}]))
-    assert (one.name, one.source, one.severity) == ("clock", "preflight", Severity.WARNING)
+    (one,) = diagnose("spark-1", spark(findings=[finding, {**finding, "id": "docker-user"}]))
+    assert (one.id, one.source, one.severity) == ("clock", "sparkwright", Severity.WARNING)
+    assert (one.subject.host, one.expected) == ("spark-1", "a synchronised clock")
 
 
 def test_errors_come_first_and_are_counted() -> None:
     ill = spark(disks=[{"path": "/", "free": 0, "total": GIB}], ports={"enp1s0f0np0": 1000})
-    found = diagnose(ill)
+    found = diagnose("spark-1", ill)
     assert [one.severity for one in found] == [Severity.ERROR, Severity.WARNING]
     text = render({"spark-1": found})
     assert text.startswith("spark-1: 1 error, 1 warning\n  error: disk-full\n")

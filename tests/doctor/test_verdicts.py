@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from sparkwright.doctor import CHECKS
-from sparkwright.doctor.thresholds import LIMITS
+from sparkwright.doctor.thresholds import THRESHOLDS
 from sparkwright.host.watch import evaluation as verdicts
 
 SERVICES = [{"name": "qwen36", "boot_seconds": 900}]
-LIMITS_PLAIN = LIMITS.plain()
+LIMITS_PLAIN = THRESHOLDS.plain()
 TIB = 1024**4
 NOW = 1_800_000_000.0
 #: What the GPU says when nothing ails it.
@@ -103,7 +103,7 @@ def test_an_illness_is_found_and_nothing_else(name: str) -> None:
 
 def test_the_doctor_knows_every_name() -> None:
     """What the watch says, `sparkwright doctor` explains."""
-    assert set(ILL) <= {check.name for check in CHECKS}
+    assert set(ILL) <= {check.id for check in CHECKS}
 
 
 @pytest.mark.parametrize(

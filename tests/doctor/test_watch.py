@@ -251,7 +251,9 @@ def test_status_says_what_the_watch_holds_to_be_wrong() -> None:
     }  # fmt: skip
     ill = _told(findings=[finding])
     text = render_status({"spark-1": ill})
-    assert "spark-1: error: qwen36: wedge: 3 requests run, and no token for 9 min (for 2 h)" in text
+    assert "error: wedge: spark-1: qwen36\n" in text
+    assert "observed: 3 requests run, and no token for 9 min (watched for 2 h)\n" in text
+    assert "remedy:   sudo systemctl restart sparkwright-qwen36; " in text
     assert not well(ill)
     assert well(_told(findings=[{**finding, "severity": "warning"}]))
     assert "watch" not in render_status({"spark-1": _told()})

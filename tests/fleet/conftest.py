@@ -13,6 +13,7 @@ import pytest
 from tests.fleet.doors import four_replicas
 from tests.fleet.fetching import HOST, fetch
 from tests.fleet.site import ROOT, Site, bare, hub, ssh
+from tests.held import held_for_tests
 
 #: One fault after the other takes longer than people wait for: a command of its own.
 FAULTS = (
@@ -39,14 +40,15 @@ def fleet() -> Iterator[None]:
         pytest.fail("the virtual fleet is root's: run `make test`, which uses sudo")
     lab = [sys.executable, "-m", "lab"]
     keep = os.environ.get("SPARKWRIGHT_TEST_FLEET") == "keep"
-    try:
-        if not keep:
-            subprocess.run([*lab, "down", "--keep-base"], cwd=ROOT, check=True)
-        subprocess.run([*lab, "up"], cwd=ROOT, check=True)
-        yield
-    finally:
-        if not keep:
-            subprocess.run([*lab, "down", "--keep-base"], cwd=ROOT, check=True)
+    with held_for_tests():
+        try:
+            if not keep:
+                subprocess.run([*lab, "down", "--keep-base"], cwd=ROOT, check=True)
+            subprocess.run([*lab, "up"], cwd=ROOT, check=True)
+            yield
+        finally:
+            if not keep:
+                subprocess.run([*lab, "down", "--keep-base"], cwd=ROOT, check=True)
 
 
 @pytest.fixture(scope="session")

@@ -107,12 +107,12 @@ def test_a_broken_rule_stops_the_run_and_a_silenced_one_is_said(converged: Site)
     run = converged.run("--yes", "--limit", "spark-1")
     assert run.code == 2
     assert "group_data/sparks.py: services.qwen36.arguments.quantization" in run.output
-    assert "-> quantization: compressed-tensors" in run.output
+    assert "remedy:   quantization: compressed-tensors" in run.output
     assert fingerprint("spark-1") == before
     converged.edit("group_data/sparks.py", '"port": 8000,', '"port": 8000, "silenced": '
                    '{"quantization-format": "to see what happens"},')  # fmt: skip
     run = converged.run("--dry", "--limit", "spark-1")
     assert run.code == 0, run.output
-    assert "SILENCED quantization-format on qwen36" in run.output
-    assert "to see what happens" in run.output
+    assert "silenced: quantization-format: spark-1" in run.output
+    assert "silenced: to see what happens" in run.output
     converged.restore("group_data/sparks.py")

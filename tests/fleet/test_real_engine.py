@@ -13,7 +13,7 @@ import pytest
 from lab.layout import DEPOT, REGISTRY_PORT
 from sparkwright.bench.store import load
 from sparkwright.bench.tool import find
-from sparkwright.findings.problems import UserError
+from sparkwright.findings.user_error import UserError
 from tests.fleet.site import ROOT, Site, bare, ssh
 
 HOST = "spark-1"
@@ -78,7 +78,7 @@ def test_status_doctor_and_watch_know_it(engine: Site) -> None:
     assert "lab-tiny" in engine.sparkwright("plan", *WORDS)
     assert "as planned" in engine.sparkwright("status", *WORDS)
     said = json.loads(engine.call("doctor", *WORDS, "--json").stdout)
-    assert [ill for ill in said[HOST] if ill["severity"] == "error"] == []
+    assert [one for one in said if one["severity"] == "error"] == []
     ssh(HOST, "sudo systemctl start sparkwright-watch.service")
     state = json.loads(ssh(HOST, "sudo cat /opt/sparkwright/state/watch.json"))
     sample = state["ring"][-1]["services"]["tiny"]

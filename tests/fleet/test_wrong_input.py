@@ -34,9 +34,13 @@ CASES: dict[str, tuple[Callable[[Site], object], list[str], list[str]]] = {
     "yaml that is none": (
         _write("catalog/models/x.yaml", "kind: [\n"),
         [],
-        ["catalog/models/x.yaml", "no YAML"],
+        ["catalog/models/x.yaml", "not valid YAML"],
     ),
-    "python that is none": (_write(SPARKS, "services = {\n"), [], [SPARKS, "line 1", "no Python"]),
+    "python that is none": (
+        _write(SPARKS, "services = {\n"),
+        [],
+        [SPARKS, "line 1", "not valid Python"],
+    ),
     "name that is none": (_write(SPARKS, "services = servces\n"), [], [SPARKS, "NameError"]),
     "unknown recipe": (
         _edit(SPARKS, '"qwen36-35b-a3b-heretic-dflash"', '"qwen36-35b-heretic"'),

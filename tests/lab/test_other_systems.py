@@ -72,7 +72,7 @@ def test_the_repository_is_the_same_everywhere_and_can_be_fetched(tmp_path: Path
         assert resolve_commit(address, "main") == commit
         with pytest.raises(GitError) as raised:
             resolve_commit(address, "nothing")
-        assert "no such branch" in raised.value.problem.what
+        assert "no such branch" in raised.value.problem.observed
         files = build_context(address, commit, "turboquant", tmp_path / "cache")
         assert set(files) == {"Dockerfile", "turboquant-stand-in"}
         with pytest.raises(BuildContextError, match="no nowhere/Dockerfile"):

@@ -25,6 +25,7 @@ from sparkwright.cli.options import load
 from sparkwright.plan.release import Release, render_release
 from sparkwright.site.resolution import pinned
 from sparkwright.smoke import smoke_request
+from tests.held import held_for_tests
 from tests.lab.test_serving import free_port
 from tests.real_engine import registry
 
@@ -34,10 +35,11 @@ BOOT_SECONDS = 300.0
 
 
 @pytest.fixture(scope="session")
-def engine() -> build.Engine:
+def engine() -> Iterator[build.Engine]:
     if os.geteuid() != 0:
         pytest.fail("the engine's root file system is root's: run `make test-real-engine`")
-    return build.ensure()
+    with held_for_tests():  # the tree is the lab's, and another checkout may make it anew
+        yield build.ensure()
 
 
 @dataclass(frozen=True)

@@ -71,7 +71,7 @@ def test_the_table_the_meaning_the_file_and_the_exit_code(project: Path) -> None
     assert verdicts.pop("image") == "FAILED"
     assert set(verdicts.values()) == {"ok"}
     assert len(verdicts) == 16
-    assert "means:  the vision tower was skipped while loading" in done.stdout
+    assert "reason:   the vision tower was skipped while loading" in done.stdout
     saved = json.loads((project / ".sparkwright/smoke/@local-qwen36.json").read_text())
     (image,) = (one for one in saved["checks"] if one["name"] == "image")
     assert (image["verdict"], image["cause"]) == ("failed", "marks")

@@ -46,7 +46,7 @@ def test_a_check_says_more_than_what_holds_for_any() -> None:
     assert own is not None
     assert common is not None
     assert "vision tower" in own.meaning
-    assert "seed 001, 'Vision fix'" in own.source
+    assert "card of Qwen3.6-35B-A3B-heretic-NVFP4, 'Vision fix'" in own.source
     assert own.meaning != common.meaning
     assert cause_of("chat", "no-such-cause") is None
 
@@ -69,18 +69,20 @@ def test_a_table_then_what_failed_with_its_meaning_and_remedy() -> None:
     assert lines[1].split() == ["spark-1", "qwen36", "health", "ok", "0.0", "200"]
     assert lines[2].split() == ["spark-1", "qwen36", "image", "FAILED", "1.2", "!!!!"]
     assert lines[3].split()[3:5] == ["skipped", "-"]
-    assert "FAILED: spark-1 qwen36: image: !!!!" in lines
-    assert any("means:  the vision tower was skipped" in line for line in lines)
-    assert any("remedy: take a commit of 2026-06-18 or later" in line for line in lines)
-    assert any("source: seed 001, 'Vision fix'" in line for line in lines)
+    where = lines.index("error: image: spark-1: qwen36")
+    assert lines[where + 1] == "    observed: !!!!"
+    assert any("reason:   the vision tower was skipped" in line for line in lines[where:])
+    assert any("remedy:   take a commit of 2026-06-18 or later" in line for line in lines[where:])
+    source = "    source:   card of Qwen3.6-35B-A3B-heretic-NVFP4, 'Vision fix'"
+    assert any(line.startswith(source) for line in lines[where:])
     assert "    journal: a line" in lines
     assert "release" not in text
 
 
 def test_what_nobody_has_written_down_still_says_where_to_look() -> None:
     text = render(verdicts("spark-1", told(cause=None), NOW))
-    assert "nobody has written down what this means" in text
-    assert "remedy: journalctl -u sparkwright-qwen36" in text
+    assert "reason:   the cause is not known" in text
+    assert "remedy:   journalctl -u sparkwright-qwen36" in text
 
 
 def test_a_release_that_is_not_the_planned_one_is_told() -> None:
@@ -97,9 +99,11 @@ def test_results_lie_where_others_find_them(tmp_path: Path) -> None:
     assert (data["host"], data["service"], data["recipe"]) == ("spark-1", "qwen36", "r")
     image = data["checks"][1]
     assert image["verdict"] == "failed"
-    assert "vision tower" in image["meaning"]
-    assert image["remedy"]
-    assert data["checks"][0]["meaning"] is None
+    (finding,) = data["findings"]
+    assert finding["subject"] == {"host": "spark-1", "service": "qwen36", "file": None, "key": None}
+    assert (finding["id"], finding["severity"]) == ("image", "error")
+    assert "vision tower" in finding["reason"]
+    assert finding["remedy"]
 
 
 @pytest.mark.parametrize(

@@ -10,9 +10,9 @@ from typing import Any
 
 from sparkwright.catalog import Catalog, load_catalog
 from sparkwright.config.settings import parse_settings
+from sparkwright.plan.desired import Desired
 from sparkwright.plan.plan import GIB, HostPlan, plan_host
 from sparkwright.plan.release import render_release
-from sparkwright.preflight.judge import Wanted
 from sparkwright.preflight.observation import Probe, parse_probe
 from sparkwright.resolve.hub import RemoteFile, ResolvedModel
 from sparkwright.resolve.registry import Blob, PlatformImage, ResolvedImage
@@ -72,11 +72,11 @@ def resolution(host_plan: HostPlan, *, architectures: tuple[str, ...] = ("arm64"
     )
 
 
-def wanted(host_plan: HostPlan, **keywords: Any) -> Wanted:
+def wanted(host_plan: HostPlan, **keywords: Any) -> Desired:
     """What the checks are given."""
     resolved = resolution(host_plan, **keywords)
     releases = tuple(render_release(host_plan, s, resolved) for s in host_plan.services)
-    return Wanted(host_plan, catalog(), resolved, releases)
+    return Desired(host_plan, catalog(), resolved, releases)
 
 
 def probe(**changes: Any) -> Probe:

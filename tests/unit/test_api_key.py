@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from sparkwright.config.secrets import VARIABLE, Secret, api_key
-from sparkwright.findings.problems import UserError
+from sparkwright.findings.user_error import UserError
 
 
 def test_made_once_and_kept_to_its_owner(tmp_path: Path) -> None:

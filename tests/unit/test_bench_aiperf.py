@@ -11,8 +11,9 @@ import pytest
 from sparkwright.bench import aiperf
 from sparkwright.bench.loads import Load
 from sparkwright.bench.results import Cell
-from sparkwright.bench.tool import PINS, find, pinned
-from sparkwright.findings.problems import UserError
+from sparkwright.bench.tool import find, pinned
+from sparkwright.config.places import BENCH_PINS
+from sparkwright.findings.user_error import UserError
 from tests.unit.builders import ROOT
 
 CAPTURE = ROOT / "tests/fixtures/bench/aiperf-0.13.0"
@@ -134,7 +135,7 @@ def _venv(folder: Path, version: str) -> Path:
 
 
 def test_a_missing_or_another_generator_is_told_with_its_remedy(tmp_path: Path) -> None:
-    version = pinned(PINS.read_text())
+    version = pinned(BENCH_PINS.read_text())
     assert version is not None
     with pytest.raises(UserError, match=r"not installed in .*\n.*make bench-tools"):
         find({"SPARKWRIGHT_BENCH_TOOLS": str(tmp_path)})
@@ -146,7 +147,7 @@ def test_a_missing_or_another_generator_is_told_with_its_remedy(tmp_path: Path) 
 
 
 def test_every_pin_has_hashes_and_no_address() -> None:
-    text = PINS.read_text()
+    text = BENCH_PINS.read_text()
     entries = text.replace("\\\n", " ").splitlines()
     assert len(entries) > 100
     assert all("==" in line and "--hash=sha256:" in line for line in entries if line)

@@ -15,7 +15,7 @@ from sparkwright.bench.service import Service
 from sparkwright.bench.store import load, save
 from sparkwright.cli import bench_command, main
 from sparkwright.config.secrets import Secret
-from sparkwright.findings.problems import UserError
+from sparkwright.findings.user_error import UserError
 from tests.unit.bench_builders import BODY, DRAFTER, IMAGE, TAG, cell, result
 from tests.unit.bench_tool import fake
 from tests.unit.builders import ROOT
@@ -183,12 +183,12 @@ def test_results_are_handed_on_as_one_file_and_read_from_it(
 
 
 def test_a_file_that_is_no_export_is_told(tmp_path: Path) -> None:
-    for content, said in (("[1", "this is no JSON"), ("[1]", "this is no file of results"),
+    for content, said in (("[1", "not valid JSON"), ("[1]", "not a file of results"),
                           ('{"results": [1]}', "results.0")):  # fmt: skip
         path = tmp_path / "x.json"
         path.write_text(content)
         (problem,) = load(path).problems
-        assert said in f"{problem.where}: {problem.what}"
+        assert said in f"{problem.subject}: {problem.observed}"
 
 
 def _service(context: int | None = 65536) -> Service:

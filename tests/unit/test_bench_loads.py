@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from sparkwright.bench.loads import CONCURRENCY, CONTEXT, batches, read_categories, read_numbers
 from sparkwright.bench.texts import CATEGORIES, long_prompt, sample, texts
 from sparkwright.catalog.measurements import Category
-from sparkwright.findings.problems import UserError
+from sparkwright.findings.user_error import UserError
 
 
 def test_a_sweep_has_every_category_at_every_concurrency_and_the_long_prompts_once() -> None:

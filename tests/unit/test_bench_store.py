@@ -15,7 +15,7 @@ from pydantic import ValidationError
 
 from sparkwright.bench.results import Cell, Result, Spread
 from sparkwright.bench.store import load, path_of, save
-from sparkwright.findings.problems import UserError
+from sparkwright.findings.user_error import UserError
 from sparkwright.report.page.contents import page_of
 from sparkwright.report.page.render import html, plain
 from sparkwright.report.page.text import text
@@ -74,8 +74,8 @@ def test_a_second_result_of_the_same_second_does_not_replace_the_first(tmp_path:
 @pytest.mark.parametrize(
     ("written", "words"),
     [
-        ("", "this is no JSON, or only the beginning of it"),
-        ('{"host": "spa', "this is no JSON, or only the beginning of it"),
+        ("", "not valid JSON, or only the beginning of it"),
+        ('{"host": "spa', "not valid JSON, or only the beginning of it"),
         ("[]", "mapping"),
         ('{"schema": 2}', "up to schema 1"),
         ({"gpu": None}, ".json: gpu"),
@@ -98,8 +98,10 @@ def test_a_broken_file_is_named_and_the_others_count(
     found = load(tmp_path)
     assert found.services == {("spark-1", "qwen36"): (result(),)}
     assert found.problems
-    assert all(problem.where.startswith(str(bad)) and problem.remedy for problem in found.problems)
-    assert any(words in f"{problem.where} {problem.what} {problem.remedy}"
+    assert all(
+        problem.subject.place.startswith(str(bad)) and problem.remedy for problem in found.problems
+    )
+    assert any(words in f"{problem.subject} {problem.observed} {problem.remedy}"
                for problem in found.problems)  # fmt: skip
 
 
@@ -129,7 +131,7 @@ def test_whatever_stands_in_a_file_the_page_is_made_and_names_it(data: st.DataOb
         found = load(Path(folder))
     page = page_of(made=NOON, catalog=catalog(), results=found.services, problems=found.problems)
     assert (len(page.benches) == 1) != bool(found.problems)
-    assert all(problem.where.startswith(str(file)) for problem in found.problems)
+    assert all(problem.subject.place.startswith(str(file)) for problem in found.problems)
     html(page).encode()
     json.dumps(plain(page)).encode()
     text(page).encode()

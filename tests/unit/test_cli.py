@@ -13,6 +13,12 @@ from sparkwright.cli import main
 from sparkwright.resolve.lock import from_resolution, render_lock
 from tests.unit.builders import ROOT, SPARK, plan, resolution
 
+#: Every finding has them, whoever found it.
+KEYS = {
+    *("id", "severity", "subject", "observed", "expected", "reason", "remedy", "source"),
+    "silenced",
+}
+
 
 @pytest.fixture(autouse=True)
 def _in_the_project(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -34,20 +40,24 @@ def test_check_finds_nothing_in_the_example() -> None:
 def test_check_names_host_file_key_reason_source_and_remedy() -> None:
     result = _run("check", "inventory/lab.py", "--data", "image_tag=2026-06-11-pr41703")
     assert result.exit_code == 1
-    assert "error: spark-1, spark-2: recipe qwen36-35b-a3b-heretic-dflash" in result.output
+    assert (
+        "error: dflash-concurrency: spark-1, spark-2: recipe qwen36-35b-a3b-heretic-dflash: "
+        in result.output
+    )
     assert "services.qwen36.arguments.max_num_seqs" in result.output
     assert "seed 000, note of 2026-06-18" in result.output
-    assert "-> max_num_seqs: 32" in result.output
+    assert "    remedy:   max_num_seqs: 32" in result.output
 
 
 def test_check_as_json_and_for_editors() -> None:
     words = ("check", "--recipe", "gemma4-26b-a4b-dflash-production", "--tag", "2026-06-04-pr44389")
     entries = json.loads(_run(*words, "--format", "json").output)
-    assert {entry["rule"] for entry in entries} >= {"old-tag", "drafter-window-ignored"}
+    assert {entry["id"] for entry in entries} >= {"old-tag", "drafter-window-ignored"}
     sarif = json.loads(_run(*words, "--format", "sarif").output)
     (run,) = sarif["runs"]
     assert sarif["version"] == "2.1.0"
-    assert {result["ruleId"] for result in run["results"]} == {entry["rule"] for entry in entries}
+    assert all(set(entry) == KEYS for entry in entries)
+    assert {result["ruleId"] for result in run["results"]} == {entry["id"] for entry in entries}
 
 
 @pytest.mark.parametrize(
@@ -142,7 +152,7 @@ def test_check_weighs_contexts_by_what_the_lock_says_of_the_models(tmp_path: Pat
     words = ("check", "inventory/lab.py", "--limit", "spark-1", "--data", f"lock_file={file}")
     result = _run(*words)
     assert result.exit_code == 1
-    assert "[kv-cache]" in result.output
+    assert "error: kv-cache: spark-1" in result.output
     file.unlink()
     assert _run(*words).exit_code == 0
 

@@ -10,7 +10,7 @@ import pytest
 from sparkwright.catalog import load_catalog
 from sparkwright.config.places import CATALOG
 from sparkwright.config.settings import parse_settings
-from sparkwright.findings.problems import UserError
+from sparkwright.findings.user_error import UserError
 from sparkwright.plan.plan import HostPlan, plan_host
 from sparkwright.proxy.proxies import gateway_of, health_file, with_others
 

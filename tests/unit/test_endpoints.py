@@ -14,7 +14,7 @@ from sparkwright.cli import main
 from sparkwright.config.secrets import VARIABLE
 from sparkwright.endpoints import FORMATS, Endpoint
 from sparkwright.endpoints.fleet import Exported, export
-from sparkwright.findings.problems import UserError
+from sparkwright.findings.user_error import UserError
 from sparkwright.site.fleet import PlannedHost
 from tests.unit.builders import ROOT, RTX, SPARK, catalog, plan
 
@@ -107,7 +107,7 @@ def test_hosts_without_an_address_are_told_all_at_once() -> None:
     known = planned(spark_1=(SPARK, {}), spark_2=(SPARK, {}))
     with pytest.raises(UserError) as caught:
         export(known, {"spark-1": "@local", "spark-2": "@docker/x"})
-    assert [problem.host for problem in caught.value.problems] == ["spark-1", "spark-2"]
+    assert [problem.subject.host for problem in caught.value.findings] == ["spark-1", "spark-2"]
 
 
 @pytest.mark.parametrize(

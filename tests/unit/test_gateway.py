@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from sparkwright.config.secrets import Secret
-from sparkwright.findings.problems import UserError
+from sparkwright.findings.user_error import UserError
 from sparkwright.host.proxy.runtime_api import (
     SERVERS,
     ServerState,
@@ -205,7 +205,7 @@ def test_all_problems_are_said_at_once() -> None:
     bad = replace(QWEN, port=0, bind="?", replicas=(replace(SPARK_1, name="?", port=0),))
     with pytest.raises(UserError) as caught:
         render_gateway(Gateway((bad,)))
-    assert len(caught.value.problems) == 4
+    assert len(caught.value.findings) == 4
 
 
 # --- The runtime API: captures of HAProxy 2.6.12, fewer columns ---------------------------------

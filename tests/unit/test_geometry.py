@@ -90,6 +90,6 @@ def test_a_models_own_configuration_goes_before_the_catalogs() -> None:
     }
     planned = {"spark-1": PlannedHost(host, catalog(), ())}
     (judged,) = with_geometry(planned, Resolution(found.images, models)).values()
-    assert [one.rule for one in judged.broken] == ["kv-cache"]
+    assert [one.id for one in judged.violations] == ["kv-cache"]
     (unchanged,) = with_geometry(planned, found).values()
-    assert unchanged.broken == ()
+    assert unchanged.violations == ()

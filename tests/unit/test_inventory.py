@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from sparkwright.config.inventory import read_inventory
-from sparkwright.findings.problems import UserError
+from sparkwright.findings.user_error import UserError
 
 ROOT = Path(__file__).resolve().parents[2]
 #: Prints what pyinfra makes of an inventory: host -> data.
@@ -93,7 +93,7 @@ def test_the_origin_of_a_key_is_the_file_with_the_last_word(
 
 @pytest.mark.parametrize(
     ("text", "what"),
-    [("a = [", "no Python"), ("1 / 0", "ZeroDivisionError"), ("x = 1", "no hosts")],
+    [("a = [", "not valid Python"), ("1 / 0", "ZeroDivisionError"), ("x = 1", "no hosts")],
 )
 def test_a_file_that_is_no_inventory_is_a_located_problem(
     tmp_path: Path, text: str, what: str
@@ -102,6 +102,6 @@ def test_a_file_that_is_no_inventory_is_a_located_problem(
     file.write_text(text)
     with pytest.raises(UserError) as raised:
         read_inventory(file)
-    (problem,) = raised.value.problems
-    assert problem.where.startswith(str(file))
-    assert what in problem.what
+    (problem,) = raised.value.findings
+    assert problem.subject.place.startswith(str(file))
+    assert what in problem.observed

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from sparkwright.findings.problems import UserError
+from sparkwright.findings.user_error import UserError
 from sparkwright.plan.release import render_release
 from sparkwright.resolve.lock import (
     Lock,
@@ -62,8 +62,8 @@ def test_what_is_not_locked_is_named_with_the_remedy() -> None:
     empty = Lock(images={}, models={})
     with pytest.raises(UserError) as raised:
         to_resolution([plan(SPARK).references], empty, "fleet.lock")
-    problems = raised.value.problems
-    assert {problem.what for problem in problems} == {
+    problems = raised.value.findings
+    assert {problem.observed for problem in problems} == {
         "ghcr.io/aeon-7/aeon-vllm-ultimate:2026-07-01-v0.24.0 is not locked",
         "AEON-7/Qwen3.6-35B-A3B-heretic-NVFP4@main is not locked",
         "z-lab/Qwen3.6-35B-A3B-DFlash@main is not locked",
@@ -82,7 +82,7 @@ def test_pins_that_nobody_needs_are_named() -> None:
 @pytest.mark.parametrize(
     ("text", "what"),
     [
-        ("images: [", "no YAML"),
+        ("images: [", "not valid YAML"),
         ("images: {}", "missing"),
         ("version: 2\nimages: {}\nmodels: {}", "lock version 2"),
         ("images: {a: {}}\nmodels: {}", "missing"),
@@ -93,5 +93,5 @@ def test_a_file_that_is_no_lock_is_a_located_problem(tmp_path: Path, text: str, 
     file.write_text(text)
     with pytest.raises(UserError) as raised:
         read_lock(file)
-    assert what in raised.value.problems[0].what
-    assert raised.value.problems[0].where.startswith(str(file))
+    assert what in raised.value.findings[0].observed
+    assert raised.value.findings[0].subject.place.startswith(str(file))

@@ -18,7 +18,8 @@ from hypothesis import strategies as st
 from lab import example_report
 from sparkwright.bench.history import Regression
 from sparkwright.bench.results import Result
-from sparkwright.findings.problems import Problem
+from sparkwright.findings.finding import Finding
+from sparkwright.findings.user_error import input_error
 from sparkwright.report.page.contents import Page, natural, page_of
 from sparkwright.report.page.findings import findings, likely
 from sparkwright.report.page.inputs import LastRun, Switch, read_deep, read_history, read_last_run
@@ -177,7 +178,7 @@ def test_whatever_a_host_says_is_text(word: str) -> None:
                     results={("spark-1", "qwen36"): (run,)},
                     history=(switch,),
                     memory={name: Memory(100.0, True, (Part("#", name, 1.0),))},
-                    problems=(Problem(name, name, name),),
+                    problems=(input_error(name, name, name),),
                 ),
                 title=name,
             )
@@ -274,7 +275,7 @@ def test_a_service_that_was_only_measured_is_shown() -> None:
         {"last_run": LastRun(NOON, False, (_row(refused="no answer"),))},
         {"results": {("spark-1", "qwen36"): (result(cell(decode=1)),)}},
         {"results": {("spark-1", "qwen36"): (result(cell(errors=1)),)}},
-        {"problems": (Problem("file", "broken", "mend it"),)},
+        {"problems": (input_error("file", "broken", "correct it"),)},
         {"planned": {"spark-7": ["qwen36"]}},
     ],
 )
@@ -333,7 +334,7 @@ def test_the_newest_change_of_a_release_comes_first() -> None:
 
 
 def test_the_terminal_says_the_same_in_short() -> None:
-    said = text(page(problems=(Problem("bench/x.json", "broken", "mend it"),)))
+    said = text(page(problems=(input_error("bench/x.json", "broken", "correct it"),)))
     lines = said.splitlines()
     assert lines[0].split() == ["HOST", "SERVICE", "STATE", "SMOKE", "RELEASE", "MEASURED"]
     assert lines[2].split()[:5] == ["spark-1", "qwen36", "serving", "6/6", "1b45a560efec"]
@@ -341,7 +342,8 @@ def test_the_terminal_says_the_same_in_short() -> None:
     assert any(line.startswith("spark-2/qwen36: decode, one stream is worse than usual at 60 loads")
                for line in lines)  # fmt: skip
     assert "    perhaps the GPU is held below its clock: heat, or the power supply" in lines
-    assert "warning: bench/x.json: broken" in lines
+    where = lines.index("error: input: bench/x.json")
+    assert lines[where + 1 :] == ["    observed: broken", "    remedy:   correct it"]
     assert "6 changes of a release" in said
 
 
@@ -360,7 +362,7 @@ def test_a_run_comes_back_as_it_was_reported(tmp_path: Path) -> None:
     rows = tuple(example_report.rows(3))
     file = tmp_path / "last-run.json"
     file.write_text(as_json(rows, dry=True))
-    problems: list[Problem] = []
+    problems: list[Finding] = []
     run = read_last_run(file, problems)
     assert run is not None
     assert (run.hosts, run.dry, problems) == (rows, True, [])
@@ -378,35 +380,35 @@ def test_a_run_comes_back_as_it_was_reported(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("written", "words"),
     [
-        ("{", "this is no JSON"),
-        (r'{"hosts": "\ud800"}', "this is no JSON"),
-        ('{"hosts": NaN}', "this is no JSON"),
-        ("[]", "no JSON object"),
+        ("{", "not valid JSON"),
+        (r'{"hosts": "\ud800"}', "not valid JSON"),
+        ('{"hosts": NaN}', "not valid JSON"),
+        ("[]", "not a JSON object"),
         ('{"hosts": [{"host": 1}]}', "hosts"),
     ],
 )
 def test_a_record_that_can_not_be_read_is_named(tmp_path: Path, written: str, words: str) -> None:
     file = tmp_path / "last-run.json"
     file.write_text(written)
-    problems: list[Problem] = []
+    problems: list[Finding] = []
     assert read_last_run(file, problems) is None
     assert problems
-    assert str(file) in problems[0].where
-    assert any(words in f"{problem.where} {problem.what}" for problem in problems)
+    assert str(file) in problems[0].subject.place
+    assert any(words in f"{problem.subject} {problem.observed}" for problem in problems)
 
 
 def test_a_history_keeps_what_can_be_read_the_oldest_first(tmp_path: Path) -> None:
     file = tmp_path / "status.json"
     good = example_report.history(1)
     file.write_text(json.dumps({"history": [*reversed(good), {"host": "x"}], "more": 1}))
-    problems: list[Problem] = []
+    problems: list[Finding] = []
     read = read_history(file, problems)
     assert [switch.after for switch in read] == ["0aa1c5ffab17", "1b45a560efec"]
-    assert {problem.where.partition("history.")[2][0] for problem in problems} == {"2"}
+    assert {problem.subject.place.partition("history.")[2][0] for problem in problems} == {"2"}
     assert read_history(tmp_path / "nowhere.json", problems) == ()
     file.write_text('{"history": 7}')
     assert read_history(file, problems) == ()
-    assert problems[-1].what == "this is no list"
+    assert problems[-1].observed == "not a list"
 
 
 def test_the_newest_result_is_shown_and_the_others_are_its_past() -> None:
@@ -425,7 +427,7 @@ def test_a_deep_smoke_test_of_the_same_release_is_shown_instead_of_a_runs(tmp_pa
         for one in row.services if one.name == first.service
     )  # fmt: skip
     check: dict[str, Any] = {"name": "image", "verdict": "failed", "seconds": 1.5, "detail": "!!!!"}
-    check |= {"meaning": "the vision tower is misnamed", "remedy": "a newer revision"}
+    check |= {"cause": "marks", "meaning": "written by the version before"}
     skipped = {"name": "tools", "verdict": "skipped", "seconds": 0, "detail": "no parser"}
     verdict = {
         "host": first.host, "service": first.service, "recipe": "r", "at": "2026-07-08T11:00:00Z",
@@ -433,13 +435,39 @@ def test_a_deep_smoke_test_of_the_same_release_is_shown_instead_of_a_runs(tmp_pa
     }  # fmt: skip
     (tmp_path / "one.json").write_text(json.dumps(verdict))
     (tmp_path / "broken.json").write_text('{"host": 1}')
-    problems: list[Problem] = []
+    problems: list[Finding] = []
     deep = read_deep(tmp_path, problems)
     assert problems
-    assert "broken.json" in problems[0].where
+    assert "broken.json" in problems[0].subject.place
     (shown,) = (one for one in page(deep=deep).smoke if one.host == first.host)
     assert list(shown.checks) == ["image"]
     assert (shown.passed, shown.total) == (0, 1)
-    assert shown.failures == ("image: !!!! (the vision tower is misnamed; a newer revision)",)
+    (failure,) = shown.failures
+    assert failure.startswith("image: !!!! (the vision tower was skipped while loading")
+    assert "; take a commit of 2026-06-18 or later" in failure
     other = deep[0].model_copy(update={"release": "0" * 12})
     assert first in page(deep=[other]).smoke
+
+
+def test_a_record_of_the_version_before_is_read(tmp_path: Path) -> None:
+    finding = {
+        "check": "gpu", "severity": "error", "found": "NVIDIA H200", "needed": "12.0",
+        "why": "kernels", "remedy": "another host",
+    }  # fmt: skip
+    row = {"host": "hopper-1", "services": [], "refused": "refused by preflight: gpu",
+           "findings": [finding], "changes": [], "executions": 1}  # fmt: skip
+    file = tmp_path / "last-run.json"
+    file.write_text(json.dumps({"dry": False, "hosts": [row]}))
+    problems: list[Finding] = []
+    run = read_last_run(file, problems)
+    assert problems == []
+    assert run is not None
+    ((found,),) = (host.findings for host in run.hosts)
+    assert (found.id, found.observed, found.expected, found.reason, found.remedy) == (
+        "gpu", "NVIDIA H200", "12.0", "kernels", "another host",
+    )  # fmt: skip
+    assert str(found.subject) == "hopper-1"
+    file.write_text(as_json(run.hosts, dry=False))
+    again = read_last_run(file, problems)
+    assert again is not None
+    assert again.hosts == run.hosts

@@ -18,7 +18,7 @@ ABSENT = {"found": False, "code": None, "err": "", "out": ""}
 
 def findings(**changes: Any) -> dict[str, Any]:
     """By check, what a Spark with these changes is found to lack."""
-    return {f.check: f for f in judge(wanted(plan()), probe(**changes), NOW)}
+    return {f.id: f for f in judge(wanted(plan()), probe(**changes), NOW)}
 
 
 def test_a_fresh_spark_in_order_has_no_finding() -> None:
@@ -102,9 +102,9 @@ def test_each_fault_is_found_with_its_words_and_a_remedy(
 ) -> None:
     found = findings(**changes)[check]
     assert found.severity is Severity.ERROR
-    assert words in found.found
+    assert words in found.observed
     assert found.remedy
-    assert found.why
+    assert found.reason
 
 
 @pytest.mark.parametrize(
@@ -130,7 +130,7 @@ def test_all_faults_are_told_at_once_errors_first() -> None:
         probe(gpu=ABSENT, toolkit=ABSENT, sudo="no", docker_socket=False, python=[3, 8]),
         NOW,
     )
-    assert {f.check for f in found} >= {
+    assert {f.id for f in found} >= {
         "nvidia-driver",
         "nvidia-container-toolkit",
         "sudo",
@@ -144,12 +144,12 @@ def test_disk_counts_only_what_is_still_to_be_fetched() -> None:
     want = wanted(plan())
     small = {"device": 1, "free": 40 * GIB, "exists": True, "read_only": False}
     disks = {"disks": {"/opt/models": small, "/opt/sparkwright": small}, "docker_disk": small}
-    assert "disk" in {f.check for f in judge(want, probe(**disks), NOW)}
+    assert "disk" in {f.id for f in judge(want, probe(**disks), NOW)}
     everything = {
         "models": dict.fromkeys(want.models()),
         "images": {release.image: True for release in want.releases},
     }
-    assert "disk" not in {f.check for f in judge(want, probe(**disks, **everything), NOW)}
+    assert "disk" not in {f.id for f in judge(want, probe(**disks, **everything), NOW)}
 
 
 def test_weights_and_image_on_two_file_systems_are_counted_apart() -> None:
@@ -157,10 +157,10 @@ def test_weights_and_image_on_two_file_systems_are_counted_apart() -> None:
     models = {"device": 1, "free": 70 * GIB, "exists": True, "read_only": False}
     docker = {"device": 2, "free": 62 * GIB, "exists": True, "read_only": False}
     apart = probe(disks={"/opt/models": models, "/opt/sparkwright": docker}, docker_disk=docker)
-    assert [f.check for f in judge(want, apart, NOW)] == []
+    assert [f.id for f in judge(want, apart, NOW)] == []
     together = {**models, "device": 2}
     shared = probe(disks={"/opt/models": together, "/opt/sparkwright": docker}, docker_disk=docker)
-    assert [f.check for f in judge(want, shared, NOW)] == ["disk"]
+    assert [f.id for f in judge(want, shared, NOW)] == ["disk"]
 
 
 def test_what_came_before_a_cut_is_not_asked_of_the_disk_again() -> None:
@@ -171,9 +171,9 @@ def test_what_came_before_a_cut_is_not_asked_of_the_disk_again() -> None:
     directory = next(iter(want.models()))
     little = {**places, "/opt/models": {**disk, "free": 50 * GIB}}
     fresh = probe(disks=little, docker_disk=other)
-    assert [f.check for f in judge(want, fresh, NOW)] == ["disk"]
+    assert [f.id for f in judge(want, fresh, NOW)] == ["disk"]
     resumed = probe(disks=little, docker_disk=other, partial={directory: 20 * GIB})
-    assert [f.check for f in judge(want, resumed, NOW)] == []
+    assert [f.id for f in judge(want, resumed, NOW)] == []
 
 
 def test_a_port_held_by_our_own_container_is_ours() -> None:
@@ -203,7 +203,7 @@ def test_a_discrete_card_needs_the_memory_of_its_recipe() -> None:
     card = {**ANSWERED, "out": "NVIDIA GeForce RTX 5090, 12.0, 580.95.05, 32607 MiB"}
     assert judge(want, probe(**box, gpu=card), NOW) == []
     small = {**ANSWERED, "out": "NVIDIA GeForce RTX 5080, 12.0, 580.95.05, 16303 MiB"}
-    assert [f.check for f in judge(want, probe(**box, gpu=small), NOW)] == ["gpu-memory"]
+    assert [f.id for f in judge(want, probe(**box, gpu=small), NOW)] == ["gpu-memory"]
 
 
 def test_one_fitting_gpu_among_several_is_enough() -> None:
@@ -220,7 +220,7 @@ def test_two_services_need_the_host_memory_of_both_beside_cards_of_their_own() -
     card = {**ANSWERED, "out": "NVIDIA GeForce RTX 5090, 12.0, 580.95.05, 32607 MiB"}
     box = {"architecture": "x86_64", "gpu": card}
     little = {"total": 40 * GIB, "available": 39 * GIB}
-    assert [f.check for f in judge(want, probe(**box, memory=little), NOW)] == ["memory"]
+    assert [f.id for f in judge(want, probe(**box, memory=little), NOW)] == ["memory"]
     enough = {"total": 64 * GIB, "available": 60 * GIB}
     assert judge(want, probe(**box, memory=enough), NOW) == []
 

@@ -80,14 +80,14 @@ def test_any_mutation_is_a_plan_or_a_located_problem(
 ) -> None:
     fleet = plan_fleet([HostInput("spark-1", _mutated(path, value, key), origin)])
     for problem in fleet.problems:
-        assert problem.where
-        assert problem.what
+        assert problem.subject.place
+        assert problem.observed
         assert problem.remedy
     assert fleet.problems or "spark-1" in fleet.hosts
     for host in fleet.hosts.values():
-        for broken in host.broken:
-            assert broken.key.startswith("services.")
-            assert broken.instead
+        for violation in host.violations:
+            assert (violation.subject.key or "").startswith("services.")
+            assert violation.remedy
 
 
 def test_the_unchanged_settings_are_a_plan() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from sparkwright.findings.problems import UserError
+from sparkwright.findings.user_error import UserError
 from sparkwright.resolve.registry_account import account
 
 

@@ -77,7 +77,7 @@ def test_a_broken_result_is_a_warning_in_terminal_and_page(project: Path) -> Non
     bad = project / ".sparkwright/bench/spark-1/qwen36/20270101T000000Z.json"
     bad.write_text("{")
     done = _run()
-    assert f"warning: {bad.relative_to(project)}: this is no JSON" in done.output
+    assert f"error: input: {bad.relative_to(project)}\n    observed: not valid JSON" in done.output
     page = (project / ".sparkwright/report.html").read_text()
     assert "Files that could not be read" in page
     assert bad.name in page

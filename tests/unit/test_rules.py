@@ -7,15 +7,14 @@ from typing import Any
 
 import pytest
 
-from sparkwright.findings.finding import Severity
-from sparkwright.findings.problems import UserError
+from sparkwright.findings.finding import Severity, errors
+from sparkwright.findings.user_error import UserError
 from sparkwright.rules import (
     RULES,
     Hardware,
     assumed_hardware,
     check_host,
     rule_ids,
-    stopping,
     unknown_silences,
 )
 from sparkwright.rules.issues import all_issues
@@ -223,7 +222,7 @@ ELSEWHERE = {
 
 def _broken(recipe: str, settings: dict[str, Any], **data: Any) -> dict[str, Any]:
     host = plan({"s": {"recipe": recipe, **settings}}, **data)
-    return {one.rule: one for one in check_host(host, catalog(), assumed_hardware(host))}
+    return {one.id: one for one in check_host(host, catalog(), assumed_hardware(host))}
 
 
 @pytest.mark.parametrize("rule", BREAKS)
@@ -232,11 +231,11 @@ def test_a_rule_finds_its_mistake_and_only_there(rule: str) -> None:
     found = _broken(recipe, settings)
     assert rule in found, found
     one = found[rule]
-    assert one.key == f"services.s.{key}"
-    assert one.what
-    assert one.why
+    assert one.subject.key == f"services.s.{key}"
+    assert one.observed
+    assert one.reason
     assert one.source
-    assert one.instead
+    assert one.remedy
     assert rule not in _broken(recipe, {})
 
 
@@ -262,15 +261,15 @@ def test_a_silenced_rule_stops_nothing_and_stays_visible() -> None:
     settings["silenced"] = {"quantization-format": "tried on spark-1 on Monday"}
     host = plan({"s": {"recipe": HERETIC, **settings}})
     found = check_host(host, catalog(), assumed_hardware(host))
-    assert list(stopping(found)) == []
-    (one,) = [one for one in found if one.rule == "quantization-format"]
+    assert errors(found) == []
+    (one,) = [one for one in found if one.id == "quantization-format"]
     assert one.silenced == "tried on spark-1 on Monday"
 
 
 def test_silencing_a_rule_that_does_not_exist_is_an_error() -> None:
     host = plan({"s": {"recipe": HERETIC, "silenced": {"quantisation-format": "because of that"}}})
     (problem,) = unknown_silences(host, catalog(), origin("services"))
-    assert problem.where.endswith("services.s.silenced.quantisation-format")
+    assert problem.subject.place.endswith("services.s.silenced.quantisation-format")
     assert "quantization-format" in problem.remedy
 
 
@@ -279,11 +278,11 @@ def test_services_and_sidecars_share_a_sparks_memory() -> None:
     two = {"a": {**one}, "b": {**one, "port": 8001, "served_names": ["other"]}}
     host = plan(two, sidecars={"qwen3-asr": 6, "qwen3-tts": 8})
     (found,) = [
-        b for b in check_host(host, catalog(), assumed_hardware(host)) if b.rule == "unified-memory"
+        b for b in check_host(host, catalog(), assumed_hardware(host)) if b.id == "unified-memory"
     ]
     # 2 x 0.5 x 119.7 + 6 + 8 + 8 for the system
-    assert "142 GiB of 120 GiB" in found.what
-    assert "qwen3-tts 8" in found.what
+    assert "142 GiB of 120 GiB" in found.observed
+    assert "qwen3-tts 8" in found.observed
     alone = plan({"a": {**one}}, sidecars={"qwen3-asr": 6, "qwen3-tts": 8})
     assert check_host(alone, catalog(), assumed_hardware(alone)) == []
 
@@ -294,7 +293,7 @@ def test_a_drafter_of_another_model_is_refused() -> None:
     assert service.drafter is not None
     other = replace(service.drafter, name="qwen36-27b-dflash")
     moved = replace(host, services=(replace(service, drafter=other),))
-    rules = {one.rule for one in check_host(moved, catalog(), assumed_hardware(moved))}
+    rules = {one.id for one in check_host(moved, catalog(), assumed_hardware(moved))}
     assert rules == {"drafter-family"}
 
 
@@ -306,7 +305,7 @@ def test_a_model_that_does_not_work_is_refused(status: str, severity: str) -> No
     changed = whole.model_copy(update={"models": {**whole.models, body.name: bad}})
     host = plan({"s": {"recipe": HERETIC}})
     (found,) = check_host(host, changed, assumed_hardware(host))
-    assert (found.rule, found.severity, found.why) == (
+    assert (found.id, found.severity, found.reason) == (
         "model-works",
         Severity(severity),
         "the card tried it",
@@ -316,7 +315,7 @@ def test_a_model_that_does_not_work_is_refused(status: str, severity: str) -> No
 def test_an_image_for_the_spark_alone_is_refused_on_a_card() -> None:
     host = plan({"s": {"recipe": OMNI2}})
     card = Hardware("12.0", 64, 95.6, "amd64", assumed=False)
-    assert "omni-gb10-only" in {one.rule for one in check_host(host, catalog(), card)}
+    assert "omni-gb10-only" in {one.id for one in check_host(host, catalog(), card)}
 
 
 def test_dflash_on_stock_vllm_is_refused() -> None:
@@ -331,13 +330,13 @@ def test_the_context_is_weighed_against_what_is_left_for_the_kv_cache() -> None:
     recipe = "qwen36-35b-a3b-heretic-dflash-rtx5090"
     found = _broken(recipe, _arguments(max_model_len=262144))
     # 20 KiB a token: 10 layers x 2 x 2 heads x 256 x 2 bytes; 31 GiB x 0.92 - 22 - 0.9 - 2 left
-    assert "takes 5.0 GiB of KV cache, and 3.6 GiB are left" in found["kv-cache"].what
-    assert found["kv-cache"].instead.startswith("max_model_len: 189440")
+    assert "takes 5.0 GiB of KV cache, and 3.6 GiB are left" in found["kv-cache"].observed
+    assert found["kv-cache"].remedy.startswith("max_model_len: 189440")
 
 
 def test_a_recipe_on_a_tag_that_it_does_not_run_on_is_a_located_problem() -> None:
     with pytest.raises(UserError) as raised:
         plan({"s": {"recipe": QWEN27, "image_tag": V23}})
-    (problem,) = raised.value.problems
-    assert problem.where == "group_data/sparks.py: services.s.image_tag"
-    assert "does not run on tag" in problem.what
+    (problem,) = raised.value.findings
+    assert problem.subject.place == "group_data/sparks.py: services.s.image_tag"
+    assert "does not run on tag" in problem.observed

@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from sparkwright.findings.problems import Problem
-from sparkwright.plan.rollout import behind_another_door, earlier
+from sparkwright.findings.finding import Finding
+from sparkwright.plan.rollout import behind_another_proxy, earlier
 from sparkwright.report.page.inputs import read_history
 from sparkwright.report.status import (
     Story,
@@ -106,7 +106,7 @@ def test_history_is_one_line_a_switch() -> None:
 def test_the_fleets_page_reads_the_history(tmp_path: Path) -> None:
     kept = tmp_path / "status.json"
     kept.write_text(json.dumps({"history": switches({"spark-1": answer()})}))
-    problems: list[Problem] = []
+    problems: list[Finding] = []
     (switch,) = read_history(kept, problems)
     assert not problems
     assert (switch.host, switch.after, switch.ended) == ("spark-1", "b" * 12, "serving")
@@ -139,11 +139,11 @@ def test_the_way_back_is_the_one_that_was_come() -> None:
 
 
 def test_there_is_no_way_back_through_another_door() -> None:
-    assert behind_another_door("qwen36", "a" * 12, was=True, planned=True) is None
-    assert behind_another_door("qwen36", "a" * 12, was=False, planned=False) is None
-    made = behind_another_door("qwen36", "a" * 12, was=False, planned=True)
+    assert behind_another_proxy("qwen36", "a" * 12, was=True, planned=True) is None
+    assert behind_another_proxy("qwen36", "a" * 12, was=False, planned=False) is None
+    made = behind_another_proxy("qwen36", "a" * 12, was=False, planned=True)
     assert made is not None
     assert "was made without a door before it, and the plan has one" in made
     assert "was made with a door" in (
-        behind_another_door("qwen36", "a" * 12, was=True, planned=False) or ""
+        behind_another_proxy("qwen36", "a" * 12, was=True, planned=False) or ""
     )

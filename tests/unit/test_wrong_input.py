@@ -9,17 +9,18 @@ import pytest
 
 from sparkwright.catalog import load_catalog
 from sparkwright.config.settings import parse_settings
-from sparkwright.findings.problems import Problem, UserError
+from sparkwright.findings.finding import Finding
+from sparkwright.findings.user_error import UserError, input_error
 from tests.unit.builders import SPARK, catalog, origin, plan
 
 RECIPE = SPARK["qwen36"]["recipe"]
 
 
-def problems(services: Any = None, **data: Any) -> list[Problem]:
+def problems(services: Any = None, **data: Any) -> list[Finding]:
     """What is said to settings that are wrong."""
     with pytest.raises(UserError) as raised:
         plan(SPARK if services is None else services, **data)
-    return list(raised.value.problems)
+    return list(raised.value.findings)
 
 
 @pytest.mark.parametrize(
@@ -69,17 +70,17 @@ def test_a_mistake_is_told_with_its_place_and_remedy(
     services: Any, data: dict[str, Any], where: str, what: str, remedy: str
 ) -> None:
     (problem,) = problems(services, **data)
-    assert problem.host == "spark-1"
-    assert problem.where == f"group_data/sparks.py: {where}"
-    assert what in problem.what
+    assert problem.subject.host == "spark-1"
+    assert problem.subject.place == f"group_data/sparks.py: {where}"
+    assert what in problem.observed
     assert remedy in problem.remedy
 
 
 def test_one_port_and_one_name_for_each_service() -> None:
     two = {"a": {"recipe": RECIPE}, "b": {"recipe": RECIPE}}
     found = problems(two)
-    assert [p.where.rsplit(".", 1)[1] for p in found] == ["port", *["served_names"] * 3]
-    assert "taken by service 'a'" in found[0].what
+    assert [p.subject.place.rsplit(".", 1)[1] for p in found] == ["port", *["served_names"] * 3]
+    assert "taken by service 'a'" in found[0].observed
 
 
 def test_a_host_without_services_is_told_so() -> None:
@@ -102,14 +103,14 @@ def test_keys_of_pyinfra_and_of_the_user_are_passed_over() -> None:
 
 
 def test_the_same_mistake_on_many_hosts_is_told_once() -> None:
-    same = [Problem("a.py: key", "wrong", "right", host) for host in ("one", "two")]
+    same = [input_error("a.py: key", "wrong", "right", host) for host in ("one", "two")]
     text = str(UserError(same))
     assert text.count("wrong") == 1
     assert "one, two: a.py: key" in text
 
 
 CATALOG_MISTAKES = {
-    "kind: image\nname: [": "this is no YAML",
+    "kind: image\nname: [": "not valid YAML",
     "just text": "mapping",
     "name: x": "does not say what it is",
     "kind: model\nname: x\nrepository: a/b\nrevision: main\nrole: tail\nformat: bf16\n"
@@ -129,8 +130,8 @@ def test_a_mistake_in_a_catalog_file_names_the_file(tmp_path: Path, text: str, w
     file.write_text(text)
     with pytest.raises(UserError) as raised:
         load_catalog([tmp_path])
-    assert any(what in f"{p.what} {p.remedy}" for p in raised.value.problems)
-    assert all(str(file) in p.where for p in raised.value.problems)
+    assert any(what in f"{p.observed} {p.remedy}" for p in raised.value.findings)
+    assert all(str(file) in p.subject.place for p in raised.value.findings)
 
 
 def test_a_catalog_directory_that_is_not_there(tmp_path: Path) -> None:

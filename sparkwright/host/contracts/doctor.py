@@ -12,6 +12,7 @@ from sparkwright.host.contracts.observation import Docker
 from sparkwright.host.contracts.outcome import Outcome
 from sparkwright.host.contracts.status import Health
 from sparkwright.host.contracts.watch import WatchReport
+from sparkwright.host.lib.disks import FileSystem
 
 
 @dataclass(frozen=True)
@@ -154,15 +155,6 @@ class ServiceSeen:
             return None
         risen = self.metrics[-1][name] - self.metrics[0][name]
         return risen if risen >= 0 else None
-
-
-@dataclass(frozen=True)
-class FileSystem:
-    """A file system by a path on it, in bytes."""
-
-    path: str
-    free: int
-    total: int
 
 
 @dataclass(frozen=True)

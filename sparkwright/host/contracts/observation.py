@@ -35,6 +35,7 @@ class ObservationRequest:
 
     Attributes:
         directories, files: paths whose owner, mode and content are told.
+        texts: small files whose text is told, for showing what changes; never one with a secret.
         images: names in Docker.
         ports: TCP ports of which it is told who listens.
         units: systemd units beside those of the services.
@@ -44,6 +45,7 @@ class ObservationRequest:
     services_root: str = "/opt/sparkwright"
     directories: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
+    texts: tuple[str, ...] = ()
     images: tuple[str, ...] = ()
     models: tuple[ModelAt, ...] = ()
     stores: tuple[StoreAt, ...] = ()
@@ -191,6 +193,7 @@ class Observation:
     directories: dict[str, DirectoryState | None] = field(default_factory=dict)
     unit_files: tuple[str, ...] = ()
     files: dict[str, FileState | None] = field(default_factory=dict)
+    texts: dict[str, str | None] = field(default_factory=dict)
     gpu_checks: dict[str, Versions] = field(default_factory=dict)
     lock: Owner | None = None
     last_lock: str | None = None

@@ -27,7 +27,7 @@ class ProxyRequest:
     config: str
     admin: str
     states: str
-    keep: tuple[tuple[str, str, str, str, str], ...] = ()
+    keep: tuple[tuple[str, ...], ...] = ()
     start: bool = True
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from sparkwright.host.contracts.proxies import Pool, ProxySwitch
-from sparkwright.host.contracts.smoke import CheckResult, SmokeRequest
+from sparkwright.host.contracts.smoke import CheckResult, SmokeRequest, from_gate, to_gate
 from sparkwright.host.lib.records import decode, encode
 
 TYPE_CHECKING = False
@@ -137,13 +137,16 @@ class ReleaseNote:
 
 def request_of(document: dict[str, Any]) -> SwitchRequest:
     """What request.json holds."""
-    services = [_with_our_name(one) for one in document["services"]]
+    services = [
+        {**_with_our_name(one), "gate": from_gate(one["gate"])} for one in document["services"]
+    ]
     return decode(SwitchRequest, {**document, "services": services})
 
 
 def request_document(request: SwitchRequest) -> dict[str, Any]:
     """The content of request.json."""
-    return {**encode(request), "services": [_with_its_key(one) for one in request.services]}
+    services = [{**_with_its_key(one), "gate": gate_document(one.gate)} for one in request.services]
+    return {**encode(request), "services": services}
 
 
 def entry_of(document: dict[str, Any]) -> HistoryEntry:
@@ -157,11 +160,13 @@ def entry_document(entry: HistoryEntry) -> dict[str, Any]:
 
 
 def note_document(note: ReleaseNote) -> dict[str, Any]:
-    """The content of release.json. How hastily a release is given up on is each switch's own."""
-    found = encode(note)
-    if found["gate"]:
-        del found["gate"]["hasty"]
-    return found  # type: ignore[no-any-return]
+    """The content of release.json."""
+    return {**encode(note), "gate": note.gate and gate_document(note.gate)}
+
+
+def gate_document(gate: SmokeRequest) -> dict[str, Any]:
+    """What is asked of a release, as request.json and release.json have it."""
+    return to_gate(encode(gate))
 
 
 def _with_our_name(document: dict[str, Any]) -> dict[str, Any]:

@@ -23,9 +23,10 @@ def place() -> str:
     return told[len(_HERE) :] if told.startswith(_HERE) else "/var/run/docker.sock"
 
 
-def get(path: str, timeout: float = 10) -> Any:
+def get(path: str, timeout: float | None = 10) -> Any:
     """One GET of Docker's API: decoded JSON, or None when Docker or the object is not there.
 
+    A look gives up after some seconds; what decides by the answer waits for it (no timeout).
     Plain HTTP/1.0 instead of http.client, whose import alone takes as long as all the questions.
     """
     connection = socket.socket(socket.AF_UNIX)
@@ -42,9 +43,9 @@ def get(path: str, timeout: float = 10) -> Any:
         connection.close()
 
 
-def container(name: str) -> Any:
+def container(name: str, timeout: float | None = 10) -> Any:
     """What ``docker inspect`` says of a container, by name or id; None when there is none."""
-    return get(f"/containers/{name}/json")
+    return get(f"/containers/{name}/json", timeout)
 
 
 def containers() -> list[Any]:
@@ -53,9 +54,9 @@ def containers() -> list[Any]:
     return [seen for one in listed if (seen := container(one["Id"]))]
 
 
-def running_release(service: str) -> str | None:
+def running_release(service: str, timeout: float | None = 10) -> str | None:
     """The release whose container runs for a service of ours; None where none runs."""
-    seen = container(f"sparkwright-{service}")
+    seen = container(f"sparkwright-{service}", timeout)
     return release_of(seen) or "" if seen and seen["State"]["Running"] else None
 
 
@@ -65,9 +66,9 @@ def release_of(seen: Any) -> str | None:
     return release
 
 
-def image(name: str) -> Any:
+def image(name: str, timeout: float | None = 10) -> Any:
     """What ``docker image inspect`` says; None when the image is not there."""
-    return get(f"/images/{name}/json")
+    return get(f"/images/{name}/json", timeout)
 
 
 def image_names() -> list[str]:

@@ -43,6 +43,11 @@ def lines(place: Path | str) -> list[dict[str, Any]]:
     return [one for one in found if one is not None]
 
 
+def pairs(said: str) -> dict[str, str]:
+    """``Key=value`` lines."""
+    return dict(line.split("=", 1) for line in said.splitlines() if "=" in line)
+
+
 def digest(place: Path | str) -> str | None:
     """sha256 of a file; None when it is not there."""
     try:

@@ -8,6 +8,8 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from sparkwright.host.lib.documents import pairs
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # typing takes 3 ms to import
     from collections.abc import Iterator
@@ -50,8 +52,7 @@ def api_key(secrets: str) -> str:
     Raises:
         OSError, KeyError: when there is none.
     """
-    pairs = (line.split("=", 1) for line in Path(secrets).read_text().splitlines() if "=" in line)
-    return dict(pairs)["VLLM_API_KEY"]
+    return pairs(Path(secrets).read_text())["VLLM_API_KEY"]
 
 
 @dataclass(frozen=True)

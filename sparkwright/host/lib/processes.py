@@ -44,8 +44,7 @@ class Running:
         try:
             said = self._process.communicate(timeout=self._timeout)
         except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
+            self._process.kill()  # not waited for: what hangs in the kernel does not even die
             return Outcome(None, err=f"{self._words[0]}: no answer within {self._timeout:.0f} s")
         out, err = (text.decode(errors="replace") for text in said)
         return Outcome(self._process.returncode, out, err)

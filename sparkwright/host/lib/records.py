@@ -31,7 +31,7 @@ def decode(cls: type[T], data: object) -> T:
     Raises:
         Malformed: for a missing key without a default, or a value of another type.
     """
-    return _decode(cls, data, cls.__name__)  # type: ignore[no-any-return]
+    return _decode(cls, data, getattr(cls, "__name__", str(cls)))  # type: ignore[no-any-return]
 
 
 def encode(value: object) -> Any:
@@ -87,8 +87,11 @@ def _decode(kind: Any, data: Any, where: str) -> Any:
             raise Malformed(f"{where}: {len(kind.__args__)} values are needed, not {len(items)}")
         return tuple(_decode(*one, where) for one in zip(kind.__args__, items, strict=True))
     if origin is dict:
+        name, inner = kind.__args__
         values = _typed(dict, data, where).items()
-        return {key: _decode(kind.__args__[1], one, f"{where}.{key}") for key, one in values}
+        # JSON has no keys but texts.
+        named = ((int(key) if name is int else key, one) for key, one in values)
+        return {key: _decode(inner, one, f"{where}.{key}") for key, one in named}
     if kind is float and type(data) is int:
         return float(data)
     return _typed(kind, data, where) if kind in (str, int, float, bool) else data

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from sparkwright.host.lib.documents import pairs
 from sparkwright.host.lib.processes import Running, run
 
 TYPE_CHECKING = False
@@ -27,25 +28,20 @@ FIELDS = (
 RUNNING = ("active", "activating", "deactivating")
 
 
-def properties(text: str) -> dict[str, str]:
-    """``Key=value`` lines."""
-    return dict(line.split("=", 1) for line in text.splitlines() if "=" in line)
-
-
-def showing(*units: str, fields: str = FIELDS) -> Running:
+def showing(*units: str, fields: str = FIELDS, timeout: float | None = 10) -> Running:
     """The question to systemd, running; without units, of systemd itself."""
-    return Running("systemctl", "show", "-p", fields, *units)
+    return Running("systemctl", "show", "-p", fields, *units, timeout=timeout)
 
 
 def shown(text: str) -> dict[str, dict[str, str]]:
     """What ``systemctl show`` printed of several units, by their names."""
-    blocks = map(properties, text.strip().split("\n\n"))
+    blocks = map(pairs, text.strip().split("\n\n"))
     return {one["Id"]: one for one in blocks if "Id" in one}
 
 
-def unit(name: str) -> dict[str, str]:
+def unit(name: str, timeout: float | None = None) -> dict[str, str]:
     """systemd's properties of a unit; empty when systemd does not answer."""
-    return properties(showing(name).outcome().out)
+    return pairs(showing(name, timeout=timeout).outcome().out)
 
 
 def systemctl(*words: str) -> Outcome:
@@ -84,6 +80,18 @@ def enable_timer(name: str) -> None:
 def disable(*units: str) -> None:
     """Stop units, and have them started no more."""
     systemctl("disable", "--quiet", "--now", *units)
+
+
+def is_active(name: str) -> bool:
+    """Whether a unit runs."""
+    return systemctl("is-active", name).out.strip() == "active"
+
+
+def start(*units: str) -> None:
+    """Start units; a failure is this program's."""
+    done = systemctl("start", *units)
+    if not done.ok:
+        raise SystemExit(f"systemctl start {' '.join(units)}: {done.err.strip()}")
 
 
 def remove(units: Iterable[str]) -> None:

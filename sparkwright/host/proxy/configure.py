@@ -1,94 +1,83 @@
 """Puts HAProxy's files in place and has it read them, without cutting anyone off.
 
-Runs on the host as root (roles/remote.py). Request: {"files": {path: [text, mode]}, "unit",
-"health": its unit or null, "config": path of haproxy.cfg, "admin": socket, "states": path,
-"keep": [[backend, server, address, port, check port]], "start": whether what is not running is
-started now}. An empty "files" takes everything away.
+Runs on the host as root.
 """
 
 from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 import time
 from pathlib import Path
-from typing import Any
 
-from sparkwright.host.lib import files
+from sparkwright.host.contracts.proxies import HEALTH_UNIT, ProxyRequest
+from sparkwright.host.lib import files, systemd
+from sparkwright.host.lib.processes import run
 from sparkwright.host.proxy import runtime_api as haproxy
 
 HAPROXY = "/usr/sbin/haproxy"
-
-
-def command(*words: str) -> subprocess.CompletedProcess[str]:
-    """Run a command."""
-    environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
-    return subprocess.run(words, capture_output=True, text=True, check=False, env=environment)
+_INSTALL = ("apt-get", "install", "-qq", "--yes", "--no-install-recommends", "haproxy")
 
 
 def install() -> None:
     """The distribution's HAProxy, whose own service is not wanted."""
     if Path(HAPROXY).exists():
         return
-    install = ["apt-get", "install", "-qq", "--yes", "--no-install-recommends", "haproxy"]
-    done = command(*install)
-    if done.returncode != 0:
-        command("apt-get", "update", "-qq")
-        done = command(*install)
-    if done.returncode != 0:
-        raise SystemExit(f"apt-get install haproxy: {done.stderr.strip().splitlines()[-1]}")
-    command("systemctl", "disable", "--quiet", "--now", "haproxy.service")
+    environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+    done = run(*_INSTALL, environment=environment)
+    if not done.ok:
+        run("apt-get", "update", "-qq", environment=environment)
+        done = run(*_INSTALL, environment=environment)
+    if not done.ok:
+        raise SystemExit(f"apt-get install haproxy: {done.said}")
+    systemd.disable("haproxy.service")
 
 
-def active(unit: str) -> bool:
-    """Whether a unit runs."""
-    return command("systemctl", "is-active", unit).stdout.strip() == "active"
-
-
-def reload(request: dict[str, Any]) -> None:
+def reload(request: ProxyRequest) -> None:
     """Have a running HAProxy read its files again."""
-    states = Path(request["states"])
+    states = Path(request.states)
     try:
-        answer = haproxy.ask(request["admin"], haproxy.STATES)
-        states.write_text(haproxy.kept(answer, request["keep"]))
+        answer = haproxy.ask(request.admin, haproxy.STATES)
+        states.write_text(haproxy.kept(answer, request.keep))
     except (OSError, ValueError, KeyError):
         states.unlink(missing_ok=True)
-    done = command("systemctl", "reload", request["unit"])
+    done = systemd.systemctl("reload", request.unit)
     time.sleep(0.2)
     states.unlink(missing_ok=True)
-    if done.returncode != 0:
-        raise SystemExit(f"systemctl reload {request['unit']}: {done.stderr.strip()}")
+    if not done.ok:
+        raise SystemExit(f"systemctl reload {request.unit}: {done.err.strip()}")
 
 
-def main(request: dict[str, Any]) -> list[str]:
+def remove(request: ProxyRequest) -> list[str]:
+    """Take everything away."""
+    systemd.remove([request.unit, HEALTH_UNIT])
+    shutil.rmtree(Path(request.config).parent, ignore_errors=True)
+    return ["removed the door"]
+
+
+def main(request: ProxyRequest) -> list[str]:
     """Make it so. Returns what was done."""
-    wanted, unit, health = request["files"], request["unit"], request["health"]
-    if not wanted:
-        command("systemctl", "disable", "--quiet", "--now", unit, "sparkwright-health.service")
-        for path in (unit, "sparkwright-health.service"):
-            Path("/etc/systemd/system", path).unlink(missing_ok=True)
-        shutil.rmtree(Path(request["config"]).parent, ignore_errors=True)
-        command("systemctl", "daemon-reload")
-        return ["removed the door"]
+    if not request.files:
+        return remove(request)
     install()
-    changed = {path for path, (text, mode) in wanted.items() if files.write(Path(path), text, mode)}
-    wrong = command(HAPROXY, "-c", "-q", "-f", request["config"])
-    if wrong.returncode != 0:
-        raise SystemExit(f"haproxy refuses its configuration: {wrong.stderr.strip()}")
+    changed = {
+        path for path, (text, mode) in request.files.items() if files.write(Path(path), text, mode)
+    }
+    wrong = run(HAPROXY, "-c", "-q", "-f", request.config)
+    if not wrong.ok:
+        raise SystemExit(f"haproxy refuses its configuration: {wrong.err.strip()}")
     if any(path.endswith(".service") for path in changed):
-        command("systemctl", "daemon-reload")
-    units = [one for one in (health, unit) if one]
-    if not health:
-        command("systemctl", "disable", "--quiet", "--now", "sparkwright-health.service")
-    if request["start"]:
-        command("systemctl", "enable", "--quiet", *units)
-    if health and active(health) and any("health" in path for path in changed):
-        command("systemctl", "restart", health)
-    if active(unit) and changed and request["start"]:
+        systemd.reload()
+    units = [one for one in (request.health, request.unit) if one]
+    if not request.health:
+        systemd.disable(HEALTH_UNIT)
+    if request.start:
+        systemd.systemctl("enable", "--quiet", *units)
+    renewed = any("health" in path or path.endswith(".py") for path in changed)
+    if request.health and renewed and systemd.is_active(request.health):
+        systemd.systemctl("restart", request.health)
+    if request.start and changed and systemd.is_active(request.unit):
         reload(request)
-    if request["start"]:
-        done = command("systemctl", "start", *units)
-        if done.returncode != 0:
-            raise SystemExit(f"systemctl start {' '.join(units)}: {done.stderr.strip()}")
+    if request.start:
+        systemd.start(*units)
     return [f"wrote {len(changed)} files of the door"]

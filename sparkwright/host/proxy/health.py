@@ -5,37 +5,35 @@ service is well while its counters of tokens rise, or, when nobody asks it anyth
 question of one token is answered now and then. Busy is not ill: a question that waits behind a
 long queue counts only when no token comes out meanwhile.
 
-`health.py CONFIG` runs as `sparkwright-health.service`. Config: {"services": [{"name", "port": of
-vLLM, "health_port", "secrets": file with the key, "model": served name, "patience_seconds"}],
-"idle_seconds": between two questions, "state": file that tells others}.
-Standard library only; Python 3.10.
+`health.py CONFIG` runs as `sparkwright-health.service`.
 """
 
 from __future__ import annotations
 
-import http.client
 import json
 import sys
 import threading
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
+
+from sparkwright.host.contracts.proxies import HealthConfig, HealthService
+from sparkwright.host.lib import documents, files, metrics
+from sparkwright.host.lib.http import Answer, Late, NoAnswer, Server, api_key
 
 #: Seconds between two looks, and before a service that is away is looked at again.
 _LOOK = 2.0
-_COUNTERS = (
-    *("vllm:prompt_tokens_total", "vllm:generation_tokens_total"),
-    "vllm:kv_cache_usage_perc",
-)
+_COUNTERS = (metrics.READ, metrics.GENERATED, metrics.CACHE)
 #: So many answers in a row may come late.
 _LATE = 3
+#: A server that is away, a key that is not there, an answer that is none.
+_WRONG = (NoAnswer, OSError, KeyError, ValueError)
 
 
 class Service:
     """One vLLM server, and what is known of it."""
 
-    def __init__(self, config: dict[str, Any], idle: float) -> None:
+    def __init__(self, config: HealthService, idle: float) -> None:
         self._config = config
         self._idle = idle
         self._progress: tuple[float, ...] = ()
@@ -47,7 +45,7 @@ class Service:
     @property
     def name(self) -> str:
         """The service's name."""
-        return str(self._config["name"])
+        return self._config.name
 
     def watch(self) -> None:
         """Look for ever."""
@@ -60,15 +58,15 @@ class Service:
         """Look once."""
         try:
             progress = self._count()
-        except TimeoutError:
+        except Late:
             # A server that reads a long prompt may be late; one that is gone refuses at once.
             self._late += 1
             if self._late < _LATE:
                 return
             self._away("does not answer in time")
             return
-        except (OSError, http.client.HTTPException, ValueError) as error:
-            self._away(f"does not answer: {error or type(error).__name__}")
+        except _WRONG as error:
+            self._away(f"does not answer: {error}")
             return
         now = time.monotonic()
         self._late = 0
@@ -85,51 +83,38 @@ class Service:
     def _question(self) -> None:
         asked = time.monotonic()
         before = self._progress
-        body = {"model": self._config["model"], "prompt": "1 2 3", "max_tokens": 1}
+        body = {"model": self._config.model, "prompt": "1 2 3", "max_tokens": 1}
         try:
-            status, said = self._call(
-                "POST", "/v1/completions", body, float(self._config["patience_seconds"])
-            )
-            if status != 200:
-                raise ValueError(f"HTTP {status}: {said[:200].decode(errors='replace')}")
-        except TimeoutError:
+            answer = self._call("POST", "/v1/completions", body, self._config.patience_seconds)
+            if answer.status != 200:
+                raise ValueError(f"HTTP {answer.status}: {answer.text[:200]}")
+        except Late:
             if self._moved(before):
                 self._alive, self.well, self.said = time.monotonic(), True, "busy"
             else:
                 self.well, self.said = False, f"no token within {time.monotonic() - asked:.0f} s"
-        except (OSError, http.client.HTTPException, ValueError) as error:
-            self.well, self.said = False, f"does not generate: {error or type(error).__name__}"
+        except _WRONG as error:
+            self.well, self.said = False, f"does not generate: {error}"
         else:
             self._alive, self.well, self.said = time.monotonic(), True, "answers"
 
     def _moved(self, before: tuple[float, ...]) -> bool:
         try:
             return self._count() != before
-        except (OSError, http.client.HTTPException, ValueError):
+        except _WRONG:
             return False
 
     def _count(self) -> tuple[float, ...]:
         """Tokens so far and, since a long prompt gives none for minutes, how full the cache is."""
-        status, body = self._call("GET", "/metrics", None, 5)
-        if status != 200:
-            raise ValueError(f"/metrics: HTTP {status}")
-        return tuple(
-            float(line.rpartition(" ")[2])
-            for line in body.decode(errors="replace").splitlines()
-            if line.startswith(_COUNTERS)
-        )
+        answer = self._call("GET", "/metrics", None, 5)
+        if answer.status != 200:
+            raise ValueError(f"/metrics: HTTP {answer.status}")
+        # Of each engine by itself: one that moves is not to be hidden by a fuller one.
+        return tuple(value for name, _, value in metrics.samples(answer.text) if name in _COUNTERS)
 
-    def _call(self, method: str, path: str, body: Any, timeout: float) -> tuple[int, bytes]:
-        text = Path(self._config["secrets"]).read_text()
-        key = dict(line.split("=", 1) for line in text.splitlines() if "=" in line)["VLLM_API_KEY"]
-        connection = http.client.HTTPConnection("127.0.0.1", self._config["port"], timeout=timeout)
-        headers = {"Authorization": f"Bearer {key}", "Content-Type": "application/json"}
-        try:
-            connection.request(method, path, json.dumps(body) if body else None, headers)
-            answer = connection.getresponse()
-            return answer.status, answer.read()
-        finally:
-            connection.close()
+    def _call(self, method: str, path: str, body: object, timeout: float) -> Answer:
+        server = Server("127.0.0.1", self._config.port, api_key(self._config.secrets))
+        return server.ask(method, path, body, timeout=timeout)
 
 
 def serve(service: Service, port: int) -> None:
@@ -145,7 +130,7 @@ def serve(service: Service, port: int) -> None:
             self.end_headers()
             self.wfile.write(text)
 
-        def log_message(self, *_: Any) -> None:
+        def log_message(self, *_: object) -> None:
             """Asked every two seconds: nothing to tell."""
 
     server = ThreadingHTTPServer(("127.0.0.1", port), Handler)
@@ -154,22 +139,23 @@ def serve(service: Service, port: int) -> None:
 
 def main(path: str) -> int:
     """Watch every service, and write down what changes."""
-    config = json.loads(Path(path).read_text())
-    services = [Service(one, float(config["idle_seconds"])) for one in config["services"]]
-    for service, one in zip(services, config["services"], strict=True):
-        serve(service, int(one["health_port"]))
+    config = documents.record(HealthConfig, path)
+    if config is None:
+        raise SystemExit(f"{path} can't be read")
+    services = [Service(one, config.idle_seconds) for one in config.services]
+    for service, one in zip(services, config.services, strict=True):
+        serve(service, one.health_port)
         threading.Thread(target=service.watch, daemon=True).start()
-    told: dict[str, Any] = {}
+    told: dict[str, tuple[bool, str]] = {}
     while True:
-        now = {service.name: [service.well, service.said] for service in services}
+        now = {service.name: (service.well, service.said) for service in services}
         if now != told:
             for name, (well, said) in now.items():
-                if told.get(name, [None])[0] != well:
+                if name not in told or told[name][0] != well:
                     print(f"{name}: {'well' if well else 'NOT well'}: {said}", flush=True)
             told = now
-            temporary = Path(config["state"] + ".new")
-            temporary.write_text(json.dumps({"at": time.time(), "services": now}))
-            temporary.replace(config["state"])
+            state = json.dumps({"at": time.time(), "services": now})
+            files.write(Path(config.state), state, 0o644, durable=False)
         time.sleep(0.2)
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import csv
 import socket
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 SERVERS = "show stat -1 4 -1"
@@ -25,7 +25,7 @@ def ask(place: str, line: str) -> str:
             return answer.read()
 
 
-def kept(answer: str, keep: list[list[str]]) -> str:
+def kept(answer: str, keep: Iterable[Sequence[str]]) -> str:
     """Who is drained or down, of the servers that stay where they are: HAProxy would take the
     port of another from there (haproxy/haproxy#3296)."""
     version, _, rest = answer.strip().partition("\n")

@@ -1,19 +1,26 @@
 """What the watch holds to be wrong, by the samples of a day. Pure: reads and changes nothing.
 
-A sample is {"at", "switching", "gpu": {"silent", "heat", "brake", "low"}, "disks": {path: [free,
-total]}, "services": {name: {"health", "active", "restarts", "running", "waiting", "cache",
-"progress", "drafted", "accepted", "drift": [words]}}}. What a service did not tell is absent.
-Limits are those of sparkwright/limits.py. Standard library only; Python 3.10.
+The doctor judges its looks by this too.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from itertools import pairwise
-from typing import Any
 
-Sample = dict[str, Any]
-Finding = dict[str, Any]
+from sparkwright.host.contracts.gpu import Gpu, Gpus
+from sparkwright.host.contracts.watch import (
+    GpuSample,
+    Sample,
+    ServiceSample,
+    Thresholds,
+    WatchedService,
+    WatchFinding,
+)
+
+#: A service's sample, and when it was taken.
+Timed = tuple[float, ServiceSample]
 
 _HOUR, _DAY = 3600.0, 86400.0
 #: Every sample of the last hour is kept, and of the day before one of each ten minutes.
@@ -21,174 +28,200 @@ _COARSE = 600.0
 _ERROR, _WARNING = "error", "warning"
 _GIB = 1024**3
 _HELD_BACK = (("heat", "gpu-heat"), ("brake", "gpu-power-brake"), ("low", "gb10-low-power"))
+#: Parts of a GPU's state and their findings.
+GPU_FINDINGS = (("silent", "gpu-silent"), *_HELD_BACK)
 
 
 def kept(ring: list[Sample]) -> list[Sample]:
     """The ring without what is too old or too close together."""
     if not ring:
         return []
-    now = ring[-1]["at"]
+    now = ring[-1].at
     found: list[Sample] = []
     for sample in ring:
-        age = now - sample["at"]
+        age = now - sample.at
         if not 0 <= age <= _DAY:
             continue
-        if age > _HOUR and found and sample["at"] - found[-1]["at"] < _COARSE:
+        if age > _HOUR and found and sample.at - found[-1].at < _COARSE:
             continue
         found.append(sample)
     return found
 
 
-def judge(ring: list[Sample], services: list[dict[str, Any]], limits: Any) -> list[Finding]:
+def judge(
+    ring: list[Sample], services: Iterable[WatchedService], limits: Thresholds
+) -> list[WatchFinding]:
     """Everything that is wrong now."""
     if not ring:
         return []
     found = [*_gpu(ring, limits), *_disks(ring, limits)]
     for service in services:
-        found += _service(service, _of(ring, service["name"]), limits)
+        found += _service(service, _of(ring, service.name), limits)
     return found
 
 
-def carried(found: list[Finding], before: Iterable[Finding], now: float) -> list[Finding]:
+def carried(
+    found: Iterable[WatchFinding], before: Iterable[WatchFinding], now: float
+) -> list[WatchFinding]:
     """The same with ``since``: when each was first held to be wrong without a break."""
-    known = {(one["name"], one["service"]): one["since"] for one in before}
-    return [{**one, "since": known.get((one["name"], one["service"]), now)} for one in found]
+    known = {(one.name, one.service): one.since for one in before}
+    return [replace(one, since=known.get((one.name, one.service), now)) for one in found]
 
 
-def _of(ring: list[Sample], name: str) -> list[Sample]:
+def _of(ring: list[Sample], name: str) -> list[Timed]:
     """One service's part of every sample.
 
     A switch begins it anew: it stops and starts services on purpose, and judges them by itself.
     """
-    found: list[Sample] = []
+    found: list[Timed] = []
     for sample in ring:
-        if sample.get("switching"):
+        if sample.switching:
             found.clear()
-        elif name in sample["services"]:
-            found.append({"at": sample["at"], **sample["services"][name]})
+        elif name in sample.services:
+            found.append((sample.at, sample.services[name]))
     return found
 
 
-def _finding(name: str, severity: str, seen: str, service: str | None = None) -> Finding:
-    return {"name": name, "service": service, "severity": severity, "seen": seen}
+def _finding(name: str, severity: str, seen: str, service: str | None = None) -> WatchFinding:
+    return WatchFinding(name, service, severity, seen)
 
 
-def _lasting(samples: list[Sample], holds: Callable[[Sample], bool]) -> float:
+def _lasting(samples: list[Timed], holds: Callable[[ServiceSample], bool]) -> float:
     """For how many seconds something has held without a break, up to the newest sample."""
     since = None
-    for sample in reversed(samples):
+    for at, sample in reversed(samples):
         if not holds(sample):
             break
-        since = sample["at"]
-    return float(samples[-1]["at"] - since) if since is not None else 0.0
+        since = at
+    return samples[-1][0] - since if since is not None else 0.0
 
 
-def _service(service: dict[str, Any], samples: list[Sample], limits: Any) -> Iterator[Finding]:
+def _service(
+    service: WatchedService, samples: list[Timed], limits: Thresholds
+) -> Iterator[WatchFinding]:
     if not samples:
         return
-    name, now = service["name"], samples[-1]
-    if now.get("active") == "failed":
-        yield _finding("given-up", _ERROR, "the unit has failed", name)
+    name, now = service.name, samples[-1][1]
+    if now.active == "failed":
+        seen = f"the unit has failed after {now.restarts} restarts"
+        yield _finding("given-up", _ERROR, seen, name)
     else:
         yield from _restarted(name, samples, limits)
-    seconds = _lasting(samples, lambda one: one.get("active") == "active" and one["health"] != 200)
-    if seconds > service["boot_seconds"]:
-        said = now["health"] or "nothing"
+    seconds = _lasting(samples, lambda one: one.active == "active" and one.health != 200)
+    if seconds > service.boot_seconds:
+        said = now.health or "nothing"
         yield _finding("not-serving", _ERROR, f"/health says {said} for {_minutes(seconds)}", name)
     yield from _wedged(name, samples, limits)
-    seconds = _lasting(samples, lambda one: one.get("cache", 0) >= limits["cache_full"])
-    if seconds >= limits["cache_seconds"]:
-        seen = f"KV cache full for {_minutes(seconds)}, {now.get('waiting', 0):.0f} requests wait"
+    seconds = _lasting(samples, lambda one: (one.cache or 0) >= limits.cache_full)
+    if seconds >= limits.cache_seconds:
+        seen = f"KV cache full for {_minutes(seconds)}, {now.waiting or 0:.0f} requests wait"
         yield _finding("kv-cache-full", _WARNING, seen, name)
     yield from _acceptance(name, samples, limits)
     # Seen twice: between two lines of a deploy nothing is as it shall be.
-    drift = now.get("drift") or []
-    if drift and len(samples) > 1 and samples[-2].get("drift"):
-        yield _finding("drift", _WARNING, "; ".join(drift), name)
+    if now.drift and len(samples) > 1 and samples[-2][1].drift:
+        yield _finding("drift", _WARNING, "; ".join(now.drift), name)
 
 
-def _restarted(name: str, samples: list[Sample], limits: Any) -> Iterator[Finding]:
-    lately = [one for one in samples if samples[-1]["at"] - one["at"] <= _HOUR]
-    counts = [one.get("restarts", 0) for one in lately]
+def _restarted(name: str, samples: list[Timed], limits: Thresholds) -> Iterator[WatchFinding]:
+    counts = [one.restarts for at, one in samples if samples[-1][0] - at <= _HOUR]
     risen = sum(max(0, now - before) for before, now in pairwise(counts))
-    if risen >= limits["restarts_hour"]:
+    if risen >= limits.restarts_hour:
         severity = _ERROR if risen > 1 else _WARNING
         yield _finding("restarts", severity, f"{risen} restarts within an hour", name)
 
 
-def _wedged(name: str, samples: list[Sample], limits: Any) -> Iterator[Finding]:
-    now = samples[-1]
-    if "progress" not in now:
+def _wedged(name: str, samples: list[Timed], limits: Thresholds) -> Iterator[WatchFinding]:
+    now = samples[-1][1]
+    if now.progress is None:
         return
 
-    def still(one: Sample) -> bool:
-        running = one.get("running", 0) > 0 and one["health"] == 200
-        return bool(running and one.get("progress") == now["progress"])
+    def still(one: ServiceSample) -> bool:
+        return (one.running or 0) > 0 and one.health == 200 and one.progress == now.progress
 
     seconds = _lasting(samples, still)
-    if seconds >= limits["stuck_seconds"]:
-        seen = f"{now['running']:.0f} requests run, and no token for {_minutes(seconds)}"
+    if seconds >= limits.stuck_seconds:
+        seen = f"{now.running:.0f} requests run, and no token for {_minutes(seconds)}"
         yield _finding("wedge", _ERROR, seen, name)
 
 
-def _acceptance(name: str, samples: list[Sample], limits: Any) -> Iterator[Finding]:
+def _acceptance(name: str, samples: list[Timed], limits: Thresholds) -> Iterator[WatchFinding]:
     """Lately against before. Lately is ten minutes and enough drafts, or since the server began."""
     drafted = accepted = 0.0
     index = len(samples) - 1
-    while index > 0 and (
-        drafted < limits["drafted"] or samples[-1]["at"] - samples[index]["at"] < _COARSE
-    ):
-        more = _drafted(samples[index - 1], samples[index])
+    while index > 0 and (drafted < limits.drafted or samples[-1][0] - samples[index][0] < _COARSE):
+        more = _drafted(samples[index - 1][1], samples[index][1])
         if more is None:
             break
         drafted, accepted = drafted + more[0], accepted + more[1]
         index -= 1
-    if drafted < limits["drafted"]:
+    if drafted < limits.drafted:
         return
     share = accepted / drafted
-    earlier = [_drafted(*pair) for pair in pairwise(samples[: index + 1])]
+    earlier = [_drafted(one, next_) for (_, one), (_, next_) in pairwise(samples[: index + 1])]
     known = [one for one in earlier if one is not None]
     total = sum(one[0] for one in known)
-    before = sum(one[1] for one in known) / total if total >= limits["drafted"] else None
+    before = sum(one[1] for one in known) / total if total >= limits.drafted else None
     words = f"{share:.1%} of {drafted:.0f} drafted tokens accepted"
-    if share < limits["collapsed"]:
+    if share < limits.collapsed:
         yield _finding("acceptance-collapse", _ERROR, words, name)
-    elif before is not None and share < min(limits["low"], limits["decayed"] * before):
+    elif before is not None and share < min(limits.low, limits.decayed * before):
         yield _finding("acceptance-decays", _WARNING, f"{words}, after {before:.0%} before", name)
 
 
-def _drafted(before: Sample, now: Sample) -> tuple[float, float] | None:
+def _drafted(before: ServiceSample, now: ServiceSample) -> tuple[float, float] | None:
     """Drafted and accepted tokens in between; None where the server began anew or said nothing."""
-    if "drafted" not in before or "drafted" not in now:
+    if before.drafted is None or now.drafted is None:
         return None
-    drafted = now["drafted"] - before["drafted"]
-    accepted = now["accepted"] - before["accepted"]
+    drafted = now.drafted - before.drafted
+    accepted = (now.accepted or 0) - (before.accepted or 0)
     return (drafted, accepted) if drafted >= 0 and accepted >= 0 else None
 
 
-def _gpu(ring: list[Sample], limits: Any) -> Iterator[Finding]:
-    lately = [one["gpu"] for one in ring if ring[-1]["at"] - one["at"] <= _COARSE and one["gpu"]]
-    if len(lately) >= 3 and all(one["silent"] for one in lately[-3:]):
-        yield _finding("gpu-silent", _ERROR, f"nvidia-smi: {lately[-1]['silent']}")
+def gpu_state(told: Gpus, limits: Thresholds, heat: int, brake: int) -> GpuSample:
+    """What is wrong with the GPU by nvidia-smi's answer, in words; empty where nothing is."""
+    found = {"silent": "" if told.gpus else told.said[:200] or "no GPU"}
+    for one in told.gpus:
+        if one.event_reasons & heat:
+            found["heat"] = _words(one)
+        elif one.event_reasons & brake:
+            found["brake"] = _words(one)
+        slow = one.clock_mhz is not None and one.clock_mhz < limits.gb10_busy_mhz
+        if "GB10" in one.name and slow and (one.busy_percent or 0) >= 80:
+            found["low"] = _words(one)
+    return GpuSample(**found)
+
+
+def _words(one: Gpu) -> str:
+    values = {"C": one.temperature_c, "W": one.power_w, "MHz": one.clock_mhz}
+    values["% busy"] = one.busy_percent
+    said = (
+        f"{'?' if value is None else format(value, 'g')} {unit}" for unit, value in values.items()
+    )
+    return f"{one.name}: {', '.join(said)}"
+
+
+def _gpu(ring: list[Sample], limits: Thresholds) -> Iterator[WatchFinding]:
+    lately = [one.gpu for one in ring if ring[-1].at - one.at <= _COARSE and one.gpu]
+    if len(lately) >= 3 and all(one.silent for one in lately[-3:]):
+        yield _finding("gpu-silent", _ERROR, f"nvidia-smi: {lately[-1].silent}")
     if len(lately) < 5:
         return
     for key, name in _HELD_BACK:
-        seen = [one[key] for one in lately if one[key]]
-        if len(seen) >= limits["throttled_share"] * len(lately):
+        seen = [words for one in lately if (words := getattr(one, key))]
+        if len(seen) >= limits.throttled_share * len(lately):
             words = f"at {len(seen)} of {len(lately)} looks within ten minutes: {seen[-1]}"
             yield _finding(name, _ERROR, words)
 
 
-def _disks(ring: list[Sample], limits: Any) -> Iterator[Finding]:
-    for path, (free, total) in ring[-1]["disks"].items():
+def _disks(ring: list[Sample], limits: Thresholds) -> Iterator[WatchFinding]:
+    for path, (free, total) in ring[-1].disks.items():
         left = f"{path}: {free / _GIB:.0f} of {total / _GIB:.0f} GiB free"
-        if free < limits["disk_least"] * total:
+        if free < limits.disk_least * total:
             yield _finding("disk-full", _ERROR, left)
             continue
-        hours = _hours_left([(one["at"], one["disks"][path][0]) for one in ring
-                             if path in one["disks"]])  # fmt: skip
-        if hours is not None and hours < limits["disk_hours"]:
-            severity = _ERROR if hours < limits["disk_urgent_hours"] else _WARNING
+        hours = _hours_left([(one.at, one.disks[path][0]) for one in ring if path in one.disks])
+        if hours is not None and hours < limits.disk_hours:
+            severity = _ERROR if hours < limits.disk_urgent_hours else _WARNING
             yield _finding("disk-fills", severity, f"{left}, full in about {hours:.0f} h")
 
 
@@ -217,4 +250,4 @@ def _slope(points: list[tuple[float, float]]) -> float:
 
 
 def _minutes(seconds: float) -> str:
-    return f"{seconds / 60:.0f} min"
+    return f"{seconds / 60:.0f} min" if seconds >= 120 else f"{seconds:.0f} s"

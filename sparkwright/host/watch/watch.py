@@ -1,173 +1,119 @@
 """Looks once at this host, adds the sample to the day's, and writes down what is wrong.
 
-Run by ``sparkwright-watch.timer`` every minute, as root. Config: {"services": [{"name", "unit",
-"address", "port", "home", "boot_seconds"}], "paths": whose file systems are looked at, "limits",
-"heat", "brake": bits of the GPU's event reasons, "state": watch.json, "expected": what the last
-deploy left here, "switch": a switch's journal, "metrics": a file for node_exporter}. State:
-{"at", "findings": [{"name", "service", "severity", "seen", "since"}], "ring": samples}.
-Standard library only; Python 3.10.
+Run by ``sparkwright-watch.timer`` every minute, as root, with the path of its configuration.
 """
 
 from __future__ import annotations
 
 import json
-import os
-import re
 import sys
 import time
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
-from sparkwright.host.lib import reading
-from sparkwright.host.watch import evaluation as verdicts
+from sparkwright.host.contracts.watch import (
+    Expected,
+    ExpectedService,
+    Sample,
+    ServiceSample,
+    WatchConfig,
+    WatchedService,
+    WatchFinding,
+    WatchState,
+)
+from sparkwright.host.lib import disks, docker, documents, files, gpu, metrics, systemd
+from sparkwright.host.lib.http import NoAnswer, Server
+from sparkwright.host.lib.records import encode
+from sparkwright.host.watch import evaluation
 
-_UNITS = Path("/etc/systemd/system")
-_PROGRESS = ("generation_tokens_total", "prompt_tokens_total", "iteration_tokens_total_count")
 
-
-def document(place: str) -> Any:
-    """A file of JSON; empty when it is not there or no JSON."""
-    try:
-        return json.loads(Path(place).read_text())
-    except (OSError, ValueError):
-        return {}
-
-
-def sample(config: dict[str, Any], now: float) -> dict[str, Any]:
+def sample(config: WatchConfig, now: float) -> Sample:
     """One look."""
-    step = document(config["switch"]).get("step", "ended")
-    expected = document(config["expected"]).get("services", {})
-    running = containers(config["services"])
-    return {
-        "at": round(now),
-        "switching": step != "ended",
-        "gpu": gpu(config),
-        "disks": {
-            one["path"]: [one["free"], one["total"]] for one in reading.disks(config["paths"])
-        },
-        "services": {
-            one["name"]: {
-                **service(one),
-                "drift": drift(one, expected.get(one["name"]), running.get(one["name"])),
-            }
-            for one in config["services"]
-        },
-    }
+    journal = documents.read(config.switch) or {}
+    expected = (documents.record(Expected, config.expected) or Expected()).services
+    return Sample(
+        at=round(now),
+        switching=journal.get("step", "ended") != "ended",
+        gpu=evaluation.gpu_state(gpu.ask(), config.limits, config.heat, config.brake),
+        disks={one.path: (one.free, one.total) for one in disks.file_systems(config.paths)},
+        services={one.name: service(one, expected.get(one.name)) for one in config.services},
+    )
 
 
-def service(one: dict[str, Any]) -> dict[str, Any]:
-    """A service's unit, health and counters."""
-    shown = reading.unit(one["unit"])
-    found: dict[str, Any] = {
-        "active": shown.get("ActiveState"),
-        "restarts": int(shown.get("NRestarts") or 0),
-        "health": reading.get(one["address"], one["port"], "/health")[0],
-    }
-    told = reading.metrics(one["address"], one["port"]) if found["health"] == 200 else None
-    if told is None:
-        return found
-    found["running"] = told.get("vllm:num_requests_running", 0.0)
-    found["waiting"] = told.get("vllm:num_requests_waiting", 0.0)
-    found["cache"] = round(told.get("vllm:kv_cache_usage_perc", 0.0), 3)
-    found["progress"] = sum(told.get(f"vllm:{name}", 0.0) for name in _PROGRESS)
-    drafted = told.get("vllm:spec_decode_num_draft_tokens_total")
-    if drafted is not None:
-        found["drafted"] = drafted
-        found["accepted"] = told.get("vllm:spec_decode_num_accepted_tokens_total", 0.0)
-    return found
+def service(one: WatchedService, expected: ExpectedService | None) -> ServiceSample:
+    """A service's unit, health, counters and drift."""
+    shown = systemd.unit(one.unit, timeout=10)
+    server = Server(one.address, one.port)
+    try:
+        health: int | None = server.get("/health").status
+    except NoAnswer:
+        health = None
+    told = metrics.ask(server) if health == 200 else None
+    known = told or {}
+    drafted = known.get(metrics.DRAFTED)
+    return ServiceSample(
+        health=health,
+        active=shown.get("ActiveState"),
+        restarts=int(shown.get("NRestarts") or 0),
+        running=None if told is None else known.get(metrics.RUNNING, 0.0),
+        waiting=None if told is None else known.get(metrics.WAITING, 0.0),
+        cache=None if told is None else round(known.get(metrics.CACHE, 0.0), 3),
+        progress=None if told is None else metrics.progress(known),
+        drafted=drafted,
+        accepted=None if drafted is None else known.get(metrics.ACCEPTED, 0.0),
+        drift=tuple(drift(one, expected)),
+    )
 
 
-def containers(services: list[dict[str, Any]]) -> dict[str, str]:
-    """Service -> the release whose container runs."""
-    form = '{{.Name}} {{.State.Running}} {{index .Config.Labels "sparkwright.release"}}'
-    names = [f"sparkwright-{one['name']}" for one in services]
-    told = reading.command("docker", "inspect", "--format", form, *names)["out"]
-    rows = [line.split() for line in told.splitlines()]
-    return {
-        row[0].lstrip("/").removeprefix("sparkwright-"): row[2]
-        for row in rows
-        if len(row) == 3 and row[1] == "true"
-    }
-
-
-def drift(one: dict[str, Any], wanted: dict[str, str] | None, runs: str | None) -> list[str]:
+def drift(one: WatchedService, expected: ExpectedService | None) -> list[str]:
     """What of a service is not as the last deploy left it."""
-    if wanted is None:
+    if expected is None:
         return []
-    current = Path(one["home"], "current")
     found = []
-    link = current.readlink().name if current.is_symlink() else "nothing"
-    if link != wanted["release"]:
-        found.append(f"release {link} instead of {wanted['release']}")
-    elif reading.digest(current / "compose.yaml") != wanted["compose"]:
+    current = Path(one.home, "current")
+    link = files.target(current) or "nothing"
+    if link != expected.release:
+        found.append(f"release {link} instead of {expected.release}")
+    elif documents.digest(current / "compose.yaml") != expected.compose:
         found.append("compose.yaml was changed by hand")
-    if reading.digest(_UNITS / one["unit"]) != wanted["unit"] and link == wanted["release"]:
-        found.append(f"{one['unit']} was changed by hand")
-    if runs is not None and runs != link:
+    unit = documents.digest(systemd.UNITS / one.unit)
+    if unit != expected.unit and link == expected.release:
+        found.append(f"{one.unit} was changed by hand")
+    runs = docker.running_release(one.name)
+    if runs and runs != link:
         found.append(f"the container is of release {runs}")
     return found
 
 
-def gpu(config: dict[str, Any]) -> dict[str, str]:
-    """What ails the GPU, in words; nothing where nothing does."""
-    told = reading.gpus()
-    found = {"silent": "", "heat": "", "brake": "", "low": ""}
-    if told["code"] != 0 or not told["rows"]:
-        found["silent"] = told["err"][:200] or "no GPU"
-    for row in told["rows"]:
-        bits = _bits(row.get("clocks_event_reasons.active", ""))
-        clock, busy = _number(row.get("clocks.sm")), _number(row.get("utilization.gpu"))
-        words = f"{row.get('temperature.gpu')} C, {row.get('power.draw')}, {row.get('clocks.sm')}"
-        if bits & config["heat"]:
-            found["heat"] = words
-        elif bits & config["brake"]:
-            found["brake"] = words
-        slow = clock is not None and clock < config["limits"]["gb10_busy_mhz"]
-        if "GB10" in row["name"] and slow and busy is not None and busy >= 80:
-            found["low"] = words
-    return found
-
-
-def _bits(text: str) -> int:
-    try:
-        return int(text, 16)
-    except ValueError:
-        return 0
-
-
-def _number(text: str | None) -> float | None:
-    match = re.match(r"\d+(\.\d+)?", text or "")
-    return float(match[0]) if match else None
-
-
-def look(config: dict[str, Any], now: float) -> list[str]:
+def look(config: WatchConfig, now: float) -> list[str]:
     """Look, judge and write it down. Returns what began and what is over, as lines."""
-    before = document(config["state"])
-    known = before.get("findings", [])
-    ring = verdicts.kept([*before.get("ring", []), sample(config, now)])
-    found = verdicts.judge(ring, config["services"], config["limits"])
-    found = verdicts.carried(found, known, round(now))
-    state = {"at": round(now), "findings": found, "ring": ring}
-    write(Path(config["state"]), json.dumps(state, separators=(",", ":")), 0o600)
-    write(Path(config["metrics"]), exported(found, round(now)), 0o644)
+    before = documents.record(WatchState, config.state) or WatchState(0)
+    ring = evaluation.kept([*before.ring, sample(config, now)])
+    found = evaluation.judge(ring, config.services, config.limits)
+    found = evaluation.carried(found, before.findings, round(now))
+    document_ = document(WatchState(round(now), tuple(found), tuple(ring)))
+    state = json.dumps(document_, separators=(",", ":"))
+    files.write(Path(config.state), state, 0o600, durable=False)
+    files.write(Path(config.metrics), exported(found, round(now)), 0o644, durable=False)
     return [
-        *(_line(one) for one in found if _key(one) not in map(_key, known)),
-        *(f"over: {_line(one)}" for one in known if _key(one) not in map(_key, found)),
+        *(_line(one) for one in found if _key(one) not in map(_key, before.findings)),
+        *(f"over: {_line(one)}" for one in before.findings if _key(one) not in map(_key, found)),
     ]
 
 
-def write(place: Path, text: str, mode: int) -> None:
-    """Write a file in one step: a power cut leaves the one before."""
-    temporary = place.with_name(f".{place.name}.new")
-    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
-    with os.fdopen(os.open(temporary, flags, mode), "w") as file:
-        file.write(text)
-        os.fchmod(file.fileno(), mode)
-    temporary.replace(place)
+def document(state: WatchState) -> object:
+    """The content of watch.json: what a service did not tell is absent, as earlier versions want
+    it."""
+    found = encode(state)
+    for one in found["ring"]:
+        for name, service in one["services"].items():
+            said = {key: value for key, value in service.items() if value is not None}
+            one["services"][name] = {"health": None, "active": None, **said}
+    return found
 
 
-def exported(found: list[dict[str, Any]], now: int) -> str:
-    """The verdicts as node_exporter's textfile collector reads them."""
+def exported(found: Iterable[WatchFinding], now: int) -> str:
+    """The findings as node_exporter's textfile collector reads them."""
     lines = [
         "# HELP sparkwright_watch_seconds When the watch looked last, since the epoch.",
         "# TYPE sparkwright_watch_seconds gauge",
@@ -176,25 +122,26 @@ def exported(found: list[dict[str, Any]], now: int) -> str:
         "# TYPE sparkwright_finding gauge",
     ]
     for one in found:
-        labels = {"diagnosis": one["name"], "service": one["service"] or ""}
-        labels["severity"] = one["severity"]
-        inner = ",".join(f'{name}="{value}"' for name, value in labels.items())
-        lines.append(f"sparkwright_finding{{{inner}}} 1")
+        labels = f'diagnosis="{one.name}",service="{one.service or ""}",severity="{one.severity}"'
+        lines.append(f"sparkwright_finding{{{labels}}} 1")
     return "\n".join([*lines, ""])
 
 
-def _key(one: dict[str, Any]) -> tuple[str, str | None]:
-    return one["name"], one["service"]
+def _key(one: WatchFinding) -> tuple[str, str | None]:
+    return one.name, one.service
 
 
-def _line(one: dict[str, Any]) -> str:
-    where = f"{one['service']}: " if one["service"] else ""
-    return f"{where}{one['severity']}: {one['name']}: {one['seen']}"
+def _line(one: WatchFinding) -> str:
+    where = f"{one.service}: " if one.service else ""
+    return f"{where}{one.severity}: {one.name}: {one.seen}"
 
 
 def run(path: str) -> int:
     """One look by the clock; what changed goes to the journal."""
-    for line in look(document(path), time.time()):
+    config = documents.record(WatchConfig, path)
+    if config is None:
+        raise SystemExit(f"{path} can't be read")
+    for line in look(config, time.time()):
         print(line, flush=True)
     return 0
 

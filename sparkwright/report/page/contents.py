@@ -12,14 +12,14 @@ from sparkwright.bench.history import Regression, regressions
 from sparkwright.bench.published import tables
 from sparkwright.bench.results import Result
 from sparkwright.catalog import Catalog
-from sparkwright.findings.problems import Problem
+from sparkwright.findings.finding import Finding
 from sparkwright.report.page.inputs import LastRun, Switch
 from sparkwright.report.run import Row, ServiceRow, image_in_short, state
 from sparkwright.rules.parts import Memory
 from sparkwright.smoke.result import Check, Smoke
 from sparkwright.smoke.verdict import DeepVerdict
 
-#: The words of a service that is as it shall be.
+#: States of a service that is as planned.
 _WELL = ("serving", "serving, changed", "planned")
 
 
@@ -131,7 +131,7 @@ class Page:
     smoke: tuple[SmokeRow, ...]
     benches: tuple[Bench, ...]
     history: tuple[Switch, ...]
-    problems: tuple[Problem, ...]
+    problems: tuple[Finding, ...]
 
     @property
     def well(self) -> bool:
@@ -174,7 +174,7 @@ def page_of(
     deep: Sequence[DeepVerdict] = (),
     planned: Mapping[str, Sequence[str]] | None = None,
     memory: Mapping[str, Memory] | None = None,
-    problems: Sequence[Problem] = (),
+    problems: Sequence[Finding] = (),
 ) -> Page:
     """Judge and arrange what was read.
 
@@ -305,8 +305,7 @@ def _short(verdict: DeepVerdict) -> Smoke:
         total=len(checks),
         seconds=sum(check.seconds for check in checks),
         failures=tuple(
-            f"{one.name}: {one.detail}" + (f" ({one.meaning}; {one.remedy})" if one.meaning else "")
-            for one in verdict.failures
+            f"{one.id}: {one.observed} ({one.reason}; {one.remedy})" for one in verdict.findings
         ),
         checks=checks,
     )

@@ -12,7 +12,8 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 from pydantic_core import from_json
 
 from sparkwright.bench.results import Moment
-from sparkwright.findings.problems import Problem
+from sparkwright.findings.finding import Finding
+from sparkwright.findings.user_error import input_error
 from sparkwright.findings.validation import problems_of
 from sparkwright.report.run import Row
 from sparkwright.smoke.verdict import DeepVerdict
@@ -48,16 +49,17 @@ class Switch(BaseModel):
     ended: str
 
 
+_OLD_NAMES = {"check": "id", "found": "observed", "needed": "expected", "why": "reason"}
 _ROWS: TypeAdapter[tuple[Row, ...]] = TypeAdapter(tuple[Row, ...])
 
 
-def read_last_run(path: Path, problems: list[Problem]) -> LastRun | None:
+def read_last_run(path: Path, problems: list[Finding]) -> LastRun | None:
     """The last run's record; None where there is none, or none that can be read."""
     data = _json(path, problems)
     if data is None:
         return None
     try:
-        rows = _ROWS.validate_python(data.get("hosts"))
+        rows = _ROWS.validate_python(_renamed(data.get("hosts")))
     except ValidationError as error:
         problems.extend(problems_of(error, f"{path}: hosts"))
         return None
@@ -65,17 +67,28 @@ def read_last_run(path: Path, problems: list[Problem]) -> LastRun | None:
     return LastRun(when, bool(data.get("dry")), rows)
 
 
-def read_history(path: Path, problems: list[Problem]) -> tuple[Switch, ...]:
+def _renamed(hosts: Any) -> Any:
+    """Rows as written now: the version before named a finding's fields otherwise."""
+    for row in hosts if isinstance(hosts, list) else ():
+        for one in row.get("findings", ()) if isinstance(row, dict) else ():
+            if isinstance(one, dict) and "check" in one:
+                one["subject"] = {"host": row.get("host")}
+                for old, new in _OLD_NAMES.items():
+                    one[new] = one.pop(old, "")
+    return hosts
+
+
+def read_history(path: Path, problems: list[Finding]) -> tuple[Switch, ...]:
     """``{"history": [...]}``, the oldest first; an entry that can't be read is told of."""
     data = _json(path, problems)
     entries = (data or {}).get("history", [])
     if not isinstance(entries, list):
-        problems.append(Problem(f"{path}: history", "this is no list", "write a list"))
+        problems.append(input_error(f"{path}: history", "not a list", "write a list"))
         return ()
     return tuple(sorted(_switches(entries, path, problems), key=lambda switch: switch.when))
 
 
-def read_deep(directory: Path, problems: list[Problem]) -> tuple[DeepVerdict, ...]:
+def read_deep(directory: Path, problems: list[Finding]) -> tuple[DeepVerdict, ...]:
     """What ``sparkwright smoke`` left, one file per host and service."""
     found = []
     for path in sorted(directory.glob("*.json")):
@@ -89,7 +102,7 @@ def read_deep(directory: Path, problems: list[Problem]) -> tuple[DeepVerdict, ..
     return tuple(found)
 
 
-def _switches(entries: list[Any], path: Path, problems: list[Problem]) -> Iterator[Switch]:
+def _switches(entries: list[Any], path: Path, problems: list[Finding]) -> Iterator[Switch]:
     for number, entry in enumerate(entries):
         try:
             yield Switch.model_validate(entry)
@@ -97,7 +110,7 @@ def _switches(entries: list[Any], path: Path, problems: list[Problem]) -> Iterat
             problems.extend(problems_of(error, f"{path}: history.{number}"))
 
 
-def _json(path: Path, problems: list[Problem]) -> dict[str, Any] | None:
+def _json(path: Path, problems: list[Finding]) -> dict[str, Any] | None:
     """An object of a file that need not be there."""
     if not path.exists():
         return None
@@ -105,12 +118,16 @@ def _json(path: Path, problems: list[Problem]) -> dict[str, Any] | None:
         # Stricter than Python's own reader: what it takes can be written into a page.
         data = from_json(path.read_bytes(), allow_inf_nan=False)
     except OSError as error:
-        problems.append(Problem(str(path), f"can't be read: {error.strerror}", "mend its rights"))
+        problems.append(
+            input_error(str(path), f"can't be read: {error.strerror}", "correct its rights")
+        )
         return None
     except ValueError as error:
-        problems.append(Problem(str(path), f"this is no JSON: {error}", "remove it and run again"))
+        problems.append(
+            input_error(str(path), f"not valid JSON: {error}", "remove it and run again")
+        )
         return None
     if not isinstance(data, dict):
-        problems.append(Problem(str(path), "this is no JSON object", "remove it and run again"))
+        problems.append(input_error(str(path), "not a JSON object", "remove it and run again"))
         return None
     return data

@@ -10,7 +10,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from pydantic import TypeAdapter
 
 from sparkwright.bench.measures import MEASURES
-from sparkwright.config.places import TEMPLATES
+from sparkwright.config.places import template_folders
 from sparkwright.report.page.charts import charts
 from sparkwright.report.page.contents import Page
 from sparkwright.report.page.findings import findings, likely
@@ -56,7 +56,7 @@ def _utc(when: dt.datetime) -> str:
 @cache
 def _environment() -> Environment:
     environment = Environment(
-        loader=FileSystemLoader(TEMPLATES / "report"),
+        loader=FileSystemLoader(template_folders("report")),
         undefined=StrictUndefined,
         autoescape=True,
         trim_blocks=True,

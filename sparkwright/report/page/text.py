@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import groupby
 
+from sparkwright.findings.render import text as findings_text
 from sparkwright.report.page.contents import Bench, Page
 from sparkwright.report.page.findings import findings, likely
 from sparkwright.report.page.words import bench_words, count, finding_words
@@ -38,8 +39,7 @@ def text(page: Page) -> str:
             f"{count(len(page.history), 'change')} of a release, the last on {last.host} "
             f"({last.service}): {last.before or 'nothing'} -> {last.after}, {last.ended}"
         )
-    for problem in page.problems:
-        lines += [f"warning: {problem.where}: {problem.what}", f"    -> {problem.remedy}"]
+    lines += [findings_text(page.problems)] if page.problems else []
     return "\n".join(lines)
 
 

@@ -1,0 +1,249 @@
+"""The lab is one per machine: whoever uses it holds it, and everyone else is told who does.
+
+    with held("tests"):
+        ...
+
+The demo, the tests, the benchmarks and `python -m lab up`, `down` and the like hold it while they
+work on the fleet. What the holder starts works for the holder: a process with the holder among its
+ancestors goes ahead, also through sudo, which passes no environment on. A fleet that is up is not
+held by that alone: the next one may use it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import datetime as dt
+import fcntl
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from lab import lock_file
+
+PROJECT = Path(__file__).resolve().parent.parent
+FILE = lock_file.PLACE / "holder"
+#: How long a holder may take to write down who it is, or to end once it is told to.
+_GRACE_SECONDS = 2.0
+_GRANTED = "held\n"
+_UNKNOWN = "the lab is held by a process that has not said who it is"
+
+
+class LabIsHeldError(SystemExit):
+    """Somebody else holds the lab: one message, and exit code 1."""
+
+
+class Process(NamedTuple):
+    """A process, and when it started in clock ticks: its number alone may be given out again."""
+
+    pid: int
+    started: int
+
+
+@dataclass(frozen=True)
+class Holder:
+    """Who holds the lab."""
+
+    checkout: str
+    purpose: str
+    process: Process
+    since: float
+
+    @property
+    def message(self) -> str:
+        """Who holds the lab, since when, and what to do about it."""
+        pid = self.process.pid
+        return (
+            f"the lab is held by process {pid} ({self.purpose}) of {self.checkout}"
+            f" since {when(self.since)}.\nWait for it to end (`python -m lab hold --wait COMMAND`"
+            f" waits, then runs a command), or end process {pid}."
+        )
+
+
+@contextlib.contextmanager
+def held(
+    purpose: str, *, wait: bool = False, file: Path = FILE, process: int | None = None
+) -> Iterator[None]:
+    """Hold the lab. ``process`` is who works on it, if it is not this one."""
+    if file == FILE and os.geteuid() != 0:
+        words = ["sudo", sys.executable, "-m", "lab", "keep", str(os.getpid()), purpose]
+        with kept([*words, "--wait"] if wait else words):
+            yield
+        return
+    holder = Holder(str(PROJECT), purpose, _process(process or os.getpid()), time.time())
+    descriptor = _take(holder, wait, file)
+    try:
+        yield
+    finally:
+        if descriptor is not None:
+            lock_file.release(descriptor, file)
+
+
+def holder(file: Path = FILE) -> Holder | None:
+    """Who holds the lab now, if anybody does and has said so."""
+    try:
+        descriptor = os.open(file, os.O_RDONLY | os.O_NOFOLLOW)
+    except FileNotFoundError:
+        return None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return _read(descriptor)
+    finally:
+        os.close(descriptor)
+    return None
+
+
+def call(command: Sequence[str | Path], *, cwd: Path | None = None) -> int:
+    """Run a command to its end, so that the lab is held until then; its exit code, or 130.
+
+    The terminal sends its interrupt to both, and the command answers it. What else would end this
+    process is handed on, and ends it once the command has ended.
+    """
+    got: list[int] = []
+    child: subprocess.Popen[bytes] | None = None
+
+    def heed(number: int, _frame: object) -> None:
+        got.append(number)
+        hand_on(number)
+
+    def hand_on(number: int) -> None:
+        if child is not None and number != signal.SIGINT:
+            with contextlib.suppress(OSError):  # a command of root's, through sudo
+                child.send_signal(number)
+
+    heeded = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    heard = [one for one in heeded if signal.getsignal(one) != signal.SIG_IGN]  # as under nohup
+    before = [(one, signal.signal(one, heed)) for one in heard]
+    try:
+        child = subprocess.Popen(command, cwd=cwd)
+        for number in tuple(got):  # what came before there was a child to hand it on to
+            hand_on(number)
+        code = child.wait()
+    finally:
+        for one, handler in before:
+            signal.signal(one, handler)
+    for number in got:
+        if number != signal.SIGINT:
+            raise SystemExit(128 + number)
+    if got and code:
+        return 130
+    return code if code >= 0 else 128 - code
+
+
+# For a user who is not root: a root process holds the lab until this one ends, however it does.
+
+
+@contextlib.contextmanager
+def kept(command: Sequence[str]) -> Iterator[None]:
+    """Hold the lab through a command that calls ``keep``, and has said itself when it can't."""
+    keeper = subprocess.Popen(
+        command, cwd=PROJECT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert keeper.stdin is not None
+    assert keeper.stdout is not None
+    try:
+        if keeper.stdout.readline() != _GRANTED:
+            raise LabIsHeldError(1)
+        yield
+    finally:
+        keeper.stdin.close()
+        keeper.wait()
+        keeper.stdout.close()
+
+
+def keep(process: int, purpose: str, *, wait: bool = False, file: Path = FILE) -> None:
+    """Hold the lab for another process until standard input ends, as it does with that process."""
+    with held(purpose, wait=wait, file=file, process=process):
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # meant for the other, which may take a while
+        sys.stdout.write(_GRANTED)
+        sys.stdout.flush()
+        sys.stdin.read()
+
+
+# The lock
+
+
+def _take(wanted: Holder, wait: bool, file: Path) -> int | None:
+    """The descriptor of the lock; None when an ancestor holds it already."""
+    deadline = time.monotonic() + _GRACE_SECONDS
+    while True:
+        descriptor, taken = lock_file.opened(file), False
+        try:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                found = _read(descriptor)
+                if found is not None and found.process in _family(wanted.process):
+                    return None
+                if found is None and time.monotonic() < deadline:
+                    time.sleep(0.01)  # it has not yet written who it is, or is ending
+                    continue
+                message = found.message if found else _UNKNOWN
+                if not wait:
+                    raise LabIsHeldError(message) from None
+                print(message.splitlines()[0] + "\nwaiting for it to end", file=sys.stderr)
+                fcntl.flock(descriptor, fcntl.LOCK_EX)
+            taken = lock_file.in_place(descriptor, file)
+            if taken:
+                _write(descriptor, wanted)
+                return descriptor
+        finally:
+            if not taken:
+                os.close(descriptor)
+
+
+def _write(descriptor: int, holder: Holder) -> None:
+    text = json.dumps(asdict(holder)).encode()
+    os.ftruncate(descriptor, 0)
+    os.pwrite(descriptor, text, 0)
+
+
+def _read(descriptor: int) -> Holder | None:
+    """Who holds the lock; None when what stands there is nobody who is alive."""
+    try:
+        known = json.loads(os.pread(descriptor, 10_000, 0))
+        process = Process(*known.pop("process"))
+        found = Holder(**known, process=process)
+    except (ValueError, TypeError, KeyError):
+        return None
+    try:
+        alive = _process(process.pid) == process and _stat(process.pid)[0] != "Z"
+    except OSError:
+        return None
+    return found if alive else None
+
+
+def _family(process: Process) -> Iterator[Process]:
+    """A process and its ancestors."""
+    with contextlib.suppress(OSError):
+        while process.pid > 0:
+            yield process
+            process = _process(int(_stat(process.pid)[1]))
+
+
+def _process(pid: int) -> Process:
+    return Process(pid, int(_stat(pid)[19]))
+
+
+def _stat(pid: int) -> list[str]:
+    """The fields of /proc/PID/stat from the state on; the name before may hold anything."""
+    return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+
+
+def when(since: float) -> str:
+    """A moment and how long ago it was."""
+    seconds = max(0, round(time.time() - since))
+    if seconds < 120:
+        age = f"{seconds} s"
+    elif seconds < 7200:
+        age = f"{seconds // 60} min"
+    else:
+        age = f"{seconds // 3600} h {seconds % 3600 // 60} min"
+    return f"{dt.datetime.fromtimestamp(since):%Y-%m-%d %H:%M:%S} ({age} ago)"

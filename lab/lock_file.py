@@ -1,0 +1,75 @@
+"""A kernel lock on a file that only root can open: it is gone with its holder, however that ends.
+
+The file is removed when the lock is released. So whoever has locked one must look whether it is
+still the file in place: it may be one that was removed while it was waited for.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+#: Of this boot, as the machines are, and below a directory that only root can write to.
+PLACE = Path("/run/sparkwright-lab")
+
+
+def opened(file: Path) -> int:
+    """A descriptor of the file, made when it is not there, in a directory of its owner's alone."""
+    while True:
+        with contextlib.suppress(FileExistsError):
+            file.parent.mkdir(mode=0o700)
+        try:
+            folder = os.open(file.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+        except FileNotFoundError:
+            continue  # the last holder has removed it just now
+        except NotADirectoryError:
+            raise SystemExit(f"{file.parent} is not a directory: remove it") from None
+        try:
+            about = os.fstat(folder)
+            if about.st_uid != os.geteuid() or about.st_mode & 0o077:
+                raise SystemExit(f"{file.parent} must be root's, with mode 0700: remove it")
+            flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+            return os.open(file.name, flags, 0o600, dir_fd=folder)
+        except FileNotFoundError:
+            continue
+        finally:
+            os.close(folder)
+
+
+def in_place(descriptor: int, file: Path) -> bool:
+    """Whether the descriptor is of the file that is there now."""
+    try:
+        return os.path.samestat(file.lstat(), os.fstat(descriptor))
+    except FileNotFoundError:
+        return False
+
+
+def release(descriptor: int, file: Path) -> None:
+    """Release the lock and leave no trace: neither the file nor, once it is empty, its folder."""
+    if in_place(descriptor, file):
+        file.unlink()
+    os.close(descriptor)
+    with contextlib.suppress(OSError):
+        file.parent.rmdir()
+
+
+@contextlib.contextmanager
+def one_at_a_time(file: Path, waiting: str) -> Iterator[None]:
+    """Wait until nobody else is in here; ``waiting`` is printed when that takes time."""
+    while True:
+        descriptor = opened(file)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            print(waiting, flush=True)
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        if in_place(descriptor, file):
+            break
+        os.close(descriptor)
+    try:
+        yield
+    finally:
+        release(descriptor, file)

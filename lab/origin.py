@@ -1,0 +1,81 @@
+"""Which checkout a fleet is of: who brought it up, and which files its machines were made from.
+
+A fleet that was left up may be used by another checkout. What can be renewed then is renewed (the
+hub and its repositories, the images in the registry); what the disks of the machines hold is not,
+and this says so.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from lab.holding import PROJECT, when
+from lab.layout import STATE
+
+FILE = STATE / "origin.json"
+_LAB = Path(__file__).resolve().parent
+#: What machines are made with, once, before their first boot.
+_MACHINES = (_LAB / "machines.py", _LAB / "layout.py", _LAB / "stand_ins")
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Who made the machines of a fleet, when, and a digest of the files they were made with."""
+
+    checkout: str
+    since: float
+    machines: str
+
+
+def here() -> Origin:
+    """This checkout, now."""
+    return Origin(str(PROJECT), time.time(), digest(_MACHINES))
+
+
+def read(file: Path = FILE) -> Origin | None:
+    """What was written when the fleet was made; None when nothing is there, or nothing known."""
+    try:
+        return Origin(**json.loads(file.read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError):
+        return None
+
+
+def write(origin: Origin, file: Path = FILE) -> None:
+    """Write it beside the machines."""
+    file.write_text(json.dumps(asdict(origin)) + "\n", encoding="utf-8")
+
+
+def told(made: Origin | None, mine: Origin) -> list[str]:
+    """What a checkout must know that goes on with a fleet which is there."""
+    if made is None:
+        return ["this fleet does not say which checkout brought it up: `python -m lab down` first"
+                " makes it anew"]  # fmt: skip
+    lines = []
+    if made.checkout != mine.checkout:
+        lines.append(
+            f"this fleet is another checkout's: {made.checkout} brought it up {when(made.since)}; "
+            "what it deployed stays on the hosts until a run changes it"
+        )
+    if made.machines != mine.machines:
+        lines.append(
+            "its machines were made with other files than this checkout's lab/: "
+            "`python -m lab down` first makes them anew"
+        )
+    return lines
+
+
+def digest(places: Iterable[Path]) -> str:
+    """Of files, and of all files in folders, by name and content; not of what Python compiled."""
+    found = hashlib.sha256()
+    for place in places:
+        files = sorted(place.rglob("*")) if place.is_dir() else [place]
+        for file in files:
+            if file.is_file() and "__pycache__" not in file.parts:
+                name = file.relative_to(place.parent).as_posix()
+                found.update(f"{name}\0{file.stat().st_size}\0".encode() + file.read_bytes())
+    return found.hexdigest()

@@ -1,0 +1,46 @@
+"""Fetched: waits for what ``weights`` and ``image`` started, and proves it."""
+
+from __future__ import annotations
+
+from pyinfra.context import ctx_host
+
+from sparkwright.host.contracts.proof import ModelAt, ProofRequest
+from sparkwright.operations import gpu, images, jobs, models
+from sparkwright.operations.run import host_run
+from sparkwright.plan.missing import missing_images, missing_models
+
+
+def fetched() -> None:
+    """Wait for image and weights, then prove both and the GPU inside a container."""
+    one = host_run(ctx_host.get())
+    if one is None:
+        return
+    settings, desired = one.settings, one.desired
+    started = {
+        models.watched_job(
+            model.directory, settings.models_root, settings.services_root
+        ): model.resolved.repository.rpartition("/")[2]
+        for model in missing_models(desired, one.observed)
+    }
+    started |= {
+        images.watched_job(image.name, settings.services_root): (
+            f"image {image.release.service.image.tag}"
+        )
+        for image in missing_images(desired, one.observed)
+    }
+    jobs.finished(
+        name="Image and weights: on the disk and verified",
+        jobs=started,
+        proved=ProofRequest(
+            models=tuple(ModelAt(one.directory, one.resolved.commit) for one in desired.models),
+            images=tuple(image.name for image in desired.images),
+        ),
+        services_root=settings.services_root,
+        break_lock=settings.break_lock,
+    )
+    gpu.seen_in_containers(
+        name="GPU: seen from inside the image",
+        images=sorted({image.name for image in desired.images}),
+        services_root=settings.services_root,
+        break_lock=settings.break_lock,
+    )

@@ -1,0 +1,27 @@
+"""Proxy: HAProxy before the services of a host, and before the replicas of a fleet.
+
+Made here where nothing serves yet, or nothing is to be switched. Otherwise it is part of the switch
+(``roles.serving``): it changes between stop and start, and goes back with the service.
+"""
+
+from __future__ import annotations
+
+from pyinfra.context import ctx_host
+
+from sparkwright.operations import proxies
+from sparkwright.operations.run import host_run
+from sparkwright.plan.services import serves_already
+
+
+def proxy() -> None:
+    """Have the proxies that the plan wants, and no other."""
+    one = host_run(ctx_host.get())
+    if one is not None:
+        proxies.serving(
+            name="Proxy: HAProxy, health",
+            gateway=one.gateway,
+            files=one.proxy_files,
+            services_root=one.settings.services_root,
+            later=serves_already(one.services, one.observed),
+            break_lock=one.settings.break_lock,
+        )

@@ -1,0 +1,15 @@
+"""Status: what hosts run and how it came to that, for ``sparkwright status|history|diff``."""
+
+from __future__ import annotations
+
+from sparkwright.operations.asked import ask_each
+from sparkwright.operations.questions import compared
+
+
+def status(answers: str | None = None) -> None:
+    """What each host runs, its history, and what of it is not as planned.
+
+    Args:
+        answers: file that gets what the hosts answer.
+    """
+    ask_each("Services: status", compared)

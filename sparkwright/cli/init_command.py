@@ -1,0 +1,81 @@
+"""``sparkwright init``: a site of the user's own, ready for its first run."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import click
+
+from sparkwright.catalog import load_catalog
+from sparkwright.catalog.gpus import GPUS, VRAM
+from sparkwright.config.places import catalogs
+from sparkwright.config.skeleton import INVENTORY, NewHost, contents, without_recipe, write
+from sparkwright.findings.user_error import UserError, input_error
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]*")
+
+
+@click.command("init")
+@click.argument("folder", type=click.Path(path_type=Path), metavar="NAME")
+@click.option("--host", "names", multiple=True, metavar="NAME", help="A host, as SSH knows it.")
+@click.option(
+    "--gpu",
+    "gpus",
+    multiple=True,
+    type=click.Choice(sorted(GPUS), case_sensitive=False),
+    help="The GPU of each --host, in the same order.",
+)
+def command(folder: Path, names: tuple[str, ...], gpus: tuple[str, ...]) -> None:
+    """Write a new site into the folder NAME: deploy.py, config.py, inventory, group_data.
+
+    \b
+    sparkwright init my-lab --host spark-1 --gpu gb10 --host rtx-1 --gpu rtx5090
+
+    Without --host the inventory is an example to edit. Nothing is overwritten: when a file is in
+    the way, nothing is written at all.
+    """
+    hosts = _hosts(names, gpus)
+    catalog = load_catalog(catalogs())
+    files = contents(hosts, catalog)
+    write(folder, files)
+    click.echo(f"{folder}: {len(files)} files written")
+    for host in without_recipe(hosts, catalog):
+        click.echo(
+            f"{click.style('-->', fg='yellow')} {host.name}: no recipe of the catalog fits the"
+            f" {VRAM[host.gpu]:g} GiB of {host.gpu}: it has no services until"
+            f" {folder / INVENTORY} names a recipe of your own",
+            err=True,
+        )
+    if not hosts:
+        click.echo(f"The hosts in {folder / INVENTORY} are an example: put in your own.")
+    click.echo("Next:")
+    enter = "" if folder.resolve() == Path.cwd() else f"cd {shlex.quote(str(folder))} && "
+    click.echo(f"    {enter}sparkwright check {INVENTORY}")
+    click.echo(f"    pyinfra {INVENTORY} deploy.py --dry")
+    click.echo(f"    pyinfra {INVENTORY} deploy.py")
+
+
+def _hosts(names: tuple[str, ...], gpus: tuple[str, ...]) -> list[NewHost]:
+    if len(names) != len(gpus):
+        raise click.UsageError(
+            f"{len(names)} --host and {len(gpus)} --gpu: give every --host its --gpu"
+        )
+    problems = [
+        input_error(
+            f"command line: --host {name}",
+            "this is no host name or address",
+            "give the name alone; ssh_user and ssh_port go into the inventory or ~/.ssh/config",
+        )
+        for name in names
+        if not _NAME.fullmatch(name)
+    ]
+    problems += [
+        input_error(f"command line: --host {name}", "it is named twice", "name every host once")
+        for name in dict.fromkeys(names)
+        if names.count(name) > 1
+    ]
+    if problems:
+        raise UserError(problems)
+    return [NewHost(name, gpu) for name, gpu in zip(names, gpus, strict=True)]

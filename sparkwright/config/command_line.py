@@ -1,0 +1,53 @@
+"""pyinfra's command line, judged before anything is read or run: no host is a mistake too."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from fnmatch import fnmatch
+
+from sparkwright.findings.finding import Finding
+from sparkwright.findings.user_error import input_error, suggest
+
+
+def choice_problems(
+    inventory: str,
+    hosts: Sequence[str],
+    groups: Mapping[str, Sequence[str]],
+    chosen: Mapping[str, Sequence[str]],
+) -> Iterator[Finding]:
+    """An inventory without hosts, and a ``--limit`` that matches none.
+
+    Args:
+        groups: hosts by group.
+        chosen: ``limit`` and ``exclude`` -> the patterns that were given.
+    """
+    if not hosts:
+        yield input_error(
+            "command line: INVENTORY",
+            f"{inventory!r} gives no hosts",
+            "name an existing file such as inventory/lab.py",
+        )
+        return
+    known = [name for name, members in groups.items() if members]
+    for option, patterns in chosen.items():
+        for pattern in patterns:
+            if pattern not in known and not any(fnmatch(host, pattern) for host in hosts):
+                yield input_error(
+                    f"command line: --{option} {pattern}",
+                    "this is not a host or a group of the inventory",
+                    suggest(pattern, [*hosts, *known]),
+                )
+
+
+def stray_group_data(
+    groups: Mapping[str, Sequence[str]], with_data: Sequence[str]
+) -> Iterator[Finding]:
+    """group_data of a group that has no hosts, when a group without data is spelt almost so."""
+    bare = [name for name, hosts in groups.items() if hosts and name not in with_data]
+    for name in with_data:
+        if not groups.get(name):
+            remedy = suggest(name, bare)
+            if remedy.startswith("did you mean"):
+                yield input_error(
+                    f"group_data/{name}.py", f"the inventory has no group {name!r}", remedy
+                )

@@ -1,0 +1,133 @@
+"""The one batched fact of a host, typed views of its answer, and its answer shared within a run."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+from typing import Any, Generic, TypeVar
+
+from pyinfra.api.command import QuoteString, StringCommand
+from pyinfra.api.exceptions import FactProcessError
+from pyinfra.api.facts import FactBase, ShortFactBase
+from pyinfra.api.host import Host
+
+from sparkwright.facts import hooks, programs
+from sparkwright.facts.asking import HostError, Sudo, execute, parse
+from sparkwright.facts.memory import memory
+from sparkwright.host import observe
+from sparkwright.host.contracts.observation import Observation, ObservationRequest
+from sparkwright.host.lib.records import encode
+
+_T = TypeVar("_T")
+_LABEL = "sparkwright-observe"
+#: Seconds until a host that is asked what it is counts as lost.
+_TIMEOUT = 60
+
+
+class HostObservation(FactBase[Observation]):
+    """What a host is: GPU, driver, Docker, disks, memory, and what of ours is on it.
+
+    One remote execution; nothing is decided and nothing is changed. Its program travels in the
+    command itself, and runs as root where sudo asks for no password: without it the answer says
+    why, and only what every user may see.
+
+    **Example:**
+
+    .. code:: python
+
+        observation = host.get_fact(HostObservation)
+        observation.gpus[0].driver
+    """
+
+    def command(self, **asked: Any) -> StringCommand:
+        """Arguments are those of ``ObservationRequest``: what else to look at (models, images…)."""
+        request = ObservationRequest(**asked)
+        # pyinfra's own _sudo and its password apply to a fact that is asked for by itself.
+        return StringCommand("S=; sudo -n true 2>/dev/null && S='sudo -n'; exec $S", _run(request))
+
+    def process(self, output: list[str]) -> Observation:
+        """The program's answer, checked against its type."""
+        try:
+            return parse(_LABEL, output, Observation)
+        except HostError as error:
+            raise FactProcessError(str(error)) from None
+
+
+class View(ShortFactBase[_T], Generic[_T]):
+    """A part of the host's observation: answered from the same remote execution."""
+
+    fact = HostObservation
+
+    def part(self, observation: Observation) -> _T:
+        """The part."""
+        raise NotImplementedError
+
+    def process_data(self, data: Observation | None) -> _T | None:
+        """As pyinfra asks for it: nothing of a host that did not answer."""
+        return None if data is None else self.part(data)
+
+
+def observed(host: Host, needed: ObservationRequest | None = None) -> Observation:
+    """The host's observation in this run; asked anew when it lacks something, or after a change.
+
+    Args:
+        needed: what else has to be in it: models, images, files … by name.
+
+    Raises:
+        HostError: when the host does not answer.
+    """
+    known = memory(host)
+    wanted = needed or ObservationRequest()
+    if known.asked is not None and known.observation is not None:
+        if not known.stale and _covers(known.asked, wanted):
+            return known.observation
+        wanted = joined(known.asked, wanted)
+    return observe_anew(host, wanted)
+
+
+def observe_anew(host: Host, request: ObservationRequest) -> Observation:
+    """Ask the host now. One remote execution.
+
+    Raises:
+        HostError: when the host does not answer.
+    """
+    known = memory(host)
+    first = known.observation is None
+    # Without sudo it still reports everything that needs no root, and why.
+    lines = execute(host, _LABEL, _run(request), Sudo.IF_POSSIBLE, _TIMEOUT)
+    known.asked, known.observation = request, parse(_LABEL, lines, Observation)
+    known.stale = False
+    if first:
+        hooks.share_facts(host, lambda fact, arguments: _shared(host, fact, arguments))
+    return known.observation
+
+
+def _run(request: ObservationRequest) -> StringCommand:
+    text = QuoteString(programs.argument(observe, encode(request)))
+    return StringCommand("python3", "-IS", "-c", text, _LABEL)
+
+
+def _covers(known: ObservationRequest, wanted: ObservationRequest) -> bool:
+    """Whether an answer to one question answers the other, too."""
+    return joined(known, wanted) == known
+
+
+def joined(known: ObservationRequest, wanted: ObservationRequest) -> ObservationRequest:
+    """One question for everything that both ask for."""
+    more: dict[str, Any] = {
+        field.name: tuple(dict.fromkeys((*mine, *getattr(wanted, field.name))))
+        for field in fields(ObservationRequest)
+        if isinstance(mine := getattr(known, field.name), tuple)
+    }
+    return replace(known, **more)
+
+
+def _shared(host: Host, fact: type, arguments: dict[str, Any]) -> tuple[bool, Any]:
+    """A fact that the last observation answers."""
+    known = memory(host)
+    if known.asked is None or known.stale or any(not key.startswith("_") for key in arguments):
+        return False, None
+    if fact is HostObservation:
+        return True, known.observation
+    if isinstance(fact, type) and issubclass(fact, View):
+        return True, fact().part(known.observation)
+    return False, None

@@ -1,0 +1,65 @@
+"""Typed views of a host's observation: each a part of the same answer, of one remote execution."""
+
+from __future__ import annotations
+
+from sparkwright.facts.observation import View
+from sparkwright.host.contracts.gpu import Gpu
+from sparkwright.host.contracts.observation import Disk, Memory, Observation
+from sparkwright.host.contracts.observation import Docker as DockerState
+
+
+class NvidiaDriver(View[str | None]):
+    """Version of the NVIDIA driver, e.g. ``580.95.05``; None where there is none."""
+
+    def part(self, observation: Observation) -> str | None:
+        """The driver of the first GPU."""
+        return next((gpu.driver for gpu in observation.gpu.gpus), None)
+
+
+class Gpus(View[tuple[Gpu, ...]]):
+    """Every GPU, as nvidia-smi lists them: name, compute capability, driver, memory."""
+
+    def part(self, observation: Observation) -> tuple[Gpu, ...]:
+        """The GPUs."""
+        return observation.gpu.gpus
+
+
+class Docker(View[DockerState | None]):
+    """Docker's version, root, runtimes and storage driver; None where it does not answer."""
+
+    def part(self, observation: Observation) -> DockerState | None:
+        """Docker's own account of itself."""
+        return observation.docker
+
+
+class ContainerToolkit(View[str | None]):
+    """First line of ``nvidia-ctk --version``; None where it is not installed."""
+
+    def part(self, observation: Observation) -> str | None:
+        """The toolkit's version."""
+        lines = observation.toolkit.out.strip().splitlines()
+        return lines[0] if lines and observation.toolkit.ok else None
+
+
+class HostMemorySize(View[Memory]):
+    """MemTotal and MemAvailable in bytes: on a GB10 the GPU's memory too."""
+
+    def part(self, observation: Observation) -> Memory:
+        """The memory."""
+        return observation.memory
+
+
+class Disks(View[dict[str, Disk]]):
+    """The file systems of the models and of the services, by path; sizes in bytes."""
+
+    def part(self, observation: Observation) -> dict[str, Disk]:
+        """The file systems."""
+        return observation.disks
+
+
+class LockHolder(View[str | None]):
+    """Who is at work on the host, ``ann@laptop``; None where nobody is."""
+
+    def part(self, observation: Observation) -> str | None:
+        """The holder of the host's lock."""
+        return observation.lock.by if observation.lock else None

@@ -1,0 +1,70 @@
+"""Findings as text and as JSON. Equal findings of several hosts are one, with all hosts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import asdict
+from typing import Any
+
+from sparkwright.findings.finding import Finding, Severity
+
+#: How the level is written; the command line colours it.
+Paint = Callable[[str], str]
+
+
+def together(findings: Iterable[Finding]) -> dict[Finding, list[str]]:
+    """Each finding once, without its host, and the hosts that have it."""
+    found: dict[Finding, list[str]] = {}
+    for finding in findings:
+        hosts = found.setdefault(finding.on(None), [])
+        if finding.subject.host and finding.subject.host not in hosts:
+            hosts.append(finding.subject.host)
+    return found
+
+
+def text(
+    findings: Iterable[Finding], *, hosts: bool = True, indent: int = 0, paint: Paint = str
+) -> str:
+    """A block of lines for each.
+
+    Args:
+        hosts: whether hosts are named; not where all findings are of one host that is told.
+    """
+    lines = [
+        line
+        for finding, names in together(findings).items()
+        for line in _lines(finding, ", ".join(names) if hosts else "", paint)
+    ]
+    return "\n".join(" " * indent + line for line in lines)
+
+
+def _lines(finding: Finding, hosts: str, paint: Paint) -> list[str]:
+    head = ": ".join(filter(None, (finding.id, hosts, str(finding.subject))))
+    told = {
+        "observed": finding.observed,
+        "expected": finding.expected,
+        "reason": finding.reason,
+        "remedy": finding.remedy,
+        "source": finding.source,
+        "silenced": finding.silenced,
+    }
+    return [
+        f"{paint(finding.level)}: {head}",
+        *(f"    {f'{name}:':9} {said}" for name, said in told.items() if said),
+    ]
+
+
+def counts(findings: Iterable[Finding]) -> str:
+    """``1 error, 2 warnings``, without those that are silenced."""
+    each = [finding.level for finding in findings]
+    return ", ".join(count(each.count(level), level) for level in Severity)
+
+
+def count(number: int, what: str) -> str:
+    """``1 host``, ``2 hosts``."""
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
+
+
+def data(findings: Iterable[Finding]) -> list[dict[str, Any]]:
+    """As JSON has them, one object each, always with the same keys."""
+    return [asdict(finding) for finding in findings]

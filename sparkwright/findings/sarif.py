@@ -1,0 +1,56 @@
+"""Findings as SARIF 2.1.0, which editors and code scanners read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+from urllib.parse import quote
+
+from sparkwright.findings.finding import Finding, Subject
+
+_SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
+
+
+def sarif(findings: Iterable[Finding]) -> dict[str, Any]:
+    """One run of SARIF with a result for each finding."""
+    found = list(findings)
+    rules = {finding.id: finding.reason for finding in found}
+    driver = {"name": "sparkwright", "rules": [_rule(*one) for one in sorted(rules.items())]}
+    run = {"tool": {"driver": driver}, "results": [_result(finding) for finding in found]}
+    return {"version": "2.1.0", "$schema": _SCHEMA, "runs": [run]}
+
+
+def _rule(name: str, reason: str) -> dict[str, Any]:
+    return {"id": name, **({"shortDescription": {"text": reason}} if reason else {})}
+
+
+def _result(finding: Finding) -> dict[str, Any]:
+    parts = {
+        "": finding.observed,
+        "Expected: ": finding.expected,
+        "Reason: ": finding.reason,
+        "Remedy: ": finding.remedy,
+        "Source: ": finding.source,
+    }
+    said = ". ".join(f"{label}{words}" for label, words in parts.items() if words)
+    result: dict[str, Any] = {
+        "ruleId": finding.id,
+        "level": str(finding.severity),
+        "message": {"text": f"{finding.subject}: {said}" if str(finding.subject) else said},
+        "locations": [_location(finding.subject)],
+    }
+    if finding.silenced is not None:
+        result["suppressions"] = [{"kind": "external", "justification": finding.silenced}]
+    return result
+
+
+def _location(subject: Subject) -> dict[str, Any]:
+    """By name always; as a file only where it is one, and not a recipe or an option."""
+    named = ": ".join(filter(None, (subject.host, subject.service, subject.place)))
+    location: dict[str, Any] = {
+        "logicalLocations": [{"fullyQualifiedName": named or "sparkwright"}]
+    }
+    file = subject.file or ""
+    if not file.startswith("-") and " " not in file and ("/" in file or "." in file):
+        location["physicalLocation"] = {"artifactLocation": {"uri": quote(file)}}
+    return location

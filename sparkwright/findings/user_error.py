@@ -1,0 +1,44 @@
+"""Mistakes in what the user wrote: all of them at once, each with its place and its remedy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
+
+from sparkwright.findings.finding import INPUT, Finding, Severity, Subject
+from sparkwright.findings.render import count, text, together
+
+
+def input_error(where: str, what: str, remedy: str, host: str | None = None) -> Finding:
+    """A mistake in the user's input.
+
+    Args:
+        where: file and key, e.g. ``group_data/sparks.py: services.qwen36.port``.
+        what: what is wrong, with the offending value.
+        remedy: what to write or do instead.
+        host: the host that it was found on, where it is one host's.
+    """
+    file, _, key = where.partition(": ")
+    return Finding(
+        INPUT, Severity.ERROR, Subject(host, None, file, key or None), what, remedy=remedy
+    )
+
+
+class UserError(Exception):
+    """The user's input can't be used. Carries every finding, never just the first."""
+
+    def __init__(self, findings: Iterable[Finding]) -> None:
+        self.findings: tuple[Finding, ...] = tuple(dict.fromkeys(findings))
+        super().__init__(str(self))
+
+    def __str__(self) -> str:
+        problems = count(len(together(self.findings)), "problem")
+        return f"{problems}, nothing was touched:\n{text(self.findings, indent=2)}"
+
+
+def suggest(wrong: str, known: Sequence[str]) -> str:
+    """A remedy for a misspelt word: the nearest known one, or all of them when none is near."""
+    near = get_close_matches(wrong, known, n=1, cutoff=0.6)
+    if near:
+        return f"did you mean {near[0]!r}?"
+    return f"known: {', '.join(sorted(known))}" if known else "there is none to choose from"

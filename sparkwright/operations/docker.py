@@ -1,0 +1,42 @@
+"""Docker on a host, with Compose and NVIDIA's container toolkit."""
+
+from __future__ import annotations
+
+from pyinfra.api.operation import operation
+from pyinfra.context import ctx_host
+
+from sparkwright.facts.observation import observed
+from sparkwright.operations.changing import Commands, verified
+from sparkwright.preflight.docker import LEAST_DOCKER, docker_findings, toolkit_findings
+
+
+@operation()
+def verify(minimum: int = LEAST_DOCKER) -> Commands:
+    """Fail the host unless Docker runs there, with Compose. Changes nothing.
+
+    Args:
+        minimum: major version of Docker.
+
+    **Example:**
+
+    .. code:: python
+
+        docker.verify(minimum=25)
+    """
+    seen = observed(ctx_host.get())
+    version = seen.docker.version if seen.docker else "?"
+    yield from verified(list(docker_findings(seen, minimum)), f"Docker {version} with Compose")
+
+
+@operation()
+def verify_container_toolkit() -> Commands:
+    """Fail the host unless NVIDIA's container toolkit is installed there. Changes nothing.
+
+    **Example:**
+
+    .. code:: python
+
+        docker.verify_container_toolkit()
+    """
+    seen = observed(ctx_host.get())
+    yield from verified(list(toolkit_findings(seen)), seen.toolkit.out.strip().partition("\n")[0])

@@ -1,0 +1,89 @@
+"""The end of a run: its table and its record, or the answers to a question of the command line."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import click
+
+from sparkwright.operations.run import HostRun, Run
+from sparkwright.plan.release import Release
+from sparkwright.report import run as table
+
+_STATE = Path(".sparkwright")
+
+
+def report(run: Run, *, as_json: bool) -> None:
+    """Print the run's table and keep its record for ``sparkwright report``.
+
+    Args:
+        as_json: whether standard output is pyinfra's JSON, which nothing may be mixed with.
+    """
+    if run.answers:
+        _write_answers(run, run.answers)
+        return  # a command of sparkwright's asked the hosts, and prints by itself
+    rows = [_row(name, one) for name, one in run.hosts.items()]
+    record = _STATE / "last-run.json"
+    record.parent.mkdir(mode=0o700, exist_ok=True)
+    record.write_text(table.as_json(rows, dry=run.dry), encoding="utf-8")
+    text = table.render(
+        rows, dry=run.dry, seconds=time.monotonic() - run.started, key_hint=_key_hint(run)
+    )
+    click.echo(text, err=as_json)
+
+
+def _write_answers(run: Run, place: str) -> None:
+    found = {
+        name: {"answer": one.answer, "refused": one.memory.failure}
+        for name, one in run.hosts.items()
+    }
+    Path(place).write_text(json.dumps(found), encoding="utf-8")
+
+
+def _row(name: str, one: HostRun) -> table.Row:
+    seen = one.memory.observation
+    gpu = seen.gpu.gpus[0] if seen and seen.gpu.gpus else None
+    return table.Row(
+        host=name,
+        services=tuple(_service_row(one, release) for release in one.desired.releases),
+        refused=one.memory.failure,
+        findings=tuple(one.findings),
+        changes=tuple(one.memory.changes),
+        executions=one.memory.executions,
+        gpu=gpu.name if gpu else None,
+        driver=gpu.driver if gpu else None,
+    )
+
+
+def _service_row(one: HostRun, release: Release) -> table.ServiceRow:
+    """What is planned; or what runs, where that is something else."""
+    service = release.service
+    outcome = one.outcomes.get(service.name)
+    row = table.ServiceRow(
+        name=service.name,
+        address=f"{one.address}:{service.client_port}",
+        served_names=service.served_names,
+        tag=service.image.tag,
+        image=release.image,
+        models=dict(release.models),
+        release=release.id,
+        smoke=one.smoke.get(service.name),
+    )
+    if outcome is None:
+        return row
+    return replace(
+        row,
+        tag="", models={}, image=outcome.image or "", release=outcome.release or "?",
+        smoke=outcome.smoke, outcome=outcome.state,
+    )  # fmt: skip
+
+
+def _key_hint(run: Run) -> str:
+    if os.environ.get("SPARKWRIGHT_API_KEY"):
+        return "$SPARKWRIGHT_API_KEY"
+    first = next(iter(run.hosts.values()))
+    return f"$(cat {first.settings.api_key_file})"

@@ -1,0 +1,90 @@
+"""What fetching models and images has in common: where from, how fast, by which job."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from sparkwright.config.secrets import Secret
+from sparkwright.operations.changing import MODELS_ROOT, SERVICES_ROOT
+
+#: For those who name none: hosts then take nothing from each other, and only their own Docker asks.
+_THIS_PROCESS = Secret(secrets.token_urlsafe(32))
+
+
+@dataclass(frozen=True)
+class Sources:
+    """Where a host takes bytes from, and how.
+
+    Attributes:
+        peers: http://address:port of hosts to ask before the source, the best first. Called when
+            the fetch is started, since it depends on what all hosts were observed to have.
+        peer_token: what peers show each other, and a host's Docker to its peer server.
+        peer_port: TCP port on which this host serves others, and its own Docker.
+        token: for gated models, or None.
+        bundle: directory on the controller, made by ``sparkwright bundle``; nobody else is asked.
+        downloader: ``hf_transfer``, ``xet`` or ``http``.
+        connections: ranges fetched at once for one file.
+        limit: bytes per second; None is no limit.
+        headroom: bytes that stay free on the file system.
+        adopt: patterns of directories on the host that may hold the same files.
+        keep_parts: whether an image's parts stay for other hosts.
+    """
+
+    models_root: str = MODELS_ROOT
+    services_root: str = SERVICES_ROOT
+    peers: Callable[[], tuple[str, ...]] = tuple
+    peer_token: Secret = _THIS_PROCESS
+    peer_port: int = 18650
+    token: Secret | None = None
+    bundle: str | None = None
+    downloader: str = "hf_transfer"
+    connections: int = 16
+    limit: float | None = None
+    headroom: int = 20 << 30
+    adopt: tuple[str, ...] = ()
+    keep_parts: Callable[[], bool] = bool
+
+    @property
+    def peer_token_file(self) -> str:
+        """The file on the host with what peers show each other."""
+        return f"{self.services_root}/state/share-token"
+
+    @property
+    def token_file(self) -> str | None:
+        """The file on the host with the hub's token."""
+        return f"{self.services_root}/state/hub-token" if self.token else None
+
+    @property
+    def secrets(self) -> dict[str, str]:
+        """Both files' texts, by path."""
+        found = {self.peer_token_file: self.peer_token.value}
+        if self.token and self.token_file:
+            found[self.token_file] = self.token.value
+        return found
+
+    def request(self, state: str) -> dict[str, Any]:
+        """The part of a fetch request that says how, whatever is fetched."""
+        return {
+            "state_dir": state,
+            "owner": "root:root",
+            "max_connections": self.connections,
+            "headroom": self.headroom,
+            "limit": self.limit,
+            "peers": self.peers(),
+            "peer_token_file": self.peer_token_file,
+            "offline": self.bundle is not None,
+        }
+
+
+def job_unit(kind: str, name: str) -> str:
+    """One job per thing that is fetched: a later run finds it instead of starting another."""
+    return f"sparkwright-{kind}-{hashlib.sha256(name.encode()).hexdigest()[:12]}"
+
+
+def job_state(services_root: str, unit: str) -> str:
+    """Where the job keeps request and progress."""
+    return f"{services_root}/state/{unit}"

@@ -1,0 +1,86 @@
+"""The GPU of a host: what it must be, and that containers see it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pyinfra.api.host import Host
+from pyinfra.api.operation import operation
+from pyinfra.context import ctx_host
+
+from sparkwright.facts.observation import observed
+from sparkwright.host.contracts.observation import Observation, ObservationRequest
+from sparkwright.host.contracts.proof import ProofRequest, Versions
+from sparkwright.operations import jobs
+from sparkwright.operations.changing import SERVICES_ROOT, Commands, change, verified
+from sparkwright.preflight import driver, gpu
+
+
+@operation()
+def verify(
+    minimum_driver: int = 580,
+    compute_capability: str | Sequence[str] | None = None,
+    memory_gib: float | None = None,
+) -> Commands:
+    """Fail the host unless it has a GPU and driver like that. Changes nothing.
+
+    Args:
+        minimum_driver: major version of the NVIDIA driver.
+        compute_capability: e.g. ``12.1`` (GB10) or ``12.0`` (RTX 50); several mean any of them.
+        memory_gib: memory of the card itself, GiB; a GB10 has none of its own.
+
+    **Example:**
+
+    .. code:: python
+
+        gpu.verify(minimum_driver=580, compute_capability="12.1")
+    """
+    seen = observed(ctx_host.get()).gpu
+    found = list(driver.findings(seen, minimum_driver))
+    if compute_capability is not None:
+        caps = [compute_capability] if isinstance(compute_capability, str) else compute_capability
+        found += gpu.findings(seen.gpus, caps, memory_gib)
+    first = seen.gpus[0] if seen.gpus else None
+    yield from verified(found, f"{first.name}, driver {first.driver}" if first else "")
+
+
+@operation()
+def seen_in_containers(
+    images: Sequence[str], *, services_root: str = SERVICES_ROOT, break_lock: bool = False
+) -> Commands:
+    """Prove that a container of each image sees the GPU: ``nvidia-smi`` is run inside it.
+
+    Proved once; again when driver, Docker or toolkit have another version.
+
+    Args:
+        images: names in the host's Docker.
+        services_root: where the proof is recorded and the host's lock lies.
+        break_lock: whether to take the lock from another run.
+    """
+    seen = observed(ctx_host.get(), ObservationRequest(services_root=services_root))
+    versions = _versions(seen)
+    todo = [image for image in images if seen.gpu_checks.get(image) != versions]
+
+    def act(host: Host) -> Sequence[str]:
+        request = ProofRequest(
+            gpu_images=tuple(todo),
+            record=f"{services_root}/state/gpu-check.json",
+            versions=versions,
+        )
+        jobs.prove(host, request)
+        return ["a container sees the GPU"]
+
+    yield from change(
+        ["run nvidia-smi inside the image"] if todo else [], act, services_root=services_root,
+        break_lock=break_lock, otherwise="proved with these versions of driver, Docker and toolkit",
+    )  # fmt: skip
+
+
+def _versions(seen: Observation) -> Versions:
+    """What the proof depends on."""
+    gpus, toolkit = seen.gpu.gpus, seen.toolkit.out.strip().splitlines()
+    return Versions(
+        driver=gpus[0].driver or "" if gpus else "",
+        docker=(seen.docker.version or "") if seen.docker else "",
+        toolkit=toolkit[0] if toolkit else "",
+    )

@@ -1,0 +1,132 @@
+"""Images on a host: pulled by digest, so that all hosts run the same bytes, by a job on the host.
+
+An image that no registry has is built by such a job instead, over a base pulled by digest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from pyinfra.api.host import Host
+from pyinfra.api.operation import operation
+from pyinfra.context import ctx_host
+
+from sparkwright.facts.memory import memory
+from sparkwright.facts.observation import observed
+from sparkwright.host.contracts.fetch import FetchFile, FetchRequest, ImageBuild, PullRequest
+from sparkwright.host.contracts.jobs import Job, WatchedJob
+from sparkwright.host.contracts.observation import ObservationRequest, StoreAt
+from sparkwright.host.contracts.proof import ProofRequest
+from sparkwright.host.fetch.request import document
+from sparkwright.operations import jobs, peers, runtime
+from sparkwright.operations.changing import Commands, change
+from sparkwright.operations.fetching import Sources, job_state, job_unit
+from sparkwright.resolve.registry import ARCHITECTURES, PlatformImage
+
+
+@operation()
+def present(
+    image: str,
+    registry: str,
+    repository: str,
+    digest: str,
+    platforms: dict[str, PlatformImage],
+    *,
+    title: str | None = None,
+    store: str | None = None,
+    build: Callable[[], ImageBuild] | None = None,
+    account: str | None = None,
+    sources: Sources | None = None,
+    wait: bool = True,
+    break_lock: bool = False,
+) -> Commands:
+    """Have an image in the host's Docker, by its digest.
+
+    Args:
+        image: what it is called there, ``host/path:tag``; made of the digest, so that it can't mean
+            something else tomorrow.
+        registry: ``http(s)://host[:port]``.
+        repository: path within the registry.
+        digest: ``sha256:...`` of the manifest or index.
+        platforms: its files by architecture (``sparkwright.resolve.registry.resolve_image``).
+        title: what it is called in messages; the name without.
+        store: directory for its parts; below ``<services_root>/images`` without.
+        build: gives the context of an image that is built over this one.
+        account: ``user:password`` for the registry, or None.
+        sources: peers, limits; the registry alone without.
+        wait: False only starts the job; ``jobs.finished`` waits for it.
+        break_lock: whether to take the lock from another run.
+
+    **Example:**
+
+    .. code:: python
+
+        found = resolve_image(reference)
+        images.present(
+            "ghcr.io/me/vllm:v1", "https://ghcr.io", "me/vllm", found.digest, dict(found.platforms)
+        )
+    """
+    how = sources or Sources()
+    place = store or f"{how.services_root}/images/{digest.partition(':')[2]}"
+    request = ObservationRequest(
+        services_root=how.services_root,
+        images=(image,),
+        stores=(StoreAt(place, digest.partition(":")[2]),),
+    )
+    verb, words = ("build" if build else "pull"), title or image
+
+    def act(host: Host) -> Sequence[str]:
+        platform = platforms[ARCHITECTURES[observed(host).architecture]]
+        watched = watched_job(image, how.services_root)
+        assert watched.state is not None
+        account_file = f"{watched.state}/account" if account else None
+        pull = PullRequest(
+            name=image,
+            source=f"127.0.0.1:{how.peer_port}/{repository}@{digest}",
+            token_file=how.peer_token_file,
+            layers=tuple(layer.hex for layer in platform.layers),
+            keep=how.keep_parts(),
+            build=build() if build else None,
+            fetch=FetchRequest(
+                source="registry",
+                endpoint=registry,
+                repo=repository,
+                revision=digest.partition(":")[2],
+                destination=place,
+                files=tuple(FetchFile(one.hex, one.size, one.hex) for one in platform.files),
+                manifests=tuple(one.hex for one in platform.manifests),
+                downloader="http",
+                token_file=account_file,
+                **how.request(watched.state),
+            ),
+        )
+        home = runtime.ensure(host, how.services_root, how.bundle)
+        file = f"{watched.state}/request.json"
+        job = Job(
+            unit=watched.unit,
+            description=f"sparkwright: {verb} {image}",
+            argv=runtime.command(home, "pull", file),
+            files={file: document(pull)},
+        )
+        secrets = dict(how.secrets)
+        if account and account_file:
+            secrets[account_file] = account
+        jobs.start(host, [peers.server_job(home, how), job], secrets)
+        if not wait:
+            return [f"{verb}ing {words}"]
+        jobs.follow(host, {watched: words})
+        jobs.prove(host, ProofRequest(images=(image,)))
+        memory(host).forget()
+        return [f"{words} is on the disk and verified"]
+
+    there = observed(ctx_host.get(), request).images.get(image, False)
+    yield from change(
+        [] if there else [f"{verb} {words}"], act, services_root=how.services_root,
+        break_lock=break_lock, otherwise=f"{words} is there",
+    )  # fmt: skip
+
+
+def watched_job(image: str, services_root: str) -> WatchedJob:
+    """The job that pulls or builds an image."""
+    unit = job_unit("pull", image)
+    return WatchedJob(unit, job_state(services_root, unit))

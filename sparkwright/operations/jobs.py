@@ -1,0 +1,129 @@
+"""Jobs on a host: started, followed with their progress, and proved to have done their work."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+
+from pyinfra.api.host import Host
+from pyinfra.api.operation import operation
+
+from sparkwright.facts.asking import HostError, ask
+from sparkwright.facts.memory import memory
+from sparkwright.host import jobs as program
+from sparkwright.host import proof
+from sparkwright.host.contracts.jobs import Job, JobsRequest, JobStatus, WatchedJob
+from sparkwright.host.contracts.proof import ProofRequest
+from sparkwright.operations.changing import SERVICES_ROOT, Commands, change
+from sparkwright.operations.live import Live
+from sparkwright.report.progress import Job as Line
+from sparkwright.report.progress import line
+
+#: Seconds between two lines of progress.
+_LINE_EVERY = 5
+#: Seconds after which a fetch that still runs is no longer waited for; the job itself goes on.
+_PATIENCE = 6 * 3600
+_LIVE = Live()
+_ANSWER = dict[str, JobStatus]
+
+
+def start(host: Host, jobs: Sequence[Job], secrets: Mapping[str, str] | None = None) -> None:
+    """Start jobs on a host; those that run already are left to run. One remote execution.
+
+    Args:
+        secrets: path -> text, written for root alone before any job starts.
+
+    Raises:
+        HostError: when one can't be started.
+    """
+    ask(host, program, JobsRequest(start=tuple(jobs), secrets=dict(secrets or {})), _ANSWER)
+
+
+def status(
+    host: Host, watched: Sequence[WatchedJob], wait: float, jobs: Sequence[Job] = ()
+) -> dict[str, JobStatus]:
+    """How jobs are, after at most ``wait`` seconds, by unit. ``jobs`` are started before."""
+    request = JobsRequest(start=tuple(jobs), watch=tuple(watched), wait=wait)
+    return ask(host, program, request, _ANSWER, timeout=wait + 120)
+
+
+def follow(host: Host, names: Mapping[WatchedJob, str]) -> None:
+    """Wait for jobs to end, and show how far they are.
+
+    Args:
+        names: what each is called in lines and messages.
+
+    Raises:
+        HostError: for those that failed, with their own words.
+    """
+    called = {job.unit: name for job, name in names.items()}
+    every = 1 if _LIVE.on else _LINE_EVERY
+    until = time.monotonic() + _PATIENCE
+    try:
+        while time.monotonic() < until:
+            answer = status(host, list(names), every)
+            failed = {unit: job for unit, job in answer.items() if job.failed}
+            if failed:
+                words = [_failure(called[unit], job) for unit, job in failed.items()]
+                raise HostError("; ".join(words))
+            if not any(job.running for job in answer.values()):
+                return
+            text = line([Line.of(called[unit], job) for unit, job in answer.items()])
+            if _LIVE.on:
+                _LIVE.show(host.name, text)
+            else:
+                host.log(text)
+    finally:
+        if _LIVE.on:
+            _LIVE.remove(host.name)
+
+
+@operation()
+def finished(
+    jobs: Mapping[WatchedJob, str],
+    proved: ProofRequest,
+    *,
+    services_root: str = SERVICES_ROOT,
+    break_lock: bool = False,
+) -> Commands:
+    """Wait until jobs have ended, then prove that what they were to bring is there.
+
+    Args:
+        jobs: job -> what it is called; none when nothing was to be fetched.
+        proved: models and images that are looked for afterwards.
+        services_root: where the host's lock lies.
+        break_lock: whether to take the lock from another run.
+    """
+
+    def act(host: Host) -> Sequence[str]:
+        follow(host, jobs)
+        prove(host, proved)
+        memory(host).forget()
+        return [f"{name} is on the disk and verified" for name in jobs.values()]
+
+    yield from change(
+        [f"wait for {name}" for name in jobs.values()], act, services_root=services_root,
+        break_lock=break_lock, otherwise="everything is on the disk and verified",
+    )  # fmt: skip
+
+
+def prove(host: Host, request: ProofRequest, timeout: float = 180) -> None:
+    """Have the host prove what a service needs.
+
+    Raises:
+        HostError: with everything that is wrong.
+    """
+    wrong = ask(host, proof, request, tuple[str, ...], timeout=timeout)
+    if wrong:
+        raise HostError("; ".join(wrong))
+
+
+def _failure(name: str, job: JobStatus) -> str:
+    known = job.progress or {}
+    lines = [
+        one
+        for one in job.journal
+        if not one.startswith(("Started", "Starting", "Stopped", "Main process"))
+    ]
+    message = known.get("message") if known.get("state") == "failed" else None
+    return f"{name}: {message or (lines[-1] if lines else 'failed without output')}"

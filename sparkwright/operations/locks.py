@@ -1,0 +1,119 @@
+"""One run at a time per host: a lock on the host with owner and age, taken before a first change.
+
+A host that is as planned is never locked, so that looking costs nothing. The lock of a run that
+died on this machine is taken over; any other is broken on request (``break_lock``).
+"""
+
+from __future__ import annotations
+
+import getpass
+import os
+import secrets
+import socket
+from contextlib import suppress
+from pathlib import Path
+
+from pyinfra.api.host import Host
+
+from sparkwright.facts.asking import HostError, ask
+from sparkwright.facts.memory import memory
+from sparkwright.host import lock as program
+from sparkwright.host.contracts.lock import LockAnswer, LockRequest, Owner
+from sparkwright.text.lock_owner import described
+
+
+def _machine() -> str:
+    """Where process ids mean the same: containers may share an id, but not a process namespace."""
+    parts = [socket.gethostname()]
+    with suppress(OSError):
+        parts.append(Path("/etc/machine-id").read_text().strip())
+    with suppress(OSError):
+        parts.append(Path("/proc/sys/kernel/random/boot_id").read_text().strip())
+    with suppress(OSError):
+        parts.append(str(Path("/proc/self/ns/pid").readlink()))
+    return " ".join(parts)
+
+
+OWNER = Owner(
+    token=secrets.token_hex(8),
+    by=f"{getpass.getuser()}@{socket.gethostname()}",
+    machine=_machine(),
+    pid=os.getpid(),
+)
+
+
+def take(host: Host, services_root: str, *, break_lock: bool = False) -> None:
+    """Hold the host from here on, until the connection is closed.
+
+    Args:
+        break_lock: whether to take it from another run that may still be at work.
+
+    Raises:
+        HostError: naming the owner, when somebody else has it, or changed the host meanwhile.
+    """
+    known = memory(host)
+    if known.locked:
+        return
+    answer = _ask(host, services_root, take=OWNER)
+    if not answer.held and answer.by and (_is_dead(answer.by) or break_lock):
+        host.log(f"taking over the lock of {described(answer.by, answer.now)}")
+        answer = _ask(host, services_root, take=OWNER, instead_of=answer.by.token)
+    if not answer.held:
+        assert answer.by is not None
+        raise HostError(_busy(answer.by, answer.now))
+    known.locked = services_root
+    if known.observation is not None and answer.last != known.observation.last_lock:
+        raise HostError("somebody else changed this host since it was looked at: run again")
+
+
+def in_the_way(host: Host, *, break_lock: bool = False) -> str | None:
+    """Who else is at work on the host, as observed; None where its lock can be taken."""
+    observation = memory(host).observation
+    holder = observation.lock if observation else None
+    if observation is None or holder is None or break_lock or _is_dead(holder):
+        return None
+    return _busy(holder, observation.time)
+
+
+def release(host: Host) -> None:
+    """Let others have the host. A connection that is lost leaves the lock to the next run."""
+    known = memory(host)
+    if known.locked:
+        root, known.locked = known.locked, None
+        with suppress(HostError):
+            _ask(host, root, release=OWNER.token)
+
+
+def _busy(owner: Owner, now: float) -> str:
+    return (
+        f"{described(owner, now)} is at work on this host: "
+        "wait, or break the lock with --data break_lock=True"
+    )
+
+
+def _ask(
+    host: Host,
+    services_root: str,
+    *,
+    take: Owner | None = None,
+    release: str | None = None,
+    instead_of: str | None = None,
+) -> LockAnswer:
+    request = LockRequest(
+        state=f"{services_root}/state", take=take, release=release, instead_of=instead_of,
+        breaking=instead_of is not None,
+    )  # fmt: skip
+    return ask(host, program, request, LockAnswer, timeout=30)
+
+
+def _is_dead(owner: Owner) -> bool:
+    """Whether a lock is a former run's of this machine that ended without releasing it."""
+    if owner.machine != OWNER.machine or owner.pid is None:
+        return False
+    try:
+        os.kill(owner.pid, 0)
+    except ProcessLookupError:
+        return True
+    except PermissionError:
+        return False
+    return False

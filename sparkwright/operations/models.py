@@ -1,0 +1,134 @@
+"""Models on a host: fetched by a job of its own, verified, at one commit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pyinfra.api.host import Host
+from pyinfra.api.operation import operation
+from pyinfra.context import ctx_host
+
+from sparkwright.facts.asking import HostError
+from sparkwright.facts.memory import memory
+from sparkwright.facts.observation import observed
+from sparkwright.host.contracts.fetch import FetchFile, FetchRequest
+from sparkwright.host.contracts.jobs import Job, WatchedJob
+from sparkwright.host.contracts.observation import ObservationRequest
+from sparkwright.host.contracts.proof import ModelAt, ProofRequest
+from sparkwright.host.fetch.request import document
+from sparkwright.operations import jobs, runtime
+from sparkwright.operations.changing import MODELS_ROOT, Commands, change
+from sparkwright.operations.fetching import Sources, job_state, job_unit
+from sparkwright.plan.plan import GIB
+from sparkwright.resolve.hub import HubError, RemoteFile, resolve_model
+
+
+@operation()
+def present(
+    repository: str,
+    commit: str,
+    files: Sequence[RemoteFile] | None = None,
+    *,
+    root: str = MODELS_ROOT,
+    endpoint: str = "https://huggingface.co",
+    expected: Mapping[str, Any] | None = None,
+    sources: Sources | None = None,
+    wait: bool = True,
+    break_lock: bool = False,
+) -> Commands:
+    """Have a model's files on the host: complete, verified, at this commit.
+
+    They lie in ``<root>/<org>--<name>/<commit>``, with a receipt of sizes and hashes. A systemd job
+    on the host fetches them: it goes on when the connection ends, and resumes after a cut.
+
+    Args:
+        repository: ``org/name`` of the hub.
+        commit: 40 hex digits: a branch or tag can move.
+        files: their paths, sizes and hashes; None to ask the hub, from the controller.
+        expected: format and checks that the files' headers and configurations must pass.
+        sources: peers, token, limits; the hub alone without.
+        wait: False only starts the job; ``jobs.finished`` waits for it.
+        break_lock: whether to take the lock from another run.
+
+    **Example:**
+
+    .. code:: python
+
+        models.present("Qwen/Qwen3-0.6B", "c1899de289a04d12100db370d81485cdf75e47ca")
+    """
+    directory = directory_of(root, repository, commit)
+    how = sources or Sources()
+    request = ObservationRequest(
+        models_root=root, services_root=how.services_root, models=(ModelAt(directory, commit),)
+    )
+    fault = observed(ctx_host.get(), request).models.get(directory, "has not been looked at")
+    named = f"{repository}@{commit[:12]}"
+    size = f" ({sum(file.size for file in files) / GIB:.2f} GiB)" if files is not None else ""
+
+    def act(host: Host) -> Sequence[str]:
+        job, watched = _job(host, repository, commit, directory, endpoint, files, expected, how)
+        jobs.start(host, [job], how.secrets)
+        if not wait:
+            return [f"fetching {named}"]
+        jobs.follow(host, {watched: repository.rpartition("/")[2]})
+        jobs.prove(host, ProofRequest(models=(ModelAt(directory, commit),)))
+        memory(host).forget()
+        return [f"{named} is on the disk and verified"]
+
+    yield from change(
+        [f"fetch {named}{size}: {directory} {fault}"] if fault is not None else [],
+        act, services_root=how.services_root, break_lock=break_lock,
+        otherwise=f"{named} is complete",
+    )  # fmt: skip
+
+
+def directory_of(root: str, repository: str, commit: str) -> str:
+    """Where a model's files lie on a host."""
+    return f"{root}/{repository.replace('/', '--')}/{commit}"
+
+
+def watched_job(directory: str, root: str, services_root: str) -> WatchedJob:
+    """The job that fetches into a directory."""
+    unit = job_unit("fetch", directory.removeprefix(f"{root}/"))
+    return WatchedJob(unit, job_state(services_root, unit))
+
+
+def _job(
+    host: Host,
+    repository: str,
+    commit: str,
+    directory: str,
+    endpoint: str,
+    files: Sequence[RemoteFile] | None,
+    expected: Mapping[str, Any] | None,
+    how: Sources,
+) -> tuple[Job, WatchedJob]:
+    if files is None:
+        try:
+            files = resolve_model(endpoint, repository, commit, None).files
+        except HubError as error:
+            raise HostError(f"{error.problem.subject}: {error.problem.observed}") from None
+    root = directory.rpartition("/")[0].rpartition("/")[0]
+    watched = watched_job(directory, root, how.services_root)
+    assert watched.state is not None
+    request = FetchRequest(
+        endpoint=endpoint,
+        repo=repository,
+        revision=commit,
+        destination=directory,
+        files=tuple(FetchFile(one.path, one.size, one.sha256, one.blob_id) for one in files),
+        downloader=how.downloader,
+        token_file=how.token_file,
+        expect=expected,
+        adopt=how.adopt,
+        **how.request(watched.state),
+    )
+    home = runtime.ensure(host, how.services_root, how.bundle)
+    place = f"{watched.state}/request.json"
+    return Job(
+        unit=watched.unit,
+        description=f"sparkwright: fetch {repository}@{commit[:12]}",
+        argv=runtime.command(home, "run", place),
+        files={place: document(request)},
+    ), watched

@@ -1,0 +1,185 @@
+"""Proxies on a host: HAProxy before its services, and before the replicas of a fleet."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from pyinfra.api.host import Host
+from pyinfra.api.operation import operation
+from pyinfra.context import ctx_host
+
+from sparkwright.config.secrets import Secret
+from sparkwright.facts.asking import ask
+from sparkwright.facts.memory import memory
+from sparkwright.facts.observation import observed
+from sparkwright.facts.programs import laid_out
+from sparkwright.host.contracts.observation import Observation, ObservationRequest
+from sparkwright.host.contracts.proxies import HEALTH_UNIT, ProxyRequest, ProxySwitch
+from sparkwright.host.proxy import configure as program
+from sparkwright.host.proxy import health as health_program
+from sparkwright.operations.changing import SERVICES_ROOT, Commands, change, show_diff
+from sparkwright.plan.missing import unwritten
+from sparkwright.proxy.haproxy import UNIT, Gateway, kept_servers, key_file, render_gateway
+
+_UNITS = "/etc/systemd/system"
+
+
+@operation()
+def serving(
+    gateway: Gateway | None,
+    files: Mapping[str, tuple[str, int]],
+    *,
+    services_root: str = SERVICES_ROOT,
+    later: bool = False,
+    break_lock: bool = False,
+) -> Commands:
+    """Have HAProxy serve these proxies, and no other; nobody who is connected is cut off.
+
+    Args:
+        gateway: all proxies of the host; None takes everything of them away.
+        files: their files (``files_of``): text and mode, by path.
+        services_root: where the host's lock lies.
+        later: whether they change with a switch of the services instead (``switched``).
+        break_lock: whether to take the lock from another run.
+    """
+    home = gateway or _empty(services_root)
+    seen = observed(ctx_host.get(), request_of(gateway, files))
+    todo = [] if later else pending(gateway, files, seen)
+    if todo:
+        _show_diff(home, files)
+
+    def act(host: Host) -> Sequence[str]:
+        done = ask(
+            host, program, _request(gateway, files, seen, home), tuple[str, ...], timeout=300
+        )
+        memory(host).forget()
+        return done
+
+    yield from change(
+        todo, act, services_root=services_root, break_lock=break_lock,
+        otherwise="changes with the services" if later else "proxies are as desired",
+    )  # fmt: skip
+
+
+def files_of(
+    gateway: Gateway | None, keys: Sequence[Secret], health: str | None, health_unit: str | None
+) -> dict[str, tuple[str, int]]:
+    """Every file of the proxies: text and mode, by path.
+
+    Args:
+        keys: API keys that clients may show.
+        health: configuration of the health check of the host's own services; None without any.
+        health_unit: text of its unit.
+    """
+    if gateway is None:
+        return {}
+    rendered = render_gateway(gateway)
+    found = {
+        gateway.config: (rendered.config, 0o644),
+        gateway.waiting_room: (rendered.waiting_room, 0o644),
+        gateway.keys: (key_file(list(keys)), 0o600),
+        f"{_UNITS}/{UNIT}": (rendered.unit, 0o644),
+    }
+    if health and health_unit:
+        found |= {
+            f"{gateway.home}/health.json": (health, 0o644),
+            **{
+                path: (text, 0o644) for path, text in laid_out(gateway.home, health_program).items()
+            },
+            f"{_UNITS}/{HEALTH_UNIT}": (health_unit, 0o644),
+        }
+    return found
+
+
+def units_of(files: Mapping[str, tuple[str, int]]) -> list[str]:
+    """The units among the files of the proxies."""
+    return [unit for unit in (UNIT, HEALTH_UNIT) if f"{_UNITS}/{unit}" in files]
+
+
+def request_of(gateway: Gateway | None, files: Mapping[str, tuple[str, int]]) -> ObservationRequest:
+    """What has to be observed of the proxies."""
+    return ObservationRequest(
+        files=tuple(files),
+        units=tuple(units_of(files)),
+        ports=tuple(door.port for door in gateway.doors) if gateway else (),
+    )
+
+
+def pending(
+    gateway: Gateway | None, files: Mapping[str, tuple[str, int]], seen: Observation
+) -> list[str]:
+    """What of the proxies is not as desired, in words."""
+    if gateway is None:
+        return ["remove the proxy"] if UNIT in seen.unit_files else []
+    found = unwritten(files, seen)
+    if _free(gateway, seen):
+        found += [
+            f"start {unit}"
+            for unit in units_of(files)
+            if seen.units.get(unit, {}).get("ActiveState") != "active"
+        ]
+    return found
+
+
+def switched(
+    gateway: Gateway | None,
+    files: Mapping[str, tuple[str, int]],
+    seen: Observation,
+    services_root: str,
+) -> ProxySwitch | None:
+    """The proxies' part of a switch; None where they are as desired."""
+    if not pending(gateway, files, seen):
+        return None
+    home = gateway or _empty(services_root)
+    managed = [home.config, home.waiting_room, home.keys, f"{_UNITS}/{UNIT}"]
+    health = [
+        f"{home.home}/health.json",
+        *laid_out(home.home, health_program),
+        f"{_UNITS}/{HEALTH_UNIT}",
+    ]
+    return ProxySwitch(
+        to=_request(gateway, files, seen, home),
+        managed=(*managed, *health),
+        health=HEALTH_UNIT,
+        health_path=health[-1],
+    )
+
+
+def _request(
+    gateway: Gateway | None,
+    files: Mapping[str, tuple[str, int]],
+    seen: Observation,
+    home: Gateway,
+) -> ProxyRequest:
+    return ProxyRequest(
+        files=dict(files),
+        unit=UNIT,
+        health=HEALTH_UNIT if f"{_UNITS}/{HEALTH_UNIT}" in files else None,
+        config=home.config,
+        admin=home.admin_socket,
+        states=home.states,
+        keep=tuple(tuple(one) for one in kept_servers(home)),
+        start=_free(gateway, seen),
+    )
+
+
+def _free(gateway: Gateway | None, seen: Observation) -> bool:
+    """Whether nothing else listens where the proxies are to: a service may not be switched yet."""
+    listeners = [seen.ports.get(door.port) for door in gateway.doors] if gateway else []
+    return all(one is None or UNIT in one.cgroup for one in listeners)
+
+
+def _empty(services_root: str) -> Gateway:
+    """Where proxies would be, in a plan without any."""
+    return Gateway((), home=f"{services_root}/gateway")
+
+
+def _show_diff(home: Gateway, files: Mapping[str, tuple[str, int]]) -> None:
+    """With ``--diff``, HAProxy's configuration and the units; keys are in a file of their own."""
+    host = ctx_host.get()
+    shown = [home.config, *(f"{_UNITS}/{unit}" for unit in units_of(files))]
+    if host.state.config.DIFF:
+        texts = observed(host, ObservationRequest(texts=tuple(shown))).texts
+        for path in shown:
+            if path in files:
+                show_diff(path, texts.get(path), files[path][0])

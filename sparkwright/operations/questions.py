@@ -1,0 +1,195 @@
+"""Questions to hosts that change nothing: what they run, what is wrong, how fast they are.
+
+Each is one line in pyinfra's results; the answer goes to the command that asked.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from pyinfra.api.host import Host
+from pyinfra.api.operation import operation
+
+from sparkwright.catalog import Catalog
+from sparkwright.facts.asking import ask
+from sparkwright.facts.observation import observe_anew
+from sparkwright.findings.render import data
+from sparkwright.host import bench, doctor, status, verify_models
+from sparkwright.host.contracts.bench import BenchAnswer, BenchRequest, BenchService
+from sparkwright.host.contracts.disk_usage import DiskUsageRequest
+from sparkwright.host.contracts.doctor import Examination, ExaminationRequest, ExaminedService
+from sparkwright.host.contracts.smoke import DeepAnswer, DeepRequests
+from sparkwright.host.contracts.status import HostStatus, StatusRequest
+from sparkwright.host.contracts.verify_models import Verified, VerifyRequest
+from sparkwright.host.lib.records import encode
+from sparkwright.host.smoke import deep
+from sparkwright.operations import proxies
+from sparkwright.operations.changing import Commands, look
+from sparkwright.operations.run import HostRun
+from sparkwright.plan.release import Release
+from sparkwright.plan.services import changes
+from sparkwright.preflight.judge import judge
+from sparkwright.smoke import own_address
+from sparkwright.smoke.deep import deep_request, deep_seconds
+
+#: Seconds between the doctor's two looks at the metrics.
+_BETWEEN = 5
+#: Samples of the GPU under load, one a second, and how long is waited for the load: the generator
+#: takes 10 to 20 s to start.
+_SAMPLES, _SECONDS = 15, 90
+#: Seconds: 100 GB at 30 MB/s, the slowest disk worth serving from.
+_HASHING = 3600
+
+
+@operation()
+def answered(question: Callable[[Host], Sequence[str]]) -> Commands:
+    """Ask the host; what the question returns is wrong with it, and fails it."""
+    yield from look(question)
+
+
+def status_of(host: Host, one: HostRun, *, texts: bool) -> HostStatus:
+    """What the host runs, and how it came to that. One remote execution."""
+    request = StatusRequest(
+        services_root=one.settings.services_root,
+        ports={
+            service.name: (own_address(service), service.port)
+            for service in one.desired.plan.services
+        },
+        texts=texts,
+    )
+    return ask(host, status, request, HostStatus, timeout=60)
+
+
+def compared(host: Host, one: HostRun) -> dict[str, Any]:
+    """The host's status beside what is planned for it."""
+    seen = observe_anew(host, one.request)
+    answer = status_of(host, one, texts=True)
+    proxy = ["proxy"] if proxies.pending(one.gateway, one.proxy_files, seen) else []
+    planned = {
+        service.name: {
+            "release": service.release,
+            "tag": service.note.tag,
+            "texts": {"compose.yaml": service.compose, service.unit: service.unit_text},
+            "drift": [*changes(service, seen), *proxy],
+        }
+        for service in one.services
+    }
+    return {**encode(answer), "planned": planned}
+
+
+def examined(host: Host, one: HostRun) -> dict[str, Any]:
+    """What a doctor goes by: symptoms, what is planned, and what preflight finds."""
+    request = ExaminationRequest(
+        services=tuple(
+            ExaminedService(
+                name=release.service.name,
+                unit=release.service.unit,
+                address=own_address(release.service),
+                port=release.service.port,
+                home=release.home,
+                secrets=release.secrets,
+            )
+            for release in one.desired.releases
+        ),
+        models_root=one.settings.models_root,
+        services_root=one.settings.services_root,
+        seconds=_BETWEEN,
+    )
+    asked = time.time()
+    seen = observe_anew(host, one.request)
+    findings = judge(one.desired, seen, now=(asked + time.time()) / 2)
+    answer = ask(host, doctor, request, Examination, timeout=120)
+    planned = {
+        release.service.name: _planned(one.desired.catalog, release)
+        for release in one.desired.releases
+    }
+    return {**encode(answer), "planned": planned, "findings": data(findings)}
+
+
+def _planned(catalog: Catalog, release: Release) -> dict[str, Any]:
+    service = release.service
+    return {
+        "release": release.id,
+        "tag": service.image.tag,
+        "names": list(service.served_names),
+        "boot_seconds": service.boot_seconds,
+        "speculates": "speculative_config" in dict(service.arguments),
+        "corrupts": any(
+            issue.id == "prefix-caching-corrupts" and service.image.tag in issue.tags
+            for issue in catalog.images[service.image.image].issues
+        ),
+    }
+
+
+def bench_facts(host: Host, one: HostRun, *, under_load: bool) -> dict[str, Any]:
+    """What serves, and on what; or the GPU while a service works."""
+    request = BenchRequest(
+        services=tuple(
+            BenchService(
+                release.service.name,
+                release.home,
+                own_address(release.service),
+                release.service.port,
+            )
+            for release in one.desired.releases
+        ),
+        samples=_SAMPLES if under_load else 0,
+        seconds=_SECONDS,
+    )
+    answer = ask(host, bench, request, BenchAnswer, timeout=_SECONDS + 60)
+    planned = {release.service.name: release.id for release in one.desired.releases}
+    return {**encode(answer), "planned": planned}
+
+
+def deep_smoke(host: Host, one: HostRun) -> dict[str, Any]:
+    """Everything that the recipes promise, asked of the services."""
+    releases = {release.service.name: release for release in one.desired.releases}
+    requests = tuple(deep_request(one_, one.desired.catalog) for one_ in releases.values())
+    answer = ask(
+        host,
+        deep,
+        DeepRequests(requests),
+        dict[str, DeepAnswer],
+        timeout=sum(map(deep_seconds, requests)) + 60,
+    )
+    return {
+        name: {
+            **encode(result),
+            "planned": releases[name].id,
+            "recipe": releases[name].service.recipe,
+        }
+        for name, result in answer.items()
+    }
+
+
+def disk_usage_request(one: HostRun) -> DiskUsageRequest:
+    """What the plan needs of what lies on the host's disk."""
+    return DiskUsageRequest(
+        models_root=one.settings.models_root,
+        services_root=one.settings.services_root,
+        planned=(
+            *(model.directory for model in one.desired.models),
+            *(image.name for image in one.desired.images),
+            *(image.store for image in one.desired.images),
+        ),
+        keep_releases=one.settings.keep_releases,
+    )
+
+
+def hashed_again(host: Host, one: HostRun) -> list[str]:
+    """Hash every file of the planned models; what is wrong, as lines."""
+    request = VerifyRequest(tuple(model.directory for model in one.desired.models))
+    answer = ask(host, verify_models, request, dict[str, Verified], timeout=_HASHING)
+    wrong: list[str] = []
+    for directory, found in answer.items():
+        size, seconds = found.bytes / 1e9, max(found.seconds, 1e-3)
+        host.log(
+            f"{directory}: {found.files} files, {size:.2f} GB in {seconds:.1f} s "
+            f"({size / seconds:.2f} GB/s), {len(found.wrong)} wrong"
+        )
+        wrong += [f"{directory}: {fault}" for fault in found.wrong]
+    if wrong:
+        wrong.append("deploy again: what is wrong is fetched anew, and the rest is kept")
+    return wrong

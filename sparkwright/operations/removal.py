@@ -1,0 +1,70 @@
+"""Taking services off a host, or everything that is sparkwright's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from pyinfra.api.host import Host
+from pyinfra.api.operation import operation
+from pyinfra.context import ctx_host
+
+from sparkwright.facts.asking import ask
+from sparkwright.facts.memory import memory
+from sparkwright.facts.observation import observed
+from sparkwright.host import removal as program
+from sparkwright.host.contracts.observation import ObservationRequest
+from sparkwright.host.contracts.removal import RemovalAnswer, RemovalRequest
+from sparkwright.operations.changing import MODELS_ROOT, SERVICES_ROOT, Commands, change
+
+
+@operation()
+def removed(
+    services: Sequence[str] | None = None,
+    *,
+    weights: bool = False,
+    models_root: str = MODELS_ROOT,
+    services_root: str = SERVICES_ROOT,
+    answered: Callable[[RemovalAnswer], None] | None = None,
+    break_lock: bool = False,
+) -> Commands:
+    """Have services, or everything of sparkwright's, off the host.
+
+    With everything the host is as it was found: containers that a switch stopped are started again.
+
+    Args:
+        services: names; None for everything.
+        weights: whether the models go too.
+        answered: is told what was removed and what was left.
+        break_lock: whether to take the lock from another run.
+    """
+    seen = observed(
+        ctx_host.get(),
+        ObservationRequest(
+            models_root=models_root,
+            services_root=services_root,
+            directories=(services_root, *(f"{services_root}/services/{n}" for n in services or ())),
+        ),
+    )
+    if services is None:
+        root = seen.directories.get(services_root)
+        pending = [f"remove {unit}" for unit in seen.unit_files]
+        pending += [f"remove {services_root}"] if root else []
+        pending += [f"remove the models below {models_root}"] if weights else []
+    else:
+        pending = [f"remove service {name}" for name in services]
+
+    def act(host: Host) -> Sequence[str]:
+        chosen = tuple(services) if services is not None else None
+        request = RemovalRequest(models_root, services_root, chosen, weights)
+        answer = ask(host, program, request, RemovalAnswer, timeout=600)
+        memory(host).forget()
+        if services is None:
+            memory(host).locked = None  # the lock went with the rest
+        if answered:
+            answered(answer)
+        return [f"removed {one}" for one in answer.done]
+
+    yield from change(
+        pending, act, services_root=services_root, break_lock=break_lock,
+        otherwise="nothing of sparkwright's is here",
+    )  # fmt: skip

@@ -1,0 +1,62 @@
+"""Which release each service of a host goes back to, decided before any of them is touched."""
+
+from __future__ import annotations
+
+from pyinfra.api.host import Host
+
+from sparkwright.facts.asking import HostError
+from sparkwright.facts.observation import observe_anew
+from sparkwright.host.contracts.switch import ServiceSwitch
+from sparkwright.operations.questions import status_of
+from sparkwright.operations.run import HostRun, refuse
+from sparkwright.operations.services import to_release
+from sparkwright.plan.rollout import behind_another_proxy, earlier
+
+
+def targets_of(
+    host: Host, one: HostRun, *, to: str | None, service: str | None
+) -> list[ServiceSwitch] | None:
+    """The switches to earlier releases; None when the host is refused.
+
+    Args:
+        to: a release to go to; the one before without.
+        service: only this one; every one without.
+    """
+    try:
+        observe_anew(host, one.request)
+        return _targets(host, one, to, service)
+    except HostError as error:
+        refuse(host, str(error))
+        return None
+
+
+def _targets(host: Host, one: HostRun, to: str | None, service: str | None) -> list[ServiceSwitch]:
+    answer = status_of(host, one, texts=False)
+    found = []
+    wrong = []
+    for desired in one.services:
+        name = desired.name
+        if service not in (None, name):
+            continue
+        seen = answer.services.get(name)
+        if seen is None:
+            wrong.append(f"service {name} was never started here")
+            continue
+        kept = {release: known.at for release, known in seen.releases.items()}
+        history = [entry for entry in answer.history if entry.service == name]
+        target = to or earlier(seen.current, kept, history)
+        if target is None:
+            wrong.append(f"service {name} has no earlier release here")
+        elif target not in kept:
+            there = ", ".join(sorted(kept))
+            wrong.append(f"service {name} has no release {target} here; there are {there}")
+        elif why := behind_another_proxy(
+            name, target, was=seen.releases[target].door, planned=desired.pool is not None
+        ):
+            wrong.append(why)
+        elif target != seen.current:
+            why = "rolled back by request"
+            found.append(to_release(desired, target, str(seen.current), why))
+    if wrong:
+        raise HostError("; ".join(wrong))
+    return found

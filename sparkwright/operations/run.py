@@ -1,0 +1,186 @@
+"""One run over a site: what each of its hosts is to be, and what became of it so far.
+
+It is attached to pyinfra's host objects, so that two runs in one process know nothing of each
+other. Operations take arguments and need none of this; the site's roles hand them the plan.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property, reduce
+from typing import Any
+
+import click
+from pyinfra.api.host import Host
+
+from sparkwright.config.secrets import Secret
+from sparkwright.config.settings import HostSettings, RolloutSettings
+from sparkwright.doctor.watch import Watch, watch_of
+from sparkwright.facts import hooks
+from sparkwright.facts.memory import HostMemory, memory
+from sparkwright.facts.observation import joined
+from sparkwright.findings.finding import Finding
+from sparkwright.host.contracts.observation import Observation, ObservationRequest, StoreAt
+from sparkwright.host.contracts.proof import ModelAt
+from sparkwright.operations import proxies, services, watch
+from sparkwright.plan.desired import Desired
+from sparkwright.plan.rollout import Rollout
+from sparkwright.plan.services import DesiredService
+from sparkwright.proxy.haproxy import Gateway
+from sparkwright.proxy.proxies import health_file, health_unit
+from sparkwright.report.run import Outcome
+from sparkwright.site.services import desired_services, directories
+from sparkwright.smoke.result import Smoke
+
+_KEY = "sparkwright-run"
+
+
+@dataclass
+class HostRun:
+    """One host in this run.
+
+    Attributes:
+        violations: rules that its plan breaks and that do not stop it: warnings, silenced ones.
+        key: the fleet's API key.
+        token: for gated models; None without one.
+        gateway: its proxies; None without any.
+        others: its services that other hosts serve too, behind one address.
+        address: where the controller reaches it.
+        findings: preflight's.
+        outcomes: what services run where that is not what was planned, by name.
+        answer: what a question of the command line was answered, as plain data.
+        connection: addresses of controller and host, as far as they see each other directly.
+    """
+
+    name: str
+    desired: Desired
+    violations: tuple[Finding, ...]
+    key: Secret
+    token: Secret | None
+    memory: HostMemory
+    address: str
+    gateway: Gateway | None = None
+    others: frozenset[str] = frozenset()
+    connection: tuple[str, str] | None = None
+    findings: list[Finding] = field(default_factory=list)
+    smoke: dict[str, Smoke] = field(default_factory=dict)
+    outcomes: dict[str, Outcome] = field(default_factory=dict)
+    answer: Any = None
+
+    @property
+    def settings(self) -> HostSettings:
+        """The host's settings."""
+        return self.desired.plan.settings
+
+    @property
+    def observed(self) -> Observation:
+        """What was observed, for code that runs after preflight only."""
+        assert self.memory.observation is not None, "a role ran before preflight"
+        return self.memory.observation
+
+    @cached_property
+    def services(self) -> tuple[DesiredService, ...]:
+        """Its services as they must run."""
+        return desired_services(self.desired, self.key, self.gateway, self.others)
+
+    @cached_property
+    def watch(self) -> Watch | None:
+        """Its watch; None where it wants none."""
+        return watch_of(self.desired.plan, self.desired.releases)
+
+    @cached_property
+    def proxy_files(self) -> dict[str, tuple[str, int]]:
+        """Every file of its proxies: text and mode, by path."""
+        health = health_file(self.desired.plan)
+        return proxies.files_of(
+            self.gateway, [self.key], health, health_unit(self.desired.plan) if health else None
+        )
+
+    @cached_property
+    def request(self) -> ObservationRequest:
+        """Everything that has to be observed of it, in one question."""
+        parts = (
+            services.request_of(self.services, self.settings.services_root),
+            proxies.request_of(self.gateway, self.proxy_files),
+            watch.request_of(watch.files_of(self.watch)),
+            ObservationRequest(
+                directories=tuple(one.path for one in directories(self.desired.plan)),
+                images=tuple(image.name for image in self.desired.images),
+                models=tuple(
+                    ModelAt(model.directory, model.resolved.commit) for model in self.desired.models
+                ),
+                stores=tuple(
+                    StoreAt(image.store, image.digest.partition(":")[2])
+                    for image in self.desired.images
+                ),
+                ports=tuple(one.door.health_port for one in self.desired.plan.services if one.door),
+            ),
+        )
+        roots = ObservationRequest(self.settings.models_root, self.settings.services_root)
+        return reduce(joined, parts, roots)
+
+    @property
+    def peer_address(self) -> str | None:
+        """Where other hosts take models and images from it; None behind a jump host."""
+        address = self.settings.lan_address or (self.connection[1] if self.connection else None)
+        return f"http://{address}:{self.settings.seeding_port}" if address else None
+
+
+@dataclass
+class Run:
+    """All hosts of this run.
+
+    Attributes:
+        peer_token: what hosts show each other when one takes from another; made once per site.
+        dry: whether this run only looks.
+        takes_from: content -> host -> hosts that it takes it from; None until that is decided.
+        answers: file for what the hosts answer, where a command of the command line asks them.
+    """
+
+    inventory: str
+    hosts: dict[str, HostRun]
+    peer_token: Secret
+    rollout: Rollout
+    rollout_settings: RolloutSettings
+    dry: bool
+    answers: str | None = None
+    takes_from: dict[str, dict[str, list[str]]] | None = None
+    started: float = field(default_factory=time.monotonic)
+
+    def live(self) -> Iterator[HostRun]:
+        """Hosts that were observed and did not fail, in the inventory's order."""
+        for one in self.hosts.values():
+            if one.memory.observation is not None and one.memory.failure is None:
+                yield one
+
+
+def attach(run: Run, hosts: dict[str, Host]) -> None:
+    """Make the run known to its hosts."""
+    for host in hosts.values():
+        host.connector_data[_KEY] = run
+
+
+def run_of(host: Host) -> Run:
+    """The run that a host is part of."""
+    found = host.connector_data.get(_KEY)
+    if not isinstance(found, Run):
+        raise RuntimeError(
+            "this site's config.py was not read: run pyinfra in the site's folder, and let "
+            "config.py call sparkwright.operations.site.install()"
+        )
+    return found
+
+
+def host_run(host: Host) -> HostRun | None:
+    """This host's part of the run; None once it failed or was refused."""
+    run = run_of(host)
+    return run.hosts[host.name] if host in host.state.active_hosts else None
+
+
+def refuse(host: Host, reason: str) -> None:
+    """Leave this host out of the run, and say why."""
+    memory(host).failure = reason
+    host.log(click.style(f"{reason}: this host is left as it is", fg="red"))
+    hooks.leave_out(host)

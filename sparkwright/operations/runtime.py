@@ -1,0 +1,82 @@
+"""What fetching needs on a host: the fetch program and its libraries, brought by the controller.
+
+For the host's architecture and Python, so that hosts need no way to PyPI.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from functools import cache
+from pathlib import Path
+from threading import Lock
+
+from pyinfra.api.host import Host
+
+from sparkwright.facts.asking import HostError, tell
+from sparkwright.facts.memory import memory
+from sparkwright.facts.observation import observed
+from sparkwright.facts.programs import laid_out
+from sparkwright.host import install_runtime
+from sparkwright.host.contracts.runtime import RuntimeRequest
+from sparkwright.host.fetch import fetch, peer_server, pull, run, worker
+from sparkwright.resolve.runtime import Runtime, RuntimeBundleError, build_runtime
+
+#: Each module that fetch.py names by its task.
+_PROGRAMS = (fetch, run, pull, peer_server, worker)
+_ENTRY = "sparkwright/host/fetch/fetch.py"
+CACHE = Path(".sparkwright/cache")
+#: One bundle serves all hosts of one kind: build it once, not once per host at the same time.
+_BUILD = Lock()
+
+
+def ensure(host: Host, services_root: str, bundle: str | None = None) -> str:
+    """Put program and libraries on the host, if they are not there. Returns their directory.
+
+    Args:
+        bundle: directory made by ``sparkwright bundle`` to take the libraries from.
+
+    Raises:
+        HostError: when the libraries can't be had, or the host does not answer.
+    """
+    seen = observed(host)
+    libraries = _libraries(seen.architecture, seen.python, bundle)
+    name = f"{libraries.digest[:16]}-{_program_digest()[:8]}"
+    home = f"{services_root}/runtime/{name}"
+    installed = memory(host).runtimes | set(seen.runtimes)
+    if name not in installed:
+        request = RuntimeRequest(
+            home=home,
+            digest=libraries.digest,
+            archive=base64.b64encode(libraries.path.read_bytes()).decode(),
+            program=_program(),
+        )
+        tell(host, install_runtime, request, timeout=600)
+        memory(host).runtimes.add(name)
+    return home
+
+
+def command(home: str, task: str, request: str) -> tuple[str, ...]:
+    """The command of a job that runs a task of the program."""
+    words = ("/usr/bin/python3", "-I", "-S", f"{home}/{_ENTRY}", "--task", task)
+    return (*words, "--runtime", f"{home}/packages", request)
+
+
+def _libraries(architecture: str, python: tuple[int, int], bundle: str | None) -> Runtime:
+    with _BUILD:
+        try:
+            cache_ = Path(bundle, "runtime") if bundle else CACHE
+            return build_runtime(architecture, f"{python[0]}.{python[1]}", cache_)
+        except RuntimeBundleError as error:
+            raise HostError(str(error)) from None
+
+
+@cache
+def _program() -> dict[str, str]:
+    """The sources of the fetch program, by path below its home."""
+    return laid_out("", *_PROGRAMS)
+
+
+@cache
+def _program_digest() -> str:
+    return hashlib.sha256(repr(sorted(_program().items())).encode()).hexdigest()

@@ -1,0 +1,123 @@
+"""Who takes what from whom in a run: decided once all hosts were observed, for the whole run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from threading import Lock
+
+from sparkwright.facts.asking import HostError
+from sparkwright.host.contracts.fetch import BuildFile, ImageBuild
+from sparkwright.operations import bundle_server
+from sparkwright.operations.fetching import Sources
+from sparkwright.operations.run import HostRun, Run
+from sparkwright.plan.desired import DesiredImage
+from sparkwright.plan.missing import shared
+from sparkwright.plan.peers import peers
+from sparkwright.plan.plan import GIB
+from sparkwright.resolve.build_context import BuildContextError, build_context
+
+_BUILD_CACHE = Path(".sparkwright/cache/build")
+#: One host at a time fills the cache; the others find it filled.
+_FETCHING = Lock()
+
+
+def sources(run: Run, one: HostRun, content: str | None = None) -> Sources:
+    """Where a host takes a model or image from, by its settings and by what other hosts have."""
+    settings = one.settings
+    limit = settings.fetch_limit_mb
+    return Sources(
+        models_root=settings.models_root,
+        services_root=settings.services_root,
+        peers=lambda: tuple(_addresses(run, one, content or "")),
+        peer_token=run.peer_token,
+        peer_port=settings.seeding_port,
+        token=one.token,
+        bundle=settings.bundle,
+        downloader=settings.weights_mover,
+        connections=settings.weights_connections,
+        limit=limit * 1e6 if limit else None,
+        headroom=int(settings.disk_headroom_gib * GIB),
+        adopt=tuple(settings.adopt_directories),
+        keep_parts=lambda: _is_asked(run, one, content or ""),
+    )
+
+
+def build_of(one: HostRun, image: DesiredImage) -> Callable[[], ImageBuild] | None:
+    """Fetches the context of an image that is built on the host; None for one that is pulled."""
+    planned = image.release.service.image.build
+    if planned is None:
+        return None
+    commit = image.commit
+    assert commit is not None, "a built image is resolved to a commit"
+    bundle = one.settings.bundle
+    cache = Path(bundle, "build") if bundle else _BUILD_CACHE
+
+    def build() -> ImageBuild:
+        try:
+            with _FETCHING:
+                files = build_context(planned.context, commit, planned.directory, cache)
+        except BuildContextError as error:
+            raise HostError(str(error)) from None
+        return ImageBuild(planned.base_name, {path: BuildFile(*one) for path, one in files.items()})
+
+    return build
+
+
+def asked_for(run: Run, one: HostRun) -> list[str]:
+    """What other hosts will ask this one for first."""
+    return sorted(
+        content for content in shared(one.desired, one.observed) if _is_asked(run, one, content)
+    )
+
+
+def described(run: Run) -> Iterator[str]:
+    """Every host that would serve others, in words."""
+    for one in run.live():
+        for content in asked_for(run, one):
+            yield f"{one.name} would serve {content} to other hosts"
+
+
+def _addresses(run: Run, one: HostRun, content: str) -> Iterator[str]:
+    settings = one.settings
+    if settings.bundle:
+        if one.connection is None:
+            raise HostError(
+                "a bundle is taken from the controller directly, which a jump host prevents: run "
+                "pyinfra on the jump host"
+            )
+        port = bundle_server.serve(settings.bundle, settings.seeding_port, run.peer_token)
+        yield f"http://{one.connection[0]}:{port}"
+        return
+    live = {other.name: other for other in run.live()}
+    for name in _decided(run).get(content, {}).get(one.name, []):
+        if name in live and (address := live[name].peer_address):
+            yield address
+
+
+def _is_asked(run: Run, one: HostRun, content: str) -> bool:
+    """Whether this host is the first choice of another one."""
+    takers = _decided(run).get(content, {}).values()
+    return any(others[:1] == [one.name] for others in takers)
+
+
+def _decided(run: Run) -> dict[str, dict[str, list[str]]]:
+    """Content -> host -> hosts that it takes it from."""
+    if run.takes_from is None:
+        run.takes_from = _decide(run)
+    return run.takes_from
+
+
+def _decide(run: Run) -> dict[str, dict[str, list[str]]]:
+    wanting: dict[str, list[str]] = {}
+    holding: dict[str, list[str]] = {}
+    for one in run.live():
+        if not one.settings.seeding or one.peer_address is None:
+            continue
+        for content, missing in shared(one.desired, one.observed).items():
+            side = wanting if missing else holding
+            side.setdefault(content, []).append(one.name)
+    return {
+        content: peers(names, holding.get(content, []), turn)
+        for turn, (content, names) in enumerate(sorted(wanting.items()))
+    }

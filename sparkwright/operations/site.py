@@ -1,0 +1,164 @@
+"""A run of pyinfra over a site: planned before the first connection, reported at the end.
+
+``config.py`` of a site calls ``install``. pyinfra reads config.py first, then inventory and
+group_data, then connects: the planning goes in between, so that every mistake in the user's input
+is reported before any host is touched.
+"""
+
+from __future__ import annotations
+
+import atexit
+import sys
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import click
+from pyinfra.api.host import Host
+from pyinfra.api.inventory import Inventory
+from pyinfra.api.state import State
+
+from sparkwright.config import user_files
+from sparkwright.config.command_line import choice_problems, stray_group_data
+from sparkwright.config.inventory import HostInput, ssh_address
+from sparkwright.config.secrets import api_key
+from sparkwright.facts import hooks
+from sparkwright.facts.memory import memory
+from sparkwright.findings.render import text
+from sparkwright.findings.user_error import UserError, input_error
+from sparkwright.operations import ending
+from sparkwright.operations.changing import paint
+from sparkwright.operations.connections import Connections
+from sparkwright.operations.run import HostRun, Run, attach
+from sparkwright.plan.rollout import Rollout, batches
+from sparkwright.proxy.proxies import with_others
+from sparkwright.site.desired import DesiredFleet, desired_fleet
+
+
+def install() -> None:
+    """Hook planning and report into this run of pyinfra. Called by a site's ``config.py``."""
+    parameters = hooks.command_line()
+    _or_exit(partial(user_files.check, parameters["inventory"], parameters["group_data"]))
+    runs: list[Run] = []
+
+    def plan(inventory: Inventory, limit: list[Host] | None) -> None:
+        _or_exit(lambda: runs.extend(_plan(inventory, limit, parameters)))
+
+    def ready(state: State) -> None:
+        hooks.never_ask_about_failed_hosts(state)
+        if runs:
+            state.add_callback_handler(Connections())
+
+    hooks.before_connecting(plan, ready)
+
+    def report() -> None:
+        for run in runs:
+            ending.report(run, as_json=parameters["json_output"])
+
+    atexit.register(report)
+
+
+def _or_exit(step: Callable[[], None]) -> None:
+    try:
+        step()
+    except UserError as error:
+        click.echo(click.style("--> ", fg="red") + str(error), err=True)
+        sys.exit(2)
+
+
+def _plan(inventory: Inventory, limit: list[Host] | None, parameters: dict[str, Any]) -> list[Run]:
+    """The run that is asked for; none for an ad-hoc command or fact, which needs no plan."""
+    groups = {name: [host.name for host in members] for name, members in inventory.groups.items()}
+    problems = [
+        *choice_problems(
+            parameters["inventory"],
+            [host.name for host in inventory],
+            groups,
+            {option: parameters.get(option) or () for option in ("limit", "exclude")},
+        )
+    ]
+    if problems:
+        raise UserError(problems)
+    if not any(
+        name.endswith("deploy.py") or name.startswith("roles.") for name in parameters["operations"]
+    ):
+        return []
+    if not (
+        parameters["yes"] or parameters["dry"] or parameters["json_output"] or sys.stdin.isatty()
+    ):
+        raise UserError(
+            [
+                input_error(
+                    "command line",
+                    "pyinfra would ask before it changes anything, and nobody can answer",
+                    "add --yes, or --dry to only look",
+                )
+            ]
+        )
+    hosts = {host.name: host for host in (list(inventory) if limit is None else limit)}
+    fleet = desired_fleet(
+        [
+            HostInput(
+                name, host.data.dict(), partial(_origin, inventory, host, parameters["inventory"])
+            )
+            for name, host in hosts.items()
+        ],
+        {host.name: host.data.dict() for host in inventory},
+        stray_group_data(groups, [name for name, data in inventory.group_data.items() if data]),
+    )
+    passed = [one for host in fleet.hosts.values() for one in host.violations]
+    if passed:
+        click.echo(text(passed, paint=paint), err=True)
+    run = _run(fleet, hosts, inventory, parameters)
+    attach(run, hosts)
+    return [run]
+
+
+def _run(
+    fleet: DesiredFleet, hosts: dict[str, Host], inventory: Inventory, parameters: dict[str, Any]
+) -> Run:
+    everyone = {host.name: host.data.dict() for host in inventory}
+    return Run(
+        inventory=parameters["inventory"],
+        hosts={
+            name: HostRun(
+                name=name,
+                desired=one.desired,
+                violations=one.violations,
+                key=one.key,
+                token=one.token,
+                memory=memory(hosts[name]),
+                address=ssh_address(name, everyone[name]),
+                gateway=one.gateway,
+                others=with_others(name, everyone),
+            )
+            for name, one in fleet.hosts.items()
+        },
+        peer_token=api_key(Path(".sparkwright/share_token"), {}),
+        rollout=Rollout(batches(list(hosts), fleet.rollout)),
+        rollout_settings=fleet.rollout,
+        dry=parameters["dry"],
+        answers=_answers(parameters["operations"]),
+    )
+
+
+def _answers(operations: Sequence[str]) -> str | None:
+    """The file that a command of sparkwright's names as an argument of its role.
+
+    Read here, so that hosts that can't be reached get their line in it too.
+    """
+    named = [word.partition("=")[2] for word in operations if word.startswith("answers=")]
+    return named[0] if named else None
+
+
+def _origin(inventory: Inventory, host: Host, filename: str, key: str) -> str:
+    """The file that gives a host this key, in pyinfra's own order of precedence."""
+    if key in inventory.get_override_data():
+        return "--data"
+    if key in inventory.get_host_data(host.name):
+        return filename
+    for group in reversed(host.groups):
+        if key in inventory.get_group_data(group):
+            return f"group_data/{group}.py"
+    return "group_data/all.py" if key in inventory.get_data() else filename

@@ -1,0 +1,50 @@
+"""Smoke tests: real answers of the services on a host, or the host fails."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from pyinfra.api.host import Host
+from pyinfra.api.operation import operation
+
+from sparkwright.facts.asking import ask
+from sparkwright.host.contracts.smoke import SmokeAnswer, SmokeRequest, SmokeRequests
+from sparkwright.host.smoke import check as program
+from sparkwright.operations.changing import Commands, look
+from sparkwright.smoke import smoke_of
+from sparkwright.smoke.result import Smoke
+
+
+@operation()
+def answers(
+    services: Sequence[SmokeRequest], *, judged: Callable[[str, Smoke], None] | None = None
+) -> Commands:
+    """Ask each service for health, its names, the key and a real generation. Changes nothing.
+
+    Over SSH, from the host itself, within each service's deadlines. A failure shows the service's
+    last journal lines.
+
+    Args:
+        judged: is told the result of each service, by name.
+    """
+
+    def inspect(host: Host) -> Sequence[str]:
+        deadlines = [one.boot_seconds + 4 * one.first_answer_seconds for one in services]
+        found = ask(
+            host,
+            program,
+            SmokeRequests(tuple(services)),
+            dict[str, SmokeAnswer],
+            timeout=max(deadlines, default=0) + 60,
+        )
+        wrong: list[str] = []
+        for name, answer in found.items():
+            result = smoke_of(answer.checks)
+            if judged:
+                judged(name, result)
+            if result.failures:
+                wrong += [f"service {name} fails its smoke test: {one}" for one in result.failures]
+                wrong += [f"    journal: {line}" for line in answer.journal]
+        return wrong
+
+    yield from look(inspect)

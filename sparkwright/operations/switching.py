@@ -1,0 +1,164 @@
+"""Starting a switch on a host, and following it to its end. The host carries it out by itself."""
+
+from __future__ import annotations
+
+import getpass
+import json
+import secrets
+import socket
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pyinfra.api.host import Host
+
+from sparkwright.config.templates import template
+from sparkwright.facts.asking import HostError
+from sparkwright.facts.memory import memory
+from sparkwright.facts.programs import laid_out
+from sparkwright.host import switch as program
+from sparkwright.host.contracts.jobs import Job, WatchedJob
+from sparkwright.host.contracts.proxies import ProxySwitch
+from sparkwright.host.contracts.smoke import CheckResult
+from sparkwright.host.contracts.switch import (
+    ServiceSwitch,
+    SwitchJournal,
+    SwitchRequest,
+    request_document,
+)
+from sparkwright.host.lib.records import decode
+from sparkwright.operations import jobs
+
+UNIT = "sparkwright-switch"
+#: Seconds between two looks at a switch.
+_EVERY = 5
+_ENTRY = (
+    'import sys; sys.path.insert(0, "{}"); from sparkwright.host import switch; '
+    "sys.exit(switch.main(sys.argv[1:]))"
+)
+_WORDS = {
+    "writing": "writing the release",
+    "draining": "letting running requests end",
+    "stopping": "stopping",
+    "switching": "switching",
+    "starting": "starting",
+    "proving": "waiting for real answers",
+    "reverting": "going back",
+}
+
+
+class Interrupted(HostError):
+    """A switch has no end, and no job works on it."""
+
+
+@dataclass(frozen=True)
+class SwitchResult:
+    """How a switch ended: ``good``, ``reverted`` or ``failed``, and why.
+
+    Attributes:
+        down_seconds: from the stop to the first healthy answer, the longest of its services.
+        checks: service -> what its gate saw last.
+    """
+
+    result: str
+    reasons: tuple[str, ...]
+    down_seconds: float
+    checks: dict[str, tuple[CheckResult, ...]]
+
+    def why(self) -> str:
+        """One message: what was wrong, and what runs now."""
+        first, *rest = self.reasons or ("no reason was given",)
+        now = {
+            "reverted": "what ran before runs again",
+            "failed": "nothing that is proved runs here now",
+        }[self.result]
+        return "\n".join([f"{first}: {now}", *(f"    {line}" for line in rest)])
+
+
+def switch(
+    host: Host,
+    services_root: str,
+    services: Sequence[ServiceSwitch],
+    *,
+    unmanaged: Sequence[str] = (),
+    proxies: ProxySwitch | None = None,
+) -> SwitchResult:
+    """Switch these services, as one transaction on the host. It goes on when the controller ends.
+
+    Args:
+        unmanaged: ``name restart-policy`` of containers that make room, and come back with it.
+        proxies: what changes of the host's proxies with it.
+
+    Raises:
+        HostError: when it can't be begun, or is lost sight of.
+    """
+    home = _place(services_root)
+    name = secrets.token_hex(6)
+    entry = _ENTRY.format(home)
+    argv = ("/usr/bin/python3", "-IS", "-c", entry, "--run", f"{home}/request.json")
+    # Killed, it begins again and finds in its journal how far it was.
+    # That it went back is its result and not an error of the unit.
+    properties = ("Restart=on-abnormal", "RestartSec=1", "SuccessExitStatus=3 4")
+    again = ["systemd-run", "--quiet", "--no-block", f"--unit={UNIT}"]
+    again += [f"--property={one}" for one in properties]
+    request = SwitchRequest(
+        id=name,
+        by=f"{getpass.getuser()}@{socket.gethostname()}",
+        settle=(*again, "--", *argv),
+        recover=template("serving/recover.service.j2").render(place=home, program=entry),
+        services=tuple(services),
+        strangers=tuple(unmanaged),
+        doors=proxies,
+    )
+    job = Job(
+        unit=UNIT,
+        description="sparkwright: switch services to another release",
+        argv=argv,
+        files={
+            **laid_out(home, program),
+            f"{home}/request.json": json.dumps(request_document(request)),
+        },
+        properties=properties,
+        urgent=True,
+    )
+    ended = follow(host, services_root, (job,))
+    memory(host).forget()
+    if ended.id != name:
+        raise HostError(
+            f"another switch is under way here ({_words(ended)}): run again when it has ended"
+        )
+    return SwitchResult(ended.result or "failed", ended.reasons, ended.down_seconds, ended.checks)
+
+
+def follow(host: Host, services_root: str, start: Sequence[Job] = ()) -> SwitchJournal:
+    """Wait for the switch of a host to end.
+
+    Args:
+        start: the job that switches, where it is to be started.
+
+    Raises:
+        Interrupted: when it has no end and nothing works on it.
+        HostError: when the host does not answer.
+    """
+    shown = ""
+    watched = WatchedJob(UNIT, _place(services_root))
+    while True:
+        answer = jobs.status(host, [watched], _EVERY, start)[UNIT]
+        start = ()
+        journal = decode(SwitchJournal, {"id": "", "step": "", **(answer.progress or {})})
+        if journal.step == "ended":
+            return journal
+        if not answer.running:
+            words = "; ".join(answer.journal[-2:]) or "it ended without output"
+            raise Interrupted(f"the switch was interrupted: {words}")
+        if (now := _words(journal)) != shown:
+            shown = now
+            host.log(shown)
+
+
+def _place(services_root: str) -> str:
+    """Where a host keeps what a switch needs, and how far it is."""
+    return f"{services_root}/state/switch"
+
+
+def _words(journal: SwitchJournal) -> str:
+    return _WORDS.get(journal.step, "starting the switch")

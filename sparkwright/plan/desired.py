@@ -1,0 +1,137 @@
+"""The desired state of one host: its plan with everything resolved, rendered and named."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from sparkwright.catalog import Catalog
+from sparkwright.plan.plan import HostPlan
+from sparkwright.plan.release import Release
+from sparkwright.resolve.hub import ResolvedModel
+from sparkwright.resolve.references import ImageReference
+from sparkwright.resolve.registry import ARCHITECTURES, PlatformImage
+from sparkwright.resolve.resolution import Resolution
+
+
+@dataclass(frozen=True)
+class DesiredModel:
+    """A model of a host.
+
+    Attributes:
+        directory: where it goes on the host.
+        expected: what its files must be: format and checks of the catalog.
+    """
+
+    directory: str
+    resolved: ResolvedModel
+    expected: dict[str, Any]
+
+    @property
+    def shared_name(self) -> str:
+        """What it is called among hosts that take it from each other."""
+        return f"{self.resolved.repository}@{self.resolved.commit}"
+
+
+@dataclass(frozen=True)
+class DesiredImage:
+    """An image of a host: where it comes from, and what it is called there.
+
+    Attributes:
+        reference: of the registry's image; for a built image, of its base.
+        digest: of that.
+        store: directory of the host for the image's parts.
+    """
+
+    release: Release
+    reference: ImageReference
+    digest: str
+    store: str
+    platforms: dict[str, PlatformImage]
+    commit: str | None
+
+    @property
+    def name(self) -> str:
+        """Its name on the host, made of its digest."""
+        return self.release.image
+
+    @property
+    def title(self) -> str:
+        """What it is called in messages."""
+        return f"{self.release.service.image.name} ({self.name.rpartition(':')[2][:19]})"
+
+    @property
+    def built(self) -> bool:
+        """Whether it is built on the host, over an image that is pulled."""
+        return self.reference is not self.release.service.image
+
+    def shared_name(self, architecture: str) -> str:
+        """What it is called among hosts of one architecture that take it from each other."""
+        return f"{self.reference.name} {self.digest} {architecture}"
+
+    def platform(self, architecture: str) -> PlatformImage:
+        """Its files for a host's architecture (as ``uname -m`` has it).
+
+        Raises:
+            KeyError: when it has none for it; preflight refuses such hosts.
+        """
+        return self.platforms[ARCHITECTURES.get(architecture, architecture)]
+
+
+@dataclass(frozen=True)
+class Desired:
+    """What a host is to be."""
+
+    plan: HostPlan
+    catalog: Catalog
+    resolution: Resolution
+    releases: tuple[Release, ...]
+
+    @cached_property
+    def models(self) -> tuple[DesiredModel, ...]:
+        """Every model of the host, each once."""
+        settings = self.plan.settings
+        found: dict[str, DesiredModel] = {}
+        for service in self.plan.services:
+            for model in service.models:
+                resolved = self.resolution.model(settings.hub_endpoint, model)
+                directory = f"{settings.models_root}/{resolved.directory}"
+                expected = self._expected(resolved.repository)
+                found[directory] = DesiredModel(directory, resolved, expected)
+        return tuple(found.values())
+
+    @cached_property
+    def images(self) -> tuple[DesiredImage, ...]:
+        """Every image of the host, each once."""
+        found = {}
+        for release in self.releases:
+            planned = release.service.image
+            resolved = self.resolution.image(planned)
+            found[release.image] = DesiredImage(
+                release=release,
+                reference=planned.build.base if planned.build else planned,
+                digest=resolved.digest,
+                store=f"{self.plan.settings.services_root}/images/"
+                f"{resolved.digest.partition(':')[2]}",
+                platforms=dict(resolved.platforms),
+                commit=resolved.commit,
+            )
+        return tuple(found.values())
+
+    def release(self, service: str) -> Release:
+        """The release of a service."""
+        return next(one for one in self.releases if one.service.name == service)
+
+    def _expected(self, repository: str) -> dict[str, Any]:
+        """What a model's files must be, for the program that fetches them."""
+        for model in self.catalog.models.values():
+            if model.repository == repository:
+                return {
+                    "format": model.format,
+                    "checks": [
+                        check.model_dump(mode="json", exclude_none=True, exclude={"source"})
+                        for check in model.checks
+                    ],
+                }
+        return {"format": None, "checks": []}

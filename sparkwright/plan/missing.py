@@ -1,0 +1,60 @@
+"""What a host lacks of its desired state, by its observation."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+
+from sparkwright.host.contracts.observation import FileState, Observation
+from sparkwright.plan.desired import Desired, DesiredImage, DesiredModel
+
+
+def missing_models(desired: Desired, observed: Observation) -> list[DesiredModel]:
+    """Models that are not there, or not as their receipt says."""
+    return [
+        model
+        for model in desired.models
+        if observed.models.get(model.directory, "not asked") is not None
+    ]
+
+
+def missing_images(desired: Desired, observed: Observation) -> list[DesiredImage]:
+    """Images that Docker does not have."""
+    return [image for image in desired.images if not observed.images.get(image.name, False)]
+
+
+def shared(desired: Desired, observed: Observation) -> dict[str, bool]:
+    """What the host can take from others (True) or give to them (False), by its shared name.
+
+    An image can be given only while its parts are kept: Docker has them unpacked.
+    """
+    found: dict[str, bool] = {}
+    missing = {model.directory for model in missing_models(desired, observed)}
+    for model in desired.models:
+        found[model.shared_name] = model.directory in missing
+    lacking = {image.name for image in missing_images(desired, observed)}
+    for image in desired.images:
+        if image.name in lacking:
+            found[image.shared_name(observed.architecture)] = True
+        elif image.store in observed.stores:
+            found[image.shared_name(observed.architecture)] = False
+    return found
+
+
+def digest(text: str) -> str:
+    """sha256 of a text, in hex."""
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def differs(state: FileState | None, text: str, mode: int) -> bool:
+    """Whether a file is not there with this text and mode."""
+    return state is None or (state.sha256, state.mode) != (digest(text), mode)
+
+
+def unwritten(files: Mapping[str, tuple[str, int]], observed: Observation) -> list[str]:
+    """Files (path -> text and mode) that are not there like that, in words."""
+    return [
+        f"write {path}"
+        for path, (text, mode) in files.items()
+        if differs(observed.files.get(path), text, mode)
+    ]

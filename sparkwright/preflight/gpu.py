@@ -1,0 +1,88 @@
+"""GPU and architecture: whether the planned images and recipes run on this host at all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from sparkwright.catalog import Catalog
+from sparkwright.catalog.gpu import family
+from sparkwright.findings.finding import Finding, Subject
+from sparkwright.host.contracts.gpu import Gpu
+from sparkwright.preflight.checks import CARDS, HostCheck, error
+
+
+def check(host: HostCheck) -> Iterator[Finding]:
+    """The GPU's generation and memory, against what each recipe needs."""
+    for service in host.plan.services:
+        needs = service.needs
+        whom = f" for recipe {service.recipe}"
+        for finding in findings(host.gpus, needs.compute_caps, needs.vram_gib, whom):
+            yield replace(finding, subject=Subject(service=service.name))
+
+
+def findings(
+    gpus: Sequence[Gpu], compute_caps: Sequence[str], vram_gib: float | None, whom: str = ""
+) -> Iterator[Finding]:
+    """What is wrong with a host's GPUs; a host without any is the driver's to report.
+
+    Args:
+        compute_caps: of which one is needed, e.g. ``12.1``.
+        vram_gib: memory of the card itself that is needed; None for none of its own.
+        whom: who needs it, for the message.
+    """
+    fitting = [gpu for gpu in gpus if gpu.compute_cap in compute_caps]
+    if gpus and not fitting:
+        yield error(
+            "gpu",
+            ", ".join(
+                f"{gpu.name} (compute capability {gpu.compute_cap or 'unknown'}, "
+                f"{family(gpu.compute_cap)})"
+                for gpu in gpus
+            ),
+            f"compute capability {' or '.join(compute_caps)}{whom}",
+            "the image's NVFP4 kernels are for consumer Blackwell (sm_121a, sm_120) only",
+            "take a recipe for this GPU, or take the host out of the inventory", CARDS,
+        )  # fmt: skip
+    most = max(((gpu.memory_mib or 0) for gpu in fitting), default=0) / 1024
+    if fitting and vram_gib is not None and most < vram_gib:
+        yield error(
+            "gpu-memory", f"{fitting[0].name}: {most:.1f} GiB", f"{vram_gib:g} GiB{whom}",
+            "weights, drafter and KV cache must fit into the card's own memory",
+            "take a recipe for a smaller card",
+        )  # fmt: skip
+
+
+def check_architecture(host: HostCheck) -> Iterator[Finding]:
+    """The image's architectures, against the host's."""
+    own = host.architecture
+    for service in host.plan.services:
+        image = host.desired.resolution.image(service.image)
+        if own not in image.platforms:
+            others = _recipes_for(host.desired.catalog, own, {gpu.compute_cap for gpu in host.gpus})
+            yield error(
+                "architecture",
+                f"the host is {host.observed.architecture}; "
+                f"{service.image.pull_name}:{service.image.tag} "
+                f"has {', '.join(sorted(image.platforms)) or 'no platform'}",
+                f"an image with linux/{own}",
+                "an image for another architecture can be pulled but never started; the card "
+                "claims RTX 50, and its image has been published for arm64 alone",
+                f"recipes of the catalog with linux/{own} for this GPU: {', '.join(others)}"
+                if others
+                else "take a tag or an image that has this architecture",
+                "the registry's manifest of this tag", service.name,
+            )  # fmt: skip
+
+
+def _recipes_for(catalog: Catalog, architecture: str, caps: set[str | None]) -> list[str]:
+    """Recipes whose image claims an architecture and that run on one of these GPUs."""
+    return sorted(
+        recipe.name
+        for recipe in catalog.recipes.values()
+        if caps & set(recipe.needs.compute_caps)
+        and architecture
+        in catalog.images[recipe.image]
+        .tags[recipe.tag or catalog.images[recipe.image].newest_tag]
+        .architectures
+    )

@@ -1,0 +1,98 @@
+"""The desired state of all hosts of a run: planned, resolved, rendered; every mistake at once."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sparkwright.config.inventory import HostInput
+from sparkwright.config.secrets import Secret, api_key
+from sparkwright.config.settings import RolloutSettings
+from sparkwright.findings.finding import Finding, errors
+from sparkwright.findings.user_error import UserError
+from sparkwright.plan.desired import Desired
+from sparkwright.plan.release import render_release
+from sparkwright.plan.rollout import agreed
+from sparkwright.proxy.haproxy import Gateway
+from sparkwright.proxy.proxies import gateway_of
+from sparkwright.resolve.registry_account import account
+from sparkwright.resolve.resolution import registry_of
+from sparkwright.site.fleet import PlannedHost, plan_fleet, with_geometry
+from sparkwright.site.resolution import hub_token, pinned
+
+
+@dataclass(frozen=True)
+class DesiredHost:
+    """One host: its desired state, the rules that it breaks, its secrets and its proxies."""
+
+    desired: Desired
+    violations: tuple[Finding, ...]
+    key: Secret
+    token: Secret | None
+    gateway: Gateway | None
+
+
+@dataclass(frozen=True)
+class DesiredFleet:
+    """All hosts by name, and how those that serve already are switched."""
+
+    hosts: dict[str, DesiredHost]
+    rollout: RolloutSettings
+
+
+def desired_fleet(
+    inputs: Sequence[HostInput],
+    everyone: Mapping[str, Mapping[str, Any]],
+    more: Iterable[Finding] = (),
+) -> DesiredFleet:
+    """Plan the hosts of a run, resolve what they name, and render their releases.
+
+    Args:
+        everyone: data of every host of the inventory, whatever the run is limited to.
+        more: problems that were found before.
+
+    Raises:
+        UserError: every problem, and every rule that is broken and not silenced.
+    """
+    planned = plan_fleet(inputs).or_raise(more)
+    _stop(planned)
+    every = [host.plan.settings for host in planned.values()]
+    keys = {path: api_key(Path(path), os.environ) for path in {s.api_key_file for s in every}}
+    tokens = {path: hub_token(path) for path in {s.hub_token_file for s in every}}
+    for host in planned.values():
+        for service in host.plan.services:
+            account(host.plan.settings.registry_auth_file, registry_of(service.image))
+    resolution = pinned(planned)
+    planned = with_geometry(planned, resolution)
+    _stop(planned)
+    return DesiredFleet(
+        hosts={
+            name: DesiredHost(
+                desired=Desired(
+                    host.plan,
+                    host.catalog,
+                    resolution,
+                    tuple(
+                        render_release(host.plan, service, resolution)
+                        for service in host.plan.services
+                    ),
+                ),
+                violations=host.violations,
+                key=keys[host.plan.settings.api_key_file],
+                token=tokens[host.plan.settings.hub_token_file],
+                gateway=gateway_of(host.plan, everyone),
+            )
+            for name, host in planned.items()
+        },
+        rollout=agreed({name: host.plan.settings.rollout for name, host in planned.items()}),
+    )
+
+
+def _stop(planned: Mapping[str, PlannedHost]) -> None:
+    """End the run when a rule is violated that nobody has silenced."""
+    found = errors(one for host in planned.values() for one in host.violations)
+    if found:
+        raise UserError(found)

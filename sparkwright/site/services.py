@@ -1,0 +1,73 @@
+"""The services of a host as they must run there: release, key, gate, place behind the proxy."""
+
+from __future__ import annotations
+
+from sparkwright.config.secrets import Secret
+from sparkwright.host.contracts.directories import Directory
+from sparkwright.host.contracts.switch import ReleaseNote
+from sparkwright.plan.desired import Desired
+from sparkwright.plan.plan import HostPlan
+from sparkwright.plan.release import Release
+from sparkwright.plan.services import DesiredService
+from sparkwright.proxy.haproxy import Gateway
+from sparkwright.proxy.proxies import leave_and_return
+from sparkwright.smoke import smoke_request
+
+#: Requests after a start, before a service counts as ready: the first ones compile kernels.
+WARM_UPS = 2
+
+
+def desired_services(
+    desired: Desired, key: Secret, gateway: Gateway | None, others: frozenset[str]
+) -> tuple[DesiredService, ...]:
+    """Every service of a host.
+
+    Args:
+        others: its services that other hosts serve too, behind one address.
+    """
+    return tuple(_service(desired, one, key, gateway, others) for one in desired.releases)
+
+
+def _service(
+    desired: Desired, release: Release, key: Secret, gateway: Gateway | None, others: frozenset[str]
+) -> DesiredService:
+    service = release.service
+    gate = smoke_request(release, warm_ups=WARM_UPS)
+    pool = None
+    if service.door and gateway:
+        pool = leave_and_return(gateway, desired.plan, service, others=service.name in others)
+    return DesiredService(
+        name=service.name,
+        home=release.home,
+        release=release.id,
+        compose=release.compose,
+        unit_text=release.unit,
+        image=release.image,
+        # vLLM reads VLLM_API_KEY and does not log it.
+        environment=Secret(f"VLLM_API_KEY={key.value}\n"),
+        gate=gate,
+        note=ReleaseNote(
+            tag=service.image.tag,
+            image=release.image,
+            recipe=service.recipe,
+            models=dict(release.models),
+            served_names=service.served_names,
+            gate=gate,
+        ),
+        ports=(service.port, *((service.door.port,) if service.door else ())),
+        soak_seconds=desired.plan.settings.rollout.soak_seconds,
+        pool=pool,
+    )
+
+
+def directories(plan: HostPlan) -> tuple[Directory, ...]:
+    """The directories of a host, parents first. The first one, of the models, may be a file system
+    of its own or belong to the user: it is made when it is not there, and else left alone."""
+    root = plan.settings.services_root
+    found = [Directory(plan.settings.models_root), Directory(root)]
+    found += [Directory(f"{root}/{name}") for name in ("services", "runtime")]
+    found += [Directory(f"{root}/{name}", 0o700) for name in ("state", "images")]
+    for service in plan.services:
+        home = f"{root}/services/{service.name}"
+        found += [Directory(home, 0o750), Directory(f"{home}/releases", 0o750)]
+    return tuple(found)

@@ -1,0 +1,66 @@
+"""The wheel, built as anybody builds it, and a user's venv that has nothing else."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import venv
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.unit.builders import ROOT
+
+
+def built(folder: Path, target: str, source: Path = ROOT) -> Path:
+    """A wheel or an sdist, by hatchling alone: without isolation, without an index."""
+    words = [sys.executable, "-m", "hatchling", "build", "--target", target, "-d", str(folder)]
+    done = subprocess.run(words, cwd=source, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    (made,) = folder.iterdir()
+    return made
+
+
+@pytest.fixture(scope="session")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel of this checkout."""
+    return built(tmp_path_factory.mktemp("wheel"), "wheel")
+
+
+@dataclass(frozen=True)
+class User:
+    """Somebody with a venv and a home, who never saw the repository."""
+
+    venv: Path
+    home: Path
+
+    def run(
+        self, program: str, *words: str, folder: Path | None = None
+    ) -> subprocess.CompletedProcess[str]:
+        """Run a program of the venv in a folder, however it ends."""
+        return subprocess.run(
+            [self.venv / "bin" / program, *words],
+            cwd=folder or self.home,
+            env={"PATH": f"{self.venv}/bin:{os.environ['PATH']}", "HOME": str(self.home)},
+            stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=300, check=False,
+        )  # fmt: skip
+
+
+@pytest.fixture(scope="session")
+def user(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> User:
+    """The wheel in an empty venv, beside what the runtime's constraints name and nothing else."""
+    folder = tmp_path_factory.mktemp("user")
+    venv.create(folder / "venv", with_pip=True)
+    (folder / "home").mkdir()
+    pip = [str(folder / "venv/bin/python"), "-m", "pip", "install", "--quiet", "--no-input"]
+    for words in (
+        ("--require-hashes", "-r", str(ROOT / "constraints.txt")),
+        ("--no-deps", "--no-index", str(wheel)),
+    ):
+        done = subprocess.run([*pip, *words], capture_output=True, text=True, check=False)
+        if "from versions: none" in done.stderr:
+            pytest.skip("no package index within reach")
+        assert done.returncode == 0, done.stderr
+    return User(folder / "venv", folder / "home")

@@ -1,0 +1,152 @@
+"""A user's first minutes: the wheel in an empty venv, a site of their own, four commands."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from sparkwright import __version__
+from sparkwright.config.inventory import read_inventory
+from sparkwright.resolve.lock import from_resolution, render_lock
+from sparkwright.site.fleet import plan_fleet
+from tests.install.conftest import User
+from tests.unit.builders import resolution
+
+# One venv for all of them, also where tests run side by side (--dist loadgroup).
+pytestmark = [pytest.mark.install, pytest.mark.xdist_group("install")]
+
+HOSTS = (
+    "--host",
+    "spark-1.invalid",
+    "--gpu",
+    "gb10",
+    "--host",
+    "rtx-1.invalid",
+    "--gpu",
+    "rtx5090",
+)
+
+
+@pytest.fixture(scope="module")
+def lab(user: User) -> Path:
+    """A new site, by `sparkwright init`."""
+    done = user.run("sparkwright", "init", "my-lab", *HOSTS)
+    assert done.returncode == 0, done.stderr
+    return user.home / "my-lab"
+
+
+def _lock(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What `sparkwright lock` writes where registry and hub can be asked."""
+    monkeypatch.chdir(site)
+    lock = None
+    for host in plan_fleet(read_inventory(Path("inventory/lab.py"))).or_raise().values():
+        found = from_resolution([host.plan], resolution(host.plan), None)
+        lock = found if lock is None else lock.model_copy(
+            update={"images": {**lock.images, **found.images},
+                    "models": {**lock.models, **found.models}}
+        )  # fmt: skip
+    assert lock is not None
+    (site / "fleet.lock").write_text(render_lock(lock))
+
+
+def test_an_entry_point_and_a_module_of_this_version(user: User) -> None:
+    for words in (("sparkwright", "--version"), ("python", "-m", "sparkwright", "--version")):
+        assert user.run(*words).stdout == f"sparkwright, version {__version__}\n"
+
+
+def test_dependencies_are_complete_and_no_development_tool_is_there(user: User) -> None:
+    assert user.run("python", "-m", "pip", "check").returncode == 0
+    listed = user.run("python", "-m", "pip", "list", "--format", "json").stdout
+    names = {package["name"].lower() for package in json.loads(listed)}
+    assert {"sparkwright", "pyinfra"} <= names
+    assert not names & {"mypy", "pytest", "ruff", "hypothesis", "hatchling"}
+
+
+def test_a_new_site_is_checked_and_shown(user: User, lab: Path) -> None:
+    done = user.run("sparkwright", "check", "inventory/lab.py", folder=lab)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("2 hosts, 2 services: 0 errors")
+    for words in (
+        ("plan", "inventory/lab.py"),
+        ("catalog", "list"),
+        ("advise", "chat"),
+        ("endpoints", "inventory/lab.py"),
+    ):
+        done = user.run("sparkwright", *words, folder=lab)
+        assert done.returncode == 0, (words, done.stderr)
+
+
+def test_a_second_init_is_refused(user: User, lab: Path) -> None:
+    done = user.run("sparkwright", "init", "my-lab")
+    assert done.returncode == 2
+    assert "my-lab/deploy.py" in done.stderr
+
+
+def test_a_dry_run_is_planned_and_says_which_hosts_are_not_reached(
+    user: User, lab: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _lock(lab, monkeypatch)
+    done = user.run("pyinfra", "inventory/lab.py", "deploy.py", "--dry", folder=lab)
+    said = done.stdout + done.stderr
+    assert done.returncode == 1, said
+    assert "Traceback" not in said
+    for host in ("spark-1.invalid", "rtx-1.invalid"):
+        assert f"{host}: not reached: " in said
+    record = json.loads((lab / ".sparkwright/last-run.json").read_text())
+    assert [host["services"][0]["name"] for host in record["hosts"]] == ["qwen36", "qwen36"]
+
+
+def test_without_a_lock_a_registry_out_of_reach_is_told_before_anything_is_touched(
+    user: User, lab: Path
+) -> None:
+    (lab / "fleet.lock").unlink(missing_ok=True)
+    mirrors = '{"ghcr.io": "http://registry.invalid:5000"}'
+    words = ["inventory/lab.py", "deploy.py", "--dry", "--data", f"image_mirrors={mirrors}"]
+    words += ["--data", "hub_endpoint=http://hub.invalid"]
+    done = user.run("pyinfra", *words, folder=lab)
+    assert done.returncode == 2, done.stdout + done.stderr
+    assert "nothing was touched" in done.stderr
+    assert "registry.invalid" in done.stderr
+
+
+def test_an_inventory_imports_what_its_site_has(user: User, lab: Path) -> None:
+    (lab / "machines.py").write_text('NAMES = ["spark-1.invalid"]\n')
+    (lab / "inventory/mine.py").write_text("import machines\n\nsparks = machines.NAMES\n")
+    done = user.run("sparkwright", "check", "inventory/mine.py", folder=lab)
+    assert done.stdout.startswith("1 host, 1 service:"), done.stderr
+
+
+def test_roles_of_the_site_stand_beside_the_library_s_and_go_first(user: User, lab: Path) -> None:
+    for role in ("hello", "smoke"):
+        (lab / "roles" / role).mkdir(parents=True)
+        (lab / "roles" / role / "__init__.py").write_text("")
+    (lab / "where.py").write_text(
+        "from roles import hello, preflight, smoke\n\n"
+        "for role in (hello, preflight, smoke):\n"
+        "    print('role', role.__name__, role.__file__)\n"
+    )
+    done = user.run("pyinfra", "@local", "where.py", "--dry", folder=lab)
+    places = dict(line.split()[1:] for line in done.stdout.splitlines() if line.startswith("role "))
+    assert places["roles.hello"] == str(lab / "roles/hello/__init__.py")
+    assert places["roles.smoke"] == str(lab / "roles/smoke/__init__.py")
+    assert places["roles.preflight"].startswith(str(user.venv))
+
+
+def test_templates_and_catalog_of_the_site_go_first(
+    user: User, lab: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _lock(lab, monkeypatch)
+    (lab / "templates/serving").mkdir(parents=True)
+    (lab / "templates/serving/unit.service.j2").write_text("# mine\n")
+    (lab / "catalog").mkdir()
+    (lab / "catalog/mine.yaml").write_text(
+        "kind: recipe\nname: qwen36-35b-a3b-heretic-dflash\nextends: true\ntitle: mine\n"
+    )
+    shown = user.run("sparkwright", "catalog", "show", "qwen36-35b-a3b-heretic-dflash", folder=lab)
+    assert "mine" in shown.stdout, shown.stderr
+    done = user.run("sparkwright", "render", "inventory/lab.py", "rendered", folder=lab)
+    assert done.returncode == 0, done.stderr
+    units = [path.read_text() for path in (lab / "rendered").rglob("*.service")]
+    assert "# mine\n" in units

@@ -1,0 +1,154 @@
+"""A new site: what it has, what is never overwritten, and what is said next."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from sparkwright.catalog.gpus import GPUS
+from sparkwright.cli import main
+from sparkwright.config.inventory import read_inventory
+from sparkwright.config.skeleton import FILES, NewHost, contents, write
+from sparkwright.findings.user_error import UserError
+from sparkwright.site.fleet import plan_fleet
+from tests.unit.builders import ROOT, catalog
+
+HOSTS = (
+    *("--host", "spark-1", "--gpu", "gb10", "--host", "rtx-1", "--gpu", "rtx5090"),
+    *("--host", "big", "--gpu", "rtx-pro-6000", "--host", "small", "--gpu", "rtx5080"),
+)
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty working directory."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def _init(*words: str) -> Result:
+    return CliRunner().invoke(main, ["init", *words])
+
+
+def _files(folder: Path) -> set[str]:
+    return {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
+
+
+def test_a_new_site_is_the_root_of_this_repository(here: Path) -> None:
+    assert _init("my-lab").exit_code == 0
+    assert _files(here / "my-lab") == set(FILES)
+    for name in set(FILES) - {".gitignore"}:
+        assert (here / "my-lab" / name).read_text() == (ROOT / name).read_text()
+
+
+def test_keys_and_state_are_ignored_and_our_development_is_not_mentioned(here: Path) -> None:
+    _init("my-lab")
+    lines = (here / "my-lab/.gitignore").read_text().splitlines()
+    assert ".sparkwright/" in lines
+    assert not any("mypy" in line or "evelopment" in line for line in lines)
+    assert ".mypy_cache/" in (ROOT / ".gitignore").read_text()
+
+
+def test_hosts_stand_in_the_group_and_with_the_recipe_of_their_gpu(
+    here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert _init("my-lab", *HOSTS).exit_code == 0
+    monkeypatch.chdir(here / "my-lab")
+    planned = plan_fleet(read_inventory(Path("inventory/lab.py"))).or_raise()
+    recipes = {
+        name: [service.recipe for service in host.plan.services] for name, host in planned.items()
+    }
+    assert recipes == {
+        "spark-1": ["qwen36-35b-a3b-heretic-dflash"],
+        "rtx-1": ["qwen36-35b-a3b-heretic-dflash-rtx5090"],
+        "big": ["qwen36-35b-a3b-heretic-dflash-rtx-pro-6000"],
+        "small": [],
+    }
+    assert not any(host.broken for host in planned.values())
+
+
+@pytest.mark.parametrize("gpu", sorted(GPUS))
+def test_every_gpu_gives_an_inventory_that_can_be_planned(
+    here: Path, monkeypatch: pytest.MonkeyPatch, gpu: str
+) -> None:
+    write(here, contents([NewHost("box", gpu)], catalog()))
+    assert not plan_fleet(read_inventory(Path("inventory/lab.py"))).problems
+
+
+def test_a_card_too_small_for_every_recipe_is_named(here: Path) -> None:
+    said = _init("my-lab", "--host", "small", "--gpu", "rtx5080")
+    assert said.exit_code == 0
+    assert "small: no recipe of the catalog fits the 15.9 GiB of rtx5080" in said.output
+
+
+def test_the_next_commands_are_said(here: Path) -> None:
+    assert [line for line in _init("my lab").output.splitlines() if line.startswith("  ")] == [
+        "    cd 'my lab' && sparkwright check inventory/lab.py",
+        "    pyinfra inventory/lab.py deploy.py --dry",
+        "    pyinfra inventory/lab.py deploy.py",
+    ]
+    assert "\n    sparkwright check" in _init(".").output
+
+
+def test_nothing_is_overwritten_and_nothing_half_written(here: Path) -> None:
+    site = here / "my-lab"
+    (site / "group_data").mkdir(parents=True)
+    (site / "group_data/sparks.py").write_text("mine")
+    (site / "deploy.py").symlink_to("nowhere")
+    said = _init("my-lab")
+    assert said.exit_code == 2
+    assert "my-lab/group_data/sparks.py" in said.output
+    assert "my-lab/deploy.py" in said.output
+    assert _files(here) == {"my-lab/group_data/sparks.py"}
+    assert (site / "group_data/sparks.py").read_text() == "mine"
+
+
+def test_a_second_time_is_refused_whole(here: Path) -> None:
+    _init("my-lab")
+    (here / "my-lab/config.py").unlink()
+    said = _init("my-lab")
+    assert said.exit_code == 2
+    assert "config.py" not in said.output
+    assert not (here / "my-lab/config.py").exists()
+
+
+@pytest.mark.parametrize("blocking", ["my-lab", "my-lab/inventory"])
+def test_a_file_in_the_place_of_a_folder_is_in_the_way(here: Path, blocking: str) -> None:
+    (here / blocking).parent.mkdir(exist_ok=True)
+    (here / blocking).write_text("mine")
+    said = _init("my-lab")
+    assert said.exit_code == 2
+    assert f"{blocking}\n" in said.output
+    assert _files(here) == {blocking}
+
+
+def test_what_else_is_in_the_folder_stays(here: Path) -> None:
+    (here / "my-lab/roles/hello").mkdir(parents=True)
+    (here / "my-lab/README.md").write_text("mine")
+    assert _init("my-lab").exit_code == 0
+    assert _files(here / "my-lab") == {*FILES, "README.md"}
+
+
+def test_what_was_written_is_taken_away_when_the_rest_fails(here: Path) -> None:
+    with pytest.raises(UserError, match=r"can't be written"):
+        write(here / "my-lab", {"one": "1", "two/three": "3", "x" * 300: ""})
+    assert list(here.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("words", "what"),
+    [
+        (("--host", "spark-1"), "give every --host its --gpu"),
+        (("--gpu", "gb10"), "give every --host its --gpu"),
+        (("--host", "spark-1", "--gpu", "h100"), "'h100' is not one of"),
+        (("--host", "me@spark-1", "--gpu", "gb10"), "ssh_user"),
+        (("--host", "s", "--gpu", "gb10", "--host", "s", "--gpu", "gb10"), "named twice"),
+    ],
+)
+def test_hosts_that_can_not_be_meant(here: Path, words: tuple[str, ...], what: str) -> None:
+    said = _init("my-lab", *words)
+    assert said.exit_code == 2
+    assert what in said.output
+    assert list(here.iterdir()) == []
