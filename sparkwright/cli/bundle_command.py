@@ -4,14 +4,13 @@ The fetch program of the hosts fetches it here too."""
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
-from dataclasses import asdict, replace
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -21,6 +20,7 @@ from sparkwright.cli.options import inventory_argument, load
 from sparkwright.config.places import PACKAGE
 from sparkwright.findings.user_error import UserError, input_error
 from sparkwright.host.contracts.fetch import FetchFile, FetchRequest
+from sparkwright.host.fetch.request import document
 from sparkwright.plan.plan import HostPlan
 from sparkwright.resolve.build_context import BuildContextError, build_context
 from sparkwright.resolve.lock import read_lock
@@ -177,16 +177,16 @@ def _fetch(name: str, request: FetchRequest, secret: str | None) -> bool:
         if secret:
             file.touch(mode=0o600)
             file.write_text(secret, encoding="utf-8")
-        document = Path(folder, "request.json")
+        place = Path(folder, "request.json")
         complete = replace(request, state_dir=folder, token_file=str(file) if secret else None)
-        document.write_text(json.dumps(asdict(complete)), encoding="utf-8")
+        place.write_text(document(complete), encoding="utf-8")
         found = find_spec("huggingface_hub")
         assert found is not None
         assert found.origin is not None
         libraries = Path(found.origin).parents[1]
         words = [sys.executable, "-I", "-S", str(_PROGRAM), "--runtime", str(libraries)]
         sys.stdout.flush()
-        return subprocess.run([*words, str(document)], check=False, env=_plain()).returncode == 0
+        return subprocess.run([*words, str(place)], check=False, env=_plain()).returncode == 0
 
 
 def _plain() -> dict[str, str]:

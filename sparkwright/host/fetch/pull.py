@@ -17,14 +17,14 @@ import subprocess
 import sys
 import tempfile
 import time
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from urllib.parse import quote
 
 from sparkwright.host.contracts.fetch import BuildFile, FetchProgress, PullRequest
 from sparkwright.host.fetch.errors import FAILED, OK, Failed
 from sparkwright.host.fetch.progress import NAME, log, save
-from sparkwright.host.fetch.request import read_pull
+from sparkwright.host.fetch.request import document, read_pull
 from sparkwright.host.lib import docker, documents
 
 _TRIES = 3
@@ -75,11 +75,10 @@ def _pull(request: PullRequest) -> str:
     if known:
         log(f"{len(known)} of {len(request.layers)} layers are in Docker already")
     files = tuple(file for file in request.fetch.files or () if file.path not in known)
-    document = Path(request.fetch.state_dir, "fetch.json")
-    fetch = asdict(replace(request.fetch, files=files))
-    document.write_text(json.dumps(fetch), encoding="utf-8")
+    place = Path(request.fetch.state_dir, "fetch.json")
+    place.write_text(document(replace(request.fetch, files=files)), encoding="utf-8")
     program = Path(__file__).with_name("fetch.py")
-    child = subprocess.Popen([sys.executable, "-I", "-S", str(program), str(document)])
+    child = subprocess.Popen([sys.executable, "-I", "-S", str(program), str(place)])
     try:
         error = _into_docker(request, child)
         if child.wait() != OK:

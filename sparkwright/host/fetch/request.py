@@ -1,4 +1,4 @@
-"""Reads and checks the requests of the program: JSON files with the keys of contracts/fetch.py.
+"""Writes, reads and checks the requests of the program: JSON files with contracts/fetch.py's keys.
 
 Every mistake is one message that names the key. A key that the type does not have is a mistake
 too, but for those of earlier versions.
@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import fields, replace
+from dataclasses import asdict, fields, replace
 from pathlib import Path, PurePosixPath
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
@@ -41,6 +41,11 @@ _LEAST = {
 }
 
 
+def document(request: FetchRequest | PullRequest | PeerServerRequest) -> str:
+    """The text of a request's file."""
+    return json.dumps(asdict(request))
+
+
 def read_fetch(path: Path) -> FetchRequest:
     """Read the request of a fetch. Raises Failed with a message that names the key."""
     return parse(_object(path))
@@ -48,13 +53,13 @@ def read_fetch(path: Path) -> FetchRequest:
 
 def read_pull(path: Path) -> PullRequest:
     """Read the request of a pull. Raises Failed with a message that names the key."""
-    document = _object(path)
-    files: dict[str, Any] = (document.get("build") or {}).get("files") or {}
+    data = _object(path)
+    files: dict[str, Any] = (data.get("build") or {}).get("files") or {}
     for name, file in files.items():
         if isinstance(file, list) and len(file) == 2:  # of an earlier version
             files[name] = {"content": file[0], "executable": file[1]}
-    request = _record(PullRequest, document)
-    return replace(request, fetch=parse(document["fetch"]))
+    request = _record(PullRequest, data)
+    return replace(request, fetch=parse(data["fetch"]))
 
 
 def read_peer_server(path: Path) -> PeerServerRequest:
@@ -64,38 +69,38 @@ def read_peer_server(path: Path) -> PeerServerRequest:
 
 def _object(path: Path) -> dict[str, Any]:
     try:
-        document = json.loads(path.read_text(encoding="utf-8"))
+        data = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise Failed(f"Cannot read the request {path}: {error.strerror}.") from error
     except ValueError as error:
         raise Failed(f"The request {path} is not valid JSON: {error}.") from error
-    if not isinstance(document, dict):
+    if not isinstance(data, dict):
         raise Failed(f"The request {path} must be a JSON object.")
-    return document
+    return data
 
 
-def _record(cls: type[_Record], document: dict[str, Any]) -> _Record:
-    _known_keys(cls, document, "The request has")
+def _record(cls: type[_Record], data: dict[str, Any]) -> _Record:
+    _known_keys(cls, data, "The request has")
     try:
-        return decode(cls, document)
+        return decode(cls, data)
     except Malformed as error:
         raise Failed(f"The request is not valid: {error}.") from error
 
 
-def _known_keys(cls: Any, document: dict[str, Any], where: str) -> None:
-    unknown = sorted(set(document) - {field.name for field in fields(cls)})
+def _known_keys(cls: Any, data: dict[str, Any], where: str) -> None:
+    unknown = sorted(set(data) - {field.name for field in fields(cls)})
     if unknown:
         raise Failed(f"{where} an unknown key: {', '.join(unknown)}.")
 
 
-def parse(document: dict[str, Any]) -> FetchRequest:
+def parse(data: dict[str, Any]) -> FetchRequest:
     """Check a fetch's request. Raises Failed with a message that names the key."""
-    if "mover" in document:  # of an earlier version
-        document.setdefault("downloader", document.pop("mover"))
-    for file in document.get("files") or ():
+    if "mover" in data:  # of an earlier version
+        data.setdefault("downloader", data.pop("mover"))
+    for file in data.get("files") or ():
         if isinstance(file, dict):
             _known_keys(FetchFile, file, "The request's files have")
-    request = _record(FetchRequest, document)
+    request = _record(FetchRequest, data)
     endpoint = request.endpoint.rstrip("/")
     if urlsplit(endpoint).scheme not in {"http", "https"} or not urlsplit(endpoint).hostname:
         raise Failed(f"The request's endpoint is not a valid http(s) address: {endpoint!r}.")
