@@ -12,7 +12,6 @@ from lab.hub.miniature import Miniature
 from lab.hub.repositories import MINIATURES
 from sparkwright.host.contracts.fetch import ExpectedContents
 from sparkwright.host.fetch import contents
-from sparkwright.host.lib.records import decode
 from tests.unit.builders import catalog, plan, wanted
 from tests.weights.conftest import Fetch
 
@@ -40,8 +39,8 @@ def _write(folder: Path, repository: str, revision: int) -> list[str]:
 
 
 def _expected(repository: str) -> ExpectedContents:
-    want = wanted(plan({"s": {"recipe": "qwen36-35b-a3b-heretic-dflash"}}))
-    return decode(ExpectedContents, want.expected(repository))
+    desired = wanted(plan({"s": {"recipe": "qwen36-35b-a3b-heretic-dflash"}}))
+    return desired._expected(repository)
 
 
 @pytest.mark.parametrize("repository", sorted(MODELS))

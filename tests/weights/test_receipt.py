@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from sparkwright.host import verify_models as rehash
+from sparkwright.host.contracts.verify_models import VerifyRequest
 from sparkwright.host.lib import receipt
 
 COMMIT = "a" * 40
@@ -109,15 +110,15 @@ def test_hashing_again_finds_what_size_and_time_do_not(
         }
     note = {"version": 1, "repo": "o/m", "endpoint": "", "commit": "c", "files": entries}
     (tmp_path / receipt.NAME).write_text(json.dumps(note))
-    request = {"directories": [str(tmp_path), str(tmp_path / "nowhere")]}
+    request = VerifyRequest((str(tmp_path), str(tmp_path / "nowhere")))
     answer = rehash.main(request)
-    assert answer[str(tmp_path)]["wrong"] == []
-    assert answer[str(tmp_path)]["bytes"] == 5070
-    assert answer[str(tmp_path / "nowhere")]["wrong"] == ["it has no receipt"]
+    assert answer[str(tmp_path)].wrong == ()
+    assert answer[str(tmp_path)].bytes == 5070
+    assert answer[str(tmp_path / "nowhere")].wrong == ("it has no receipt",)
     (tmp_path / "a.bin").write_bytes(b"a" * 4999 + b"!")
     os.utime(tmp_path / "a.bin", ns=(0, entries["a.bin"]["mtime_ns"]))
     assert receipt.check(str(tmp_path), "c") is None
-    assert rehash.main(request)[str(tmp_path)]["wrong"] == [
-        "a.bin has other content than was verified"
-    ]
+    assert rehash.main(request)[str(tmp_path)].wrong == (
+        "a.bin has other content than was verified",
+    )
     assert receipt.check(str(tmp_path), "c") == "has no receipt"

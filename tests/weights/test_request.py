@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
@@ -10,7 +12,6 @@ from typing import Any
 
 import pytest
 
-from roles.weights import runtime
 from sparkwright.host.contracts.fetch import (
     BuildFile,
     ContentCheck,
@@ -24,6 +25,7 @@ from sparkwright.host.contracts.fetch import (
 )
 from sparkwright.host.fetch import request
 from sparkwright.host.fetch.errors import Failed
+from sparkwright.operations import runtime
 
 EXPECTED = ExpectedContents(
     "modelopt",
@@ -74,7 +76,7 @@ def written(place: Path, document: Any) -> Path:
 def test_what_the_controller_writes_is_what_the_host_reads(
     tmp_path: Path, sent: Any, read: Callable[[Path], Any]
 ) -> None:
-    assert read(written(tmp_path, asdict(sent))) == sent
+    assert read(written(tmp_path, json.loads(request.document(sent)))) == sent
 
 
 def test_requests_of_the_version_before_are_read(tmp_path: Path) -> None:
@@ -120,20 +122,16 @@ def test_a_wrong_request_is_one_message_that_names_the_key(
 
 def test_the_tasks_of_the_program_run_as_they_are_laid_out_on_a_host(tmp_path: Path) -> None:
     """Every module that a task imports is among the files, also what it imports late."""
-    import subprocess
-    import sys
-
-    for path, text in runtime.program().items():
+    for path, text in runtime._program().items():
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / path).write_text(text)
-    wrong = {"run": "The request", "pull": "The request", "peer-server": "The request"}
     document = written(tmp_path, {})
-    for task, message in wrong.items():
+    for task in ("run", "pull", "peer-server"):
         words = runtime.command(str(tmp_path), task, str(document))
         done = subprocess.run(
             [sys.executable, *words[1:]], capture_output=True, text=True, check=False
         )
-        assert (done.returncode, done.stderr.startswith(message)) == (1, True), done.stderr
+        assert (done.returncode, done.stderr.startswith("The request")) == (1, True), done.stderr
     late = "import sparkwright.host.fetch.job, sparkwright.host.fetch.worker"
     script = f"import sys; sys.path.append({str(tmp_path)!r}); {late}"
     subprocess.run([sys.executable, "-I", "-S", "-c", script], check=True, cwd="/")
