@@ -191,7 +191,7 @@ def _large() -> tuple[Any, list[Any]]:
     return model, [file for file in model.files if file.path.startswith("benchmark-")]
 
 
-def _ours(mover: str) -> float:
+def _ours(downloader: str) -> float:
     """Bytes per second, hashing included: what is there is verified."""
     model, files = _large()
     with tempfile.TemporaryDirectory(dir=MEMORY) as folder:
@@ -205,7 +205,7 @@ def _ours(mover: str) -> float:
                     "destination": f"{folder}/models/{model.directory}",
                     "state_dir": f"{folder}/state",
                     "files": [vars(file) for file in files],
-                    "mover": mover,
+                    "downloader": downloader,
                     "max_connections": 16,
                     "headroom": 0,
                 }

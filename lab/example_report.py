@@ -20,10 +20,11 @@ from typing import Any
 
 from sparkwright.bench.results import Result
 from sparkwright.bench.store import save
+from sparkwright.host.contracts.smoke import CheckResult
 from sparkwright.report.page.inputs import LastRun, Switch
 from sparkwright.report.run import Row, ServiceRow, as_json
 from sparkwright.rules.parts import Memory, Part
-from sparkwright.smoke.result import Check, Smoke
+from sparkwright.smoke.result import Smoke
 
 TAG = "2026-06-18-v0.23.0-dflashfix"
 IMAGE = f"ghcr.io/aeon-7/aeon-vllm-ultimate:{TAG}"
@@ -134,7 +135,7 @@ def rows(hosts: int) -> list[Row]:
 def _row(host: str, number: int) -> Row:
     spark = not host.startswith("rtx")
     checks = tuple(
-        Check(name, spark or name != "speculation", 0.1 + 0.3 * place)
+        CheckResult(name, spark or name != "speculation", 0.1 + 0.3 * place)
         for place, name in enumerate(CHECKS)
     )
     failures = tuple(f"{check.name}: no draft in the metrics" for check in checks if not check.ok)

@@ -1,24 +1,26 @@
-"""``sparkwright bundle``: everything that a lock names in one directory, for a site without a way
-out. The fetch program that runs on hosts fetches it here too."""
+"""``sparkwright bundle``: all that a lock names in one directory, for sites without internet.
+
+The fetch program of the hosts fetches it here too."""
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 import click
 
 from sparkwright.cli.options import inventory_argument, load
 from sparkwright.config.places import PACKAGE
 from sparkwright.findings.user_error import UserError, mistake
+from sparkwright.host.contracts.fetch import FetchFile, FetchRequest
+from sparkwright.host.fetch.request import document
 from sparkwright.plan.plan import HostPlan
 from sparkwright.resolve.build_context import BuildContextError, build_context
 from sparkwright.resolve.lock import read_lock
@@ -73,8 +75,10 @@ def command(
     directory.mkdir(parents=True, exist_ok=True)
     failed = [
         name
-        for name, request in _requests(plans, resolution, directory.resolve(), architectures)
-        if not _fetch(name, request)
+        for name, request, secret in _requests(
+            plans, resolution, directory.resolve(), architectures
+        )
+        if not _fetch(name, request, secret)
     ]
     _contexts(plans, resolution, directory)
     _runtimes(plans, resolution, directory, architectures, pythons)
@@ -104,8 +108,8 @@ def _requests(
     resolution: Resolution,
     directory: Path,
     architectures: tuple[str, ...],
-) -> Iterator[tuple[str, dict[str, Any]]]:
-    """What is to be fetched, each once: a name and a request of the fetch program."""
+) -> Iterator[tuple[str, FetchRequest, str | None]]:
+    """What is to be fetched, each once: a name, a request without state_dir, and its secret."""
     done: set[str] = set()
     for plan in plans:
         for service in plan.services:
@@ -114,24 +118,24 @@ def _requests(
                 if model.directory not in done:
                     done.add(model.directory)
                     token = hub_token(plan.settings.hub_token_file)
-                    yield (
-                        model.repository,
-                        {
-                            "endpoint": plan.settings.hub_endpoint,
-                            "repo": model.repository,
-                            "revision": model.commit,
-                            "destination": str(directory / "models" / model.directory),
-                            "files": model.manifest(),
-                            "mover": plan.settings.weights_mover,
-                            "max_connections": plan.settings.weights_connections,
-                            "secret": token.value if token else None,
-                        },
+                    request = FetchRequest(
+                        endpoint=plan.settings.hub_endpoint,
+                        repo=model.repository,
+                        revision=model.commit,
+                        destination=str(directory / "models" / model.directory),
+                        state_dir="",
+                        files=tuple(FetchFile(**file) for file in model.manifest()),
+                        downloader=plan.settings.weights_mover,
+                        max_connections=plan.settings.weights_connections,
                     )
+                    yield model.repository, request, token.value if token else None
             image = resolution.image(service.image)
             if image.digest not in done:
                 done.add(image.digest)
                 source = service.image.build.base if service.image.build else service.image
-                yield source.name, _image(plan, source, image, directory, architectures)
+                secret = account(plan.settings.registry_auth_file, source.registry)
+                request = _image(plan, source, image, directory, architectures)
+                yield source.name, request, secret
 
 
 def _image(
@@ -140,25 +144,22 @@ def _image(
     image: ResolvedImage,
     directory: Path,
     architectures: tuple[str, ...],
-) -> dict[str, Any]:
+) -> FetchRequest:
     platforms = _platforms(image, architectures)
     blobs = {blob.hex: blob for platform in platforms for blob in platform.files}
     digest = image.digest.partition(":")[2]
-    return {
-        "source": "registry",
-        "endpoint": source.registry,
-        "repo": source.repository,
-        "revision": digest,
-        "destination": str(directory / "images" / digest),
-        "files": [
-            {"path": name, "size": blob.size, "sha256": name, "blob_id": None}
-            for name, blob in blobs.items()
-        ],
-        "manifests": sorted({blob.hex for one in platforms for blob in one.manifests}),
-        "mover": "http",
-        "max_connections": plan.settings.weights_connections,
-        "secret": account(plan.settings.registry_auth_file, source.registry),
-    }
+    return FetchRequest(
+        source="registry",
+        endpoint=source.registry,
+        repo=source.repository,
+        revision=digest,
+        destination=str(directory / "images" / digest),
+        state_dir="",
+        files=tuple(FetchFile(name, blob.size, name) for name, blob in blobs.items()),
+        manifests=tuple(sorted({blob.hex for one in platforms for blob in one.manifests})),
+        downloader="http",
+        max_connections=plan.settings.weights_connections,
+    )
 
 
 def _platforms(image: ResolvedImage, architectures: tuple[str, ...]) -> list[PlatformImage]:
@@ -169,24 +170,23 @@ def _platforms(image: ResolvedImage, architectures: tuple[str, ...]) -> list[Pla
     ]
 
 
-def _fetch(name: str, request: dict[str, Any]) -> bool:
+def _fetch(name: str, request: FetchRequest, secret: str | None) -> bool:
     click.echo(f"{name}:")
     with tempfile.TemporaryDirectory(prefix="sparkwright-bundle-") as folder:
-        secret = request.pop("secret")
+        file = Path(folder, "secret")
         if secret:
-            file = Path(folder, "secret")
             file.touch(mode=0o600)
             file.write_text(secret, encoding="utf-8")
-            request["token_file"] = str(file)
-        document = Path(folder, "request.json")
-        document.write_text(json.dumps({**request, "state_dir": folder}), encoding="utf-8")
+        place = Path(folder, "request.json")
+        complete = replace(request, state_dir=folder, token_file=str(file) if secret else None)
+        place.write_text(document(complete), encoding="utf-8")
         found = find_spec("huggingface_hub")
         assert found is not None
         assert found.origin is not None
         libraries = Path(found.origin).parents[1]
         words = [sys.executable, "-I", "-S", str(_PROGRAM), "--runtime", str(libraries)]
         sys.stdout.flush()
-        return subprocess.run([*words, str(document)], check=False, env=_plain()).returncode == 0
+        return subprocess.run([*words, str(place)], check=False, env=_plain()).returncode == 0
 
 
 def _plain() -> dict[str, str]:

@@ -318,15 +318,15 @@ class Switch:
         wrong = []
         for service in services:
             gate = _gate(service, which)
-            if gate.proxy and (said := check.through_the_door(gate_document(gate))):
-                wrong.append(f"{service.name}: door: {said}")
+            if gate.proxy and (fault := check.proxy_fault(gate)):
+                wrong.append(f"{service.name}: proxy: {fault}")
         return wrong
 
     def _asked(self, services: list[ServiceSwitch], which: str, stopped: float | None) -> list[str]:
         wrong = []
         for service in services:
             began = time.monotonic()
-            answer = _ask(replace(_gate(service, which), proxy=None))
+            answer = check.run(replace(_gate(service, which), proxy=None))
             self._checks[service.name] = answer.checks
             health = answer.checks[0]
             if stopped is not None and health.ok:
@@ -349,7 +349,7 @@ class Switch:
             if time.monotonic() - asked > _ASK_EVERY or left <= 1.0:
                 for service in self._restarting:
                     gate = replace(_gate(service, "to"), warm_ups=0, boot_seconds=5, proxy=None)
-                    if wrong := _bad(service, _ask(gate)):
+                    if wrong := _bad(service, check.run(gate)):
                         return wrong
                 asked = time.monotonic()
         return []
@@ -454,10 +454,6 @@ def _gate(service: ServiceSwitch, which: str) -> SmokeRequest:
     known = {**gate_document(service.gate), **(note.get("gate") or {})}
     gate = decode(SmokeRequest, from_gate(known))
     return replace(gate, fail_fast=which == "to" and service.gate.fail_fast)
-
-
-def _ask(gate: SmokeRequest) -> SmokeAnswer:
-    return decode(SmokeAnswer, check.run(gate_document(gate)))
 
 
 def _bad(service: ServiceSwitch, answer: SmokeAnswer) -> list[str]:

@@ -12,8 +12,8 @@ import os
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
 
+from sparkwright.host.contracts.receipt import ReceiptEntry
 from sparkwright.host.contracts.verify_models import Verified, VerifyRequest
 from sparkwright.host.lib import receipt
 
@@ -31,7 +31,7 @@ def sha256(path: Path) -> str:
     return digest.hexdigest()
 
 
-def wrong(directory: Path, name: str, entry: dict[str, Any]) -> str | None:
+def wrong(directory: Path, name: str, entry: ReceiptEntry) -> str | None:
     """What is wrong with one file; None where nothing is."""
     fault = receipt.fault(str(directory / name), entry)
     if fault:
@@ -40,7 +40,7 @@ def wrong(directory: Path, name: str, entry: dict[str, Any]) -> str | None:
         found = sha256(directory / name)
     except OSError as error:
         return f"{name} can't be read: {error.strerror}"
-    return None if found == entry.get("sha256") else f"{name} has other content than was verified"
+    return None if found == entry.sha256 else f"{name} has other content than was verified"
 
 
 def verified(text: str) -> Verified:
@@ -49,14 +49,14 @@ def verified(text: str) -> Verified:
     known = receipt.read(text)
     if known is None:
         return Verified(0, 0, 0.0, ("it has no receipt",))
-    files = known["files"]
+    files = known.files
     # hashlib releases the interpreter lock: threads hash side by side.
     with ThreadPoolExecutor(max(1, min(4, os.cpu_count() or 1))) as pool:
         faults = list(pool.map(lambda item: wrong(directory, *item), files.items()))
     bad = tuple(fault for fault in faults if fault)
     if bad:
         (directory / receipt.NAME).unlink()
-    size = sum(int(entry["size"]) for entry in files.values())
+    size = sum(entry.size for entry in files.values())
     return Verified(len(files), size, time.monotonic() - began, bad)
 
 

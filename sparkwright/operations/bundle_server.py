@@ -41,7 +41,7 @@ def _start(bundle: Path, port: int, token: Secret) -> subprocess.Popen[bytes]:
     place = state / "bundle-share.json"
     place.write_text(document(request))
     program = PACKAGE / "host/fetch/fetch.py"
-    words = [sys.executable, "-I", "-S", str(program), "--task", "share", str(place)]
+    words = [sys.executable, "-I", "-S", str(program), "--task", "peer-server", str(place)]
     process = subprocess.Popen(words, stderr=subprocess.PIPE)
     atexit.register(process.terminate)
     time.sleep(0.5)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from pyinfra.api.host import Host
 from pyinfra.api.operation import operation
@@ -12,7 +11,7 @@ from pyinfra.context import ctx_host
 from sparkwright.facts.asking import HostError
 from sparkwright.facts.memory import memory
 from sparkwright.facts.observation import observed
-from sparkwright.host.contracts.fetch import FetchFile, FetchRequest
+from sparkwright.host.contracts.fetch import ExpectedContents, FetchFile, FetchRequest
 from sparkwright.host.contracts.jobs import Job, WatchedJob
 from sparkwright.host.contracts.observation import ObservationRequest
 from sparkwright.host.contracts.proof import ModelAt, ProofRequest
@@ -32,7 +31,7 @@ def present(
     *,
     root: str = MODELS_ROOT,
     endpoint: str = "https://huggingface.co",
-    expected: Mapping[str, Any] | None = None,
+    expected: ExpectedContents | None = None,
     sources: Sources | None = None,
     wait: bool = True,
     break_lock: bool = False,
@@ -101,7 +100,7 @@ def _job(
     directory: str,
     endpoint: str,
     files: Sequence[RemoteFile] | None,
-    expected: Mapping[str, Any] | None,
+    expected: ExpectedContents | None,
     how: Sources,
 ) -> tuple[Job, WatchedJob]:
     if files is None:

@@ -78,7 +78,7 @@ def server_job(home: str, how: Sources) -> Job:
     return Job(
         unit=unit,
         description="sparkwright: serve models and images to other hosts",
-        argv=runtime.command(home, "share", place),
+        argv=runtime.command(home, "peer-server", place),
         files={place: text},
         properties=_PROPERTIES,
         instead_of="sparkwright-share-*",

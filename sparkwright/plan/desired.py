@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 from sparkwright.catalog import Catalog
+from sparkwright.host.contracts.fetch import ContentCheck, ExpectedContents
 from sparkwright.plan.plan import HostPlan
 from sparkwright.plan.release import Release
 from sparkwright.resolve.hub import ResolvedModel
@@ -26,7 +26,7 @@ class DesiredModel:
 
     directory: str
     resolved: ResolvedModel
-    expected: dict[str, Any]
+    expected: ExpectedContents
 
     @property
     def shared_name(self) -> str:
@@ -123,15 +123,10 @@ class Desired:
         """The release of a service."""
         return next(one for one in self.releases if one.service.name == service)
 
-    def _expected(self, repository: str) -> dict[str, Any]:
+    def _expected(self, repository: str) -> ExpectedContents:
         """What a model's files must be, for the program that fetches them."""
         for model in self.catalog.models.values():
             if model.repository == repository:
-                return {
-                    "format": model.format,
-                    "checks": [
-                        check.model_dump(mode="json", exclude_none=True, exclude={"source"})
-                        for check in model.checks
-                    ],
-                }
-        return {"format": None, "checks": []}
+                checks = (check.model_dump(exclude={"source"}) for check in model.checks)
+                return ExpectedContents(model.format, tuple(ContentCheck(**one) for one in checks))
+        return ExpectedContents()

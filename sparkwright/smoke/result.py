@@ -1,26 +1,18 @@
-"""The gate's result on one service."""
+"""The short smoke test's result on one service."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-
-@dataclass(frozen=True)
-class Check:
-    """One check of the smoke test, and what it said."""
-
-    name: str
-    ok: bool
-    seconds: float
-    detail: str = ""
+from sparkwright.host.contracts.smoke import CheckResult
 
 
 @dataclass(frozen=True)
 class Smoke:
-    """The smoke test's verdict on one service."""
+    """How many checks of a service passed, in how many seconds, and which failed."""
 
     passed: int
     total: int
     seconds: float
     failures: tuple[str, ...]
-    checks: tuple[Check, ...] = ()
+    checks: tuple[CheckResult, ...] = ()

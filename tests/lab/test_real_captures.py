@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from sparkwright.host.smoke import check
+from sparkwright.host.lib import metrics
 from tests.real_engine.captures import CAPTURES, series, shape
 
 from .test_serving import Server, launched, make_model
@@ -56,4 +56,4 @@ def test_metrics_have_the_real_names_and_labels(standin: Server) -> None:
 
 def test_every_metric_that_the_smoke_program_reads_is_there() -> None:
     names = {one.partition("{")[0] for one in captured("metric_series.txt").splitlines()}
-    assert {check.DRAFTED, check.ACCEPTED} <= names
+    assert {metrics.DRAFTED, metrics.ACCEPTED} <= names

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ from lab.hub.store import Store
 from lab.real_engine import build, image, local
 from lab.real_engine.layout import RECIPE
 from sparkwright.cli.options import load
+from sparkwright.host.contracts.smoke import SmokeRequest
 from sparkwright.plan.release import Release, render_release
 from sparkwright.site.resolution import pinned
 from sparkwright.smoke import smoke_request
@@ -101,12 +102,12 @@ class Running:
 
     process: subprocess.Popen[bytes]
     log: Path
-    request: dict[str, Any]
+    request: SmokeRequest
     boot_seconds: float
 
     def ask(self, method: str, path: str, body: Any = None, *, key: bool = True) -> tuple[int, str]:
         """Status and text of one request."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.request["port"], timeout=60)
+        connection = http.client.HTTPConnection("127.0.0.1", self.request.port, timeout=60)
         headers = {"Content-Type": "application/json"}
         if key:
             headers["Authorization"] = f"Bearer {KEY}"
@@ -127,7 +128,7 @@ def running(
     place = tmp_path_factory.mktemp("engine")
     secrets, log = place / "secrets.env", place / "log"
     secrets.write_text(f"VLLM_API_KEY={KEY}\n")
-    request = {**smoke_request(rendered.release, warm_ups=2), "secrets": str(secrets)}
+    request = replace(smoke_request(rendered.release, warm_ups=2), secrets=str(secrets))
     environment = {**rendered.compose["environment"], "VLLM_API_KEY": KEY}
     started = time.monotonic()
     with local.running(

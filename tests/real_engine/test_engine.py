@@ -12,6 +12,7 @@ import pytest
 from lab.hub.tiny_qwen3 import WORDS
 from lab.real_engine import local
 from lab.real_engine.build import Engine
+from sparkwright.host.contracts.smoke import SmokeRequests
 from sparkwright.host.smoke import check
 from tests.real_engine.captures import keep, series, shape
 from tests.real_engine.conftest import Rendered, Running
@@ -56,11 +57,11 @@ def test_what_is_rendered_is_all_that_it_is_started_with(rendered: Rendered) -> 
 
 
 def test_the_smoke_program_is_content(running: Running) -> None:
-    answer = check.main({"services": [running.request]})["tiny"]
+    answer = check.main(SmokeRequests((running.request,)))["tiny"]
     print(f"healthy after {running.boot_seconds:.0f} s")
-    for one in answer["checks"]:
-        print(f"{one['name']}: {one['detail']} ({one['seconds']:.2f} s)")
-    assert [(one["name"], one["ok"]) for one in answer["checks"]] == [
+    for one in answer.checks:
+        print(f"{one.name}: {one.detail} ({one.seconds:.2f} s)")
+    assert [(one.name, one.ok) for one in answer.checks] == [
         (name, True)
         for name in (
             *("health", "models", "key", "generation", "warm-up 1", "warm-up 2", "speculation"),

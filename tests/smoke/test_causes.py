@@ -8,60 +8,61 @@ from typing import Any
 
 import pytest
 
-from sparkwright.host.smoke import answering, lengths, load, seeing, shaping, thinking
-from sparkwright.host.smoke.talk import Fault, Talk
-from tests.smoke.deep import request
+from sparkwright.host.lib.http import Answer, Server
+from sparkwright.host.smoke import lengths, load, reasoning, routes, structured, vision
+from sparkwright.host.smoke.client import Client, Fault
+from tests.smoke.deep import changed, request
 
-Answer = tuple[int, Any]
-
-
-class Scripted(Talk):
-    """A conversation whose other side is a function of method, path and body."""
-
-    def __init__(self, answers: Callable[[str, Any], Answer], **changes: Any) -> None:
-        self.request = {**request(), **changes}
-        self.seconds = 1
-        self._answers = answers
-        self.service = self  # type: ignore[assignment]
-
-    def left(self) -> float:
-        return 1
-
-    def call(
-        self, method: str, path: str, body: Any = None, *, key: bool = True, timeout: float = 0
-    ) -> tuple[int, bytes]:
-        status, answer = self._answers(path, body)
-        return status, answer.encode() if isinstance(answer, str) else json.dumps(answer).encode()
+Reply = tuple[int, Any]
 
 
-def chat(text: str | None = None, *, finish: str = "stop", **message: Any) -> Answer:
+class Scripted(Server):
+    """A server whose answers are a function of path and body."""
+
+    def __init__(self, answers: Callable[[str, Any], Reply]) -> None:
+        super().__init__("127.0.0.1", 1)
+        object.__setattr__(self, "answers", answers)
+
+    def ask(
+        self, method: str, path: str, body: object = None, *, timeout: float = 30, key: bool = True
+    ) -> Answer:
+        status, answer = self.answers(path, body)  # type: ignore[attr-defined]
+        text = answer if isinstance(answer, str) else json.dumps(answer)
+        return Answer(status, text.encode())
+
+
+def scripted(answers: Callable[[str, Any], Reply], **changes: Any) -> Client:
+    return Client(changed(request(), **changes), 1, Scripted(answers))
+
+
+def chat(text: str | None = None, *, finish: str = "stop", **message: Any) -> Reply:
     usage = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}
     usage |= message.pop("usage", {})
     choice = {"finish_reason": finish, "message": {"content": text, **message}}
     return 200, {"choices": [choice], "usage": usage}
 
 
-def fault(check: Callable[[Talk], str], talk: Talk) -> tuple[str, str]:
+def fault(check: Callable[[Client], str], client: Client) -> tuple[str, str]:
     with pytest.raises(Fault) as found:
-        check(talk)
+        check(client)
     return found.value.cause, str(found.value)
 
 
-def always(answer: Answer) -> Callable[[str, Any], Answer]:
+def always(answer: Reply) -> Callable[[str, Any], Reply]:
     return lambda _path, _body: answer
 
 
 @pytest.mark.parametrize(
     ("answer", "cause", "words"),
     [
-        (chat("about 40"), "wrong", "17 + 25 is answered with 'about 40'"),
+        (chat("about 40"), "wrong", "the answer to 17 + 25 is 'about 40'"),
         (chat("42", usage={"total_tokens": 16}), "miscount", "usage: 10 + 5 is not 16"),
         ((404, {"error": {"message": "no such model"}}), "refused", "HTTP 404: no such model"),
         ((503, "upstream"), "broken", "/v1/chat/completions answers HTTP 503: upstream"),
     ],
 )
-def test_chat(answer: Answer, cause: str, words: str) -> None:
-    said = fault(answering.chat, Scripted(always(answer)))
+def test_chat(answer: Reply, cause: str, words: str) -> None:
+    said = fault(routes.chat, scripted(always(answer)))
     assert said[0] == cause
     assert words in said[1]
 
@@ -71,11 +72,15 @@ class Streaming(Scripted):
 
     def __init__(self, *events: dict[str, Any] | str) -> None:
         super().__init__(always((200, "")))
-        self._events = events
+        object.__setattr__(self, "scripted", events)
 
-    def events(self, path: str, body: dict[str, Any]) -> Iterator[tuple[float, str]]:
-        for number, event in enumerate(self._events):
+    def events(self, path: str, body: object, *, timeout: float) -> Iterator[tuple[float, str]]:
+        for number, event in enumerate(self.scripted):  # type: ignore[attr-defined]
             yield number / 10, event if isinstance(event, str) else json.dumps(event)
+
+
+def streaming(*events: dict[str, Any] | str) -> Client:
+    return Client(request(), 1, Streaming(*events))
 
 
 def delta(**parts: str) -> dict[str, Any]:
@@ -88,7 +93,7 @@ USAGE = {"choices": [], "usage": {"completion_tokens": 3}}
 def test_a_stream_of_content_or_of_thoughts_is_a_stream() -> None:
     for kind in ("content", "reasoning", "reasoning_content"):
         texts = [delta(role="assistant", content=""), *(delta(**{kind: "a"}) for _ in range(3))]
-        said = answering.stream(Streaming(*texts, USAGE, "[DONE]"))
+        said = routes.stream(streaming(*texts, USAGE, "[DONE]"))
         assert said == "3 tokens in 3 events over 0.20 s, first at 0.10 s"
 
 
@@ -97,43 +102,43 @@ def test_a_stream_of_content_or_of_thoughts_is_a_stream() -> None:
     [
         ([delta(content="a")] * 3, "cut", "ends after 3 events without [DONE]"),
         ([delta(role="assistant", content=""), USAGE, "[DONE]"], "empty", "has no text"),
-        ([delta(content="a b c"), USAGE, "[DONE]"], "lump", "3 tokens came all at once, in 1"),
+        ([delta(content="a b c"), USAGE, "[DONE]"], "lump", "3 tokens arrived at once, in 1"),
         ([*[delta(content="!")] * 8, USAGE, "[DONE]"], "marks", "nothing but '!'"),
-        ([*[delta(content="a")] * 3, "[DONE]"], "usage", "without its usage"),
+        ([*[delta(content="a")] * 3, "[DONE]"], "usage", "ends without usage"),
     ],
 )
 def test_stream(events: list[Any], cause: str, words: str) -> None:
-    said = fault(answering.stream, Streaming(*events))
+    said = fault(routes.stream, streaming(*events))
     assert said[0] == cause
     assert words in said[1]
 
 
 def test_a_picture_that_is_not_taken() -> None:
     refusal = (400, {"error": {"message": "At most 0 image(s) may be provided in one prompt."}})
-    cause, words = fault(seeing.image, Scripted(always(refusal)))
+    cause, words = fault(vision.image, scripted(always(refusal)))
     assert cause == "refused"
     assert "HTTP 400: At most 0 image(s)" in words
 
 
 def test_a_name_that_says_nothing() -> None:
-    def answers(path: str, body: Any) -> Answer:
+    def answers(path: str, body: Any) -> Reply:
         if path == "/v1/models":
             return 200, {"data": [{"id": "tiny"}, {"id": "tiny2"}]}
         return chat("", usage={"completion_tokens": int(body["model"] == "tiny")})
 
-    cause, words = fault(answering.names, Scripted(answers))
+    cause, words = fault(routes.names, scripted(answers))
     assert cause == "mute"
-    assert "tiny2 is listed, and answers without a token" in words
+    assert "tiny2 is listed, but its answer has no token" in words
 
 
 def test_a_server_without_a_list_of_routes_is_asked_for_those_it_must_have() -> None:
     asked: list[str] = []
 
-    def answers(path: str, _: Any) -> Answer:
+    def answers(path: str, _: Any) -> Reply:
         asked.append(path)
         return (404, "") if path == "/openapi.json" else (401, "")
 
-    assert answering.key(Scripted(answers)) == "5 guarded routes answer 401 without it"
+    assert routes.key(scripted(answers)) == "5 protected routes answer 401 without it"
     assert "/v1/chat/completions" in asked
 
 
@@ -146,24 +151,24 @@ def test_a_server_without_a_list_of_routes_is_asked_for_those_it_must_have() -> 
         (chat(None, finish="length"), chat("<think>hm</think>391"), "leaks"),
     ],
 )
-def test_thinking(small: Answer, answer: Answer, cause: str) -> None:
-    talk = Scripted(lambda _, body: small if body["max_tokens"] < 100 else answer)
-    assert fault(thinking.with_thoughts, talk)[0] == cause
+def test_thinking(small: Reply, answer: Reply, cause: str) -> None:
+    client = scripted(lambda _, body: small if body["max_tokens"] < 100 else answer)
+    assert fault(reasoning.switched_on, client)[0] == cause
 
 
 def test_more_thoughts_than_the_card_says_are_told_not_failed() -> None:
     lost = chat(None, finish="length", reasoning_content="hm")
 
-    def answers(_: str, body: Any) -> Answer:
+    def answers(_: str, body: Any) -> Reply:
         return lost if body["max_tokens"] < 4000 else chat("391", reasoning_content="hm")
 
-    said = thinking.with_thoughts(Scripted(answers))
-    assert "content: null at 2048 tokens, a budget too small for its thoughts" in said
+    said = reasoning.switched_on(scripted(answers))
+    assert "content: null at 2048 tokens, a budget too small for its reasoning" in said
     assert "within 8192" in said
 
 
 def test_thoughts_that_stay_wrong_without_them() -> None:
-    assert fault(thinking.without, Scripted(always(chat("41"))))[0] == "wrong"
+    assert fault(reasoning.switched_off, scripted(always(chat("41"))))[0] == "wrong"
 
 
 def call(arguments: str, name: str = "get_weather") -> dict[str, Any]:
@@ -178,7 +183,7 @@ RIGHT = '{"city": "Oslo", "unit": "celsius"}'
     ("first", "second", "cause", "words"),
     [
         (chat("It is cold."), None, "uncalled", "no tool is called; the answer is 'It is cold.'"),
-        (chat(tool_calls=[call("{city")]), None, "garbled", "arguments that are no JSON: {city"),
+        (chat(tool_calls=[call("{city")]), None, "garbled", "arguments that are not JSON: {city"),
         (chat(tool_calls=[call('{"city": "Oslo"}')]), None, "garbled", "$.unit is missing"),
         (chat(tool_calls=[call(RIGHT)]), None, "garbled", "finish_reason stop, not tool_calls"),
         (
@@ -191,16 +196,16 @@ RIGHT = '{"city": "Oslo", "unit": "celsius"}'
             chat(tool_calls=[call(RIGHT)], finish="tool_calls"),
             chat("It is 4 degrees."),
             "unused",
-            "the tool said 23 degrees, the answer is 'It is 4 degrees.'",
+            "the tool returned 23 degrees, the answer is 'It is 4 degrees.'",
         ),
     ],
 )
-def test_tools(first: Answer, second: Answer | None, cause: str, words: str) -> None:
-    def answers(_: str, body: Any) -> Answer:
+def test_tools(first: Reply, second: Reply | None, cause: str, words: str) -> None:
+    def answers(_: str, body: Any) -> Reply:
         later = body["messages"][-1]["role"] == "tool"
         return second if later and second else first
 
-    said = fault(shaping.tools, Scripted(answers))
+    said = fault(structured.tools, scripted(answers))
     assert said[0] == cause
     assert words in said[1]
 
@@ -212,14 +217,14 @@ def test_tools(first: Answer, second: Answer | None, cause: str, words: str) -> 
         (chat('{"city": "Os', finish="length"), "endless", "256 tokens end within the JSON"),
     ],
 )
-def test_json_schema(answer: Answer, cause: str, words: str) -> None:
-    said = fault(shaping.json_schema, Scripted(always(answer)))
+def test_json_schema(answer: Reply, cause: str, words: str) -> None:
+    said = fault(structured.json_schema, scripted(always(answer)))
     assert said[0] == cause
     assert words in said[1]
 
 
-def long(answer: Answer) -> Callable[[str, Any], Answer]:
-    def answers(path: str, body: Any) -> Answer:
+def long(answer: Reply) -> Callable[[str, Any], Reply]:
+    def answers(path: str, body: Any) -> Reply:
         return (200, {"count": len(body["prompt"].split())}) if path == "/tokenize" else answer
 
     return answers
@@ -233,57 +238,57 @@ def long(answer: Answer) -> Callable[[str, Any], Answer]:
             lengths.limit,
             chat("yes", usage={"prompt_tokens": 27000}),
             "longer",
-            "27000 tokens are answered, where 24576 are the context",
+            "27000 tokens are answered, but the context is 24576",
         ),
         (lengths.limit, (400, "Bad Request"), "unclear", "HTTP 400: Bad Request"),
         (lengths.limit, (413, "too long"), "unclear", "HTTP 413: too long"),
     ],
 )
-def test_lengths(check: Callable[[Talk], str], answer: Answer, cause: str, words: str) -> None:
-    said = fault(check, Scripted(long(answer)))
+def test_lengths(check: Callable[[Client], str], answer: Reply, cause: str, words: str) -> None:
+    said = fault(check, scripted(long(answer)))
     assert said[0] == cause
     assert words in said[1]
 
 
 def test_a_tokenizer_that_is_not_told_is_taken_to_make_a_token_of_a_word() -> None:
-    def answers(path: str, body: Any) -> Answer:
+    def answers(path: str, body: Any) -> Reply:
         if path == "/tokenize":
             return 404, ""
         words = body["messages"][0]["content"].split()
         return 400, f"This model's maximum context length is 24576, not {len(words)}"
 
-    assert "maximum context length" in lengths.limit(Scripted(answers))
+    assert "maximum context length" in lengths.limit(scripted(answers))
 
 
 def test_blocks_too_large_for_what_repeats_are_a_cause_of_their_own() -> None:
     metrics = 'vllm:cache_config_info{block_size="2096",enable_prefix_caching="True"} 1.0\n'
 
-    def answers(path: str, body: Any) -> Answer:
+    def answers(path: str, body: Any) -> Reply:
         return (200, metrics) if path == "/metrics" else long(chat("yes"))(path, body)
 
-    cause, words = fault(load.prefix_cache, Scripted(answers, context=65536))
+    cause, words = fault(load.prefix_cache, scripted(answers, context=65536))
     assert cause == "unkept"
     assert "(blocks of 2096 tokens)" in words
 
 
 def test_an_engine_that_dies_of_its_load() -> None:
-    def answers(path: str, _: Any) -> Answer:
+    def answers(path: str, _: Any) -> Reply:
         return {"/metrics": (200, ""), "/health": (503, "")}.get(path, (500, "dead"))
 
-    cause, words = fault(load.concurrency, Scripted(answers))
+    cause, words = fault(load.concurrency, scripted(answers))
     assert cause == "died"
-    assert "after 8 requests at once, /health says HTTP 503; one answer: /v1/chat" in words
+    assert "after 8 requests at once, /health answers HTTP 503; one answer: /v1/chat" in words
 
 
 def test_answers_that_are_somebody_elses() -> None:
     """A drafter's block tables that are one row off give everyone the neighbour's text."""
 
-    def answers(path: str, body: Any) -> Answer:
+    def answers(path: str, body: Any) -> Reply:
         if path in ("/metrics", "/health"):
             return 200, ""
         asked = body["messages"][0]["content"].partition(": ")[2]
         return chat(asked.replace("-003", "-004"))
 
-    cause, words = fault(load.concurrency, Scripted(answers))
+    cause, words = fault(load.concurrency, scripted(answers))
     assert cause == "dropped"
-    assert "1 of 8 answers at once are not whole; one: sparrow-003 is answered with" in words
+    assert "1 of 8 answers are not complete; one: the answer to sparrow-003 is" in words

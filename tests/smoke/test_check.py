@@ -5,13 +5,16 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from sparkwright.host.contracts.smoke import SmokeAnswer, SmokeRequest, from_gate, to_gate
+from sparkwright.host.lib import metrics
+from sparkwright.host.lib.records import decode, encode
 from sparkwright.host.smoke import check
 
 KEY = "a-key"
@@ -40,8 +43,8 @@ class _Handler(BaseHTTPRequestHandler):
             counters = said.counters
             text = (
                 "# HELP vllm:spec_decode_num_draft_tokens_total tokens\n"
-                f'{check.DRAFTED}{{engine="0"}} {counters["drafted"]}\n'
-                f'{check.ACCEPTED}{{engine="0"}} {counters["accepted"]}\n'
+                f'{metrics.DRAFTED}{{engine="0"}} {counters["drafted"]}\n'
+                f'{metrics.ACCEPTED}{{engine="0"}} {counters["accepted"]}\n'
             )
             self._send(200, text.encode())
         elif self.path == "/health":
@@ -83,24 +86,23 @@ def server() -> Iterator[Server]:
     http.server_close()
 
 
-def ask(server: Server, place: Path, **changes: Any) -> dict[str, Any]:
+def ask(server: Server, place: Path, **changes: Any) -> SmokeAnswer:
     (place / "secrets.env").write_text(f"VLLM_API_KEY={KEY}\n")
-    request = {
-        "name": "qwen36", "unit": "sparkwright-none.service", "address": "127.0.0.1",
-        "port": server.port, "secrets": str(place / "secrets.env"), "served_names": ["qwen36"],
-        "boot_seconds": 2, "first_answer_seconds": 5, "warm_ups": 1, "speculates": True,
-        "thinking": False, "max_tokens": 32,
-    }  # fmt: skip
-    return check.run({**request, **changes})
+    request = SmokeRequest(
+        name="qwen36", unit="sparkwright-none.service", address="127.0.0.1", port=server.port,
+        secrets=str(place / "secrets.env"), served_names=("qwen36",), boot_seconds=2,
+        first_answer_seconds=5, warm_ups=1, speculates=True,
+    )  # fmt: skip
+    return check.run(replace(request, **changes))
 
 
 def test_all_is_well(server: Server, tmp_path: Path) -> None:
     answer = ask(server, tmp_path)
-    assert [one["name"] for one in answer["checks"]] == [
+    assert [one.name for one in answer.checks] == [
         *("health", "models", "key", "generation", "warm-up 1", "speculation")
     ]
-    assert all(one["ok"] for one in answer["checks"])
-    assert answer["checks"][-1]["detail"] == "4 of 15 drafted tokens accepted"
+    assert all(one.ok for one in answer.checks)
+    assert answer.checks[-1].detail == "4 of 15 drafted tokens accepted"
 
 
 @pytest.mark.parametrize(
@@ -120,13 +122,48 @@ def test_what_is_wrong_is_said(
 ) -> None:
     for key, value in fault.items():
         setattr(server, key, value)
-    last = ask(server, tmp_path)["checks"][-1]
-    assert (last["name"], last["ok"]) == (name, False)
-    assert words in last["detail"]
+    last = ask(server, tmp_path).checks[-1]
+    assert (last.name, last.ok) == (name, False)
+    assert words in last.detail
 
 
 def test_a_recipe_that_does_not_speculate_is_not_asked_for_it(
     server: Server, tmp_path: Path
 ) -> None:
     server.drafted = 0
-    assert all(one["ok"] for one in ask(server, tmp_path, speculates=False)["checks"])
+    assert all(one.ok for one in ask(server, tmp_path, speculates=False).checks)
+
+
+def test_through_the_proxy_there_is_an_answer_with_the_key_alone(
+    server: Server, tmp_path: Path
+) -> None:
+    answer = ask(server, tmp_path, proxy=("127.0.0.1", server.port))
+    assert (answer.checks[-1].name, answer.checks[-1].ok) == ("proxy", True)
+
+
+def test_a_proxy_that_is_open_or_not_there_fails(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(check, "_PROXY_SECONDS", 0)
+    last = ask(server, tmp_path, proxy=("127.0.0.1", 9)).checks[-1]
+    assert (last.name, last.ok) == ("proxy", False)
+    assert "port 9 does not answer: [Errno 111] Connection refused" in last.detail
+    with monkeypatch.context() as patch:
+        patch.setattr(check, "key_required", lambda _: "not asked")
+        server.open_door = True
+        last = ask(server, tmp_path, proxy=("127.0.0.1", server.port)).checks[-1]
+    assert "HTTP 200 with the key, 200 without it" in last.detail
+
+
+def test_a_gate_in_a_file_has_the_keys_of_the_version_before() -> None:
+    gate = {
+        "name": "a", "unit": "u", "address": "127.0.0.1", "port": 1, "secrets": "/s",
+        "served_names": ["a"], "boot_seconds": 1, "first_answer_seconds": 2, "warm_ups": 2,
+        "door": ["127.0.0.1", 2], "speculates": False, "thinking": False, "max_tokens": 32,
+    }  # fmt: skip
+    request = decode(SmokeRequest, from_gate(gate))
+    assert (request.proxy, request.fail_fast) == (("127.0.0.1", 2), False)
+    assert json.dumps(to_gate(encode(request))) == json.dumps(gate)
+    hasty = decode(SmokeRequest, from_gate({**gate, "hasty": True}))
+    assert hasty.fail_fast
+    assert to_gate(encode(hasty)) == {**gate, "hasty": True}

@@ -6,6 +6,7 @@ import json
 import struct
 import subprocess
 import zlib
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +16,16 @@ from hypothesis import strategies as st
 
 from lab.serving.vllm_stand_in.errors import ApiError
 from lab.serving.vllm_stand_in.eyes import described
-from roles import remote
 from sparkwright.facts import programs
-from sparkwright.host.smoke import counters, deep, picture
+from sparkwright.host.contracts.smoke import DeepRequests
+from sparkwright.host.lib import metrics
+from sparkwright.host.lib.http import Answer, Server
+from sparkwright.host.lib.records import encode
+from sparkwright.host.smoke import deep, picture
+from sparkwright.host.smoke.client import Client
 from sparkwright.host.smoke.schema import misfits
 from tests.lab.test_serving import launched, make_model
-from tests.smoke.deep import WORDS, request
+from tests.smoke.deep import WORDS, changed, request
 from tests.unit.builders import ROOT
 
 
@@ -102,6 +107,16 @@ def test_the_validator_takes_any_json(value: Any) -> None:
     assert isinstance(misfits(value, SCHEMA), list)
 
 
+@dataclass(frozen=True)
+class Page(Server):
+    """A server whose every answer is this text."""
+
+    page: str | None = None
+
+    def ask(self, method: str, path: str, body: object = None, **_: Any) -> Answer:
+        return Answer(200, (self.page or "").encode())
+
+
 def test_counters_are_summed_over_engines_and_the_cache_is_told() -> None:
     page = (
         "# HELP vllm:prefix_cache_hits_total hits\n"
@@ -109,37 +124,40 @@ def test_counters_are_summed_over_engines_and_the_cache_is_told() -> None:
         'vllm:prefix_cache_hits_total{engine="1"} 1.5e+01\n'
         'vllm:cache_config_info{block_size="528",enable_prefix_caching="True"} 1.0\n'
     )
-    found, nothing = counters.parse(page), counters.parse("")
-    assert found.since(nothing, counters.PREFIX_HITS) == 31
-    assert found.since(found, counters.DRAFTS) == 0
+    found, nothing = (
+        Client(request(), 1, Page("127.0.0.1", 1, page=text)).metrics() for text in (page, "")
+    )
+    assert found.since(nothing, metrics.PREFIX_HITS) == 31
+    assert found.since(found, metrics.DRAFTS) == 0
     assert (found.block, nothing.block) == (528, 16)
     assert found.cache["enable_prefix_caching"] == "True"
 
 
 def test_the_program_runs_as_it_is_sent(tmp_path: Path) -> None:
     """Over standard input into a bare Python, as root's on a host: -I and -S."""
-    told = request()
-    told["skip"] = dict.fromkeys(("long-16k", "context-limit", "concurrency"), "not now")
+    skip = dict.fromkeys(("long-16k", "context-limit", "concurrency"), "not now")
     model = make_model(tmp_path / "model")
     with launched(model, *WORDS) as server:
         (tmp_path / "secrets.env").write_text(f"VLLM_API_KEY={server.key}\n")
-        told |= {"secrets": str(tmp_path / "secrets.env"), "boot_seconds": 2}
-        told |= {"address": "127.0.0.1", "port": server.port}
+        asked = changed(
+            request(), skip=skip, secrets=str(tmp_path / "secrets.env"), boot_seconds=2,
+            address="127.0.0.1", port=server.port,
+        )  # fmt: skip
         ran = subprocess.run(
             ["python3", "-IS", "-c", programs.BY_STANDARD_INPUT, "label"],
-            input=programs.payload(deep, {"services": [told]}),
+            input=programs.payload(deep, encode(DeepRequests((asked,)))),
             capture_output=True,
             text=True,
             check=True,
             cwd=tmp_path,
         )
-    answer = remote.answer(ran.stdout.splitlines())["qwen36"]
+    answer = json.loads(ran.stdout)["qwen36"]
     assert {one["verdict"] for one in answer["checks"]} == {"passed", "skipped"}, answer
     assert server.key not in ran.stdout
 
 
 def test_every_module_of_the_program_is_sent() -> None:
-    sent = {module.__name__.rpartition(".")[2] for module in programs.modules(deep)}
+    sent = {module.__name__ for module in programs.modules(deep)}
     there = {path.stem for path in (ROOT / "sparkwright/host/smoke").glob("*.py")} - {"__init__"}
-    assert sent == there
+    assert {f"sparkwright.host.smoke.{name}" for name in there} <= sent
     assert json.loads(programs.payload(deep, {}))["request"] == {}

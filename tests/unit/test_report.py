@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from sparkwright.host.contracts.smoke import CheckResult
 from sparkwright.report.run import Row, ServiceRow, as_json, render
 from sparkwright.smoke import smoke_of
 from sparkwright.smoke.result import Smoke
@@ -76,12 +77,10 @@ def test_the_same_as_data() -> None:
 
 def test_a_failed_check_is_told_in_its_own_words() -> None:
     verdict = smoke_of(
-        {
-            "checks": [
-                {"name": "health", "ok": True, "seconds": 1.0, "detail": "200"},
-                {"name": "generation", "ok": False, "seconds": 2.0, "detail": "wedged"},
-            ]
-        }
+        [
+            CheckResult("health", True, 1.0, "200"),
+            CheckResult("generation", False, 2.0, "wedged"),
+        ]
     )
     assert (verdict.passed, verdict.total, verdict.seconds) == (1, 2, 3.0)
     assert verdict.failures == ("generation: wedged",)

@@ -1,4 +1,4 @@
-"""Fixtures: a stand-in hub with a small repository, the lab's hub, and a runner of the program."""
+"""Fixtures: a fake hub with a small repository, the lab's hub, and a runner of the program."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from lab.hub.serving import running
 from lab.hub.store import Repository
 from sparkwright.host.fetch import run
 
-from .standin import COMMIT, Standin, serving
+from .fake_hub import COMMIT, FakeHub, serving
 
 HOST = Path(__file__).parents[2] / "sparkwright" / "host" / "fetch"
 # The tests take the libraries from their own environment; test_runtime.py uses a real bundle.
@@ -33,9 +33,9 @@ MIB = 1 << 20
 
 @dataclass
 class Fetch:
-    """Runs the program as a host would, against the stand-in."""
+    """Runs the program as a host would, against the fake hub."""
 
-    hub: Standin
+    hub: FakeHub
     root: Path
     runtime: Path = RUNTIME
 
@@ -55,7 +55,7 @@ class Fetch:
             "destination": str(self.destination),
             "state_dir": str(self.root / "state"),
             "files": self.hub.listing(),
-            "mover": "http",  # the quicker one to start; tests of hf_transfer say so
+            "downloader": "http",  # the quicker one to start; tests of hf_transfer say so
             "chunk_size": 128 << 10,
             "max_connections": 8,
             "headroom": 0,
@@ -129,7 +129,7 @@ class LabHub:
             "revision": commit.id,
             "destination": str(self.directory(fetch, name)),
             "files": None,
-            "mover": "hf_transfer",
+            "downloader": "hf_transfer",
             "chunk_size": 64 << 10,
             **changes,
         }
@@ -158,20 +158,20 @@ def lab(running_lab: LabHub) -> LabHub:
 
 
 @pytest.fixture
-def hub() -> Iterator[Standin]:
+def hub() -> Iterator[FakeHub]:
     rng = random.Random(0)
-    with serving() as standin:
-        standin.add("config.json", b'{"model_type": "standin"}\n')
-        standin.add("tokenizer/vocab.json", rng.randbytes(70_001))
-        standin.add("empty.txt", b"")
-        standin.add("model-00001-of-00002.safetensors", rng.randbytes(2 * MIB), lfs=True)
-        standin.add("model-00002-of-00002.safetensors", rng.randbytes(MIB + 12_345), lfs=True)
-        standin.add("small.safetensors", rng.randbytes(9_999), lfs=True)
-        yield standin
+    with serving() as fake:
+        fake.add("config.json", b'{"model_type": "fake"}\n')
+        fake.add("tokenizer/vocab.json", rng.randbytes(70_001))
+        fake.add("empty.txt", b"")
+        fake.add("model-00001-of-00002.safetensors", rng.randbytes(2 * MIB), lfs=True)
+        fake.add("model-00002-of-00002.safetensors", rng.randbytes(MIB + 12_345), lfs=True)
+        fake.add("small.safetensors", rng.randbytes(9_999), lfs=True)
+        yield fake
 
 
 @pytest.fixture
-def fetch(hub: Standin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Fetch]:
+def fetch(hub: FakeHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Fetch]:
     # A token in the environment of whoever runs it must not matter.
     monkeypatch.setenv("HF_TOKEN", "hf_from_the_environment")
     monkeypatch.setenv("NO_PROXY", "*")

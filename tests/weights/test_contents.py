@@ -10,6 +10,7 @@ import pytest
 
 from lab.hub.miniature import Miniature
 from lab.hub.repositories import MINIATURES
+from sparkwright.host.contracts.fetch import ExpectedContents
 from sparkwright.host.fetch import contents
 from tests.unit.builders import catalog, plan, wanted
 from tests.weights.conftest import Fetch
@@ -37,9 +38,9 @@ def _write(folder: Path, repository: str, revision: int) -> list[str]:
     return names
 
 
-def _expected(repository: str) -> dict[str, Any]:
-    want = wanted(plan({"s": {"recipe": "qwen36-35b-a3b-heretic-dflash"}}))
-    return want.expected(repository)
+def _expected(repository: str) -> ExpectedContents:
+    desired = wanted(plan({"s": {"recipe": "qwen36-35b-a3b-heretic-dflash"}}))
+    return desired._expected(repository)
 
 
 @pytest.mark.parametrize("repository", sorted(MODELS))
@@ -80,24 +81,26 @@ def test_shards_and_index_must_agree(tmp_path: Path) -> None:
     places = {"a": "one.safetensors", "c": "one.safetensors", "d": "two.safetensors"}
     (tmp_path / "m.safetensors.index.json").write_text(json.dumps({"weight_map": places}))
     names = ["one.safetensors", "m.safetensors.index.json"]
-    assert contents.faults(tmp_path, names, {}) == [
-        "m.safetensors.index.json names two.safetensors, which is not there",
-        "tensors are not where m.safetensors.index.json says: c",
+    assert contents.faults(tmp_path, names, ExpectedContents()) == [
+        "m.safetensors.index.json names two.safetensors, which is missing",
+        "tensors are not in the files that m.safetensors.index.json names: c",
     ]
 
 
 @pytest.mark.parametrize(
     ("content", "what"),
     [
-        (b"version https://git-lfs.github.com/spec/v1\n", "is no safetensors file"),
-        (b"", "is no safetensors file"),
-        ((3).to_bytes(8, "little") + b"{]}", "has a header that can't be read"),
-        ((2).to_bytes(8, "little") + b"{}" + b"more", "has 14 bytes, its header speaks of 10"),
+        (b"version https://git-lfs.github.com/spec/v1\n", "is not a safetensors file"),
+        (b"", "is not a safetensors file"),
+        ((3).to_bytes(8, "little") + b"{]}", "has a header that is not valid JSON"),
+        ((2).to_bytes(8, "little") + b"{}" + b"more", "has 14 bytes, but 10 by its header"),
     ],
 )
 def test_what_is_no_safetensors_file(tmp_path: Path, content: bytes, what: str) -> None:
     (tmp_path / "x.safetensors").write_bytes(content)
-    assert contents.faults(tmp_path, ["x.safetensors"], {}) == [f"x.safetensors {what}"]
+    assert contents.faults(tmp_path, ["x.safetensors"], ExpectedContents()) == [
+        f"x.safetensors {what}"
+    ]
 
 
 @pytest.mark.parametrize(
@@ -112,15 +115,15 @@ def test_another_format_than_the_catalogs(
     tmp_path: Path, config: dict[str, Any], wanted_format: str, what: str
 ) -> None:
     (tmp_path / "config.json").write_text(json.dumps(config))
-    (fault,) = contents.faults(tmp_path, ["config.json"], {"format": wanted_format})
-    assert fault == f"the weights are {what}, and the catalog says {wanted_format}"
+    (fault,) = contents.faults(tmp_path, ["config.json"], ExpectedContents(wanted_format))
+    assert fault == f"the weights are {what}, but {wanted_format} in the catalog"
 
 
 def test_a_fetch_puts_nothing_in_place_that_is_not_what_it_should_be(fetch: Fetch) -> None:
     code, said = fetch.run(expect={"format": "bf16", "checks": []})
     assert code == 1
-    assert "is whole but not what it should be" in said
-    assert "small.safetensors is no safetensors file" in said
+    assert "is complete, but not what the catalog expects" in said
+    assert "small.safetensors is not a safetensors file" in said
     assert not fetch.destination.exists()
     # Nothing is fetched again for it: the verified files are kept.
     code, said = fetch.run()

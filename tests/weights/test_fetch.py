@@ -1,4 +1,4 @@
-"""The fetch program against a stand-in hub: what ends up on the disk, and what is asked."""
+"""The fetch program against a fake hub: what ends up on the disk, and what is asked."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ from typing import Any
 import pytest
 
 from .conftest import HOST, MIB, Fetch
-from .standin import COMMIT, TOKEN, Fault
+from .fake_hub import COMMIT, TOKEN, Fault
 
 ONE, TWO = "model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors"
 
 
 @pytest.mark.parametrize(
-    ("mover", "listed"), [("hf_transfer", True), ("hf_transfer", False), ("http", True)]
+    ("downloader", "listed"), [("hf_transfer", True), ("hf_transfer", False), ("http", True)]
 )
-def test_fetches_all_and_verifies(fetch: Fetch, mover: str, listed: bool) -> None:
-    code, said = fetch.run(mover=mover, **({} if listed else {"files": None}))
+def test_fetches_all_and_verifies(fetch: Fetch, downloader: str, listed: bool) -> None:
+    code, said = fetch.run(downloader=downloader, **({} if listed else {"files": None}))
     assert code == 0, said
     fetch.assert_whole()
     assert "hf_transfer ended" not in said
     # hf_transfer sends no User-Agent of ours: it really moved the large files, and only when asked.
-    moved_by = {
+    fetched_by = {
         hit.headers.get("user-agent")
         for hit in fetch.hub.hits
         if hit.where == "cdn" and hit.path.endswith(ONE)
     }
-    assert moved_by == ({None} if mover == "hf_transfer" else {"sparkwright"})
+    assert fetched_by == ({None} if downloader == "hf_transfer" else {"sparkwright"})
     assert stat.S_IMODE((fetch.destination / ONE).stat().st_mode) == 0o644
     assert stat.S_IMODE((fetch.destination / "tokenizer").stat().st_mode) == 0o755
     progress = fetch.progress()
@@ -59,7 +59,9 @@ def test_hf_transfer_begins_at_the_beginning(fetch: Fetch) -> None:
     """Its queue keeps its order, or hashing, which follows in order, begins when it should end."""
     fetch.hub.add("large.safetensors", random.Random(1).randbytes(12 * MIB), lfs=True)
     chunk, connections = 64 << 10, 4
-    code, said = fetch.here(mover="hf_transfer", chunk_size=chunk, max_connections=2 * connections)
+    code, said = fetch.here(
+        downloader="hf_transfer", chunk_size=chunk, max_connections=2 * connections
+    )
     assert code == 0, said
     starts = [
         int(hit.headers["range"].removeprefix("bytes=").partition("-")[0])
@@ -72,11 +74,11 @@ def test_hf_transfer_begins_at_the_beginning(fetch: Fetch) -> None:
     assert len(late) <= len(starts) // 20, starts
 
 
-@pytest.mark.parametrize("mover", ["hf_transfer", "http"])
-def test_kill_and_resume(fetch: Fetch, mover: str) -> None:
+@pytest.mark.parametrize("downloader", ["hf_transfer", "http"])
+def test_kill_and_resume(fetch: Fetch, downloader: str) -> None:
     fetch.hub.rate = 500_000
     fetch.hub.files[ONE] *= 2
-    process = fetch.start(mover=mover)
+    process = fetch.start(downloader=downloader)
     fetch.hub.wait_for(lambda: _allocated(fetch.stage / "parts") > 1_500_000)
     process.kill()
     process.wait()
@@ -86,7 +88,7 @@ def test_kill_and_resume(fetch: Fetch, mover: str) -> None:
     fetch.hub.rate = 0
     time.sleep(0.2)
     fetch.hub.hits.clear()
-    code, said = fetch.run(mover=mover)
+    code, said = fetch.run(downloader=downloader)
     assert code == 0, said
     fetch.assert_whole()
     kept, total = fetch.progress()["bytes_kept"], fetch.progress()["bytes_total"]
@@ -120,14 +122,14 @@ def test_terminate_keeps_the_parts(fetch: Fetch) -> None:
     fetch.assert_whole()
 
 
-@pytest.mark.parametrize("mover", ["hf_transfer", "http"])
-def test_corrupt_byte_is_set_aside_and_fetched_again(fetch: Fetch, mover: str) -> None:
+@pytest.mark.parametrize("downloader", ["hf_transfer", "http"])
+def test_corrupt_byte_is_set_aside_and_fetched_again(fetch: Fetch, downloader: str) -> None:
     fetch.hub.faults = [Fault(ONE, times=1, corrupt_at=1000)]
-    if mover == "hf_transfer":  # its first request is a probe of one byte
+    if downloader == "hf_transfer":  # its first request is a probe of one byte
         fetch.hub.faults = [Fault(ONE, times=2, corrupt_at=1000)]
-    code, said = fetch.here(mover=mover)
+    code, said = fetch.here(downloader=downloader)
     assert code == 0, said
-    assert f"{ONE}: wanted sha256" in said
+    assert f"{ONE}: expected sha256" in said
     assert "set aside" in said
     fetch.assert_whole()
 
@@ -138,7 +140,7 @@ def test_corrupt_twice_is_an_error_with_nothing_in_place(fetch: Fetch) -> None:
     assert code == 1
     last = said.splitlines()[-1]
     assert TWO in last
-    assert "wrong content twice: wanted sha256" in last
+    assert "wrong content twice: expected sha256" in last
     assert fetch.progress()["message"] == last
     assert not fetch.destination.exists()
     # The good files of that run are kept for the next.
@@ -152,12 +154,12 @@ def test_corrupt_small_file(fetch: Fetch) -> None:
     fetch.hub.faults = [Fault("vocab.json", corrupt_at=3)]
     code, said = fetch.here()
     assert code == 0
-    assert "tokenizer/vocab.json: wanted git blob" in said
+    assert "tokenizer/vocab.json: expected git blob" in said
     fetch.assert_whole()
 
 
 @pytest.mark.parametrize(
-    ("mover", "fault"),
+    ("downloader", "fault"),
     [
         ("hf_transfer", Fault("", times=6, cut_after=50_000)),
         ("hf_transfer", Fault("", times=3, status=503)),
@@ -167,9 +169,9 @@ def test_corrupt_small_file(fetch: Fetch) -> None:
     ],
     ids=["hf-cut", "hf-503", "http-cut", "http-500", "http-403"],
 )
-def test_transient_faults(fetch: Fetch, mover: str, fault: Fault) -> None:
+def test_transient_faults(fetch: Fetch, downloader: str, fault: Fault) -> None:
     fetch.hub.faults = [fault]
-    code, said = fetch.here(mover=mover)
+    code, said = fetch.here(downloader=downloader)
     assert code == 0, said
     assert all(f.times == 0 for f in fetch.hub.faults)
     fetch.assert_whole()
@@ -178,17 +180,17 @@ def test_transient_faults(fetch: Fetch, mover: str, fault: Fault) -> None:
 def test_retry_after_is_honoured(fetch: Fetch) -> None:
     fetch.hub.faults = [Fault(ONE, status=429, headers={"Retry-After": "1"})]
     began = time.monotonic()
-    code, said = fetch.here(mover="http")
+    code, said = fetch.here(downloader="http")
     assert code == 0, said
     assert time.monotonic() - began > 1.0
-    assert "answers 429" in said
+    assert "answers HTTP 429" in said
 
 
 def test_a_cut_leaves_whole_pages_only(fetch: Fetch) -> None:
     fetch.hub.faults = [Fault(ONE, times=10_000, cut_after=100_001)]
-    assert fetch.here(mover="http", retries=0)[0] == 75
+    assert fetch.here(downloader="http", retries=0)[0] == 75
     fetch.hub.faults = []
-    code, said = fetch.here(mover="http")
+    code, said = fetch.here(downloader="http")
     assert code == 0, said
     assert "set aside" not in said
     fetch.assert_whole()
@@ -197,28 +199,28 @@ def test_a_cut_leaves_whole_pages_only(fetch: Fetch) -> None:
 def test_a_chunk_that_takes_longer_than_a_stall_is_waited_for(fetch: Fetch) -> None:
     """A slow line: its bytes come all the time, and hf_transfer tells of whole chunks only."""
     fetch.hub.rate = 100_000
-    code, said = fetch.here(mover="hf_transfer", chunk_size=256 << 10, stall=2)
+    code, said = fetch.here(downloader="hf_transfer", chunk_size=256 << 10, stall=2)
     assert code == 0, said
     assert "hf_transfer ended" not in said
 
 
-@pytest.mark.parametrize("mover", ["hf_transfer", "http"])
-def test_stall_is_noticed(fetch: Fetch, mover: str) -> None:
+@pytest.mark.parametrize("downloader", ["hf_transfer", "http"])
+def test_stall_is_noticed(fetch: Fetch, downloader: str) -> None:
     fetch.hub.faults = [Fault(ONE, times=2, hang_after=70_000)]
-    code, said = fetch.here(mover=mover, stall=0.5)
+    code, said = fetch.here(downloader=downloader, stall=0.5)
     assert code == 0, said
     # What else this machine receives meanwhile is taken for a slow line, five times.
-    busy = mover == "hf_transfer" and "came for 2.5 s" in said
-    assert busy or "came for 0.5 s" in said
+    busy = downloader == "hf_transfer" and "arrived for 2.5 s" in said
+    assert busy or "arrived for 0.5 s" in said
     fetch.assert_whole()
 
 
 def test_server_without_ranges(fetch: Fetch) -> None:
     fetch.hub.ranges = False
     fetch.hub.faults = [Fault(ONE, times=2, cut_after=100_000)]
-    code, said = fetch.here(mover="hf_transfer")
+    code, said = fetch.here(downloader="hf_transfer")
     assert code == 0, said
-    assert "gives no ranges" in said
+    assert "supports no ranges" in said
     fetch.assert_whole()
     assert fetch.progress()["bytes_done"] == fetch.progress()["bytes_total"]
 
@@ -227,13 +229,13 @@ def test_endless_503_is_temporary(fetch: Fetch) -> None:
     fetch.hub.faults = [Fault(ONE, times=10_000, status=503)]
     code, said = fetch.here(retries=1)
     assert code == 75
-    assert "answers 503, after 2 tries" in said.splitlines()[-1]
+    assert "answers HTTP 503, after 2 tries" in said.splitlines()[-1]
 
 
 def test_hub_out_of_reach_is_temporary(fetch: Fetch) -> None:
     code, said = fetch.run(endpoint="http://127.0.0.1:9", retries=1)
     assert code == 75
-    assert "http://127.0.0.1:9 is out of reach" in said.splitlines()[-1]
+    assert "http://127.0.0.1:9 is unreachable" in said.splitlines()[-1]
     assert "Traceback" not in said
 
 
@@ -256,7 +258,7 @@ def test_gated_without_and_with_tokens(fetch: Fetch) -> None:
     code, said = fetch.here(**_token(fetch, "hf_noaccess"))
     assert code == 1
     assert "account has no access" in said.splitlines()[-1]
-    code, said = fetch.here(**_token(fetch, TOKEN), mover="hf_transfer")
+    code, said = fetch.here(**_token(fetch, TOKEN), downloader="hf_transfer")
     assert code == 0, said
     fetch.assert_whole()
     # The token went to the hub and never to the CDN, nor did the one in the environment.
@@ -269,7 +271,7 @@ def test_gated_without_and_with_tokens(fetch: Fetch) -> None:
 def test_gated_hub_without_cdn(fetch: Fetch) -> None:
     """Where the hub itself gives the bytes, hf_transfer needs the token too."""
     fetch.hub.gated, fetch.hub.redirects = True, False
-    code, said = fetch.here(**_token(fetch, TOKEN), mover="hf_transfer")
+    code, said = fetch.here(**_token(fetch, TOKEN), downloader="hf_transfer")
     assert code == 0, said
     assert "hf_transfer ended" not in said
     fetch.assert_whole()
@@ -289,7 +291,7 @@ def test_token_is_not_sent_unencrypted(fetch: Fetch) -> None:
 def test_wrong_token(fetch: Fetch) -> None:
     code, said = fetch.here(**_token(fetch, "hf_mistyped"))
     assert code == 1
-    assert "refuses the token (401)" in said.splitlines()[-1]
+    assert "rejects the token (HTTP 401)" in said.splitlines()[-1]
     assert "hf_mistyped" not in said
 
 
@@ -297,12 +299,12 @@ def test_private_and_unknown_repository(fetch: Fetch) -> None:
     fetch.hub.private = True
     code, said = fetch.here()
     assert code == 1
-    assert "knows no org/model" in said
+    assert "has no org/model" in said
     assert "HF_TOKEN" in said
     fetch.hub.private = False
     code, said = fetch.here(repo="org/typo")
     assert code == 1
-    assert "knows no org/typo" in said
+    assert "has no org/typo" in said
 
 
 def test_unknown_commit_and_file(fetch: Fetch) -> None:
@@ -407,7 +409,7 @@ def test_changed_missing_linked_and_extra_files_are_mended(fetch: Fetch) -> None
     assert (target / "mine.txt").read_text(encoding="utf-8") == "mine"
     assert "left alone: mine.txt" in said
     assert "small.safetensors is a Git LFS pointer" in said
-    assert f"{ONE}: wanted sha256" in said
+    assert f"{ONE}: expected sha256" in said
     fetched = {Path(hit.path).name for hit in fetch.hub.hits if hit.sent}
     assert fetched == {ONE, "config.json", "vocab.json", "small.safetensors"}
     assert fetch.here()[1].splitlines()[-1].startswith("already complete")
@@ -429,7 +431,7 @@ def test_power_cut_zeros_are_found_by_the_hash(fetch: Fetch) -> None:
     (parts / f"{ONE}.part").write_bytes(bytes(2 * MIB))  # looks whole: no holes
     code, said = fetch.here()
     assert code == 0, said
-    assert f"{ONE}: wanted sha256" in said
+    assert f"{ONE}: expected sha256" in said
     fetch.assert_whole()
 
 
@@ -447,7 +449,7 @@ def test_linked_destination_is_refused(fetch: Fetch) -> None:
     fetch.destination.symlink_to(fetch.root)
     code, said = fetch.here()
     assert code == 1
-    assert "is a link" in said
+    assert "is a symlink" in said
 
 
 def test_second_run_at_once_names_the_first(fetch: Fetch) -> None:
@@ -470,15 +472,18 @@ def test_second_run_at_once_names_the_first(fetch: Fetch) -> None:
     ("changes", "message"),
     [
         ({"revision": "main"}, "must be a full commit"),
-        ({"mover": "carrier-pigeon"}, "must be hf_transfer, xet or http"),
+        ({"downloader": "carrier-pigeon"}, "must be hf_transfer, xet or http"),
         ({"typo": 1}, "unknown key: typo"),
-        ({"endpoint": "ftp://x"}, "no http(s) address"),
+        ({"endpoint": "ftp://x"}, "not a valid http(s) address"),
         ({"destination": "relative"}, "absolute path"),
-        ({"files": [{"path": "../x", "size": 1, "blob_id": "0" * 40}]}, "would leave"),
+        ({"files": [{"path": "../x", "size": 1, "blob_id": "0" * 40}]}, "would be outside"),
         ({"files": [{"path": "x", "size": 1}]}, "could not be verified"),
-        ({"files": [{"path": "x", "size": "1", "blob_id": "0" * 40}]}, "size of x"),
+        (
+            {"files": [{"path": "x", "size": "1", "blob_id": "0" * 40}]},
+            "files.size: '1' is not of type int",
+        ),
         ({"chunk_size": 100_000}, "chunk_size"),
-        ({"owner": "nobody-such:root"}, "knows no owner"),
+        ({"owner": "nobody-such:root"}, "has no user or group"),
     ],
 )
 def test_bad_request_is_one_message(fetch: Fetch, changes: dict[str, object], message: str) -> None:

@@ -47,7 +47,7 @@ def test_faults(lab: LabHub, fetch: Fetch) -> None:
     lab.fault(match="*/resolve/*", method="HEAD", etag="wrong", times=1)
     code, said = fetch.here(**lab.request(fetch, name))
     assert code == 0, said
-    assert f"{shard}: wanted sha256" in said
+    assert f"{shard}: expected sha256" in said
     code, said = fetch.here(**lab.request(fetch, name))
     assert said.startswith("already complete")
 
@@ -66,9 +66,9 @@ def test_truncated_for_good(lab: LabHub, fetch: Fetch) -> None:
     [
         ("lab/gated-tiny", None, "is gated and no token was sent"),
         ("lab/gated-tiny", access.STRANGER_TOKEN, "account has no access"),
-        ("lab/private-tiny", access.STRANGER_TOKEN, "may not see it"),
-        ("lab/private-tiny", None, "knows no lab/private-tiny"),
-        ("lab/open-tiny", "hf_bad", "refuses the token (401)"),
+        ("lab/private-tiny", access.STRANGER_TOKEN, "account has no access to it"),
+        ("lab/private-tiny", None, "has no lab/private-tiny"),
+        ("lab/open-tiny", "hf_bad", "rejects the token (HTTP 401)"),
     ],
 )
 def test_refusals(lab: LabHub, fetch: Fetch, name: str, token: str | None, message: str) -> None:

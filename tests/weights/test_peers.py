@@ -1,4 +1,4 @@
-"""Hosts that take from each other: the share server and the fetch program, as real processes."""
+"""Hosts as peers: the peer server and the fetch program, as real processes."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from typing import Any
 import pytest
 
 from .conftest import HOST, MIB, Fetch
-from .standin import COMMIT
+from .fake_hub import COMMIT
 
 ONE = "model-00001-of-00002.safetensors"
-TOKEN = "what hosts show each other"
+TOKEN = "the token of the peers"
 DIGEST = "a" * 64
 
 
 @dataclass
-class Giver:
-    """A host that gives, and how to fetch onto it."""
+class Seed:
+    """A host with a peer server, and how to fetch onto it."""
 
     fetch: Fetch
     port: int
@@ -54,30 +54,38 @@ class Giver:
 
 
 @contextmanager
-def giving(fetch: Fetch) -> Iterator[Giver]:
-    """Give what lies below the fetch's folder."""
+def seeding(fetch: Fetch) -> Iterator[Seed]:
+    """Serve what is below the fetch's folder."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     fetch.root.mkdir(exist_ok=True)
     (fetch.root / "token").write_text(TOKEN)
     (fetch.root / "images").mkdir(exist_ok=True)
-    request = fetch.root / "share.json"
+    request = fetch.root / "peer-server.json"
     roots = {"models": str(fetch.root / "models"), "images": str(fetch.root / "images")}
     document = {"port": port, "token_file": str(fetch.root / "token"), "roots": roots, "idle": 60}
     request.write_text(json.dumps(document))
-    command = [sys.executable, "-I", "-S", str(HOST / "fetch.py"), "--task", "share", str(request)]
+    command = [
+        sys.executable,
+        "-I",
+        "-S",
+        str(HOST / "fetch.py"),
+        "--task",
+        "peer-server",
+        str(request),
+    ]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
-    giver = Giver(fetch, port, process)
+    seed = Seed(fetch, port, process)
     try:
         for _ in range(200):
             try:
-                giver.get("/v2/")
+                seed.get("/v2/")
                 break
             except OSError:
                 assert process.poll() is None
                 time.sleep(0.05)
-        yield giver
+        yield seed
     finally:
         process.kill()
         process.wait()
@@ -86,49 +94,49 @@ def giving(fetch: Fetch) -> Iterator[Giver]:
 
 
 @pytest.fixture
-def giver(fetch: Fetch, tmp_path: Path) -> Iterator[Giver]:
-    with giving(Fetch(fetch.hub, tmp_path / "giver")) as one:
+def seed(fetch: Fetch, tmp_path: Path) -> Iterator[Seed]:
+    with seeding(Fetch(fetch.hub, tmp_path / "seed")) as one:
         yield one
 
 
 @pytest.fixture
-def taker(giver: Giver, tmp_path: Path) -> Fetch:
-    (tmp_path / "taker").mkdir()
-    (tmp_path / "taker/token").write_text(TOKEN)
-    return Fetch(giver.fetch.hub, tmp_path / "taker")
+def leech(seed: Seed, tmp_path: Path) -> Fetch:
+    (tmp_path / "leech").mkdir()
+    (tmp_path / "leech/token").write_text(TOKEN)
+    return Fetch(seed.fetch.hub, tmp_path / "leech")
 
 
-def take(taker: Fetch, *givers: str, **changes: Any) -> tuple[int, str]:
-    token = str(taker.root / "token")
-    return taker.run(peers=list(givers), peer_token_file=token, **changes)
+def fetch_from(leech: Fetch, *seeds: str, **changes: Any) -> tuple[int, str]:
+    token = str(leech.root / "token")
+    return leech.run(peers=list(seeds), peer_token_file=token, **changes)
 
 
 def test_what_a_peer_has_is_taken_from_it_and_nobody_else_is_asked(
-    giver: Giver, taker: Fetch
+    seed: Seed, leech: Fetch
 ) -> None:
-    assert giver.fetch.run()[0] == 0
-    before = len(taker.hub.hits)
-    code, said = take(taker, giver.address)
+    assert seed.fetch.run()[0] == 0
+    before = len(leech.hub.hits)
+    code, said = fetch_from(leech, seed.address)
     assert code == 0, said
-    taker.assert_whole()
-    assert len(taker.hub.hits) == before
-    assert taker.progress()["bytes_peers"] == sum(map(len, taker.hub.files.values()))
+    leech.assert_whole()
+    assert len(leech.hub.hits) == before
+    assert leech.progress()["bytes_peers"] == sum(map(len, leech.hub.files.values()))
 
 
-def test_what_a_peer_still_fetches_is_taken_while_it_arrives(giver: Giver, taker: Fetch) -> None:
-    taker.hub.rate = 80_000
-    first = giver.fetch.start()
-    second = taker.start(peers=[giver.address], peer_token_file=str(taker.root / "token"))
-    # The taker has bytes of a file that the giver has not whole yet.
-    taker.hub.wait_for(
-        lambda: _bytes(taker) > 300_000 and not (giver.fetch.destination / ONE).exists(), 30
+def test_what_a_peer_still_fetches_is_taken_while_it_arrives(seed: Seed, leech: Fetch) -> None:
+    leech.hub.rate = 80_000
+    first = seed.fetch.start()
+    second = leech.start(peers=[seed.address], peer_token_file=str(leech.root / "token"))
+    # The leech has bytes of a file that is not complete on the seed yet.
+    leech.hub.wait_for(
+        lambda: _bytes(leech) > 300_000 and not (seed.fetch.destination / ONE).exists(), 30
     )
-    taker.hub.rate = 400_000
+    leech.hub.rate = 400_000
     for process in (first, second):
         _, said = process.communicate(timeout=60)
         assert process.returncode == 0, said
-    taker.assert_whole()
-    copies = taker.hub.sent() / sum(map(len, taker.hub.files.values()))
+    leech.assert_whole()
+    copies = leech.hub.sent() / sum(map(len, leech.hub.files.values()))
     assert copies <= 1.05
 
 
@@ -139,77 +147,77 @@ def _bytes(fetch: Fetch) -> int:
         return 0
 
 
-def test_a_peer_that_is_not_there_costs_nothing_but_a_line(giver: Giver, taker: Fetch) -> None:
-    giver.process.kill()
-    giver.process.wait()
-    code, said = take(taker, giver.address)
+def test_a_peer_that_is_not_there_costs_nothing_but_a_line(seed: Seed, leech: Fetch) -> None:
+    seed.process.kill()
+    seed.process.wait()
+    code, said = fetch_from(leech, seed.address)
     assert code == 0, said
-    assert f"{giver.address} is gone" in said
-    taker.assert_whole()
+    assert f"the peer {seed.address} fails" in said
+    leech.assert_whole()
 
 
 def test_a_peer_that_dies_midway_is_replaced_and_what_it_gave_is_kept(
-    giver: Giver, taker: Fetch
+    seed: Seed, leech: Fetch
 ) -> None:
-    taker.hub.rate = 80_000
-    first = giver.fetch.start()
-    second = taker.start(peers=[giver.address], peer_token_file=str(taker.root / "token"))
-    taker.hub.wait_for(lambda: _bytes(taker) > 300_000, 30)
-    for process in (first, giver.process):
+    leech.hub.rate = 80_000
+    first = seed.fetch.start()
+    second = leech.start(peers=[seed.address], peer_token_file=str(leech.root / "token"))
+    leech.hub.wait_for(lambda: _bytes(leech) > 300_000, 30)
+    for process in (first, seed.process):
         process.send_signal(signal.SIGKILL)
     first.communicate(timeout=10)
-    taker.hub.rate = 0
+    leech.hub.rate = 0
     _, said = second.communicate(timeout=60)
     assert second.returncode == 0, said
-    assert "is gone" in said
-    taker.assert_whole()
-    assert taker.progress()["bytes_peers"] > 300_000
+    assert "continuing without it" in said
+    leech.assert_whole()
+    assert leech.progress()["bytes_peers"] > 300_000
 
 
-def test_another_peer_is_asked_before_the_hub(giver: Giver, taker: Fetch) -> None:
-    assert giver.fetch.run()[0] == 0
-    before = len(taker.hub.hits)
+def test_another_peer_is_asked_before_the_hub(seed: Seed, leech: Fetch) -> None:
+    assert seed.fetch.run()[0] == 0
+    before = len(leech.hub.hits)
     with socket.socket() as nobody:
         nobody.bind(("127.0.0.1", 0))
-        code, said = take(taker, f"http://127.0.0.1:{nobody.getsockname()[1]}", giver.address)
+        code, said = fetch_from(leech, f"http://127.0.0.1:{nobody.getsockname()[1]}", seed.address)
     assert code == 0, said
-    assert len(taker.hub.hits) == before
+    assert len(leech.hub.hits) == before
 
 
 def test_wrong_bytes_of_a_peer_are_set_aside_and_come_from_the_hub(
-    giver: Giver, taker: Fetch
+    seed: Seed, leech: Fetch
 ) -> None:
-    assert giver.fetch.run()[0] == 0
-    with (giver.fetch.destination / ONE).open("r+b") as file:
+    assert seed.fetch.run()[0] == 0
+    with (seed.fetch.destination / ONE).open("r+b") as file:
         file.seek(MIB)
         byte = file.read(1)
         file.seek(MIB)
         file.write(bytes([byte[0] ^ 0xFF]))
-    code, said = take(taker, giver.address)
+    code, said = fetch_from(leech, seed.address)
     assert code == 0, said
-    assert f"{ONE}: wanted sha256" in said
-    taker.assert_whole()
+    assert f"{ONE}: expected sha256" in said
+    leech.assert_whole()
 
 
-def test_a_peer_that_refuses_is_left(giver: Giver, taker: Fetch) -> None:
-    assert giver.fetch.run()[0] == 0
-    (taker.root / "token").write_text("another")
-    code, said = take(taker, giver.address)
+def test_a_peer_that_refuses_is_left(seed: Seed, leech: Fetch) -> None:
+    assert seed.fetch.run()[0] == 0
+    (leech.root / "token").write_text("another")
+    code, said = fetch_from(leech, seed.address)
     assert code == 0, said
     assert "401" in said
-    taker.assert_whole()
-    assert taker.progress()["bytes_peers"] == 0
+    leech.assert_whole()
+    assert leech.progress()["bytes_peers"] == 0
 
 
-def test_offline_asks_nobody_outside_and_says_what_is_missing(giver: Giver, taker: Fetch) -> None:
-    assert giver.fetch.run()[0] == 0
-    (giver.fetch.destination / ONE).unlink()
-    before = len(taker.hub.hits)
-    code, said = take(taker, giver.address, offline=True)
+def test_offline_asks_nobody_outside_and_says_what_is_missing(seed: Seed, leech: Fetch) -> None:
+    assert seed.fetch.run()[0] == 0
+    (seed.fetch.destination / ONE).unlink()
+    before = len(leech.hub.hits)
+    code, said = fetch_from(leech, seed.address, offline=True)
     assert code == 1
     assert "sparkwright bundle" in said
-    assert len(taker.hub.hits) == before
-    assert not taker.destination.exists()
+    assert len(leech.hub.hits) == before
+    assert not leech.destination.exists()
 
 
 @pytest.mark.parametrize(
@@ -225,21 +233,21 @@ def test_offline_asks_nobody_outside_and_says_what_is_missing(giver: Giver, take
         "/v2/x/blobs/sha256:../../token",
     ],
 )
-def test_nothing_else_is_given(giver: Giver, path: str) -> None:
-    giver.fetch.destination.mkdir(parents=True)
-    (giver.fetch.destination / "link").symlink_to(giver.fetch.root / "token")
-    status, text, _ = giver.get(path.format(commit=COMMIT))
+def test_nothing_else_is_given(seed: Seed, path: str) -> None:
+    seed.fetch.destination.mkdir(parents=True)
+    (seed.fetch.destination / "link").symlink_to(seed.fetch.root / "token")
+    status, text, _ = seed.get(path.format(commit=COMMIT))
     assert (status, TOKEN.encode() in text) == (404, False)
 
 
 @pytest.mark.parametrize("authorization", [None, "Bearer no", "Basic bm86bm8=", "Basic ???"])
-def test_nothing_is_given_without_the_token(giver: Giver, authorization: str | None) -> None:
+def test_nothing_is_given_without_the_token(seed: Seed, authorization: str | None) -> None:
     for path in ("/v2/", f"/files/models/org--model/{COMMIT}/config.json"):
-        assert giver.get(path, authorization)[0] == 401
+        assert seed.get(path, authorization)[0] == 401
 
 
-def test_docker_reads_blobs_while_they_arrive(giver: Giver) -> None:
-    stage = giver.fetch.root / "images" / f".staging-{DIGEST}"
+def test_docker_reads_blobs_while_they_arrive(seed: Seed) -> None:
+    stage = seed.fetch.root / "images" / f".staging-{DIGEST}"
     part = stage / "parts" / f"{'b' * 64}.part"
     part.parent.mkdir(parents=True)
     content = bytes(range(256)) * 16384  # 4 MiB
@@ -250,7 +258,7 @@ def test_docker_reads_blobs_while_they_arrive(giver: Giver) -> None:
     alive = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)", "fetch.py"])
     (stage / "holder.json").write_text(json.dumps({"pid": alive.pid}))
     try:
-        connection = http.client.HTTPConnection("127.0.0.1", giver.port, timeout=20)
+        connection = http.client.HTTPConnection("127.0.0.1", seed.port, timeout=20)
         basic = base64.b64encode(f"sparkwright:{TOKEN}".encode()).decode()
         connection.request("GET", f"/v2/any/image/blobs/sha256:{'b' * 64}",
                            headers={"Authorization": f"Basic {basic}"})  # fmt: skip
@@ -269,12 +277,12 @@ def test_docker_reads_blobs_while_they_arrive(giver: Giver) -> None:
         alive.wait()
 
 
-def test_a_manifest_is_given_under_its_own_type(giver: Giver) -> None:
-    place = giver.fetch.root / "images" / DIGEST / DIGEST
+def test_a_manifest_is_given_under_its_own_type(seed: Seed) -> None:
+    place = seed.fetch.root / "images" / DIGEST / DIGEST
     place.parent.mkdir(parents=True)
     kind = "application/vnd.oci.image.index.v1+json"
     place.write_text(json.dumps({"mediaType": kind}))
-    status, text, headers = giver.get(f"/v2/a/b/manifests/sha256:{DIGEST}")
+    status, text, headers = seed.get(f"/v2/a/b/manifests/sha256:{DIGEST}")
     assert (status, headers["Content-Type"]) == (200, kind)
     assert headers["Docker-Content-Digest"] == f"sha256:{DIGEST}"
     assert json.loads(text)["mediaType"] == kind

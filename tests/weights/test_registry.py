@@ -179,5 +179,5 @@ def test_a_registry_that_is_gone_is_one_clear_error(fetch: Fetch, registry: Regi
     registry.port = 9  # nobody listens there
     code, said = pull(fetch, registry)
     assert code == 75
-    assert "out of reach" in said
+    assert "unreachable" in said
     assert "what was fetched is kept" in said

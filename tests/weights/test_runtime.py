@@ -72,7 +72,7 @@ def test_bundle_works_on_this_host(fetch: Fetch, tmp_path: Path) -> None:
     with tarfile.open(_build(arch, RUNNING).path) as archive:
         archive.extractall(tmp_path / "tree")
     fetch.runtime = tmp_path / "tree"
-    code, said = fetch.run(mover="hf_transfer")
+    code, said = fetch.run(downloader="hf_transfer")
     assert code == 0, said
     assert "hf_transfer ended" not in said
     fetch.assert_whole()

@@ -34,7 +34,7 @@ def _bytes(lab: LabHub, name: str, file: File) -> int:
 def _request(lab: LabHub, fetch: Fetch, name: str, **changes: Any) -> dict[str, Any]:
     token = fetch.root / "token"
     token.write_text(access.MEMBER_TOKEN, encoding="utf-8")
-    known = {"token_file": str(token), "allow_token_over_http": True, "mover": "xet"}
+    known = {"token_file": str(token), "allow_token_over_http": True, "downloader": "xet"}
     return lab.request(fetch, name, **known, **changes)
 
 
@@ -79,7 +79,7 @@ def test_a_wrong_byte_is_seen_and_fetched_by_other_means(lab: LabHub, fetch: Fet
     lab.fault(match=f"/xet/xorbs/*/{file.sha256}/1", corrupt_at=100_000, times=1)
     code, said = fetch.here(**_request(lab, fetch, name))
     assert code == 0, said
-    assert f"{file.path}: wanted sha256" in said
+    assert f"{file.path}: expected sha256" in said
     assert lab.counters()["requests"]["cdn"] > 0
     assert fetch.here(**_request(lab, fetch, name))[1].startswith("already complete")
 

@@ -32,7 +32,7 @@ class ContentCheck:
     Attributes:
         why: what a failure means for the user.
         absent, present: prefix of tensor names that no tensor, or some tensor, has.
-        file, key, contains: values that a list in a JSON file of the repository contains.
+        file, key, contains: numbers or texts that a list in a JSON file contains.
     """
 
     id: str
@@ -41,7 +41,7 @@ class ContentCheck:
     present: str | None = None
     file: str | None = None
     key: str | None = None
-    contains: tuple[int | str, ...] | None = None
+    contains: tuple[object, ...] | None = None
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""The smoke tests' requests and results: the short one, which is also a switch's gate, and the deep.
+"""Requests and results of the smoke tests: the short one, also a switch's gate, and the deep one.
 
 Times are in seconds.
 """

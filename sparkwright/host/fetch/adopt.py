@@ -1,8 +1,8 @@
-"""Files that the user has on this host already: a plain download, a cache, another layout.
+"""Files that the user already has on this host: a plain download, a cache, another layout.
 
-Only their content counts, by its hash; names and directories around it may be anything. They are
-linked where the file system is the same (the bytes are then there once), and copied otherwise;
-the user's own directories are not changed.
+They are found by the hash of their content; names and directories do not matter. They are hard
+linked on the same file system, so that the bytes are stored once, and copied otherwise; the user's
+directories are not changed.
 """
 
 from __future__ import annotations
@@ -11,22 +11,22 @@ import os
 import shutil
 from pathlib import Path
 
+from sparkwright.host.contracts.fetch import FetchFile
 from sparkwright.host.fetch.progress import log
-from sparkwright.host.fetch.request import File
 
-#: Directories below these are looked at, at most so deep: a home has many files.
+#: Levels below the given directories that are searched: a home has many files.
 _DEPTH = 7
 
 
-def candidates(roots: tuple[str, ...], files: list[File]) -> dict[int, list[Path]]:
-    """Regular files below the roots that have the size of a wanted file, by size.
+def candidates(roots: tuple[str, ...], files: list[FetchFile]) -> dict[int, list[Path]]:
+    """Return the regular files below the roots that have the size of a requested file, by size.
 
-    A hub's cache keeps content in ``blobs/`` under its hash and links in ``snapshots/``: the
-    blobs are found like any other file, and links are not followed.
+    A hub's cache keeps content in ``blobs/`` under its hash and links in ``snapshots/``: the blobs
+    are found like any other file, and links are not followed.
     """
     sizes = {file.size for file in files}
     found: dict[int, list[Path]] = {}
-    for root in dict.fromkeys(str(place) for one in roots for place in _matches(one)):
+    for root in dict.fromkeys(str(place) for one in roots for place in _matching(one)):
         base = root.count("/")
         for directory, names, entries in os.walk(root):
             if directory.count("/") - base >= _DEPTH:
@@ -44,27 +44,23 @@ def candidates(roots: tuple[str, ...], files: list[File]) -> dict[int, list[Path
     return found
 
 
-def _matches(pattern: str) -> list[Path]:
+def _matching(pattern: str) -> list[Path]:
     return sorted(Path("/").glob(pattern.lstrip("/")))
 
 
-def order(file: File, paths: list[Path]) -> list[Path]:
-    """The likelier ones first: of the file's own hash or name."""
-    names = {file.sha256, file.blob_id}
-    return sorted(
-        paths, key=lambda path: (path.name not in names, path.name != Path(file.path).name)
-    )
+def worth_hashing(file: FetchFile, paths: list[Path]) -> list[Path]:
+    """Return the likely ones, best first: those with the hash or name of the file come first.
+
+    Small files are likely only by their name, large ones always.
+    """
+    name, hashes = Path(file.path).name, {file.sha256, file.blob_id}
+    if file.size < 1 << 20:
+        paths = [path for path in paths if path.name == name or path.name in hashes]
+    return sorted(paths, key=lambda path: (path.name not in hashes, path.name != name))
 
 
-def plausible(file: File, path: Path) -> bool:
-    """Whether a file is worth hashing: large ones always, small ones by their name."""
-    return file.size >= 1 << 20 or path.name in {
-        Path(file.path).name, file.sha256, file.blob_id
-    }  # fmt: skip
-
-
-def take(source: Path, target: Path, *, world_readable: bool) -> bool:
-    """Put a file at target: linked, or else copied. False where neither can be done."""
+def place(source: Path, target: Path, *, world_readable: bool) -> bool:
+    """Link a file to target, or else copy it. Returns False if neither is possible."""
     target.unlink(missing_ok=True)
     if world_readable:
         try:
@@ -76,7 +72,7 @@ def take(source: Path, target: Path, *, world_readable: bool) -> bool:
     try:
         shutil.copyfile(source, target, follow_symlinks=False)
     except OSError as error:
-        log(f"{source} can't be copied: {error.strerror}")
+        log(f"cannot copy {source}: {error.strerror}")
         target.unlink(missing_ok=True)
         return False
     return True

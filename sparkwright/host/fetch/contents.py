@@ -1,7 +1,7 @@
-"""Is what was fetched what the catalog says it is? Judged from headers and small files alone.
+"""Compares fetched files with what the catalog says of the model, by headers and small files only.
 
-Hashes prove that the bytes are the repository's; they say nothing of a repository that was
-published wrong: tensors under other names, a missing shard, another quantization.
+Hashes prove that the bytes are the repository's. They do not find mistakes of the repository
+itself: tensors under other names, a missing shard, another quantization.
 """
 
 from __future__ import annotations
@@ -11,18 +11,15 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-#: No header of a real model is larger; a larger figure is no header.
-_MOST_HEADER = 100 << 20
+from sparkwright.host.contracts.fetch import ContentCheck, ExpectedContents
+
+#: No header of a real model is larger.
+_LARGEST_HEADER = 100 << 20
 _FEW = 3
 
 
-def faults(base: Path, names: Iterable[str], expect: dict[str, Any]) -> list[str]:
-    """Everything that is wrong with a model's files, in words.
-
-    expect: {"format": "modelopt", "compressed-tensors", "bf16" or null,
-    "checks": [{"id", "why", and either "absent": prefix of tensor names, "present": prefix, or
-    "file", "key", "contains": values of a list in a JSON file}]}
-    """
+def faults(base: Path, names: Iterable[str], expect: ExpectedContents) -> list[str]:
+    """Return everything that is wrong with a model's files, each in a sentence."""
     files = sorted(names)
     wrong: list[str] = []
     tensors: dict[str, set[str]] = {}
@@ -37,32 +34,32 @@ def faults(base: Path, names: Iterable[str], expect: dict[str, Any]) -> list[str
         if name.endswith(".safetensors.index.json"):
             wrong += _index(base, name, set(files), tensors)
     if not wrong:
-        wrong += _format(base, expect.get("format"))
+        wrong += _format(base, expect.format)
     every = set().union(*tensors.values()) if tensors else set()
-    for check in expect.get("checks", ()):
-        said = _check(base, every, check)
-        if said:
-            wrong.append(f"{said} [{check['id']}]: {check['why']}")
+    for check in expect.checks:
+        fault = _check(base, every, check)
+        if fault:
+            wrong.append(f"{fault} [{check.id}]: {check.why}")
     return wrong
 
 
 def _header(path: Path) -> set[str] | str:
-    """Names of the tensors of a safetensors file, or what is wrong with it."""
+    """Return the tensor names of a safetensors file, or what is wrong with it."""
     size = path.stat().st_size
     with path.open("rb") as file:
         length = int.from_bytes(file.read(8), "little")
-        if not 2 <= length <= min(_MOST_HEADER, size - 8):
-            return "is no safetensors file"
+        if not 2 <= length <= min(_LARGEST_HEADER, size - 8):
+            return "is not a safetensors file"
         try:
             header = json.loads(file.read(length))
         except ValueError:
-            return "has a header that can't be read"
+            header = None
     if not isinstance(header, dict):
-        return "has a header that can't be read"
+        return "has a header that is not valid JSON"
     header.pop("__metadata__", None)
     ends = [entry["data_offsets"][1] for entry in header.values() if isinstance(entry, dict)]
     if max(ends, default=0) + 8 + length != size:
-        return f"has {size} bytes, its header speaks of {max(ends, default=0) + 8 + length}"
+        return f"has {size} bytes, but {max(ends, default=0) + 8 + length} by its header"
     return set(header)
 
 
@@ -81,7 +78,7 @@ def _index(base: Path, name: str, files: set[str], tensors: dict[str, set[str]])
     folder = name.rpartition("/")[0]
     prefix = f"{folder}/" if folder else ""
     shards = {f"{prefix}{shard}" for shard in places.values()}
-    wrong = [f"{name} names {shard}, which is not there" for shard in sorted(shards - files)]
+    wrong = [f"{name} names {shard}, which is missing" for shard in sorted(shards - files)]
     lost = sorted(
         tensor
         for tensor, shard in places.items()
@@ -89,36 +86,37 @@ def _index(base: Path, name: str, files: set[str], tensors: dict[str, set[str]])
     )
     if lost:
         more = f" and {len(lost) - _FEW} more" if len(lost) > _FEW else ""
-        wrong.append(f"tensors are not where {name} says: {', '.join(lost[:_FEW])}{more}")
+        wrong.append(f"tensors are not in the files that {name} names: "
+                     f"{', '.join(lost[:_FEW])}{more}")  # fmt: skip
     return wrong
 
 
-def _format(base: Path, wanted: str | None) -> list[str]:
-    """The format by config.json, where both it and the catalog tell one."""
+def _format(base: Path, expected: str | None) -> list[str]:
+    """Compare the format in config.json, if there is one, with the catalog's, if it has one."""
     config = _json(base / "config.json")
-    if wanted is None or not isinstance(config, dict):
+    if expected is None or not isinstance(config, dict):
         return []
     quantization = config.get("quantization_config")
     method = quantization.get("quant_method") if isinstance(quantization, dict) else None
     if method is None and (base / "hf_quant_config.json").is_file():
         method = "modelopt"
     found = {None: "bf16", "modelopt": "modelopt", "modelopt_fp4": "modelopt"}.get(method, method)
-    if found == wanted:
+    if found == expected:
         return []
-    return [f"the weights are {found}, and the catalog says {wanted}"]
+    return [f"the weights are {found}, but {expected} in the catalog"]
 
 
-def _check(base: Path, tensors: set[str], check: dict[str, Any]) -> str | None:
-    if "absent" in check:
-        hits = sorted(name for name in tensors if name.startswith(check["absent"]))
-        return f"{len(hits)} tensors are named {check['absent']}..." if hits else None
-    if "present" in check:
-        found = any(name.startswith(check["present"]) for name in tensors)
-        return None if found else f"no tensor is named {check['present']}..."
-    document = _json(base / check["file"])
-    value = document.get(check["key"]) if isinstance(document, dict) else None
-    listed = value if isinstance(value, list) else [value]
-    missing = [item for item in check["contains"] if item not in listed]
+def _check(base: Path, tensors: set[str], check: ContentCheck) -> str | None:
+    if check.absent is not None:
+        count = sum(name.startswith(check.absent) for name in tensors)
+        return f"{count} tensors are named {check.absent}..." if count else None
+    if check.present is not None:
+        found = any(name.startswith(check.present) for name in tensors)
+        return None if found else f"no tensor is named {check.present}..."
+    document = _json(base / (check.file or ""))
+    value = document.get(check.key) if isinstance(document, dict) else None
+    values = value if isinstance(value, list) else [value]
+    missing = [item for item in check.contains or () if item not in values]
     if not missing:
         return None
-    return f"{check['key']} of {check['file']} lacks {', '.join(map(str, missing))}"
+    return f"{check.key} of {check.file} lacks {', '.join(map(str, missing))}"

@@ -1,4 +1,4 @@
-"""How a fetch ends when it does not end well. The texts are meant for the user."""
+"""How a fetch ends when it fails. The texts are messages for the user: cause and remedy."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ OK, FAILED, TEMPORARY = 0, 1, 75
 
 
 class Failed(Exception):
-    """Running again will not help before someone mends what the text says."""
+    """Somebody must act on the message before another run can succeed."""
 
     exit_code = FAILED
 
 
 class Temporary(Failed):
-    """Running again is the remedy; what was fetched so far is kept."""
+    """Another run may succeed; what was fetched so far is kept."""
 
     exit_code = TEMPORARY
 
@@ -22,7 +22,7 @@ class NoSpace(Failed):
 
 
 def size(count: float) -> str:
-    """Return bytes in words, as disks and lines are sold: "1.50 GB"."""
+    """Return a number of bytes with a decimal unit: "1.50 GB"."""
     for unit in ("B", "kB", "MB", "GB"):
         if count < 1000:
             return f"{count:.0f} B" if unit == "B" else f"{count:.2f} {unit}"

@@ -1,8 +1,8 @@
 """Entry of the program: `python3 -I -S fetch.py [--runtime DIR] [--task TASK] REQUEST`.
 
-Standard library only. --runtime names the unpacked tree with huggingface_hub and hf_transfer.
-REQUEST is a JSON file. Tasks: `run` fetches a repository (request.py), `pull` gets an image into
-Docker (pull.py), `share` lets other hosts take what is here (peer_server.py).
+Standard library only. --runtime is the unpacked tree with huggingface_hub and hf_transfer. REQUEST
+is a JSON file with the keys of contracts/fetch.py. Tasks: `run` fetches a repository (run.py),
+`pull` gets an image into Docker (pull.py), `peer-server` lets peers read files (peer_server.py).
 Exit codes: 0 done, 1 failed, 75 temporary: run it again.
 """
 
@@ -14,18 +14,18 @@ import os
 import sys
 from pathlib import Path
 
-#: What it does -> the module that does it.
-_TASKS = {"run": "run", "pull": "pull", "share": "peer_server"}
+#: Task -> its module.
+_TASKS = {"run": "run", "pull": "pull", "peer-server": "peer_server"}
 
 
 def _main() -> int:
     parser = argparse.ArgumentParser(description="Fetch a model or an image onto this host.")
     parser.add_argument("--runtime", type=Path, help="unpacked tree with huggingface_hub")
     parser.add_argument("--task", choices=tuple(_TASKS), default="run")
-    parser.add_argument("request", type=Path, help="JSON file that says what to fetch")
+    parser.add_argument("request", type=Path, help="JSON file with the request")
     arguments = parser.parse_args()
-    # -I leaves the script's folder off sys.path. The root of the tree goes last on the path: it can
-    # never hide another module.
+    # -I leaves the script's folder off sys.path. The root of the tree goes last: it can't hide
+    # another module.
     sys.path.append(str(Path(__file__).resolve().parents[3]))
     task = importlib.import_module(f"sparkwright.host.fetch.{_TASKS[arguments.task]}")
     code: int = task.run(arguments.request, arguments.runtime)
@@ -33,8 +33,8 @@ def _main() -> int:
 
 
 if __name__ == "__main__":
-    # os._exit: a worker blocked on a dead line must not hold up the end. Everything that has
-    # to be on the disk is there by now.
+    # os._exit: a thread that waits for a dead connection must not delay the end. Everything that
+    # has to be on the disk is there by now.
     code = _main()
     sys.stderr.flush()
     os._exit(code)

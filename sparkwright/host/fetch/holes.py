@@ -1,9 +1,9 @@
-"""What a leftover part file still lacks, read off its holes.
+"""Missing ranges of a part file, read from its holes.
 
-A part has its full length from the start; ranges are written into it in any order. After
-kill -9 the file system itself knows what was written: everything else is a hole. Every writer
-ends its writes on a PAGE or at the end of the file, so the holes are exact. Where a file system
-keeps no holes (or a power cut left zeros), the part looks whole and its hash will not match.
+A part has its full length from the start; ranges are written into it in any order. After kill -9
+the file system itself knows what was written: everything else is a hole. Every writer ends its
+writes on a PAGE or at the end of the file, so the holes are exact. If a file system keeps no holes,
+or a power cut left zeros, the part looks complete and its hash does not match.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 
 
 def prepare(part: Path, size: int) -> None:
-    """Make sure that a part is a regular file of full length; a wrong one is begun anew."""
+    """Make sure that a part is a regular file of full length; another file is replaced."""
     part.parent.mkdir(parents=True, exist_ok=True)
     if part.is_symlink():
         part.unlink()
@@ -28,7 +28,7 @@ def prepare(part: Path, size: int) -> None:
 
 
 def missing(part: Path, size: int) -> list[tuple[int, int]]:
-    """Return the missing ranges [start, end) of a part of full length, in order."""
+    """Return the missing ranges [start, end) of a part of full length, sorted."""
     ranges = []
     descriptor = os.open(part, os.O_RDONLY | os.O_CLOEXEC)
     try:

@@ -1,13 +1,12 @@
-"""Lets other hosts, and this host's own Docker, take what is here or is still being fetched.
+"""Serves this host's models and images to peers and to its own Docker, also while being fetched.
 
-`GET /files/models/<org--name>/<commit>/<path>` and `/files/images/<digest>/<path>` give a file by
-ranges; with `?ranges` they tell which ranges are there, whether a fetch is alive that will
-bring more, and whether it has ended. `/v2/...` is the reading half of a container registry over
-the same images: it sends a blob's bytes as they arrive, so that Docker unpacks while the rest is
-on its way.
+`GET /files/models/<org--name>/<commit>/<path>` and `/files/images/<digest>/<path>` return a file,
+with support for ranges. With `?ranges` they list the ranges that are on the disk, whether a fetch
+runs that will add more ("alive"), and whether the file will not change any more ("ended").
+`/v2/...` is the reading half of a container registry over the same images: it sends a blob's bytes
+as they arrive, so that Docker unpacks while the rest is downloaded.
 
-Request: {"port", "token_file", "roots": {"models": dir, "images": dir}, "idle": seconds without a
-question after which it ends}. Every question needs the token, as Bearer or as Basic's password.
+Every request needs the token, as Bearer or as the password of Basic authentication.
 """
 
 from __future__ import annotations
@@ -26,28 +25,31 @@ from pathlib import Path
 from threading import Event, Lock, Thread
 from typing import Any
 
+from sparkwright.host.contracts.fetch import PeerRoots, PeerServerRequest
 from sparkwright.host.fetch import holes
+from sparkwright.host.fetch.errors import FAILED, OK, Failed
 from sparkwright.host.fetch.progress import log
+from sparkwright.host.fetch.request import read_peer_server
 
 _HEX = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 _PIECE = 8 << 20
 _WAIT = 0.1
-#: Seconds that Docker's question waits for a fetch to begin, or to be begun again.
+#: Seconds that a request of Docker waits for a fetch to start or to continue.
 _PATIENCE = 10.0
-#: Writers end what they write on multiples of this; what lies beyond may be half written.
+#: Writers end on multiples of this: bytes beyond the last one may be half written.
 _SETTLED = 256 << 10
 
 
-class Shelf:
+class Store:
     """Finds files below the two roots."""
 
-    def __init__(self, models: Path, images: Path) -> None:
-        self.models = models
-        self.images = images
+    def __init__(self, roots: PeerRoots) -> None:
+        self.models = Path(roots.models)
+        self.images = Path(roots.images)
 
     def parent(self, kind: str, place: list[str]) -> tuple[Path, str] | None:
-        """Directory that holds the revisions, and the revision; None for what is no such place."""
-        if any(part in ("", ".", "..") or part.startswith(".") for part in place):
+        """Return the directory of all revisions, and the revision; None for an invalid path."""
+        if any(part == "" or part.startswith(".") for part in place):
             return None
         if kind == "models" and len(place) == 2 and _HEX.fullmatch(place[1]):
             return self.models / place[0], place[1]
@@ -56,22 +58,22 @@ class Shelf:
         return None
 
     def find(self, parent: Path, revision: str, path: str) -> tuple[Path, bool] | None:
-        """The file and whether it is whole; None when nothing of it is there."""
+        """Return the file and whether it is complete; None if nothing of it is on the disk."""
         parts = path.split("/")
         if any(part in ("", ".", "..") for part in parts):
             return None
         stage = parent / f".staging-{revision}"
-        for file, whole in (
+        for file, complete in (
             (parent / revision / path, True),
             (stage / "files" / path, True),
             (stage / "parts" / f"{path}.part", False),
         ):
             if file.is_file() and file.resolve().is_relative_to(parent.resolve()):
-                return file, whole
+                return file, complete
         return None
 
     def blob(self, digest: str) -> tuple[Path, bool] | None:
-        """A blob or manifest of any image."""
+        """Return a blob or manifest of any image, as find()."""
         for place in self.images.glob("*"):
             revision = place.name.removeprefix(".staging-")
             if _HEX.fullmatch(revision):
@@ -81,34 +83,34 @@ class Shelf:
         return None
 
     def fetching(self, parent: Path, revision: str) -> bool:
-        """Whether a fetch of this revision is alive."""
+        """Tell whether a fetch of this revision runs."""
         try:
             holder = json.loads((parent / f".staging-{revision}" / "holder.json").read_text())
-            words = Path(f"/proc/{int(holder['pid'])}/cmdline").read_bytes()
+            command = Path(f"/proc/{int(holder['pid'])}/cmdline").read_bytes()
         except (OSError, ValueError, KeyError, TypeError):
             return False
-        return b"fetch.py" in words
+        return b"fetch.py" in command
 
     def ended(self, parent: Path, revision: str) -> bool:
-        """Whether a revision is there and nothing will be added to it."""
+        """Tell whether a revision is complete and nothing will be added to it."""
         return (parent / revision).is_dir() and not (parent / f".staging-{revision}").exists()
 
     def any_fetching(self) -> bool:
-        """Whether any image is being fetched."""
+        """Tell whether any image is being fetched."""
         return any(
             self.fetching(self.images, place.name.removeprefix(".staging-"))
             for place in self.images.glob(".staging-*")
         )
 
 
-def there(file: Path, *, whole: bool) -> list[list[int]]:
-    """Ranges of a file that are on the disk."""
+def available(file: Path, *, complete: bool) -> list[list[int]]:
+    """Return the ranges of a file that are on the disk."""
     size = file.stat().st_size
-    if whole:
+    if complete:
         return [[0, size]] if size else []
     found, at = [], 0
     for start, end in [*holes.missing(file, size), (size, size)]:
-        # Only what is followed by a hole can be in the middle of being written.
+        # Only the end of a range that is followed by a hole can be half written.
         settled = start if start == size else start // _SETTLED * _SETTLED
         if settled > at:
             found.append([at, settled])
@@ -119,23 +121,23 @@ def there(file: Path, *, whole: bool) -> list[list[int]]:
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     server: _Server
-    # A peer that is gone is noticed, and its thread ends.
+    # The thread of a client that disappeared ends.
     timeout = 60
 
     def do_GET(self) -> None:
-        """Answer, and note that someone asked."""
-        self.server.asked()
+        """Answer, and note the time for the idle limit."""
+        self.server.used()
         try:
             self._answer(body=self.command == "GET")
         except (ConnectionError, TimeoutError):
             self.close_connection = True
         finally:
-            self.server.asked()
+            self.server.used()
 
     do_HEAD = do_GET
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Questions are not worth a line each."""
+        """Log no requests."""
 
     def _answer(self, *, body: bool) -> None:
         if not self._allowed():
@@ -165,22 +167,23 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _file(self, parts: list[str], *, ranges: bool, body: bool) -> None:
         depth = 3 if parts[:1] == ["models"] else 2
-        place = self.server.shelf.parent(parts[0], parts[1:depth]) if parts else None
+        store = self.server.store
+        place = store.parent(parts[0], parts[1:depth]) if parts else None
         if place is None:
             self._plain(404, b"")
             return
-        found = self.server.shelf.find(*place, "/".join(parts[depth:]))
+        found = store.find(*place, "/".join(parts[depth:]))
         if ranges:
             answer = {
-                "ranges": there(found[0], whole=found[1]) if found else [],
-                "alive": self.server.shelf.fetching(*place),
-                "ended": self.server.shelf.ended(*place),
+                "ranges": available(found[0], complete=found[1]) if found else [],
+                "alive": store.fetching(*place),
+                "ended": store.ended(*place),
             }
             self._plain(200, json.dumps(answer).encode(), {"Content-Type": "application/json"})
         elif found is None:
             self._plain(404, b"")
         else:
-            self._bytes(found[0], whole=True, kind="application/octet-stream", body=body)
+            self._bytes(found[0], complete=True, kind="application/octet-stream", body=body)
 
     def _registry(self, parts: list[str], *, body: bool) -> None:
         if parts in ([""], []):
@@ -199,25 +202,25 @@ class _Handler(BaseHTTPRequestHandler):
             kind = json.loads(found[0].read_text()).get(
                 "mediaType", "application/vnd.oci.image.manifest.v1+json"
             )
-        self._bytes(found[0], whole=found[1], kind=kind, body=body, digest=parts[-1])
+        self._bytes(found[0], complete=found[1], kind=kind, body=body, digest=parts[-1])
 
     def _wait_for(self, digest: str) -> tuple[Path, bool] | None:
-        """A blob that is there or on its way; small ones whole, since manifests are read."""
-        shelf, until = self.server.shelf, time.monotonic() + _PATIENCE
+        """Wait for a blob to appear; for small ones to be complete, since manifests are parsed."""
+        store, until = self.server.store, time.monotonic() + _PATIENCE
         while not self.server.ended.is_set():
-            found = shelf.blob(digest)
+            found = store.blob(digest)
             if found is not None and (found[1] or found[0].stat().st_size > 1 << 20):
                 return found
-            if shelf.any_fetching():
+            if store.any_fetching():
                 until = time.monotonic() + _PATIENCE
             elif time.monotonic() > until:
                 return None
-            self.server.asked()
+            self.server.used()
             time.sleep(_WAIT)
         return None
 
     def _bytes(
-        self, path: Path, *, whole: bool, kind: str, body: bool, digest: str | None = None
+        self, path: Path, *, complete: bool, kind: str, body: bool, digest: str | None = None
     ) -> None:
         with path.open("rb") as file:
             size = os.fstat(file.fileno()).st_size
@@ -234,7 +237,7 @@ class _Handler(BaseHTTPRequestHandler):
             self.wfile.flush()
             at, idle = start, time.monotonic()
             while body and at < end:
-                upto = min(end, at + _PIECE) if whole else min(end, _settled(path, at))
+                upto = min(end, at + _PIECE) if complete else min(end, _settled(path, at))
                 if upto > at:
                     sent = self.connection.sendfile(file, at, upto - at)
                     at += sent
@@ -242,13 +245,13 @@ class _Handler(BaseHTTPRequestHandler):
                     if sent == 0:
                         break
                     continue
-                if not path.exists():  # it got its final name meanwhile: it is whole
-                    whole = True
-                elif self.server.shelf.any_fetching():
+                if not path.exists():  # it has its final name now: it is complete
+                    complete = True
+                elif self.server.store.any_fetching():
                     idle = time.monotonic()
                 elif time.monotonic() - idle > _PATIENCE:
                     break
-                self.server.asked()
+                self.server.used()
                 time.sleep(_WAIT)
             self.close_connection = self.close_connection or (body and at < end)
 
@@ -262,17 +265,17 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 def _settled(path: Path, at: int) -> int:
-    """End of the bytes that are there from a position on."""
+    """Return the end of the bytes on the disk from a position on."""
     try:
-        ranges = there(path, whole=False)
+        ranges = available(path, complete=False)
     except FileNotFoundError:
         return at
     return next((min(end, at + _PIECE) for start, end in ranges if start <= at < end), at)
 
 
-def _range(asked: str | None, size: int) -> tuple[int, int]:
-    """The range of a header, clipped to the file; the whole file where it makes no sense."""
-    found = re.fullmatch(r"bytes=(\d+)-(\d*)", asked or "")
+def _range(header: str | None, size: int) -> tuple[int, int]:
+    """Return the range of a header, clipped to the file; the whole file if it is not valid."""
+    found = re.fullmatch(r"bytes=(\d+)-(\d*)", header or "")
     if found is None:
         return 0, size
     start, last = int(found[1]), int(found[2]) if found[2] else size - 1
@@ -284,23 +287,23 @@ class _Server(ThreadingHTTPServer):
     allow_reuse_address = True
     request_queue_size = 64
 
-    def __init__(self, port: int, shelf: Shelf, token_file: Path, idle: float) -> None:
-        super().__init__(("0.0.0.0", port), _Handler)
-        self.shelf = shelf
-        self.token_file = token_file
+    def __init__(self, request: PeerServerRequest) -> None:
+        super().__init__(("0.0.0.0", request.port), _Handler)
+        self.store = Store(request.roots)
+        self.token_file = Path(request.token_file)
         self.ended = Event()
-        self._idle = idle
+        self._idle = request.idle
         self._last = time.monotonic()
         self._lock = Lock()
         Thread(target=self._watch, daemon=True).start()
 
-    def asked(self) -> None:
-        """Note that somebody needs this."""
+    def used(self) -> None:
+        """Restart the idle time."""
         with self._lock:
             self._last = time.monotonic()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that went away is no error of ours."""
+        """Ignore clients that disconnect."""
 
     def _watch(self) -> None:
         while not self.ended.wait(1.0):
@@ -310,26 +313,23 @@ class _Server(ThreadingHTTPServer):
                 self.stop()
 
     def stop(self) -> None:
-        """End, from any thread."""
+        """Stop the server, from any thread."""
         self.ended.set()
         Thread(target=self.shutdown, daemon=True).start()
 
 
 def run(request_path: Path, _runtime: Path | None) -> int:
-    """Serve until nobody asks any more, or until a signal."""
-    request = json.loads(request_path.read_text(encoding="utf-8"))
-    roots = request["roots"]
+    """Serve until it was idle for long enough, or until a signal."""
     try:
-        server = _Server(
-            request["port"],
-            Shelf(Path(roots["models"]), Path(roots["images"])),
-            Path(request["token_file"]),
-            request["idle"],
-        )
+        request = read_peer_server(request_path)
+        server = _Server(request)
+    except Failed as error:
+        log(str(error))
+        return FAILED
     except OSError as error:
-        log(f"port {request['port']} can't be listened on: {error.strerror}")
-        return 1
+        log(f"cannot listen on port {request.port}: {error.strerror}")
+        return FAILED
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: server.stop())
     server.serve_forever(poll_interval=0.2)
-    return 0
+    return OK

@@ -1,8 +1,8 @@
-"""Takes files from other hosts of the fleet, while these still fetch them.
+"""Downloads files from peers: other hosts of the fleet, which may still be fetching them.
 
-A peer (share.py) tells which ranges of a file it has. Those are fetched in few large streams;
-for the rest one waits as long as the peer's own fetch is alive. Nothing of a peer is trusted: what
-came is hashed like everything else. When all peers are gone, the rest comes from the source.
+A peer server (peer_server.py) lists which ranges of a file it has. Those are fetched over few
+connections; the rest is waited for while the peer's own fetch runs. Peers are not trusted: what
+they send is hashed like everything else. What no peer has comes from the source.
 """
 
 from __future__ import annotations
@@ -19,24 +19,25 @@ from pathlib import Path
 from threading import Event, Lock
 from typing import Any
 
+from sparkwright.host.contracts.fetch import FetchFile, FetchRequest
 from sparkwright.host.fetch import holes
 from sparkwright.host.fetch.errors import Failed, NoSpace, Temporary
 from sparkwright.host.fetch.hub import Location
 from sparkwright.host.fetch.progress import log
 from sparkwright.host.fetch.ranges import Limit, RangeFetch
-from sparkwright.host.fetch.request import PAGE, File, Request
+from sparkwright.host.fetch.request import PAGE
 
-#: Seconds that a peer gets to begin: all hosts are told to start in the same moment.
+#: Seconds that a peer has to start its own fetch: all hosts are started at the same time.
 _GRACE = 20.0
 _POLL = 0.3
-_CONNECTIONS = 2  # where the line is fast, few streams are
+_CONNECTIONS = 2  # enough on a fast network
 _TRIES = 3
 
 
 class Peers:
     """The peers of one request, shared by all of its files."""
 
-    def __init__(self, request: Request, stop: Event, limit: Limit) -> None:
+    def __init__(self, request: FetchRequest, stop: Event, limit: Limit) -> None:
         self._request = request
         self._stop = stop
         self._limit = limit
@@ -46,20 +47,20 @@ class Peers:
         self._token = ""
         if request.peers and request.peer_token_file is not None:
             with contextlib.suppress(OSError):
-                self._token = request.peer_token_file.read_text(encoding="utf-8").strip()
+                self._token = Path(request.peer_token_file).read_text(encoding="utf-8").strip()
 
     @property
     def any(self) -> bool:
-        """Whether a peer is left to be asked."""
+        """Whether a peer is left."""
         return any(peer not in self._gone for peer in self._request.peers)
 
-    def fill(self, file: File, part: Path, count: Callable[[int], None]) -> None:
-        """Fill what the peers have of a file. What is missing afterwards, none of them has."""
+    def fill(self, file: FetchFile, part: Path, count: Callable[[int], None]) -> None:
+        """Fetch what the peers have of a file. What is missing afterwards, none of them has."""
         for peer in self._request.peers:
             if peer not in self._gone and holes.missing(part, file.size):
                 self._fill(peer, file, part, count)
 
-    def _fill(self, peer: str, file: File, part: Path, count: Callable[[int], None]) -> None:
+    def _fill(self, peer: str, file: FetchFile, part: Path, count: Callable[[int], None]) -> None:
         location = Location(self._url(peer, file), {"Authorization": f"Bearer {self._token}"})
         request = replace(self._request, endpoint=peer, retries=1, stall=15.0)
         source: Any = _PeerSource(location)
@@ -70,11 +71,11 @@ class Peers:
             if peer in self._gone:
                 return
             try:
-                there, alive, ended = self._ranges(location)
-                todo = common(missing, there)
-                if todo:
+                available, alive, ended = self._ranges(location)
+                wanted = common(missing, available)
+                if wanted:
                     fetch = RangeFetch(request, source, file, part, count, self._stop, self._limit)
-                    fetch.run(location, todo, _CONNECTIONS)
+                    fetch.run(location, wanted, _CONNECTIONS)
                     failures = 0
                     continue
             except NoSpace:
@@ -84,62 +85,64 @@ class Peers:
                     raise
                 failures += 1
                 if failures >= _TRIES:
-                    self._leave(peer, f"{error}")
+                    self._drop(peer, f"{error}")
                     return
                 alive, ended = True, False
             if ended:
                 return
             if not alive and time.monotonic() - self._began > _GRACE:
-                # It has what it has; others of this fetch may still be there.
+                # It will get no more of this file, but may have other files of this request.
                 return
             self._stop.wait(_POLL * (1 + failures))
 
-    def _leave(self, peer: str, why: str) -> None:
+    def _drop(self, peer: str, reason: str) -> None:
         with self._lock:
             if peer not in self._gone:
                 self._gone.add(peer)
-                log(f"{peer} is gone ({why}); going on without it")
+                log(f"the peer {peer} fails ({reason}); continuing without it")
 
-    def _url(self, peer: str, file: File) -> str:
+    def _url(self, peer: str, file: FetchFile) -> str:
         kind = "images" if self._request.source == "registry" else "models"
-        place = self._request.destination
+        place = Path(self._request.destination)
         path = f"{place.parent.name}/{place.name}" if kind == "models" else place.name
         return f"{peer}/files/{kind}/{path}/{urllib.parse.quote(file.path)}"
 
     def _ranges(self, location: Location) -> tuple[list[tuple[int, int]], bool, bool]:
-        """Which ranges the peer has, whether it is fetching more, and whether it has ended."""
-        question = urllib.request.Request(f"{location.url}?ranges", headers=location.headers)
-        with urllib.request.urlopen(question, timeout=5) as answer:
-            said = json.load(answer)
-        ranges = [(int(start), int(end)) for start, end in said["ranges"]]
-        return ranges, bool(said["alive"]), bool(said["ended"])
+        """Return the peer's ranges, whether its fetch runs, and whether it has ended."""
+        query = urllib.request.Request(f"{location.url}?ranges", headers=location.headers)
+        with urllib.request.urlopen(query, timeout=5) as answer:
+            document = json.load(answer)
+        ranges = [(int(start), int(end)) for start, end in document["ranges"]]
+        return ranges, bool(document["alive"]), bool(document["ended"])
 
 
 class _PeerSource:
-    """Stands where RangeFetch expects a hub."""
+    """A peer as RangeFetch's source."""
 
     renews = False
 
     def __init__(self, location: Location) -> None:
         self._location = location
 
-    def locate(self, file: File) -> Location:
-        """The same place again."""
+    def locate(self, file: FetchFile) -> Location:
+        """Return the same address again."""
         return self._location
 
     def refusal(self, status: int, headers: Any, path: str) -> Failed:
-        """A peer explains nothing."""
-        return Failed(f"it answers {status} for {path}")
+        """Return the plain status: peers explain nothing."""
+        return Failed(f"HTTP {status} for {path}")
 
 
-def common(missing: list[tuple[int, int]], there: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Ranges that are missing here and are there, in whole pages (except at a range's own end).
+def common(
+    missing: list[tuple[int, int]], available: list[tuple[int, int]]
+) -> list[tuple[int, int]]:
+    """Return the missing ranges that are available, in whole pages except at a range's own end.
 
-    Both lists are in order and each without overlaps.
+    Both lists are sorted and without overlaps.
     """
     found = []
     for start, end in missing:
-        for first, last in there:
+        for first, last in available:
             low, high = max(start, first), min(end, last)
             if high < end:
                 high = high // PAGE * PAGE

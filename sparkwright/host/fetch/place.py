@@ -1,4 +1,4 @@
-"""Directories, owners and modes of what is fetched, and the lock of a destination."""
+"""Directories, owners and modes of fetched files, and the lock of a destination."""
 
 from __future__ import annotations
 
@@ -11,27 +11,31 @@ import shutil
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from sparkwright.host.contracts.fetch import FetchRequest
+from sparkwright.host.contracts.receipt import ReceiptEntry
 from sparkwright.host.fetch.errors import Failed, Temporary
 from sparkwright.host.fetch.progress import log
-from sparkwright.host.fetch.request import Request
-from sparkwright.host.lib import receipt
+from sparkwright.host.lib import files, receipt
+from sparkwright.host.lib.records import decode
 
 _HOLDER = "holder.json"
 _VERIFIED = "verified.json"
+_FILE_MODE, _DIRECTORY_MODE = 0o644, 0o755
 
 
 class Stage:
-    """`.staging-<commit>` beside the destination, on the same file system.
+    """The directory `.staging-<commit>` beside the destination, on the same file system.
 
-    files/ becomes the destination by one rename, parts/ holds what is not verified yet,
-    verified.json says which files of `base` were verified by a run that did not get to its end.
+    files/ becomes the destination by one rename, parts/ has what is not verified yet, and
+    verified.json has the receipt entries of a run that did not reach its end.
     """
 
-    def __init__(self, request: Request) -> None:
-        self.root = request.destination.parent / f".staging-{request.revision}"
+    def __init__(self, request: FetchRequest) -> None:
+        self.root = Path(request.destination).parent / f".staging-{request.revision}"
         self.files = self.root / "files"
         self.parts = self.root / "parts"
 
@@ -40,28 +44,28 @@ class Stage:
         return self.parts / f"{path}.part"
 
     def corrupt(self, path: str) -> Path:
-        """Return where a file that failed its hash is set aside."""
+        """Return where a file with a wrong hash is set aside."""
         return self.parts / f"{path}.corrupt"
 
-    def verified(self) -> dict[str, Any]:
+    def verified(self) -> dict[str, ReceiptEntry]:
         """Return the receipt entries of earlier runs."""
         try:
-            entries = json.loads((self.root / _VERIFIED).read_text(encoding="utf-8"))
+            text = (self.root / _VERIFIED).read_text(encoding="utf-8")
+            return decode(dict[str, ReceiptEntry], json.loads(text))
         except (OSError, ValueError):
             return {}
-        return entries if isinstance(entries, dict) else {}
 
-    def note(self, entries: dict[str, Any]) -> None:
-        """Keep the receipt entries of this run so far."""
-        write_json(self.root / _VERIFIED, entries)
+    def keep(self, entries: dict[str, ReceiptEntry]) -> None:
+        """Write down the receipt entries of this run so far."""
+        write_json(self.root / _VERIFIED, {path: asdict(one) for path, one in entries.items()})
 
     def remove(self) -> None:
-        """Remove what is left of the stage."""
+        """Remove the directory."""
         shutil.rmtree(self.root, ignore_errors=True)
 
     @contextmanager
-    def lock(self, state_dir: Path) -> Iterator[int]:
-        """Hold the stage. Raises Temporary, naming the holder, when another run has it."""
+    def lock(self, state_dir: str) -> Iterator[int]:
+        """Lock the directory. Raises Temporary, naming the holder, when another run has it."""
         while True:
             self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
             descriptor = os.open(self.root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -70,14 +74,14 @@ class Stage:
             except BlockingIOError:
                 os.close(descriptor)
                 raise Temporary(self._held()) from None
-            # The holder before may have removed the directory between the two calls.
+            # The previous holder may have removed the directory between the two calls.
             try:
                 if os.fstat(descriptor).st_ino == self.root.stat().st_ino:
                     break
             except FileNotFoundError:
                 pass
             os.close(descriptor)
-        holder = {"pid": os.getpid(), "since": int(time.time()), "state_dir": str(state_dir)}
+        holder = {"pid": os.getpid(), "since": int(time.time()), "state_dir": state_dir}
         write_json(self.root / _HOLDER, holder)
         try:
             yield descriptor
@@ -91,21 +95,21 @@ class Stage:
             who = f"process {holder['pid']} (since {since}, progress in {holder['state_dir']})"
         except (OSError, ValueError, KeyError, TypeError):
             who = "another process"
-        return f"{who} is fetching into {self.root} already. Wait for it, then run again."
+        return f"{who} is fetching into {self.root} already. Wait until it ends, then run again."
 
 
-def siblings(destination: Path) -> list[tuple[Path, dict[str, Any]]]:
-    """Other revisions of the same model with a receipt: directory and the receipt's entries."""
+def other_revisions(destination: Path) -> list[tuple[Path, dict[str, ReceiptEntry]]]:
+    """Return other revisions of the same model: directory and receipt entries."""
     found = []
     for directory in sorted(destination.parent.glob("*")):
         known = receipt.read(str(directory)) if directory != destination else None
         if known is not None:
-            found.append((directory, known["files"]))
+            found.append((directory, known.files))
     return found
 
 
 def link(source: Path, base: Path, path: str) -> bool:
-    """Give a verified file a second name below base. False where the file system can't."""
+    """Give a verified file a second name below base. Returns False if the file system can't."""
     real_directories(base, path)
     target = base / path
     target.unlink(missing_ok=True)
@@ -117,18 +121,12 @@ def link(source: Path, base: Path, path: str) -> bool:
 
 
 def write_json(path: Path, document: Any) -> None:
-    """Replace a JSON file, on the disk before it gets its name."""
-    temporary = path.with_name(f".{path.name}.new")
-    with temporary.open("w", encoding="utf-8") as file:
-        json.dump(document, file, indent=1, sort_keys=True)
-        file.write("\n")
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.replace(path)
+    """Replace a JSON file; it is synced before it gets its name."""
+    files.write(path, json.dumps(document, indent=1, sort_keys=True) + "\n", 0o644)
 
 
 def sync(path: Path) -> None:
-    """Bring a file or directory to the disk."""
+    """Write a file or directory to the disk."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
     try:
         os.fsync(descriptor)
@@ -137,7 +135,7 @@ def sync(path: Path) -> None:
 
 
 def real_directories(base: Path, path: str) -> None:
-    """Make the directories of a file below base real ones; a link or file there is removed."""
+    """Create the directories of a file below base; a link or file in their place is removed."""
     at = base
     at.mkdir(mode=0o755, parents=True, exist_ok=True)
     for part in PurePosixPath(path).parts[:-1]:
@@ -157,32 +155,31 @@ def beyond_link(base: Path, path: str) -> bool:
     return False
 
 
-def extras(base: Path, wanted: Iterable[str]) -> list[str]:
-    """Return what lies in a directory and is no file of the repository, names in order."""
-    known = {*wanted, receipt.NAME}
+def extras(base: Path, expected: Iterable[str]) -> list[str]:
+    """Return the files in a directory that are not of the repository, sorted."""
+    known = {*expected, receipt.NAME}
     found = []
-    for directory, names, files in os.walk(base):
+    for directory, names, entries in os.walk(base):
         links = [name for name in names if Path(directory, name).is_symlink()]
-        for name in (*files, *links):
+        for name in (*entries, *links):
             relative = Path(directory, name).relative_to(base).as_posix()
             if relative not in known:
                 found.append(relative)
     return sorted(found)
 
 
-def report_extras(destination: Path, wanted: Iterable[str]) -> None:
-    """Name on stderr what is in a model directory and not of its repository."""
-    found = extras(destination, wanted)
+def report_extras(destination: Path, expected: Iterable[str]) -> None:
+    """Log which files in a model directory are not of its repository."""
+    found = extras(destination, expected)
     if found:
         more = f" and {len(found) - 5} more" if len(found) > 5 else ""
-        log(f"not of this repository, left alone: {', '.join(found[:5])}{more}")
+        log(f"not in this repository, left alone: {', '.join(found[:5])}{more}")
 
 
 class Ownership:
-    """Who owns what is fetched and with which modes."""
+    """Sets owner and mode of fetched files and directories."""
 
-    def __init__(self, request: Request) -> None:
-        self._request = request
+    def __init__(self, request: FetchRequest) -> None:
         self._ids: tuple[int, int] | None = None
         if request.owner is None:
             return
@@ -192,18 +189,18 @@ class Ownership:
             self._ids = (entry.pw_uid, grp.getgrnam(group).gr_gid if group else entry.pw_gid)
         except KeyError:
             raise Failed(
-                f"This host knows no owner {request.owner!r}. Create it or name another."
+                f"This host has no user or group {request.owner!r}. Create it or name another."
             ) from None
         if os.geteuid() != 0 and self._ids != (os.geteuid(), os.getegid()):
-            raise Failed(f"Only root can give files to {request.owner}: run this as root.")
+            raise Failed(f"Only root can change the owner to {request.owner}: run this as root.")
 
     def file(self, path: Path) -> None:
-        """Give a file its owner and mode."""
-        self._apply(path, self._request.file_mode)
+        """Set owner and mode of a file."""
+        self._apply(path, _FILE_MODE)
 
     def directory(self, path: Path) -> None:
-        """Give a directory its owner and mode."""
-        self._apply(path, self._request.directory_mode)
+        """Set owner and mode of a directory."""
+        self._apply(path, _DIRECTORY_MODE)
 
     def _apply(self, path: Path, mode: int) -> None:
         if self._ids is not None:

@@ -1,4 +1,4 @@
-"""How far a fetch is: counters, `progress.json` for whoever follows it, and log lines."""
+"""How far a fetch is: counters, progress.json for whoever follows it, and log lines."""
 
 from __future__ import annotations
 
@@ -7,8 +7,12 @@ import os
 import sys
 import time
 from collections import deque
+from dataclasses import asdict
 from pathlib import Path
 from threading import Event, Lock, Thread
+
+from sparkwright.host.contracts.fetch import FetchProgress
+from sparkwright.host.lib import files
 
 NAME = "progress.json"
 _WINDOW = 10.0  # seconds that the rate is averaged over
@@ -17,6 +21,11 @@ _WINDOW = 10.0  # seconds that the rate is averaged over
 def log(line: str) -> None:
     """Write one plain line to stderr."""
     print(line, file=sys.stderr, flush=True)
+
+
+def save(path: Path, progress: FetchProgress) -> None:
+    """Replace a progress.json."""
+    files.write(path, json.dumps(asdict(progress)) + "\n", 0o644, durable=False)
 
 
 class Progress:
@@ -28,8 +37,8 @@ class Progress:
         self._write_lock = Lock()
         self._present: dict[str, int] = {}
         self._finished = 0
-        self._moved = 0
-        self._near = 0
+        self._received = 0
+        self._from_peers = 0
         self._samples: deque[tuple[float, int]] = deque(maxlen=64)
         self._end = Event()
         self.state = "running"
@@ -39,7 +48,7 @@ class Progress:
         self.files_total = 0
 
     def start(self) -> None:
-        """Write the file now, and go on writing it once a second."""
+        """Write the file now and then once a second."""
         self.write()
         Thread(target=self._tick, daemon=True).start()
 
@@ -48,12 +57,12 @@ class Progress:
         with self._lock:
             self._present[path] = count
 
-    def moved(self, path: str, count: int, *, peer: bool = False) -> None:
-        """Count bytes of a file that came over the line, or from another host of the fleet."""
+    def received(self, path: str, count: int, *, peer: bool = False) -> None:
+        """Count bytes of a file that arrived, from a peer or from the source."""
         with self._lock:
             self._present[path] = self._present.get(path, 0) + count
-            self._moved += count
-            self._near += count if peer else 0
+            self._received += count
+            self._from_peers += count if peer else 0
 
     def finished(self) -> None:
         """Count a file that is verified and in place."""
@@ -61,14 +70,14 @@ class Progress:
             self._finished += 1
 
     @property
-    def bytes_moved(self) -> int:
-        """Bytes that came over the line in this run."""
-        return self._moved
+    def bytes_received(self) -> int:
+        """Bytes that arrived in this run."""
+        return self._received
 
     @property
     def bytes_peers(self) -> int:
-        """Those of them that came from other hosts of the fleet."""
-        return self._near
+        """Those of them that peers sent."""
+        return self._from_peers
 
     @property
     def bytes_done(self) -> int:
@@ -83,32 +92,29 @@ class Progress:
         self.write()
 
     def write(self) -> None:
-        """Replace progress.json. A full or missing state directory never ends a fetch."""
+        """Replace progress.json. A failure to write it never ends a fetch."""
         now = time.monotonic()
         with self._write_lock:
-            self._samples.append((now, self._moved))
+            self._samples.append((now, self._received))
             while now - self._samples[0][0] > _WINDOW:
                 self._samples.popleft()
             passed = now - self._samples[0][0]
-            gained = self._moved - self._samples[0][1]
-            document = {
-                "state": self.state,
-                "bytes_done": self.bytes_done,
-                "bytes_total": self.bytes_total,
-                "bytes_kept": self.bytes_kept,
-                "bytes_peers": self._near,
-                "rate": round(gained / passed) if passed else 0,
-                "files_done": self._finished,
-                "files_total": self.files_total,
-                "message": self.message,
-                "pid": os.getpid(),
-                "updated": round(time.time(), 3),
-            }
-            temporary = self._path.with_name(f".{NAME}.{os.getpid()}")
+            gained = self._received - self._samples[0][1]
+            progress = FetchProgress(
+                state=self.state,
+                bytes_done=self.bytes_done,
+                bytes_total=self.bytes_total,
+                bytes_kept=self.bytes_kept,
+                bytes_peers=self._from_peers,
+                rate=round(gained / passed) if passed else 0,
+                files_done=self._finished,
+                files_total=self.files_total,
+                message=self.message,
+                pid=os.getpid(),
+                updated=round(time.time(), 3),
+            )
             try:
-                self._path.parent.mkdir(parents=True, exist_ok=True)
-                temporary.write_text(json.dumps(document) + "\n", encoding="utf-8")
-                temporary.replace(self._path)
+                save(self._path, progress)
             except OSError as error:
                 log(f"cannot write {self._path}: {error.strerror}")
 

@@ -1,4 +1,4 @@
-"""Fetches the missing ranges of a file by plain HTTP, several at once, straight into place."""
+"""Fetches the missing ranges of a file by plain HTTP, several at once, into its part."""
 
 from __future__ import annotations
 
@@ -15,36 +15,31 @@ from pathlib import Path
 from threading import Event, Lock
 from typing import Any, NoReturn, Protocol
 
+from sparkwright.host.contracts.fetch import FetchFile, FetchRequest
 from sparkwright.host.fetch import holes
 from sparkwright.host.fetch.errors import Failed, NoSpace, Temporary
-from sparkwright.host.fetch.hub import (
-    Location,
-    certificate_problem,
-    origin,
-    pause,
-    retry_after,
-    transient,
-)
+from sparkwright.host.fetch.hub import Location
 from sparkwright.host.fetch.progress import log
-from sparkwright.host.fetch.request import PAGE, File, Request
+from sparkwright.host.fetch.request import PAGE
+from sparkwright.host.fetch.web import certificate_problem, origin, pause, retry_after, transient
 
 _BUFFER = 256 << 10  # what a killed connection loses at most
-_LARGEST_PIECE = 32 << 20  # bytes asked for in one request
+_LARGEST_PIECE = 32 << 20  # bytes of one HTTP request
 _EXPIRED = frozenset({400, 401, 403, 404, 410})
 
 
 class Source(Protocol):
-    """Who knows where a file's bytes are: a hub or a registry."""
+    """Where a file's address comes from: a hub, a registry or a peer."""
 
     @property
     def renews(self) -> bool:
-        """Whether a refusal may only mean that a token has run out."""
+        """Whether HTTP 401 may only mean that a token has expired."""
 
-    def locate(self, file: File) -> Location:
-        """Return where the bytes are, asked anew."""
+    def locate(self, file: FetchFile) -> Location:
+        """Return the file's current address."""
 
     def refusal(self, status: int, headers: Any, path: str) -> Failed:
-        """Explain a refusal."""
+        """Explain an HTTP error."""
 
 
 class Limit:
@@ -56,12 +51,12 @@ class Limit:
         self._free_at = 0.0
 
     def take(self, count: int, stop: Event) -> None:
-        """Wait until so many bytes may have come."""
+        """Wait until the limit allows for this number of bytes."""
         if self._rate is None:
             return
         with self._lock:
             now = time.monotonic()
-            # A pause may be made up for by half a second's bytes, not by more.
+            # After a pause, half a second's bytes may come at full speed, not more.
             self._free_at = max(self._free_at, now - 0.5) + count / self._rate
             wait = self._free_at - now
         if wait > 0:
@@ -73,20 +68,23 @@ class _NoRanges(Exception):
 
 
 class _Cut(Exception):
-    """A request ended early; `reached` is what is safely in the file."""
+    """A request ended early. The file has its bytes up to `reached`.
 
-    def __init__(self, why: str, reached: int, asked: float | None = None) -> None:
-        super().__init__(why)
+    required: seconds that the server wants to be left alone.
+    """
+
+    def __init__(self, reason: str, reached: int, required: float | None = None) -> None:
+        super().__init__(reason)
         self.reached = reached
-        self.asked = asked
+        self.required = required
 
 
 class _Expired(_Cut):
-    """The place that the hub pointed to refuses: its signature is too old, perhaps."""
+    """The CDN refuses: the signature in the address may have expired."""
 
 
 class _Redirects(urllib.request.HTTPRedirectHandler):
-    """Follows redirects; the token goes along only while scheme, host and port stay."""
+    """Follows redirects; the token is sent only while scheme, host and port stay the same."""
 
     def redirect_request(
         self, req: urllib.request.Request, fp: Any, code: int, msg: str, headers: Any, newurl: str
@@ -105,9 +103,9 @@ class RangeFetch:
 
     def __init__(
         self,
-        request: Request,
+        request: FetchRequest,
         source: Source,
-        file: File,
+        file: FetchFile,
         part: Path,
         count: Callable[[int], None],
         stop: Event,
@@ -125,7 +123,7 @@ class RangeFetch:
         self._cause: BaseException | None = None
 
     def run(self, location: Location, missing: list[tuple[int, int]], connections: int) -> None:
-        """Fetch the ranges. Raises Failed, Temporary or NoSpace; what came is in the part."""
+        """Fetch the ranges. Raises Failed, Temporary or NoSpace; what arrived is in the part."""
         pieces = deque(_pieces(missing, connections, self._request.chunk_size))
         if not pieces:
             return
@@ -137,7 +135,7 @@ class RangeFetch:
             if self._cause is not None:
                 raise self._cause
         except _NoRanges:
-            log(f"{self._file.path}: the server gives no ranges; fetching it in one piece")
+            log(f"{self._file.path}: the server supports no ranges; fetching the whole file")
             self._abort.clear()
             self._count(holes.total(holes.missing(self._part, self._file.size)) - self._file.size)
             self._piece(location, 0, self._file.size, whole=True)
@@ -151,14 +149,14 @@ class RangeFetch:
             try:
                 location = self._piece(location, start, end, whole=False)
             except BaseException as error:
-                # The first error is the cause; the others stop because of it.
+                # The first error is the cause; the others follow from it.
                 with self._lock:
                     self._cause = self._cause or error
                 self._abort.set()
                 return
 
     def _piece(self, location: Location, start: int, end: int, whole: bool) -> Location:
-        """Fetch one range to its end through cuts. Returns the location that worked last."""
+        """Fetch one range, with retries. Returns the location that worked last."""
         attempt = refused = 0
         while True:
             try:
@@ -176,14 +174,14 @@ class RangeFetch:
                 if attempt >= self._request.retries:
                     raise Temporary(
                         f"{self._file.path}: {cut}, after {attempt + 1} tries. Check the host's "
-                        "line and the hub, then run again: what was fetched is kept."
+                        "connection and the hub, then run again: what was fetched is kept."
                     ) from cut
                 log(f"{self._file.path}: {cut} at byte {cut.reached}; trying again")
-                pause(self._request, attempt, cut.asked, self._stop)
+                pause(self._request, attempt, cut.required, self._stop)
                 attempt += 1
 
     def _copy(self, location: Location, start: int, end: int, whole: bool) -> None:
-        """Make one request and write what it brings. Raises _Cut when it ends early."""
+        """Make one request and write its body. Raises _Cut when it ends early."""
         headers = {"Accept-Encoding": "identity", "User-Agent": "sparkwright", **location.headers}
         size = self._file.size
         if not whole and (start, end) != (0, size):
@@ -197,45 +195,45 @@ class RangeFetch:
         except (OSError, http.client.HTTPException) as error:
             if certificate_problem(error):
                 raise Failed(
-                    f"{origin(location.url)[1]} shows a certificate that this host does not "
-                    f"trust ({error}). Install the authority's certificate on the host."
+                    f"{origin(location.url)[1]} presents a certificate that this host does not "
+                    f"trust ({error}). Install the certificate of its authority on the host."
                 ) from error
-            raise _Cut(_words(error), start) from error
+            raise _Cut(_reason(error), start) from error
         with answer:
             self._check_answer(answer, headers, start)
             self._write(answer, start, end)
 
     def _refused(self, error: urllib.error.HTTPError, start: int, location: Location) -> NoReturn:
-        """Sort an HTTP error: worth a try, an old signature, or final."""
-        why = f"{origin(location.url)[1]} answers {error.code}"
+        """Raise what an HTTP error means: worth a retry, an expired signature, or final."""
+        reason = f"{origin(location.url)[1]} answers HTTP {error.code}"
         if transient(error.code):
-            raise _Cut(why, start, retry_after(error.headers.get("Retry-After"))) from error
+            raise _Cut(reason, start, retry_after(error.headers.get("Retry-After"))) from error
         if error.code == 416:
             raise Failed(
                 f"{self._file.path} is shorter on the server than the {self._file.size} bytes "
-                "that are wanted. The hub serves another file than the locked one."
+                "in the lock. The hub serves another file than the locked one."
             ) from error
         if origin(location.url) != origin(self._request.endpoint):
             if error.code in _EXPIRED:
-                raise _Expired(why, start) from error
-            raise Failed(f"{self._file.path}: {why}.") from error
+                raise _Expired(reason, start) from error
+            raise Failed(f"{self._file.path}: {reason}.") from error
         if self._source.renews and error.code == 401:
-            raise _Expired(why, start) from error
+            raise _Expired(reason, start) from error
         raise self._source.refusal(error.code, error.headers, self._file.path) from error
 
     def _check_answer(self, answer: Any, headers: dict[str, str], start: int) -> None:
-        """See that the answer holds the bytes that were asked for."""
+        """Check that the answer has the requested bytes."""
         size = self._file.size
         if answer.status == 206:
-            said = answer.headers.get("Content-Range") or ""
-            unit, _, total = said.partition("/")
+            sent = answer.headers.get("Content-Range") or ""
+            unit, _, total = sent.partition("/")
             if total not in {str(size), "*"}:
                 raise self._other_size(total)
             if unit.removeprefix("bytes ").partition("-")[0].strip() != str(start):
-                raise _Cut(f"the server answered another range ({said})", start)
+                raise _Cut(f"the server answers with another range ({sent})", start)
             return
         if answer.status != 200:
-            raise _Cut(f"the server answers {answer.status}", start)
+            raise _Cut(f"the server answers HTTP {answer.status}", start)
         if "Range" in headers:
             raise _NoRanges
         length = answer.headers.get("Content-Length")
@@ -244,21 +242,21 @@ class RangeFetch:
 
     def _other_size(self, found: str) -> Failed:
         return Failed(
-            f"{self._file.path} has {found} bytes on the server, but {self._file.size} are "
-            "wanted. The hub serves another file than the locked one: lock the model again if "
-            "the new file is the wanted one."
+            f"{self._file.path} has {found} bytes on the server, but {self._file.size} in the "
+            "lock. The hub serves another file than the locked one: lock the model again if you "
+            "want the new file."
         )
 
     def _write(self, answer: Any, start: int, end: int) -> None:
-        """Copy the body into place. Whole pages only are written, except at the very end."""
+        """Write the body into the part, in whole pages except at the end of the range."""
         buffer = memoryview(bytearray(_BUFFER))
         descriptor = os.open(self._part, os.O_WRONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
         try:
             at = start
             while at < end:
-                # The next write ends where the address is a multiple of the buffer's size.
+                # The next write ends at a multiple of the buffer's size.
                 goal = min(end, (at // _BUFFER + 1) * _BUFFER) - at
-                filled, why = self._fill(answer, buffer, goal)
+                filled, reason = self._fill(answer, buffer, goal)
                 if filled < goal:
                     filled = max(0, (at + filled) // PAGE * PAGE - at)
                 try:
@@ -269,13 +267,13 @@ class RangeFetch:
                     raise disk_error(error, self._part) from error
                 self._count(filled)
                 at += filled
-                if why is not None:
-                    raise _Cut(why, at)
+                if reason is not None:
+                    raise _Cut(reason, at)
         finally:
             os.close(descriptor)
 
     def _fill(self, answer: Any, buffer: memoryview, goal: int) -> tuple[int, str | None]:
-        """Read up to goal bytes. Returns how many came and why no more did."""
+        """Read up to goal bytes. Returns how many arrived, and why not all of them did."""
         filled = 0
         while filled < goal:
             if self._stop.is_set() or self._abort.is_set():
@@ -283,9 +281,9 @@ class RangeFetch:
             try:
                 count = answer.readinto(buffer[filled:goal])
             except TimeoutError:
-                return filled, f"no byte came for {self._request.stall:g} s"
+                return filled, f"no byte arrived for {self._request.stall:g} s"
             except (OSError, http.client.HTTPException) as error:
-                return filled, _words(error)
+                return filled, _reason(error)
             if not count:
                 return filled, "the connection was cut"
             filled += count
@@ -296,9 +294,9 @@ class RangeFetch:
 def _pieces(
     missing: list[tuple[int, int]], connections: int, least: int
 ) -> Iterator[tuple[int, int]]:
-    """Cut ranges into requests: large first, and ever smaller towards the end.
+    """Cut ranges into requests: large ones first, and smaller ones towards the end.
 
-    So that no connection is left alone with a large one, and little is still unhashed then.
+    So no connection is left alone with a large request, and little is unhashed at the end.
     """
     left = holes.total(missing)
     for start, end in missing:
@@ -312,7 +310,7 @@ def _pieces(
 
 
 def disk_error(error: OSError, path: Path) -> Failed:
-    """Say what a failed write means."""
+    """Explain a failed write."""
     if error.errno in {errno.ENOSPC, errno.EDQUOT}:
         return NoSpace(
             f"The file system of {path.parent} is full. Free some space and run again: what was "
@@ -321,8 +319,8 @@ def disk_error(error: OSError, path: Path) -> Failed:
     return Failed(f"Cannot write {path}: {error.strerror}.")
 
 
-def _words(error: BaseException) -> str:
-    """Return a connection error in words, without an address (it may carry a signature)."""
+def _reason(error: BaseException) -> str:
+    """Return what a connection error is, without the address, which may have a signature."""
     reason = getattr(error, "reason", error)
     if isinstance(reason, TimeoutError):
         return "the server did not answer in time"

@@ -1,4 +1,4 @@
-"""One run of the program, from the request to the exit code."""
+"""One run of a fetch, from the request to the exit code."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ import signal
 from pathlib import Path
 from threading import Event
 
+from sparkwright.host.contracts.fetch import FetchRequest
 from sparkwright.host.fetch.complete import complete
 from sparkwright.host.fetch.errors import FAILED, OK, Failed, Temporary
 from sparkwright.host.fetch.progress import Progress, log
-from sparkwright.host.fetch.request import Request, read
+from sparkwright.host.fetch.request import read_fetch
 
 
 def run(request_path: Path, runtime: Path | None) -> int:
@@ -25,44 +26,40 @@ def run(request_path: Path, runtime: Path | None) -> int:
         signal.signal(number, end)
     progress: Progress | None = None
     try:
-        request = read(request_path)
-        progress = Progress(request.state_dir)
-        message = _fetch(request, runtime, progress, stop)
+        request = read_fetch(request_path)
+        progress = Progress(Path(request.state_dir))
+        message, code = _fetch(request, runtime, progress, stop), OK
     except Failed as error:
         message, code = str(error), error.exit_code
         if signalled.is_set() and isinstance(error, Temporary):
-            message = "stopped by a signal. What was fetched is kept; run again to go on."
+            message = "stopped by a signal. What was fetched is kept; run again to continue."
     except OSError as error:
         message, code = f"{error.filename or 'the disk'}: {error.strerror or error}.", FAILED
     except Exception as error:
-        # A bug: say where, without a traceback.
+        # A bug: name the place, without a traceback.
         where = error.__traceback__
         while where is not None and where.tb_next is not None:
             where = where.tb_next
-        place_ = (
-            f"{Path(where.tb_frame.f_code.co_filename).name}:{where.tb_lineno}" if where else ""
-        )
-        message, code = f"internal error in {place_}: {type(error).__name__}: {error}", FAILED
-    else:
-        code = OK
+        line = f"{Path(where.tb_frame.f_code.co_filename).name}:{where.tb_lineno}" if where else ""
+        message, code = f"internal error in {line}: {type(error).__name__}: {error}", FAILED
     if progress is not None:
         progress.end("done" if code == OK else "failed", message)
     log(message)
     return code
 
 
-def _fetch(request: Request, runtime: Path | None, progress: Progress, stop: Event) -> str:
+def _fetch(request: FetchRequest, runtime: Path | None, progress: Progress, stop: Event) -> str:
     """Return the message of success; raise Failed otherwise."""
-    destination = request.destination
+    destination = Path(request.destination)
     if destination.is_symlink() or (destination.exists() and not destination.is_dir()):
         raise Failed(
-            f"{destination} is a {'link' if destination.is_symlink() else 'file'}, and a model "
-            "must be a directory of its own. Move it away and run again."
+            f"{destination} is a {'symlink' if destination.is_symlink() else 'file'}, but must be "
+            "a directory. Move it away and run again."
         )
     done = complete(request, progress)
     if done is None:
         # Imported here: most runs end above, and this takes longer than they do.
-        from sparkwright.host.fetch.job import Job
+        from sparkwright.host.fetch.job import fetch
 
-        done = Job(request, runtime, progress, stop).run()
+        done = fetch(request, runtime, progress, stop)
     return done

@@ -1,4 +1,4 @@
-"""Hashes of files on the disk, and what passes for the wanted content."""
+"""Hashes of files on the disk, compared with the expected ones."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import os
 from pathlib import Path
 from threading import Event
 
+from sparkwright.host.contracts.fetch import FetchFile
 from sparkwright.host.fetch import holes
 from sparkwright.host.fetch.errors import Temporary
-from sparkwright.host.fetch.request import File
 
 _BUFFER = 4 << 20
 _POINTER = b"version https://git-lfs.github.com/spec/"
@@ -34,13 +34,13 @@ def digests(path: Path, size: int, with_blob_id: bool, stop: Event) -> tuple[str
 
 
 class Follower:
-    """Hashes a part while it is being filled, so that the end of a fetch waits for no reading.
+    """Hashes a part while it is being filled, so that little is left to read at the end.
 
-    A part is filled in many places at once; what is there from its beginning on is hashed. The
-    digest is a hint: where it is not the wanted one, the part is hashed once more at rest.
+    A part is filled in many places at once; the bytes before its first hole are hashed. The digest
+    is a hint: if it is not the expected one, the complete part is hashed once more.
     """
 
-    #: Writers end on multiples of this: what lies beyond may be half written.
+    #: Writers end on multiples of this: bytes beyond the last one may be half written.
     _SETTLED = 2 << 20
     _STEP = 64 << 20
     _POLL = 0.05
@@ -49,29 +49,29 @@ class Follower:
         self._part = part
         self._size = size
         self._stop = stop
-        self._whole = Event()
+        self._complete = Event()
         self._given_up = Event()
 
-    def whole(self) -> None:
-        """All bytes are there."""
-        self._whole.set()
+    def complete(self) -> None:
+        """Tell it that all bytes are written."""
+        self._complete.set()
 
     def give_up(self) -> None:
-        """They will not come."""
+        """Tell it that the part will not be completed."""
         self._given_up.set()
 
     def run(self) -> str | None:
-        """Return the sha256 once all bytes are there; None when that was given up."""
+        """Return the sha256 once all bytes are written; None after give_up()."""
         digest = hashlib.sha256()
         buffer = memoryview(bytearray(_BUFFER))
-        at = told = 0
+        at = flushed = 0
         with self._part.open("rb", buffering=0) as file:
             while at < self._size:
                 if self._stop.is_set() or self._given_up.is_set():
                     return None
-                end = self._size if self._whole.is_set() else self._settled(at)
+                end = self._size if self._complete.is_set() else self._settled(at)
                 if end <= at:
-                    self._whole.wait(self._POLL)
+                    self._complete.wait(self._POLL)
                     continue
                 while at < end:
                     count = file.readinto(buffer[: min(_BUFFER, end - at)])
@@ -79,11 +79,13 @@ class Follower:
                         return None
                     digest.update(buffer[:count])
                     at += count
-                    if at - told >= self._STEP:
-                        # To the disk now, and out of memory: a Spark has one pool of it, and the
-                        # end waits less for what is on its way already.
-                        os.posix_fadvise(file.fileno(), told, at - told, os.POSIX_FADV_DONTNEED)
-                        told = at
+                    if at - flushed >= self._STEP:
+                        # Starts writing to the disk now, so that the last sync is short, and frees
+                        # the page cache, which on a Spark shares its memory with the GPU.
+                        os.posix_fadvise(
+                            file.fileno(), flushed, at - flushed, os.POSIX_FADV_DONTNEED
+                        )
+                        flushed = at
                     if self._stop.is_set():
                         return None
         return digest.hexdigest()
@@ -93,14 +95,14 @@ class Follower:
         return missing[0][0] // self._SETTLED * self._SETTLED if missing else at
 
 
-def mismatch(file: File, sha256: str, blob_id: str | None) -> str | None:
-    """Return "wanted ..., got ..." when a digest is not the wanted one, else None."""
+def mismatch(file: FetchFile, sha256: str, blob_id: str | None) -> str | None:
+    """Return "expected ..., got ..." when a digest is not the expected one, else None."""
     if file.sha256 is not None:
-        return None if sha256 == file.sha256 else f"wanted sha256 {file.sha256}, got {sha256}"
-    return None if blob_id == file.blob_id else f"wanted git blob {file.blob_id}, got {blob_id}"
+        return None if sha256 == file.sha256 else f"expected sha256 {file.sha256}, got {sha256}"
+    return None if blob_id == file.blob_id else f"expected git blob {file.blob_id}, got {blob_id}"
 
 
 def is_pointer(path: Path) -> bool:
-    """Tell whether a file is a Git LFS pointer: the note that stands for a large file."""
+    """Tell whether a file is a Git LFS pointer instead of the large file itself."""
     with path.open("rb") as file:
         return file.read(len(_POINTER)) == _POINTER

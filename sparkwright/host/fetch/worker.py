@@ -1,10 +1,9 @@
-"""Runs hf_transfer or hf_xet in a process of its own: `python3 -I -S mover_child.py`.
+"""Runs hf_transfer or hf_xet in a process of its own: `python3 -I -S worker.py`.
 
-hf_transfer holds the interpreter lock until it is done and knows no timeout, so whoever starts
-it must be able to end it; hf_xet's threads and memory end with their process. The arguments come as
-JSON on stdin (an address can carry a signature and a header the token, neither belongs on a
-command line); what was moved is a line with its bytes on stdout, again and again; the last line
-on stderr says what went wrong.
+hf_transfer holds the interpreter lock until it is done and has no timeout, so its parent must be
+able to kill it; the threads and memory of hf_xet end with their process. The job comes as JSON on
+stdin (an address can contain a signature and a header the token: neither belongs on a command
+line). Each line on stdout is a number of bytes that arrived; the last line on stderr is the error.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from typing import Any
 _PR_SET_PDEATHSIG = 1
 
 
-def _moved(count: int) -> None:
+def _report(count: int) -> None:
     sys.stdout.write(f"{count}\n")
     sys.stdout.flush()
 
@@ -35,8 +34,8 @@ def _hf_transfer(job: dict[str, Any]) -> None:
         parallel_failures=job["connections"],
         max_retries=3,
         headers=job["headers"],
-        # It reports the last byte's distance from the first, one less than moved.
-        callback=lambda count: _moved(count + 1),
+        # It reports the distance of the last byte from the first: one less than it received.
+        callback=lambda count: _report(count + 1),
     )
 
 
@@ -45,14 +44,14 @@ def _xet(job: dict[str, Any]) -> None:
     memory = job["memory"]
     config = hf_xet.XetConfig().with_config(
         {
-            # Nothing is told to anybody, and a box that serves keeps its memory: 2 GB by default.
+            # No telemetry, and less memory than the default of 2 GB: the host may be serving.
             "telemetry.enabled": False,
             "reconstruction.download_buffer_size": memory,
             "reconstruction.download_buffer_perfile_size": memory,
             "reconstruction.download_buffer_limit": memory,
             "reconstruction.min_prefetch_buffer": memory,
             "reconstruction.min_reconstruction_fetch_size": memory,
-            # What it gives up on comes by plain HTTP, which has its own patience.
+            # What fails here is fetched by plain HTTP, which has its own retries.
             "client.retry_max_attempts": 2,
             "client.retry_base_delay": "1s",
             "client.ac_max_download_concurrency": job["connections"],
@@ -73,7 +72,7 @@ def _xet(job: dict[str, Any]) -> None:
 
 
 def _write(part: int, start: int, end: int, page: int, stream: Any) -> None:
-    """Write a range as it comes, in order and in whole pages: see holes.py."""
+    """Write a range in order and in whole pages, as holes.py requires."""
     at, rest = start, b""
     for piece in stream:
         rest += piece
@@ -81,21 +80,21 @@ def _write(part: int, start: int, end: int, page: int, stream: Any) -> None:
         written = 0
         while written < whole:
             written += os.pwrite(part, memoryview(rest)[written:whole], at + written)
-        _moved(len(piece))
+        _report(len(piece))
         at, rest = at + whole, rest[whole:]
     if at != end:
-        raise ValueError(f"its stream ended at {at} of {end}")
+        raise ValueError(f"the stream ended at byte {at} of {end}")
 
 
 def _main() -> int:
-    # Ends with its parent, kill -9 included: no second writer is left behind.
+    # Ends with its parent, also after kill -9: no second writer is left behind.
     ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     job = json.load(sys.stdin)
     if os.getppid() != job["parent"]:
         return 1
     sys.path.insert(0, job["runtime"])
     try:
-        {"hf_transfer": _hf_transfer, "xet": _xet}[job["mover"]](job)
+        {"hf_transfer": _hf_transfer, "xet": _xet}[job["downloader"]](job)
     except Exception as error:
         print(f"{error}", file=sys.stderr)
         return 1

@@ -1,41 +1,40 @@
-"""The checks of length: the start of a long prompt is known at its end, and there is a limit."""
+"""Checks of long prompts: their start is remembered, and those over the limit are refused."""
 
 from __future__ import annotations
 
-import json
 import random
 
-from sparkwright.host.smoke.talk import Fault, Skip, Talk, clip, error_of
+from sparkwright.host.smoke.client import Client, Fault, Skip, clip, error_of
 
 _WORDS = ("lamp", "river", "stone", "copper", "garden", "winter", "pepper", "velvet", "anchor")
 _PLACES = ("in the hall", "by the window", "under the bridge", "near the harbour", "on the table")
-#: What an error about the context has to speak of, in the versions' different words.
+#: What an error about the context contains, in one of vLLM's versions.
 _TELLS = ("context length", "max_model_len", "maximum model length", "too long", "too many tokens")
 
 
 def fits(context: int, tokens: int) -> bool:
-    """Whether a context has room for a filler of so many tokens, which is longer, and an answer."""
+    """Whether a context has room for a filler of this size, which gets longer, and an answer."""
     return context >= tokens * 1.2 + 512
 
 
-def after_2k(talk: Talk) -> str:
+def after_2k(client: Client) -> str:
     """Beyond 2048 tokens, where the drafters' sliding windows end."""
-    return _needle(talk, 2048)
+    return _needle(client, 2048)
 
 
-def after_16k(talk: Talk) -> str:
+def after_16k(client: Client) -> str:
     """Beyond 16384 tokens, where a drafter of before 2026-04-19 crashes."""
-    return _needle(talk, 16384)
+    return _needle(client, 16384)
 
 
-def _needle(talk: Talk, tokens: int) -> str:
-    if not fits(talk.context(), tokens):
-        raise Skip(f"a context of {talk.context()} tokens has no room for it")
+def _needle(client: Client, tokens: int) -> str:
+    if not fits(client.context(), tokens):
+        raise Skip(f"a context of {client.context()} tokens has no room for it")
     chance = random.SystemRandom()
     word = f"{chance.choice(_WORDS)}{chance.randrange(100, 1000)}"
     start = f"Remember this: the access word is {word}.\n\n"
     end = "\n\nWhat is the access word that you were told to remember? Answer with that word only."
-    answer = talk.ask(start + filler(talk, tokens) + end, 32)
+    answer = client.ask(start + filler(client, tokens) + end, 32)
     if answer.prompt_tokens <= tokens:
         raise Fault("short", f"the probe has only {answer.prompt_tokens} tokens")
     if word not in (answer.text or "").lower():
@@ -44,49 +43,47 @@ def _needle(talk: Talk, tokens: int) -> str:
             f"at {answer.prompt_tokens} tokens the word from the start, {word}, is lost: "
             f"{clip(answer.text)!r}",
         )
-    return f"{word} found again across {answer.prompt_tokens} tokens{answer.note}"
+    return f"{word} remembered across {answer.prompt_tokens} tokens{answer.note}"
 
 
-def limit(talk: Talk) -> str:
-    """A prompt over the context is refused in words, at once."""
-    context = talk.context()
-    prompt = filler(talk, int(context * 1.1) + 64)
+def limit(client: Client) -> str:
+    """A prompt over the context is refused at once, with a reason."""
+    context = client.context()
+    prompt = filler(client, int(context * 1.1) + 64)
     try:
-        status, raw = talk.call("POST", "/v1/chat/completions", talk.body(prompt, 16))
+        answer = client.call("POST", "/v1/chat/completions", client.body(prompt, 16))
     except Fault as fault:
         if fault.cause == "late":
             raise Fault(
                 "hang",
                 f"a prompt over the context of {context} tokens is neither answered nor refused "
-                f"within {talk.seconds:.0f} s: it hangs",
+                f"within {client.seconds:.0f} s: it hangs",
             ) from None
         raise
-    text = error_of(raw)
+    status, text = answer.status, error_of(answer)
     if status == 200:
-        counted = json.loads(raw)["usage"]["prompt_tokens"]
-        raise Fault("longer", f"{counted} tokens are answered, where {context} are the context")
+        counted = answer.json()["usage"]["prompt_tokens"]
+        raise Fault("longer", f"{counted} tokens are answered, but the context is {context}")
     if status >= 500:
         raise Fault(
             "broken", f"a prompt over the context of {context} tokens breaks it: HTTP {status}: "
             f"{clip(text)}",
         )  # fmt: skip
     if status != 400 or not any(tell in text.lower() for tell in _TELLS):
-        raise Fault(
-            "unclear", f"refused in words that do not tell why: HTTP {status}: {clip(text)}"
-        )
+        raise Fault("unclear", f"refused without naming the context: HTTP {status}: {clip(text)}")
     return f"HTTP {status}: {clip(text)}"
 
 
-def filler(talk: Talk, tokens: int) -> str:
+def filler(client: Client, tokens: int) -> str:
     """Lines of more than so many tokens, counted by the model's own tokenizer."""
     sample = 40
-    each = talk.count(lines(sample)) / sample
-    # A twentieth more: later numbers have more digits, but other tokenizers other habits.
+    each = client.count(lines(sample)) / sample
+    # A twentieth more: later numbers have more digits, which tokenizers count differently.
     return lines(int(1.05 * tokens / each) + 2)
 
 
 def lines(count: int) -> str:
-    """Lines that differ from each other and say nothing."""
+    """Lines that differ from each other, without any content."""
     return "\n".join(
         f"Note {number}: the {_WORDS[number % len(_WORDS)]} stays {_PLACES[number % len(_PLACES)]}."
         for number in range(count)

@@ -1,15 +1,16 @@
-"""The checks of the engine under load: drafts, cached prefixes, and as many requests as planned."""
+"""Checks of the engine under load: drafts, cached prefixes, and as many requests as planned."""
 
 from __future__ import annotations
 
-import http.client
 import random
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import suppress
 
-from sparkwright.host.smoke import check, counters
+from sparkwright.host.lib import metrics
+from sparkwright.host.lib.http import NoAnswer
+from sparkwright.host.smoke import check
+from sparkwright.host.smoke.client import Client, Completion, Fault, Skip, clip
 from sparkwright.host.smoke.lengths import filler, fits
-from sparkwright.host.smoke.talk import Fault, Said, Skip, Talk, clip
 
 #: Blocks of the KV cache that a repeated prompt spans. Models with recurrent layers keep a state
 #: per block of 528 to 2096 tokens, and drafters by MTP lose the last one that matches.
@@ -20,13 +21,13 @@ _HYBRID_BLOCK = 256
 _COUNTED = " ".join(str(number) for number in range(1, 21))
 
 
-def speculation(talk: Talk) -> str:
-    """Tokens are drafted, and some of them are right: else the drafter only costs."""
-    before = talk.counters()
-    talk.ask(check.FORESEEABLE, 96)
-    after = talk.counters()
+def speculation(client: Client) -> str:
+    """Tokens are drafted, and some are accepted: else the drafter only costs time."""
+    before = client.metrics()
+    client.ask(check.FORESEEABLE, 96)
+    after = client.metrics()
     drafts, drafted, accepted = (
-        after.since(before, name) for name in (counters.DRAFTS, counters.DRAFTED, counters.ACCEPTED)
+        after.since(before, name) for name in (metrics.DRAFTS, metrics.DRAFTED, metrics.ACCEPTED)
     )
     if not drafts or not drafted:
         raise Fault("undrafted", "no token was drafted: the drafter is not used")
@@ -41,74 +42,68 @@ def speculation(talk: Talk) -> str:
     )
 
 
-def prefix_cache(talk: Talk) -> str:
-    """A prompt that comes again is not computed again."""
-    first = talk.counters()
-    if (
-        talk.request["prefix_caching"] is None
-        and first.cache.get("enable_prefix_caching") != "True"
-    ):
+def prefix_cache(client: Client) -> str:
+    """A repeated prompt is not computed again."""
+    first = client.metrics()
+    if client.request.prefix_caching is None and first.cache.get("enable_prefix_caching") != "True":
         raise Skip("vLLM's default for this model has prefix caching off")
     tokens = max(512, (_BLOCKS + 1) * first.block)
-    if not fits(talk.context(), tokens):
-        raise Skip(
-            f"{tokens} tokens, {_BLOCKS} blocks and more, do not fit a context of {talk.context()}"
-        )
-    # Something new at its very start: what others asked before must not count.
-    prompt = talk.body(
-        f"{random.SystemRandom().getrandbits(64):x}\n{filler(talk, tokens)}\nSay yes.", 2
+    context = client.context()
+    if not fits(context, tokens):
+        raise Skip(f"{tokens} tokens, {_BLOCKS} blocks and more, do not fit a context of {context}")
+    # Random at its start: earlier requests of others must not count.
+    prompt = client.body(
+        f"{random.SystemRandom().getrandbits(64):x}\n{filler(client, tokens)}\nSay yes.", 2
     )
-    talk.chat(prompt)
-    before = talk.counters()
+    client.chat(prompt)
+    before = client.metrics()
     for repeat in range(2, _REPEATS + 1):
-        talk.chat(prompt)
-        hits = talk.counters().since(before, counters.PREFIX_HITS)
+        client.chat(prompt)
+        hits = client.metrics().since(before, metrics.PREFIX_HITS)
         if hits >= first.block:
-            return f"{hits:.0f} tokens taken from the cache at the {repeat}. time"
-    asked = talk.counters().since(before, counters.PREFIX_QUERIES)
-    seen = (
-        f"the same prompt {_REPEATS} times, {asked:.0f} tokens looked up, none found in the cache"
+            return f"{hits:.0f} tokens from the cache in request {repeat}"
+    queries = client.metrics().since(before, metrics.PREFIX_QUERIES)
+    text = (
+        f"the same prompt {_REPEATS} times, {queries:.0f} tokens looked up, none found in the cache"
     )
     if first.block >= _HYBRID_BLOCK:
-        raise Fault("unkept", f"{seen} (blocks of {first.block} tokens)")
-    raise Fault("missed", seen)
+        raise Fault("unkept", f"{text} (blocks of {first.block} tokens)")
+    raise Fault("missed", text)
 
 
-def concurrency(talk: Talk) -> str:
-    """As many requests at once as the recipe lets in, each with an answer of its own, all whole."""
-    count = int(talk.request["max_num_seqs"])
+def concurrency(client: Client) -> str:
+    """As many requests at once as the recipe allows; each gets its own, complete answer."""
+    count = client.request.max_num_seqs or 1
     peak = 0.0
     with ThreadPoolExecutor(max_workers=count) as pool:
-        asked = [pool.submit(_echo, talk, number) for number in range(count)]
+        asked = [pool.submit(_echo, client, number) for number in range(count)]
         while wait(asked, timeout=0.1).not_done:
-            with suppress(Fault):  # a server that is busy, or gone, is told by the answers
-                peak = max(peak, talk.counters().values.get(counters.RUNNING, 0.0))
+            with suppress(Fault):  # if the server is busy, or ended, the answers show it
+                peak = max(peak, client.metrics().values.get(metrics.RUNNING, 0.0))
     wrong = [text for text in (one.result() for one in asked) if text]
-    if said := _ill(talk):
+    if fault := _unhealthy(client):
         more = f"; one answer: {wrong[0]}" if wrong else ""
-        raise Fault("died", f"after {count} requests at once, /health says {said}{more}")
+        raise Fault("died", f"after {count} requests at once, /health answers {fault}{more}")
     if wrong:
-        raise Fault(
-            "dropped", f"{len(wrong)} of {count} answers at once are not whole; one: {wrong[0]}"
-        )
-    return f"{count} at once, all whole; {peak:.0f} of them seen running together"
+        raise Fault("dropped", f"{len(wrong)} of {count} answers are not complete; one: {wrong[0]}")
+    return f"{count} at once, all complete; {peak:.0f} of them observed running together"
 
 
-def _ill(talk: Talk) -> str | None:
-    """What /health says when it is not well, whatever time the answers took."""
+def _unhealthy(client: Client) -> str | None:
+    """What /health answers unless it is 200, however long the check took."""
     try:
-        status, _ = talk.service.call("GET", "/health", timeout=10)
-    except (OSError, http.client.HTTPException) as error:
-        return str(error) or type(error).__name__
+        status = client.server.get("/health", timeout=10).status
+    except NoAnswer as error:
+        return f"not: {error}"
     return None if status == 200 else f"HTTP {status}"
 
 
-def _echo(talk: Talk, number: int) -> str | None:
-    """None for the whole answer that this number's request must have; else what is wrong."""
+def _echo(client: Client, number: int) -> str | None:
+    """None for the complete answer that this request must get; else what is wrong."""
     code = f"sparrow-{number:03d}"
     try:
-        answer: Said = talk.ask(f"Repeat exactly: {_COUNTED} {code}", 128)
+        answer: Completion = client.ask(f"Repeat exactly: {_COUNTED} {code}", 128)
     except Fault as fault:
         return str(fault)
     text = " ".join((answer.text or "").split())
-    return None if f"{_COUNTED} {code}" in text else f"{code} is answered with {clip(text)!r}"
+    return None if f"{_COUNTED} {code}" in text else f"the answer to {code} is {clip(text)!r}"

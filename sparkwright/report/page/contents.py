@@ -13,10 +13,11 @@ from sparkwright.bench.published import tables
 from sparkwright.bench.results import Result
 from sparkwright.catalog import Catalog
 from sparkwright.findings.finding import Finding
+from sparkwright.host.contracts.smoke import CheckResult
 from sparkwright.report.page.inputs import LastRun, Switch
 from sparkwright.report.run import Row, ServiceRow, image_in_short, state
 from sparkwright.rules.parts import Memory
-from sparkwright.smoke.result import Check, Smoke
+from sparkwright.smoke.result import Smoke
 from sparkwright.smoke.verdict import DeepVerdict
 
 #: States of a service that is as planned.
@@ -53,7 +54,7 @@ class SmokeRow:
 
     host: str
     service: str
-    checks: Mapping[str, Check]
+    checks: Mapping[str, CheckResult]
     passed: int
     total: int
     seconds: float
@@ -298,7 +299,7 @@ def _short(verdict: DeepVerdict) -> Smoke:
     """A deep verdict without what was skipped, and with what failures mean."""
     asked = [one for one in verdict.checks if one.verdict != "skipped"]
     checks = tuple(
-        Check(one.name, one.verdict == "passed", one.seconds, one.detail) for one in asked
+        CheckResult(one.name, one.verdict == "passed", one.seconds, one.detail) for one in asked
     )
     return Smoke(
         passed=sum(check.ok for check in checks),

@@ -1,4 +1,4 @@
-"""A stand-in for a Hugging Face hub and its CDN, small enough to break in any way a test wants.
+"""A fake Hugging Face hub and its CDN, small enough to break in any way a test wants.
 
 It answers what huggingface_hub 2.x asks: model info, tree, and HEAD/GET resolve with the headers
 X-Repo-Commit, X-Linked-ETag and X-Linked-Size. LFS files redirect to the CDN, which listens on
@@ -19,7 +19,7 @@ from typing import Any, ClassVar
 from urllib.parse import quote, unquote
 
 COMMIT = "c0ffee" + "0" * 34
-TOKEN = "hf_standin"
+TOKEN = "hf_fake"
 
 
 @dataclass
@@ -47,7 +47,7 @@ class Fault:
 
 
 @dataclass
-class Standin:
+class FakeHub:
     """The hub's content, its faults, and what it was asked."""
 
     files: dict[str, bytes] = field(default_factory=dict)
@@ -109,7 +109,7 @@ def blob_id(content: bytes) -> str:
 
 
 class _Handler(http.server.BaseHTTPRequestHandler):
-    standin: ClassVar[Standin]
+    fake: ClassVar[FakeHub]
     where: ClassVar[str]
     protocol_version = "HTTP/1.1"
 
@@ -126,8 +126,8 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         path = unquote(self.path.split("?")[0])
         headers = {key.lower(): value for key, value in self.headers.items()}
         self.hit = Hit(self.where, self.command, path, headers)
-        with self.standin.lock:
-            self.standin.hits.append(self.hit)
+        with self.fake.lock:
+            self.fake.hits.append(self.hit)
         try:
             if self.where == "cdn":
                 self._content(path.lstrip("/"))
@@ -148,11 +148,11 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         self._reply(status, {"X-Error-Code": code, "X-Error-Message": message})
 
     def _hub(self, path: str) -> None:
-        standin, token = self.standin, self.hit.headers.get("authorization")
+        fake, token = self.fake, self.hit.headers.get("authorization")
         good = token == f"Bearer {TOKEN}"
         if token and not (good or token == "Bearer hf_noaccess"):
             self._reply(401, {"X-Error-Message": "Invalid credentials in Authorization header"})
-        elif "org/model" not in path or (standin.private and not good):
+        elif "org/model" not in path or (fake.private and not good):
             self._refuse(404 if token else 401, "RepoNotFound", "Repository not found")
         elif COMMIT not in path:
             self._refuse(404, "RevisionNotFound", "Invalid rev id")
@@ -161,7 +161,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             self._json({**info, "private": False, "downloads": 0, "likes": 0})
         elif path.startswith("/api/models/org/model/tree/"):
             self._json(self._tree())
-        elif standin.gated and not good:
+        elif fake.gated and not good:
             self._refuse(403 if token else 401, "GatedRepo", "Access is restricted")
         else:
             name = path.split(f"/resolve/{COMMIT}/", 1)[1]
@@ -173,8 +173,8 @@ class _Handler(http.server.BaseHTTPRequestHandler):
 
     def _tree(self) -> list[dict[str, Any]]:
         entries = []
-        for file in self.standin.listing():
-            oid = blob_id(self.standin.files[file["path"]])
+        for file in self.fake.listing():
+            oid = blob_id(self.fake.files[file["path"]])
             entry = {"type": "file", "path": file["path"], "size": file["size"], "oid": oid}
             if file["sha256"]:
                 lfs = {"oid": file["sha256"], "size": file["size"], "pointerSize": 130}
@@ -183,11 +183,11 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         return entries
 
     def _resolve(self, name: str) -> None:
-        content = self.standin.files.get(name)
+        content = self.fake.files.get(name)
         if content is None:
             self._refuse(404, "EntryNotFound", "Entry not found")
-        elif name in self.standin.lfs and self.standin.redirects:
-            port = self.standin.cdn_port
+        elif name in self.fake.lfs and self.fake.redirects:
+            port = self.fake.cdn_port
             self._reply(
                 302,
                 {
@@ -201,13 +201,13 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             self._content(name)
 
     def _content(self, name: str) -> None:
-        content = self.standin.files[name]
-        fault = self.standin.fault(name) if self.command == "GET" else None
+        content = self.fake.files[name]
+        fault = self.fake.fault(name) if self.command == "GET" else None
         if fault and fault.status:
             self._reply(fault.status, fault.headers)
             return
         start, end, asked = 0, len(content), self.headers.get("Range")
-        if asked and self.standin.ranges:
+        if asked and self.fake.ranges:
             first, last = asked.removeprefix("bytes=").split("-")
             start, end = int(first), min(len(content), int(last) + 1)
             self.send_response(206)
@@ -228,12 +228,12 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         stop = len(body)
         for limit in (fault.cut_after, fault.hang_after) if fault else ():
             stop = min(stop, limit) if limit >= 0 else stop
-        step = max(1, self.standin.rate // 50) if self.standin.rate else 1 << 20
+        step = max(1, self.fake.rate // 50) if self.fake.rate else 1 << 20
         for at in range(0, stop, step):
             piece = body[at : min(at + step, stop)]
             self.wfile.write(piece)
             self.hit.sent += len(piece)
-            if self.standin.rate:
+            if self.fake.rate:
                 time.sleep(0.02)
         if fault and fault.hang_after >= 0:
             time.sleep(3)
@@ -242,12 +242,12 @@ class _Handler(http.server.BaseHTTPRequestHandler):
 
 
 @contextmanager
-def serving() -> Iterator[Standin]:
-    """Serve a stand-in hub on 127.0.0.1 and its CDN on 127.0.0.2, both on free ports."""
-    standin = Standin()
+def serving() -> Iterator[FakeHub]:
+    """Serve a fake hub on 127.0.0.1 and its CDN on 127.0.0.2, both on free ports."""
+    fake = FakeHub()
     servers = []
     for where, address in (("hub", "127.0.0.1"), ("cdn", "127.0.0.2")):
-        handler = type("Handler", (_Handler,), {"standin": standin, "where": where})
+        handler = type("Handler", (_Handler,), {"fake": fake, "where": where})
         server = http.server.ThreadingHTTPServer((address, 0), handler, bind_and_activate=False)
         server.daemon_threads = True
         server.request_queue_size = 128
@@ -255,9 +255,9 @@ def serving() -> Iterator[Standin]:
         server.server_activate()
         threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
         servers.append(server)
-    standin.hub_port, standin.cdn_port = (server.server_address[1] for server in servers)
+    fake.hub_port, fake.cdn_port = (server.server_address[1] for server in servers)
     try:
-        yield standin
+        yield fake
     finally:
         for server in servers:
             server.shutdown()

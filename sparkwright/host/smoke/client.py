@@ -1,0 +1,226 @@
+"""Requests of one check to its service within a deadline, and what they return."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+from sparkwright.host.contracts.smoke import DeepRequest
+from sparkwright.host.lib import metrics
+from sparkwright.host.lib.http import Answer, Late, NoAnswer, Refused, Server
+from sparkwright.host.smoke import check
+
+
+class Fault(check.Failure):
+    """A check failed.
+
+    Attributes:
+        cause: one of the causes in sparkwright/smoke/checks.yaml.
+    """
+
+    def __init__(self, cause: str, observed: str) -> None:
+        super().__init__(observed)
+        self.cause = cause
+
+
+class Skip(Exception):
+    """A check that does not apply to this service; the text says why."""
+
+
+@dataclass(frozen=True)
+class Completion:
+    """An answer of the chat.
+
+    Attributes:
+        text: None where the budget ended within the reasoning, or where a tool is called.
+        note: what a reader should know of how the answer came about.
+    """
+
+    text: str | None
+    reasoning: str | None
+    finish: str | None
+    calls: list[dict[str, Any]]
+    prompt_tokens: int
+    tokens: int
+    total: int
+    note: str = ""
+
+    @property
+    def only_reasoning(self) -> bool:
+        """``content: null`` with ``finish_reason: length``: reasoning took the whole budget."""
+        return self.text is None and not self.calls and self.finish == "length"
+
+
+@dataclass(frozen=True)
+class Metrics:
+    """vLLM's counters and gauges at one time, and the settings of its KV cache (all texts)."""
+
+    values: dict[str, float]
+    cache: dict[str, str]
+
+    def since(self, before: Metrics, name: str) -> float:
+        """How far a counter rose; a missing counter counts as 0."""
+        return self.values.get(name, 0.0) - before.values.get(name, 0.0)
+
+    @property
+    def block(self) -> int:
+        """Tokens of a block of the KV cache; 16, vLLM's least, where it is not known."""
+        text = self.cache.get("block_size", "")
+        return int(text) if text.isdigit() else 16
+
+
+class Client:
+    """One check's requests, which end at the check's deadline."""
+
+    def __init__(self, request: DeepRequest, seconds: float, server: Server | None = None) -> None:
+        self.server = server or check.Service(request.service).server
+        self.request = request
+        self.seconds = seconds
+        self._deadline = time.monotonic() + seconds
+
+    def left(self) -> float:
+        """Seconds until the deadline.
+
+        Raises:
+            Fault: when it has passed.
+        """
+        left = self._deadline - time.monotonic()
+        if left <= 0:
+            raise self._late()
+        return left
+
+    def call(self, method: str, path: str, body: object = None, *, key: bool = True) -> Answer:
+        """One request, whatever the status of its answer."""
+        try:
+            return self.server.ask(method, path, body, key=key, timeout=self.left())
+        except Late:
+            raise self._late() from None
+        except NoAnswer as error:
+            raise Fault("cut", f"{method} {path}: the connection was cut ({error})") from None
+
+    def json(self, method: str, path: str, body: object = None) -> Any:
+        """The JSON of an answer that has to be a success."""
+        return succeeded(path, self.call(method, path, body)).json()
+
+    def body(
+        self, asked: str | list[Any], tokens: int, think: bool | None = None
+    ) -> dict[str, Any]:
+        """A chat's body, of one question or of messages. Greedy, so that answers are repeatable."""
+        messages = [{"role": "user", "content": asked}] if isinstance(asked, str) else asked
+        thinks = self.request.service.thinking if think is None else think
+        # Where the user lets the model think in smoke tests, every budget must have room for it.
+        room = self.request.thinking_tokens if thinks and think is None else 0
+        return {
+            "model": self.request.service.served_names[0],
+            "messages": messages,
+            "max_tokens": tokens + room,
+            "temperature": 0,
+            "chat_template_kwargs": {"enable_thinking": thinks},
+        }
+
+    def chat(self, body: dict[str, Any]) -> Completion:
+        """One answer, as it comes."""
+        return completion(self.json("POST", "/v1/chat/completions", body))
+
+    def ask(self, asked: str | list[Any], tokens: int, **more: Any) -> Completion:
+        """An answer with content or a call of a tool.
+
+        If reasoning takes the whole budget, the question is asked once more with room for it.
+        """
+        body = {**self.body(asked, tokens), **more}
+        answer = self.chat(body)
+        if answer.only_reasoning:
+            body["max_tokens"] = tokens + self.request.thinking_tokens
+            note = f" (content: null at {tokens} tokens, a budget too small for its reasoning)"
+            answer = replace(self.chat(body), note=note)
+        if answer.only_reasoning:
+            raise Fault(
+                "budget",
+                f"content: null with finish_reason: length: {body['max_tokens']} tokens are too "
+                f"small a budget, reasoning took them all: {clip(answer.reasoning)}",
+            )
+        if answer.text is not None and only_marks(answer.text):
+            raise Fault("marks", f"the answer is nothing but '!': {clip(answer.text)}")
+        return answer
+
+    def events(self, path: str, body: dict[str, Any]) -> Iterator[tuple[float, str]]:
+        """The data of a stream's events, each with the seconds since the request was sent."""
+        try:
+            for event in self.server.events(path, body, timeout=self.left()):
+                self.left()  # bounded by time, however slowly the events arrive
+                yield event
+        except Refused as refused:
+            succeeded(path, refused.answer)
+        except Late:
+            raise self._late() from None
+        except NoAnswer as error:
+            text = f"POST {path}: the connection was cut ({error}) within the stream"
+            raise Fault("cut", text) from None
+
+    def metrics(self) -> Metrics:
+        """vLLM's counters so far."""
+        text = succeeded("/metrics", self.call("GET", "/metrics")).text
+        return Metrics(metrics.totals(text), metrics.labels_of(text, metrics.CACHE_CONFIG))
+
+    def context(self) -> int:
+        """Tokens of the context: as planned, or as the server reports where that is open."""
+        if self.request.context:
+            return self.request.context
+        return int(self.json("GET", "/v1/models")["data"][0]["max_model_len"])
+
+    def count(self, text: str) -> int:
+        """Tokens of a text by the model's own tokenizer, or its words, which are never more."""
+        body = {"model": self.request.service.served_names[0], "prompt": text}
+        answer = self.call("POST", "/tokenize", body)
+        return int(answer.json()["count"]) if answer.status == 200 else len(text.split())
+
+    def _late(self) -> Fault:
+        return Fault("late", f"no answer within {self.seconds:.0f} s")
+
+
+def succeeded(path: str, answer: Answer) -> Answer:
+    """The same answer, when it is a success.
+
+    Raises:
+        Fault: with the server's error.
+    """
+    if answer.status == 200:
+        return answer
+    text = f"{path} answers HTTP {answer.status}: {clip(error_of(answer), 200)}"
+    raise Fault("broken" if answer.status >= 500 else "refused", text)
+
+
+def error_of(answer: Answer) -> str:
+    """An error's message, or the body where it is in no form that vLLM uses."""
+    try:
+        return str(answer.json()["error"]["message"])
+    except (ValueError, KeyError, TypeError):
+        return answer.text
+
+
+def completion(answer: dict[str, Any]) -> Completion:
+    """The first choice of a chat completion. Older vLLM has ``reasoning_content``."""
+    choice, usage = answer["choices"][0], answer["usage"]
+    message = choice["message"]
+    return Completion(
+        text=message.get("content") or None,
+        reasoning=message.get("reasoning") or message.get("reasoning_content") or None,
+        finish=choice["finish_reason"],
+        calls=message.get("tool_calls") or [],
+        prompt_tokens=usage["prompt_tokens"],
+        tokens=usage["completion_tokens"],
+        total=usage["total_tokens"],
+    )
+
+
+def only_marks(text: str) -> bool:
+    """What vLLM answers when weights are missing: the token 0 again and again, which is `!`."""
+    return len(text.strip()) >= 4 and not text.strip("! \n")
+
+
+def clip(text: str | None, length: int = 80) -> str:
+    """A text in one line, cut."""
+    line = " ".join((text or "nothing").split())
+    return line if len(line) <= length else f"{line[: length - 1]}…"

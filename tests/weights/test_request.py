@@ -1,0 +1,137 @@
+"""Requests as the controller writes them, as earlier versions wrote them, and wrong ones."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sparkwright.host.contracts.fetch import (
+    BuildFile,
+    ContentCheck,
+    ExpectedContents,
+    FetchFile,
+    FetchRequest,
+    ImageBuild,
+    PeerRoots,
+    PeerServerRequest,
+    PullRequest,
+)
+from sparkwright.host.fetch import request
+from sparkwright.host.fetch.errors import Failed
+from sparkwright.operations import runtime
+
+EXPECTED = ExpectedContents(
+    "modelopt",
+    (
+        ContentCheck("layout", "it can't be loaded", absent="model.layers"),
+        ContentCheck("eos", "it never stops", file="g.json", key="eos", contains=(50, "x")),
+    ),
+)
+FETCH = FetchRequest(
+    endpoint="https://registry.example",
+    repo="a/b/c",
+    revision="a" * 64,
+    destination="/opt/images/x",
+    state_dir="/var/lib/x",
+    files=(FetchFile("b" * 64, 5, "b" * 64),),
+    source="registry",
+    manifests=("b" * 64,),
+    limit=1e8,
+    expect=EXPECTED,
+    adopt=("/models",),
+)
+PULL = PullRequest(
+    name="image:tag",
+    source="127.0.0.1:1/a/b/c@sha256:a",
+    token_file="/token",
+    layers=("b" * 64,),
+    fetch=FETCH,
+    build=ImageBuild("base:tag", {"Dockerfile": BuildFile("eA=="), "run": BuildFile("eA==", True)}),
+)
+PEER_SERVER = PeerServerRequest(18650, "/token", PeerRoots("/models", "/images"), 900)
+
+
+def written(place: Path, document: Any) -> Path:
+    path = place / "request.json"
+    path.write_text(json.dumps(document))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("sent", "read"),
+    [
+        (FETCH, request.read_fetch),
+        (PULL, request.read_pull),
+        (PEER_SERVER, request.read_peer_server),
+    ],
+    ids=["fetch", "pull", "peer-server"],
+)
+def test_what_the_controller_writes_is_what_the_host_reads(
+    tmp_path: Path, sent: Any, read: Callable[[Path], Any]
+) -> None:
+    assert read(written(tmp_path, json.loads(request.document(sent)))) == sent
+
+
+def test_requests_of_the_version_before_are_read(tmp_path: Path) -> None:
+    """As they lie in the state directories of hosts."""
+    fetch = {key: value for key, value in asdict(FETCH).items() if key != "downloader"}
+    fetch |= {"mover": "xet", "expect": {"format": None, "checks": []}}
+    assert request.read_fetch(written(tmp_path, fetch)).downloader == "xet"
+    build = {"base_name": "base:tag", "files": {"run": ["eA==", True]}}
+    pull = {**asdict(PULL), "build": build, "fetch": fetch}
+    read = request.read_pull(written(tmp_path, pull))
+    assert read.fetch.downloader == "xet"
+    assert read.build == ImageBuild("base:tag", {"run": BuildFile("eA==", True)})
+
+
+@pytest.mark.parametrize(
+    ("read", "document", "message"),
+    [
+        (request.read_fetch, [], "must be a JSON object"),
+        (request.read_fetch, {}, "FetchRequest: endpoint is missing"),
+        (request.read_fetch, {**asdict(FETCH), "retries": True}, "retries: True is not of type"),
+        (request.read_fetch, {**asdict(FETCH), "retries": -1}, "retries must be at least 0: -1"),
+        (request.read_fetch, {**asdict(FETCH), "files": []}, "at least one file"),
+        (request.read_fetch, {**asdict(FETCH), "files": None}, "needs files"),
+        (request.read_fetch, {**asdict(FETCH), "peers": "http://x"}, "FetchRequest.peers"),
+        (request.read_pull, {**asdict(PULL), "typo": 1}, "unknown key: typo"),
+        (request.read_pull, {**asdict(PULL), "fetch": None}, "PullRequest.fetch"),
+        (
+            request.read_pull,
+            {**asdict(PULL), "fetch": {**asdict(FETCH), "typo": 1}},
+            "unknown key: typo",
+        ),
+        (request.read_peer_server, {**asdict(PEER_SERVER), "port": "1"}, "port: '1' is not of"),
+        (request.read_peer_server, {"port": 1}, "token_file is missing"),
+    ],
+)
+def test_a_wrong_request_is_one_message_that_names_the_key(
+    tmp_path: Path, read: Callable[[Path], Any], document: Any, message: str
+) -> None:
+    with pytest.raises(Failed) as caught:
+        read(written(tmp_path, document))
+    assert message in str(caught.value)
+
+
+def test_the_tasks_of_the_program_run_as_they_are_laid_out_on_a_host(tmp_path: Path) -> None:
+    """Every module that a task imports is among the files, also what it imports late."""
+    for path, text in runtime._program().items():
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text(text)
+    document = written(tmp_path, {})
+    for task in ("run", "pull", "peer-server"):
+        words = runtime.command(str(tmp_path), task, str(document))
+        done = subprocess.run(
+            [sys.executable, *words[1:]], capture_output=True, text=True, check=False
+        )
+        assert (done.returncode, done.stderr.startswith("The request")) == (1, True), done.stderr
+    late = "import sparkwright.host.fetch.job, sparkwright.host.fetch.worker"
+    script = f"import sys; sys.path.append({str(tmp_path)!r}); {late}"
+    subprocess.run([sys.executable, "-I", "-S", "-c", script], check=True, cwd="/")
