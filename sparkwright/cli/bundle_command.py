@@ -97,7 +97,7 @@ def _locked(plans: list[HostPlan]) -> None:
     )
     if missing:
         raise UserError(
-            mistake(path, "there is no lock, and a site without a way out can't do without",
+            mistake(path, "there is no lock, and a site without internet needs one",
                     "sparkwright lock INVENTORY")
             for path in missing
         )  # fmt: skip
