@@ -30,23 +30,33 @@ def pyinfra() -> str:
 
 
 def command_line(
-    inventory: Path, limit: tuple[str, ...], overrides: tuple[str, ...], operation: str
+    inventory: Path,
+    limit: tuple[str, ...],
+    overrides: tuple[str, ...],
+    operation: str,
+    **arguments: str | bool | None,
 ) -> list[str]:
-    """pyinfra's, for an operation that asks nobody for a yes."""
+    """pyinfra's, for an operation with arguments, that nobody has to confirm."""
     words = [pyinfra(), "--yes"]
     words += [word for name in limit for word in ("--limit", name)]
     words += [word for pair in overrides for word in ("--data", pair)]
-    return [*words, str(inventory), operation]
+    # JSON, since pyinfra would read a release's name such as 123456789012 as a number.
+    given = [f"{key}={json.dumps(value)}" for key, value in arguments.items() if value is not None]
+    return [*words, str(inventory), operation, *given]
 
 
-def become(words: list[str], **environment: str) -> NoReturn:
+def become(words: list[str]) -> NoReturn:
     """Be pyinfra from here on: it shows every host's progress, and its exit code is ours."""
     sys.stdout.flush()
-    os.execve(words[0], words, {**os.environ, **environment})
+    os.execv(words[0], words)
 
 
 def ask_hosts(
-    inventory: Path, limit: tuple[str, ...], overrides: tuple[str, ...], operation: str
+    inventory: Path,
+    limit: tuple[str, ...],
+    overrides: tuple[str, ...],
+    operation: str,
+    **arguments: str | bool | None,
 ) -> dict[str, Any]:
     """Run one operation on the hosts.
 
@@ -56,11 +66,15 @@ def ask_hosts(
     Raises:
         SystemExit: with pyinfra's code and words, when no host was asked at all.
     """
-    return ask_all_hosts(inventory, limit, overrides, operation)[0]
+    return ask_all_hosts(inventory, limit, overrides, operation, **arguments)[0]
 
 
 def ask_all_hosts(
-    inventory: Path, limit: tuple[str, ...], overrides: tuple[str, ...], operation: str
+    inventory: Path,
+    limit: tuple[str, ...],
+    overrides: tuple[str, ...],
+    operation: str,
+    **arguments: str | bool | None,
 ) -> tuple[dict[str, Any], list[str]]:
     """As ``ask_hosts``, for commands that must not take silence for good news.
 
@@ -73,8 +87,10 @@ def ask_all_hosts(
     with tempfile.TemporaryDirectory(prefix="sparkwright-") as folder:
         file = Path(folder, "answers.json")
         done = subprocess.run(
-            command_line(inventory, limit, overrides, operation),
-            env={**os.environ, "SPARKWRIGHT_ANSWERS": str(file)},
+            [
+                *command_line(inventory, limit, overrides, operation, **arguments),
+                f"answers={file}",
+            ],
             capture_output=True,
             text=True,
             check=False,

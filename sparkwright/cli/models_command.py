@@ -52,7 +52,7 @@ def verify_command(inventory: Path, limit: tuple[str, ...]) -> None:
 
 def verify(inventory: Path, limit: tuple[str, ...]) -> None:
     """Become pyinfra, which shows the progress of every host."""
-    become(command_line(inventory, limit, (), "roles.weights.check.verify"))
+    become(command_line(inventory, limit, (), "roles.models.verified"))
 
 
 def _show(
@@ -63,7 +63,7 @@ def _show(
     as_json: bool,
     pruning: bool,
 ) -> None:
-    operation = f"roles.weights.models.{'pruned' if pruning else 'listed'}"
+    operation = f"roles.models.{'pruned' if pruning else 'listed'}"
     answers = ask_hosts(inventory, limit, overrides, operation)
     if as_json:
         print_json(answers)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import os
 import sys
 from pathlib import Path
 
@@ -34,9 +32,10 @@ def command(
     where = ", ".join(limit) or f"all hosts of {inventory}"
     if not yes:
         click.confirm(f"Remove {what} from {where}?", abort=True)
-    wish = {"services": list(services) or None, "weights": weights}
-    os.environ["SPARKWRIGHT_REMOVE"] = json.dumps(wish)
-    answers = ask_hosts(inventory, limit, overrides, "roles.serving.remove.remove")
+    answers = ask_hosts(
+        inventory, limit, overrides, "roles.removal.removed",
+        services=",".join(services) or None, weights=weights,
+    )  # fmt: skip
     for name, answer in answers.items():
         click.echo(f"{name}: removed {', '.join(answer['done']) or 'nothing'}")
         for line in answer["left"]:

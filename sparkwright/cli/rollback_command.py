@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import click
@@ -26,6 +25,7 @@ def command(
 
     The plan stays as it is: a deploy switches forward again unless the tag is set back, too.
     """
-    wish = {key: value for key, value in (("to", to), ("service", service)) if value}
-    words = command_line(inventory, limit, overrides, "roles.serving.back.rollback")
-    become(words, SPARKWRIGHT_ROLLBACK=json.dumps(wish))
+    words = command_line(
+        inventory, limit, overrides, "roles.rollback.rollback", to=to, service=service
+    )
+    become(words)

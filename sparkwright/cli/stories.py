@@ -16,7 +16,7 @@ def stories(
 
     The history is kept for the fleet's page.
     """
-    answers = ask_hosts(inventory, limit, overrides, "roles.serving.look.told")
+    answers = ask_hosts(inventory, limit, overrides, "roles.status.status")
     found = {name: story(answer) for name, answer in answers.items()}
     if found:
         kept = Path(".sparkwright/status.json")
