@@ -11,6 +11,7 @@ import ast
 import base64
 import inspect
 import json
+import re
 import zlib
 from collections.abc import Iterable, Mapping
 from functools import cache
@@ -21,11 +22,16 @@ from typing import Any
 
 from sparkwright.host.lib import light_dataclasses, records
 
-_HOST = "sparkwright.host"
+_IMPORT = re.compile(
+    r"^ *from (sparkwright\.host[\w.]*) import ([\w ,]+|\([^)]*\))", re.MULTILINE
+)
+#: A docstring, or a string of several lines that is none: only the latter begins within a line.
+_STRING = re.compile(r'^( *)"""(?:.|\n)*?"""|^ *[^\s"#][^"\n]*"""(?:.|\n)*?"""', re.MULTILINE)
+_COMMENT = re.compile(r"^ *#.*$", re.MULTILINE)
 
 #: Makes modules of the sources, in order, with their packages, and prints what main() answers.
 _BOOTSTRAP = """
-import json, sys, types
+import json, os, sys, types
 if sys.version_info < (3, 10):
     sys.exit("Python %d.%d is too old: 3.10 is needed, as Ubuntu 22.04 and Debian 12 have it"
              % sys.version_info[:2])
@@ -41,6 +47,8 @@ def carried(payload):
         exec(compile(source, name, "exec"), module.__dict__)
     call = sys.modules["sparkwright.host.lib.records"].call
     json.dump(call(module.main, payload["request"]), sys.stdout)
+    sys.stdout.flush()
+    os._exit(0)  # nothing is left to put in order, and the controller waits for the end
 """.strip()
 #: Reads modules and request from standard input: nothing of them is in the host's process list.
 BY_STANDARD_INPUT = f"{_BOOTSTRAP}\ncarried(json.load(sys.stdin))"
@@ -69,14 +77,13 @@ def modules(program: ModuleType) -> tuple[ModuleType, ...]:
 
 def _imports(module: ModuleType) -> Iterable[str]:
     """Modules of the host's programs that a module imports, also within functions."""
-    for node in ast.walk(ast.parse(source(module))):
-        if not isinstance(node, ast.ImportFrom) or not (node.module or "").startswith(_HOST):
-            continue
-        assert node.module is not None
-        for alias in node.names:
-            inner = f"{node.module}.{alias.name}"
-            # `from package import module`, or `from module import name`
-            yield inner if _is_module(inner) else node.module
+    # By their text: parsing all of it takes 60 ms in every run. A test compares with the parser.
+    for package, names in _IMPORT.findall(source(module)):
+        for alias in names.strip("() \n").split(","):
+            if name := alias.partition(" as ")[0].strip():
+                # `from package import module`, or `from module import name`
+                inner = f"{package}.{name}"
+                yield inner if _is_module(inner) else package
 
 
 @cache
@@ -98,27 +105,13 @@ def source(module: ModuleType) -> str:
 def bare(module: ModuleType) -> str:
     """A module's text without docstrings and comments, line by line where it was: a third less to
     send and to compile for every host."""
-    lines = source(module).splitlines()
-    tree = ast.parse(source(module))
-    texts: set[int] = set()  # lines within a string, which are no comments
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Constant | ast.JoinedStr) and node.end_lineno:
-            texts.update(range(node.lineno, node.end_lineno))
-    comments = (n for n, line in enumerate(lines) if line.lstrip().startswith("#"))
-    for n in comments:
-        if n not in texts:
-            lines[n] = ""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and (
-            ast.get_docstring(node, clean=False) is not None
-        ):
-            first = node.body[0]
-            assert first.end_lineno
-            lines[first.lineno - 1 : first.end_lineno] = [
-                f"{' ' * first.col_offset}''",
-                *[""] * (first.end_lineno - first.lineno),
-            ]
-    return "\n".join(lines)
+
+
+    def emptied(match: re.Match[str]) -> str:
+        text = match[0]
+        return text if match[1] is None else f"{match[1]}''" + "\n" * text.count("\n")
+
+    return _COMMENT.sub("", _STRING.sub(emptied, source(module)))
 
 
 def laid_out(home: str, *programs: ModuleType) -> dict[str, str]:

@@ -5,12 +5,16 @@ The reference discovery of gitprotocol-http(5); both the smart and the dumb answ
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import re
 
-import requests
 
 from sparkwright.findings.finding import Finding
 from sparkwright.findings.user_error import mistake
+
+if TYPE_CHECKING:
+    import requests
 
 _TIMEOUT = (5, 30)
 
@@ -29,6 +33,8 @@ def resolve_commit(repository: str, revision: str) -> str:
     Raises:
         GitError: when the repository can't be asked or has no such revision.
     """
+    import requests  # a locked run asks nobody, and this takes 50 ms to import
+
     if re.fullmatch(r"[0-9a-f]{40}", revision):
         return revision
     where = f"git repository {repository}@{revision}"

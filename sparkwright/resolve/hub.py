@@ -5,14 +5,16 @@ from __future__ import annotations
 import datetime as dt
 import json
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import requests
 
 from sparkwright.catalog.entries import KvLayers
 from sparkwright.findings.finding import Finding
 from sparkwright.findings.user_error import mistake
 from sparkwright.resolve.kv_cache import kv_layers
+
+if TYPE_CHECKING:
+    import requests
 
 _TIMEOUT = (5, 30)
 
@@ -83,6 +85,8 @@ def resolve_model(
     Raises:
         HubError: with what to do for 401, 403, 404 and for a hub out of reach.
     """
+    import requests  # a locked run asks nobody, and this takes 50 ms to import
+
     where = f"model {repository}@{revision}"
     headers = {"Authorization": f"Bearer {token}"} if token else {}
     url = f"{endpoint}/api/models/{repository}/revision/{revision}"
@@ -113,6 +117,8 @@ def resolve_model(
 
 def _config(endpoint: str, model: ResolvedModel, headers: dict[str, str]) -> Any:
     """The commit's config.json; None where it can't be had, since nothing depends on it."""
+    import requests  # a locked run asks nobody, and this takes 50 ms to import
+
     if not any(file.path == "config.json" for file in model.files):
         return None
     url = f"{endpoint}/{model.repository}/resolve/{model.commit}/config.json"

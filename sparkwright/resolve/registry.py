@@ -9,13 +9,15 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import requests
 
 from sparkwright.findings.finding import Finding
 from sparkwright.findings.user_error import mistake
 from sparkwright.resolve.references import ImageReference
+
+if TYPE_CHECKING:
+    import requests
 
 _INDEXES = (
     "application/vnd.oci.image.index.v1+json",
@@ -113,6 +115,8 @@ def resolve_image(reference: ImageReference, credentials: str | None = None) -> 
     Raises:
         RegistryError: when the registry can't be reached, refuses, or has no such tag.
     """
+    import requests  # a locked run asks nobody, and this takes 50 ms to import
+
     where = f"image {reference.pull_name}:{reference.tag}"
     base = f"{reference.registry}/v2/{reference.repository}"
     try:
