@@ -72,8 +72,9 @@ bench-tools: .venv-bench/.ready ## install the load generator of `sparkwright be
 test-bench: setup bench-tools ## the real load generator against a local stand-in for vLLM, a minute
 	$(BIN)/python -m pytest -m bench
 
-bench: setup ## measure against Ansible and stock pyinfra on the virtual fleet
-	$(SUDO) $(BIN)/python -m benchmarks.converged
+bench: setup ## measure against Ansible, stock pyinfra and another checkout (BEFORE=DIR) on the virtual fleet
+	$(SUDO) $(BIN)/python -m benchmarks.converged $(if $(BEFORE),--before '$(BEFORE)')
+	$(SUDO) $(BIN)/python -m benchmarks.names $(if $(BEFORE),--before '$(BEFORE)')
 
 bench-fetching: setup ## measure fetching: against the line, aria2c, and for 4 and 8 hosts
 	$(SUDO) $(BIN)/python -m benchmarks.fetching

@@ -1,125 +1,155 @@
 """How long the full site takes when nothing has to change, against the alternatives.
 
     make bench            (or: python -m benchmarks.converged --rounds 5)
+    make bench BEFORE=../other-checkout
 
-On 1 and on 4 hosts of the virtual fleet, in turns, so that noise of the machine meets all alike:
-sparkwright; the same deploy on pyinfra's stock connection; the same tasks as stock pyinfra
-operations; the same tasks as an Ansible playbook. Reported are medians and ratios of one run.
+On 1 and on 4 hosts of the virtual fleet, and on 1 host at the end of a line of 20 ms, in turns, so
+that noise of the machine meets all alike: sparkwright; the same of another checkout, where one is
+named; the same deploy on pyinfra's stock connection; the same tasks as stock pyinfra operations;
+the same tasks as an Ansible playbook (not over the line). Reported are medians and ratios of one
+run.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import os
+import runpy
 import shutil
-import statistics
 import subprocess
 import sys
-import time
 import venv
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from benchmarks import relay
+from benchmarks.running import WORK, Checkout, Cost, median, run, write_inventory
 from lab import fleet, stand_ins
 from lab.holding import held
-from lab.layout import HOSTS
+from lab.layout import HOSTS, SSH
 
 MACHINES = {host.name: host for host in HOSTS}
 ROOT = Path(__file__).resolve().parent
-BIN = Path(sys.executable).parent
-WORK = Path(".sparkwright/benchmark")
+OURS = Checkout(Path())
 #: Calls hopper-1 rtx-2: for this measurement it gets the stand-in of an RTX 5090.
-INVENTORY = "benchmarks/inventory.py"
+INVENTORY = ROOT / "inventory.py"
+STOCK = ROOT / "alternatives/stock_pyinfra.py"
 ANSIBLE = "ansible-core==2.18.6"
+ONE = ("spark-1",)
+FOUR = ("spark-1", "spark-2", "rtx-1", "rtx-2")
+_VARIABLES = WORK / "variables.json"
+#: Seconds there and back on the long line.
+ROUND_TRIP = 0.02
+
+#: What does the same work, by name; each call is one run.
+Ways = dict[str, Callable[[], Cost]]
 
 
 def main() -> int:
     """Converge once, then measure in turns."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--before", type=Path, help="another checkout to compare with")
     parser.add_argument("--output", type=Path, default=WORK / "converged.json")
     arguments = parser.parse_args()
     WORK.mkdir(parents=True, exist_ok=True)
     fleet.up()
     ansible = _ansible()
+    others = {}
+    if arguments.before:
+        others[f"sparkwright of {arguments.before}"] = Checkout(arguments.before)
     fourth = MACHINES["hopper-1"]
     (fourth.root / stand_ins.GPU_FILE).write_text(stand_ins.gpu_file("rtx5090"))
     try:
-        results = _measure(ansible, arguments.rounds)
+        results = _measure(ansible, others, arguments.rounds)
     finally:
         (fourth.root / stand_ins.GPU_FILE).write_text(stand_ins.gpu_file("h200"))
     arguments.output.write_text(json.dumps(results, indent=1) + "\n")
     return 0
 
 
-def _measure(ansible: Path, rounds: int) -> dict[str, dict[str, float]]:
-    """Medians by number of hosts and by tool."""
-    results: dict[str, dict[str, float]] = {}
-    for hosts in (["spark-1"], ["spark-1", "spark-2", "rtx-1", "rtx-2"]):
-        limit = [word for host in hosts for word in ("--limit", host)]
-        deploy = [str(BIN / "pyinfra"), "--yes", *limit, INVENTORY, "deploy.py"]
-        subprocess.run(deploy, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        variables = WORK / "variables.json"
-        variables.write_text(json.dumps(_variables(hosts)))
-        variables.chmod(0o600)
-        stock = [str(BIN / "pyinfra"), "--yes", *limit, INVENTORY]
-        alternatives: dict[str, tuple[list[str], dict[str, str]]] = {
-            "sparkwright": (deploy, {}),
-            "sparkwright on pyinfra's stock connection": (
-                deploy,
-                {"SPARKWRIGHT_STOCK_CONNECTION": "1"},
-            ),
-            "stock pyinfra operations": (
-                [*stock, str(ROOT / "alternatives/stock_pyinfra.py")],
-                {"STOCK_VARIABLES": str(variables.resolve())},
-            ),
-            "Ansible": (
-                _playbook(ansible, hosts),
-                {"ANSIBLE_PIPELINING": "True", "ANSIBLE_HOST_KEY_CHECKING": "False"},
-            ),
-        }
-        seconds: dict[str, list[float]] = {name: [] for name in alternatives}
-        for _ in range(rounds):
-            for name, (command, environment) in alternatives.items():
-                seconds[name].append(_time(command, environment))
-        medians = {name: statistics.median(values) for name, values in seconds.items()}
-        results[f"{len(hosts)} host{'s' if len(hosts) > 1 else ''}"] = medians
-        _print(len(hosts), medians, _executions())
+def _measure(
+    ansible: Path, others: dict[str, Checkout], rounds: int
+) -> dict[str, dict[str, float]]:
+    """Medians in seconds by case and way."""
+    results = {}
+    for title, hosts in (("1 host", ONE), ("4 hosts", FOUR)):
+        OURS.deploy(INVENTORY, hosts)
+        _keep_variables(hosts)
+        ways = {**_with_pyinfra(INVENTORY, hosts, others), "Ansible": _ansible_way(ansible, hosts)}
+        results[title] = _in_turns(title, ways, rounds)
+    _keep_variables(ONE)
+    with _far_inventory(ONE[0]) as far:
+        title = f"1 host, {ROUND_TRIP * 1000:.0f} ms away"
+        results[title] = _in_turns(title, _with_pyinfra(far, ONE, others), rounds)
     return results
 
 
-def _time(command: list[str], environment: dict[str, str]) -> float:
-    # As on a user's machine: Python keeps what it compiled, for all alternatives alike.
-    inherited = {key: os.environ[key] for key in os.environ if key != "PYTHONDONTWRITEBYTECODE"}
-    started = time.monotonic()
-    done = subprocess.run(
-        command, env={**inherited, **environment}, capture_output=True, text=True, check=False
-    )
-    seconds = time.monotonic() - started
-    if done.returncode != 0:
-        raise SystemExit(f"{command}\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}")
-    return seconds
+def _with_pyinfra(inventory: Path, hosts: Sequence[str], others: dict[str, Checkout]) -> Ways:
+    # One key for all checkouts, so that none has to put its own in place.
+    key = {"SPARKWRIGHT_API_KEY": Path(".sparkwright/api_key").read_text().strip()}
+    stock = [str(OURS.pyinfra), "--yes", *(word for host in hosts for word in ("--limit", host))]
+    return {
+        "sparkwright": partial(OURS.deploy, inventory, hosts, key),
+        "sparkwright on pyinfra's stock connection": partial(
+            OURS.deploy, inventory, hosts, {**key, "SPARKWRIGHT_STOCK_CONNECTION": "1"}
+        ),
+        "stock pyinfra operations": partial(
+            run,
+            [*stock, str(inventory), str(STOCK)],
+            {"STOCK_VARIABLES": str(_VARIABLES.resolve())},
+        ),
+        # At the end, for what another checkout changes: ours puts it back before others look.
+        **{name: partial(other.deploy, inventory, hosts, key) for name, other in others.items()},
+    }
 
 
-def _executions() -> dict[str, int]:
-    last = json.loads(Path(".sparkwright/last-run.json").read_text())
-    return {row["host"]: row["executions"] for row in last["hosts"]}
+def _ansible_way(ansible: Path, hosts: Sequence[str]) -> Callable[[], Cost]:
+    environment = {"ANSIBLE_PIPELINING": "True", "ANSIBLE_HOST_KEY_CHECKING": "False"}
+    return partial(run, _playbook(ansible, hosts), environment)
 
 
-def _print(hosts: int, medians: dict[str, float], executions: dict[str, int]) -> None:
-    ours = medians["sparkwright"]
-    print(f"\n{hosts} host(s), nothing to change, remote executions per host: {executions}")
-    for name, median in medians.items():
-        print(f"  {name:44} {median:7.2f} s   sparkwright = {ours / median:5.2f} x")
+def _in_turns(title: str, ways: Ways, rounds: int) -> dict[str, float]:
+    """Medians in seconds by way, also printed."""
+    costs: dict[str, list[Cost]] = {name: [] for name in ways}
+    for _ in range(rounds):
+        for name, way in ways.items():
+            costs[name].append(way())
+    medians = {name: median(some).seconds for name, some in costs.items()}
+    executions = {host["host"]: host["executions"] for host in OURS.last_run()}
+    print(f"\n{title}, nothing to change, remote executions per host: {executions}")
+    for name, seconds in medians.items():
+        ratio = medians["sparkwright"] / seconds
+        print(f"  {name:44} {seconds:7.2f} s   sparkwright = {ratio:5.2f} x", flush=True)
+    return medians
 
 
-def _variables(hosts: list[str]) -> dict[str, Any]:
-    """What the alternatives are to find, from what the last run put there."""
-    last = json.loads(Path(".sparkwright/last-run.json").read_text())
+@contextmanager
+def _far_inventory(host: str) -> Iterator[Path]:
+    """An inventory in which a host is reached over a long line."""
+    machine = MACHINES[host]
+    near: dict[str, Any] = dict(runpy.run_path("inventory/virtual.py")["sparks"])[host]
+    with relay.line(machine.address, 22, ROUND_TRIP) as port:
+        known = WORK / "far_known_hosts"
+        keys = (line.split(" ", 1) for line in (SSH / "known_hosts").read_text().splitlines())
+        known.write_text(
+            "".join(f"[127.0.0.1]:{port} {key}\n" for name, key in keys if name == machine.address)
+        )
+        far = {"ssh_hostname": "127.0.0.1", "ssh_port": port}
+        far["ssh_known_hosts_file"] = str(known.resolve())
+        yield write_inventory("far", {"sparks": [(host, {**near, **far})]})
+
+
+def _keep_variables(hosts: Sequence[str]) -> None:
+    """Write what the alternatives are to find, from what the last run put there."""
     key = Path(".sparkwright/api_key").read_text().strip()
     variables = {}
-    for row in last["hosts"]:
+    for row in OURS.last_run():
+        if row["host"] not in hosts:
+            continue
         (service,) = row["services"]
         home = "/opt/sparkwright/services/qwen36"
         ssh = ["ssh", *_ssh_options(), f"spark@{service['address'].split(':')[0]}"]
@@ -136,7 +166,8 @@ def _variables(hosts: list[str]) -> dict[str, Any]:
             "key": key,
             "ansible_host": service["address"].split(":")[0],
         }
-    return {host: variables[host] for host in hosts}
+    _VARIABLES.touch(0o600)
+    _VARIABLES.write_text(json.dumps(variables))
 
 
 def _output(command: list[str]) -> str:
@@ -148,9 +179,9 @@ def _ssh_options() -> list[str]:
     return ["-i", f"{state}/id_ed25519", "-o", f"UserKnownHostsFile={state}/known_hosts"]
 
 
-def _playbook(ansible: Path, hosts: list[str]) -> list[str]:
+def _playbook(ansible: Path, hosts: Sequence[str]) -> list[str]:
     inventory = WORK / "ansible.json"
-    variables = json.loads((WORK / "variables.json").read_text())
+    variables = json.loads(_VARIABLES.read_text())
     inventory.write_text(json.dumps({"all": {"hosts": {host: variables[host] for host in hosts}}}))
     inventory.chmod(0o600)
     options = f"--ssh-common-args={' '.join(_ssh_options())}"

@@ -1,46 +1,29 @@
-"""What a host says of itself before, under and after the load (roles/bench/host/facts.py)."""
+"""What a host says of itself before, under and after the load (sparkwright/host/bench.py)."""
 
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any
-
-from pydantic import BaseModel, ConfigDict
 
 from sparkwright.bench.results import GpuRun, ImageRun
 from sparkwright.catalog.data import Scalar
+from sparkwright.host.contracts.bench import BenchAnswer, Running
+from sparkwright.host.lib.records import decode
 from sparkwright.plan.plan import ServicePlan
 
 
-class _Told(BaseModel):
-    model_config = ConfigDict(extra="ignore", frozen=True)
+@dataclass(frozen=True)
+class Facts(BenchAnswer):
+    """A host's answer, and its planned releases by service."""
+
+    planned: dict[str, str] = field(default_factory=dict)
 
 
-class Running(_Told):
-    """One service as its container and its release's files have it; None where there is none.
-
-    Attributes:
-        image: the name on the host, made of the digest.
-        models: repository -> commit, by what is mounted.
-    """
-
-    vllm: str | None = None
-    release: str | None = None
-    recipe: str | None = None
-    tag: str | None = None
-    image: str | None = None
-    digest: str | None = None
-    models: dict[str, str] = {}
-
-
-class Facts(_Told):
-    """A host's answer. ``gpu`` in nvidia-smi's own words; ``planned`` service -> release's id."""
-
-    gpu: dict[str, str | None] = {}
-    services: dict[str, Running] = {}
-    samples: tuple[dict[str, str | None], ...] = ()
-    planned: dict[str, str] = {}
+def facts(answer: Mapping[str, Any]) -> Facts:
+    """A host's answer, typed."""
+    return decode(Facts, dict(answer))
 
 
 def gpu_of(before: Facts, under_load: Facts | None, after: Facts | None) -> GpuRun:
@@ -49,14 +32,14 @@ def gpu_of(before: Facts, under_load: Facts | None, after: Facts | None) -> GpuR
     An idle GPU clocks down within a second: its clock before or after says nothing of the run.
     """
     samples = under_load.samples if under_load else ()
-    seen = [before.gpu, *samples, *([after.gpu] if after else [])]
-    clocks = _numbers(samples, "sm_clock_mhz")
-    most = _numbers(seen, "sm_clock_max_mhz")
-    heat = _numbers(seen, "temperature_c")
-    watts = _numbers(samples, "power_w")
+    seen = [one for one in (before.gpu, *samples, after and after.gpu) if one]
+    clocks = [one.clock_mhz for one in samples if one.clock_mhz is not None]
+    most = [one.clock_max_mhz for one in seen if one.clock_max_mhz is not None]
+    heat = [one.temperature_c for one in seen if one.temperature_c is not None]
+    watts = [one.power_w for one in samples if one.power_w is not None]
     return GpuRun(
-        name=before.gpu.get("name") or "unknown GPU",
-        driver=before.gpu.get("driver"),
+        name=before.gpu.name if before.gpu else "unknown GPU",
+        driver=before.gpu.driver if before.gpu else None,
         sm_clock_mhz=statistics.median(clocks) if clocks else None,
         sm_clock_max_mhz=max(most) if most else None,
         temperature_c=max(heat) if heat else None,
@@ -88,16 +71,6 @@ def changed(before: Facts, after: Facts, service: str) -> Iterator[str]:
     old, new = before.services.get(service), after.services.get(service)
     if old and new and (old.release, old.image) != (new.release, new.image):
         yield f"release {old.release} ran before and {new.release} after"
-    if before.gpu.get("driver") != after.gpu.get("driver"):
-        yield f"driver {before.gpu.get('driver')} before and {after.gpu.get('driver')} after"
-
-
-def _numbers(samples: Sequence[Mapping[str, Any]], key: str) -> list[float]:
-    """Those that are numbers: GB10 answers some of its fields with ``[N/A]``."""
-    found = []
-    for sample in samples:
-        try:
-            found.append(float(str(sample.get(key)).split()[0]))
-        except (ValueError, IndexError):
-            continue
-    return found
+    drivers = [one.gpu and one.gpu.driver for one in (before, after)]
+    if drivers[0] != drivers[1]:
+        yield f"driver {drivers[0]} before and {drivers[1]} after"

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from sparkwright.bench.texts import CATEGORIES, texts
 from sparkwright.catalog.measurements import Category
-from sparkwright.findings.user_error import UserError, input_error, suggest
+from sparkwright.findings.user_error import UserError, mistake, suggest
 
 #: As many requests at a time as the cards' tables have.
 CONCURRENCY = (1, 2, 4, 8, 16, 32, 64)
@@ -95,7 +95,7 @@ def read_categories(text: str) -> tuple[Category, ...]:
     wrong = [name for name in names if name not in CATEGORIES]
     if wrong or not names:
         raise UserError(
-            input_error(
+            mistake(
                 f"--categories {name}", "there are no prompts for it", suggest(name, CATEGORIES)
             )
             for name in wrong or [text]
@@ -117,7 +117,7 @@ def read_numbers(option: str, text: str, *, most: int = _MOST) -> tuple[int, ...
         number = int(match[1]) * (1000 if match[2] else 1) if match else 0
         if not 1 <= number <= most:
             raise UserError(
-                [input_error(f"{option} {text}", f"{part!r} is no number from 1 to {most}",
+                [mistake(f"{option} {text}", f"{part!r} is no number from 1 to {most}",
                          "write such as 1,8,64 or 2k,16k")]
             )  # fmt: skip
         found.add(number)

@@ -18,7 +18,7 @@ from sparkwright.bench.results import Cell
 from sparkwright.bench.service import Service
 from sparkwright.bench.texts import long_prompt, sample, texts
 from sparkwright.bench.tool import Tool
-from sparkwright.findings.user_error import UserError, input_error
+from sparkwright.findings.user_error import UserError, mistake
 
 #: Of vLLM's answers: as long as the cards' (seed 000 and 001: 256 tokens).
 MAX_TOKENS = 256
@@ -99,7 +99,7 @@ def measure(
     if not any(cell.requests for cell in cells):
         raise UserError(
             [
-                input_error(
+                mistake(
                     f"{service.url}, asked by {aiperf.NAME}",
                     "; ".join(["no request was answered", *remarks]),
                     "look at the service: journalctl -u sparkwright-<service> on the host",
@@ -193,7 +193,7 @@ def _json(path: Path) -> Any:
         return None
     except ValueError as error:
         raise UserError(
-            [input_error(str(path), f"the load generator left no JSON: {error}", "measure again")]
+            [mistake(str(path), f"the load generator left no JSON: {error}", "measure again")]
         ) from None
 
 

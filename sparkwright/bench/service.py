@@ -10,7 +10,7 @@ import requests
 
 from sparkwright.config.secrets import Secret
 from sparkwright.findings.finding import Finding
-from sparkwright.findings.user_error import UserError, input_error
+from sparkwright.findings.user_error import UserError, mistake
 
 _SECONDS = 10.0
 
@@ -64,13 +64,13 @@ def reach(name: str, addresses: Sequence[str], port: int, model: str, key: Secre
                 return Service(url, model, key, entry.get("max_model_len"))
         raise UserError(
             [
-                input_error(
+                mistake(
                     name, f"{url} does not serve {model!r}", "deploy first: pyinfra ... deploy.py"
                 )
             ]
         )
     raise UserError(
-        input_error(f"{name}: {problem.subject.place}", problem.observed, problem.remedy)
+        mistake(f"{name}: {problem.subject.place}", problem.observed, problem.remedy)
         for problem in said
     )
 
@@ -83,20 +83,14 @@ def _ask(method: str, url: str, key: Secret, body: Any = None) -> Any:
         )  # fmt: skip
         if answer.status_code == 401:
             raise UserError(
-                [
-                    input_error(
-                        url,
-                        "the API key is refused",
-                        "take the key of the fleet that serves: api_key_file, or "
-                        "SPARKWRIGHT_API_KEY",
-                    )
-                ]
-            )
+                [mistake(url, "the API key is refused", "take the key of the fleet that serves: "
+                         "api_key_file, or SPARKWRIGHT_API_KEY")]
+            )  # fmt: skip
         answer.raise_for_status()
         return answer.json()
     except (requests.RequestException, ValueError) as error:
         short = str(error).splitlines()[0][:160]
         raise UserError(
-            [input_error(url, f"no answer from the controller: {short}",
+            [mistake(url, f"no answer from the controller: {short}",
                      "is it deployed, and its port open to the controller (bind, firewall)?")]
         ) from None  # fmt: skip

@@ -17,7 +17,7 @@ from pydantic_core import from_json
 
 from sparkwright.bench.results import SCHEMA, Result
 from sparkwright.findings.finding import Finding
-from sparkwright.findings.user_error import UserError, input_error
+from sparkwright.findings.user_error import UserError, mistake
 from sparkwright.findings.validation import problems_of
 
 #: Sorts by name as it does by time, and needs no quoting in a shell.
@@ -52,11 +52,7 @@ def save(directory: Path, result: Result) -> Path:
     path = path_of(directory, result)
     if path.exists():
         raise UserError(
-            [
-                input_error(
-                    str(path), "there is a result of this second already", "keep one of the two"
-                )
-            ]
+            [mistake(str(path), "there is a result of this second already", "keep one of the two")]
         )
     _write(path, result.model_dump_json(by_alias=True, indent=1))
     return path
@@ -81,7 +77,7 @@ def _write(path: Path, text: str) -> None:
         draft.replace(path)
     except OSError as error:
         raise UserError(
-            [input_error(str(path), f"can't be written: {error.strerror}", "correct its rights")]
+            [mistake(str(path), f"can't be written: {error.strerror}", "fix its rights")]
         ) from error
 
 
@@ -130,17 +126,15 @@ def _entries(path: Path, problems: list[Finding]) -> list[Any]:
     try:
         data = from_json(path.read_bytes(), allow_inf_nan=False)
     except OSError as error:
-        problems.append(
-            input_error(str(path), f"can't be read: {error.strerror}", "correct its rights")
-        )
+        problems.append(mistake(str(path), f"can't be read: {error.strerror}", "fix its rights"))
         return []
     except ValueError as error:
-        problems.append(input_error(str(path), f"not valid JSON: {error}", "export it again"))
+        problems.append(mistake(str(path), f"not valid JSON: {error}", "export it again"))
         return []
     entries = data.get("results") if isinstance(data, dict) else None
     if not isinstance(entries, list):
         problems.append(
-            input_error(str(path), "not a file of results", "make one: sparkwright bench --export")
+            mistake(str(path), "not a file of results", "make one: sparkwright bench --export")
         )
         return []
     return entries
@@ -157,9 +151,7 @@ def _read(path: Path, problems: list[Finding]) -> Result | None:
     try:
         result = Result.model_validate_json(path.read_bytes())
     except OSError as error:
-        problems.append(
-            input_error(str(path), f"can't be read: {error.strerror}", "correct its rights")
-        )
+        problems.append(mistake(str(path), f"can't be read: {error.strerror}", "fix its rights"))
         return None
     except ValidationError as error:
         problems.extend(_problems(error, str(path)))
@@ -167,7 +159,7 @@ def _read(path: Path, problems: list[Finding]) -> Result | None:
     named = path.parent.parent.name, path.parent.name
     if (result.host, result.service) != named:
         problems.append(
-            input_error(
+            mistake(
                 str(path),
                 f"it is a result of {result.host}/{result.service}, not of {'/'.join(named)}",
                 "move it where it belongs: another host's figures would count as this one's past",
@@ -180,11 +172,11 @@ def _read(path: Path, problems: list[Finding]) -> Result | None:
 def _problems(error: ValidationError, path: str) -> Iterator[Finding]:
     first = error.errors()[0]
     if first["type"] == "json_invalid":
-        yield input_error(
+        yield mistake(
             path, "not valid JSON, or only the beginning of it", "measure again, or remove it"
         )
     elif first["loc"] == ("schema",):
-        yield input_error(
+        yield mistake(
             f"{path}: schema",
             f"{first['input']!r}: this version reads results up to schema {SCHEMA}",
             "update sparkwright",

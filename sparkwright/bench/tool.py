@@ -10,7 +10,7 @@ from pathlib import Path
 
 from sparkwright.bench.aiperf import NAME
 from sparkwright.config.places import BENCH_PINS, INSTALLED
-from sparkwright.findings.user_error import UserError, input_error
+from sparkwright.findings.user_error import UserError, mistake
 
 #: Names another venv than the project's ``.venv-bench``.
 VARIABLE = "SPARKWRIGHT_BENCH_TOOLS"
@@ -45,12 +45,12 @@ def find(environment: Mapping[str, str] = os.environ) -> Tool:
     ]
     if not program.is_file() or not found:
         raise UserError(
-            [input_error(f"load generator {NAME}", f"it is not installed in {folder}", _REMEDY)]
+            [mistake(f"load generator {NAME}", f"it is not installed in {folder}", _REMEDY)]
         )
     wanted = pinned(BENCH_PINS.read_text(encoding="utf-8"))
     if wanted and found[0] != wanted:
         raise UserError(
-            [input_error(f"load generator {NAME}", f"{folder} has version {found[0]}, not {wanted}",
+            [mistake(f"load generator {NAME}", f"{folder} has version {found[0]}, not {wanted}",
                      _REMEDY)]
         )  # fmt: skip
     return Tool(program, found[0])

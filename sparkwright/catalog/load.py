@@ -19,7 +19,7 @@ from sparkwright.catalog.data import Data
 from sparkwright.catalog.entries import Image, Model, Recipe
 from sparkwright.catalog.measurements import Measurement
 from sparkwright.findings.finding import Finding
-from sparkwright.findings.user_error import UserError, input_error, suggest
+from sparkwright.findings.user_error import UserError, mistake, suggest
 from sparkwright.findings.validation import problems_of
 
 Entry = Image | Model | Recipe | Measurement | Advice | Causes
@@ -55,7 +55,7 @@ def load_catalog(directories: Sequence[Path]) -> Catalog:
     for directory in directories:
         if not directory.is_dir():
             problems.append(
-                input_error(
+                mistake(
                     str(directory),
                     "this catalog directory does not exist",
                     "create it or drop it from catalog_directories",
@@ -69,7 +69,7 @@ def load_catalog(directories: Sequence[Path]) -> Catalog:
             key = str(data.get("kind")), str(data.get("name"))
             if key in own:
                 problems.append(
-                    input_error(
+                    mistake(
                         f"{path}: name",
                         f"{key[0]} {key[1]!r} is in {own[key]} already",
                         "give each entry a name of its own",
@@ -105,12 +105,12 @@ def _read(path: Path, problems: list[Finding]) -> dict[str, Any] | None:
         data = yaml.load(path.read_text(encoding="utf-8"), Loader=_SAFE_LOADER)
     except (OSError, yaml.YAMLError, UnicodeDecodeError) as error:
         problems.append(
-            input_error(str(path), f"not valid YAML: {_one_line(error)}", "correct the file there")
+            mistake(str(path), f"not valid YAML: {_one_line(error)}", "fix the file there")
         )
         return None
     if not isinstance(data, dict):
         problems.append(
-            input_error(str(path), "not a mapping of keys to values", "start with 'kind: ...'")
+            mistake(str(path), "not a mapping of keys to values", "start with 'kind: ...'")
         )
         return None
     return {str(key): value for key, value in data.items()}
@@ -127,10 +127,10 @@ def _extended(
         return data
     if earlier is None:
         problems.append(
-            input_error(
+            mistake(
                 f"{path}: extends",
                 f"there is no {data.get('kind')} {data.get('name')!r} to extend",
-                "correct the name, or drop 'extends' and write the whole entry",
+                "fix the name, or drop 'extends' and write the whole entry",
             )
         )
         return data
@@ -156,7 +156,7 @@ def _dangling(catalog: Catalog) -> Iterator[Finding]:
     def missing(kind: str, name: str, key: str, wanted: str, known: Sequence[str]) -> Finding:
         where = f"{catalog.files[kind, name]}: {key}"
         what = f"no such {key.rpartition('.')[2].rstrip('0123456789[]')}: {wanted!r}"
-        return input_error(where, what, suggest(wanted, known))
+        return mistake(where, what, suggest(wanted, known))
 
     for image in catalog.images.values():
         tags = list(image.tags)

@@ -16,8 +16,8 @@ import click
 from sparkwright.bench import aiperf, loads
 from sparkwright.bench.host import (
     Facts,
-    Running,
     changed,
+    facts,
     gpu_of,
     image_of,
     settings_of,
@@ -36,7 +36,8 @@ from sparkwright.cli.options import json_option, load, print_json
 from sparkwright.config.inventory import read_inventory, ssh_address
 from sparkwright.config.secrets import VARIABLE, Secret, api_key
 from sparkwright.findings.render import text as findings_text
-from sparkwright.findings.user_error import UserError, input_error, suggest
+from sparkwright.findings.user_error import UserError, mistake, suggest
+from sparkwright.host.contracts.bench import Running
 from sparkwright.plan.plan import ServicePlan
 from sparkwright.report.bench_text import text
 from sparkwright.report.page.contents import Bench, judged
@@ -108,7 +109,7 @@ def command(
     """
     if inventory is None:
         if exported is None or overrides:
-            raise UserError([input_error("command line", "there is no INVENTORY", "name one")])
+            raise UserError([mistake("command line", "there is no INVENTORY", "name one")])
         _export(exported, results, set(limit), set(names))
         return
     sweep = batches(
@@ -149,9 +150,7 @@ def _targets(
     wrong = [name for name in names if name not in known]
     if wrong:
         raise UserError(
-            input_error(
-                f"--service {name}", "no host has a service of this name", suggest(name, known)
-            )
+            mistake(f"--service {name}", "no host has a service of this name", suggest(name, known))
             for name in wrong
         )
     data = {host.name: host.data for host in read_inventory(inventory, overrides)}
@@ -160,7 +159,7 @@ def _targets(
         path = Path(settings.api_key_file)
         if VARIABLE not in os.environ and not path.exists():
             raise UserError(
-                [input_error(str(path), "there is no API key of a fleet here",
+                [mistake(str(path), "there is no API key of a fleet here",
                          f"deploy first, or give the fleet's key in {VARIABLE}")]
             )  # fmt: skip
         addresses = (ssh_address(name, data[name]), settings.lan_address)
@@ -175,7 +174,7 @@ def _ask(
     inventory: Path, overrides: tuple[str, ...], hosts: tuple[str, ...], question: str
 ) -> dict[str, Facts]:
     answers = ask_hosts(inventory, hosts, overrides, f"roles.bench.{question}")
-    return {name: Facts.model_validate(answer) for name, answer in answers.items()}
+    return {name: facts(answer) for name, answer in answers.items()}
 
 
 def _bench(
@@ -263,9 +262,7 @@ def _export(path: Path, directory: Path, hosts: set[str], names: set[str]) -> No
         for result in found
     ]
     if not chosen:
-        raise UserError(
-            [input_error(str(directory), "it has no such results", "measure some first")]
-        )
+        raise UserError([mistake(str(directory), "it has no such results", "measure some first")])
     click.echo(f"{export(path, chosen)} results in {path}", err=True)
 
 

@@ -18,7 +18,7 @@ import click
 
 from sparkwright.cli.options import inventory_argument, load
 from sparkwright.config.places import PACKAGE
-from sparkwright.findings.user_error import UserError, input_error
+from sparkwright.findings.user_error import UserError, mistake
 from sparkwright.host.contracts.fetch import FetchFile, FetchRequest
 from sparkwright.host.fetch.request import document
 from sparkwright.plan.plan import HostPlan
@@ -97,7 +97,7 @@ def _locked(plans: list[HostPlan]) -> None:
     )
     if missing:
         raise UserError(
-            input_error(path, "there is no lock, and a site without internet needs one",
+            mistake(path, "there is no lock, and a site without internet needs one",
                     "sparkwright lock INVENTORY")
             for path in missing
         )  # fmt: skip
@@ -200,9 +200,7 @@ def _contexts(plans: list[HostPlan], resolution: Resolution, directory: Path) ->
             try:
                 build_context(build.context, commit, build.directory, directory / "build")
             except BuildContextError as error:
-                raise UserError(
-                    [input_error(service.image.name, str(error), "try again")]
-                ) from None
+                raise UserError([mistake(service.image.name, str(error), "try again")]) from None
 
 
 def _runtimes(
@@ -226,5 +224,5 @@ def _runtimes(
                 build_runtime(_MACHINES[name], python, directory / "runtime")
             except RuntimeBundleError as error:
                 raise UserError(
-                    [input_error(f"libraries for {name}, Python {python}", str(error), "try again")]
+                    [mistake(f"libraries for {name}, Python {python}", str(error), "try again")]
                 ) from None

@@ -11,7 +11,7 @@ from pydantic import BaseModel
 from sparkwright.catalog import Catalog, load_catalog
 from sparkwright.cli.options import json_option, print_json
 from sparkwright.config.places import catalogs
-from sparkwright.findings.user_error import UserError, input_error, suggest
+from sparkwright.findings.user_error import UserError, mistake, suggest
 from sparkwright.rules import RULES
 from sparkwright.rules.issues import all_issues
 
@@ -80,9 +80,7 @@ def show(name: str, directories: tuple[Path, ...], as_json: bool) -> None:
         for key, entry in group.items():
             entries[key] = (kind, entry)
     if name not in entries:
-        raise UserError(
-            [input_error("catalog", f"no entry {name!r}", suggest(name, list(entries)))]
-        )
+        raise UserError([mistake("catalog", f"no entry {name!r}", suggest(name, list(entries)))])
     kind, entry = entries[name]
     data = entry.model_dump(mode="json", exclude_defaults=True)
     if as_json:

@@ -11,7 +11,7 @@ from sparkwright.config.inventory import read_inventory, ssh_address
 from sparkwright.endpoints import FORMATS
 from sparkwright.endpoints.endpoint import key_command, keys
 from sparkwright.endpoints.fleet import export
-from sparkwright.findings.user_error import UserError, input_error
+from sparkwright.findings.user_error import UserError, mistake
 
 
 @click.command("endpoints")
@@ -65,7 +65,7 @@ def _write(output: Path, text: str) -> None:
     except OSError as error:
         raise UserError(
             [
-                input_error(
+                mistake(
                     f"--output {output}",
                     f"this can't be written: {error.strerror}",
                     "name a file in a folder of yours",

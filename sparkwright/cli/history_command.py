@@ -9,6 +9,7 @@ import click
 
 from sparkwright.cli.options import inventory_argument, json_option, print_json
 from sparkwright.cli.stories import stories
+from sparkwright.host.lib.records import encode
 from sparkwright.report.status import render_history
 
 
@@ -22,7 +23,7 @@ def command(
     """Show who switched what, when, why, for how long it was down, and how it ended."""
     found = stories(inventory, limit, overrides)
     if as_json:
-        print_json({name: [e.model_dump() for e in one.history] for name, one in found.items()})
+        print_json({name: encode(one.history) for name, one in found.items()})
     elif found:
         click.echo(render_history(found, last))
     sys.exit(int(not found))

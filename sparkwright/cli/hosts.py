@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 
 import click
 
-from sparkwright.findings.user_error import UserError, input_error
+from sparkwright.findings.user_error import UserError, mistake
 
 
 def pyinfra() -> str:
@@ -25,7 +25,7 @@ def pyinfra() -> str:
     beside = Path(sys.executable).with_name("pyinfra")
     found = str(beside) if beside.exists() else shutil.which("pyinfra")
     if found is None:
-        raise UserError([input_error("command line", "pyinfra is not installed", "see the README")])
+        raise UserError([mistake("command line", "pyinfra is not installed", "see the README")])
     return found
 
 

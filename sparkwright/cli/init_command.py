@@ -12,7 +12,7 @@ from sparkwright.catalog import load_catalog
 from sparkwright.catalog.gpus import GPUS, VRAM
 from sparkwright.config.places import catalogs
 from sparkwright.config.skeleton import INVENTORY, NewHost, contents, without_recipe, write
-from sparkwright.findings.user_error import UserError, input_error
+from sparkwright.findings.user_error import UserError, mistake
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]*")
 
@@ -63,7 +63,7 @@ def _hosts(names: tuple[str, ...], gpus: tuple[str, ...]) -> list[NewHost]:
             f"{len(names)} --host and {len(gpus)} --gpu: give every --host its --gpu"
         )
     problems = [
-        input_error(
+        mistake(
             f"command line: --host {name}",
             "this is no host name or address",
             "give the name alone; ssh_user and ssh_port go into the inventory or ~/.ssh/config",
@@ -72,7 +72,7 @@ def _hosts(names: tuple[str, ...], gpus: tuple[str, ...]) -> list[NewHost]:
         if not _NAME.fullmatch(name)
     ]
     problems += [
-        input_error(f"command line: --host {name}", "it is named twice", "name every host once")
+        mistake(f"command line: --host {name}", "it is named twice", "name every host once")
         for name in dict.fromkeys(names)
         if names.count(name) > 1
     ]

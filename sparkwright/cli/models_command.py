@@ -72,7 +72,7 @@ def _show(
     faults = [
         thing
         for answer in answers.values()
-        for thing in holdings(answer)
+        for thing in holdings(answer).things
         if thing.fault and thing.fault != "has no receipt"
     ]
     sys.exit(int(bool(faults) or not answers))

@@ -8,7 +8,7 @@ import click
 
 from sparkwright.cli.options import inventory_argument, json_option, load, print_json
 from sparkwright.config.inventory import lan_address, read_inventory
-from sparkwright.findings.user_error import UserError, input_error
+from sparkwright.findings.user_error import UserError, mistake
 from sparkwright.monitoring import Scraped, files
 
 
@@ -50,7 +50,7 @@ def command(
             written.append(str(place))
     except OSError as error:
         raise UserError(
-            [input_error(f"--output {output}", str(error.strerror), "name a directory to write to")]
+            [mistake(f"--output {output}", str(error.strerror), "name a directory to write to")]
         ) from None
     if as_json:
         print_json(written)

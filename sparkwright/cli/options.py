@@ -12,7 +12,7 @@ import click
 
 from sparkwright.config.inventory import read_inventory
 from sparkwright.config.places import catalogs
-from sparkwright.findings.user_error import UserError, input_error, suggest
+from sparkwright.findings.user_error import UserError, mistake, suggest
 from sparkwright.resolve.lock import to_resolution
 from sparkwright.site.fleet import Fleet, PlannedHost, plan_fleet, with_geometry
 from sparkwright.site.resolution import locks
@@ -56,7 +56,7 @@ def load(inventory: Path, overrides: tuple[str, ...], limit: tuple[str, ...]) ->
     unknown = [name for name in limit if name not in names]
     if unknown:
         raise UserError(
-            input_error(f"--limit {name}", "this is no host of the inventory", suggest(name, names))
+            mistake(f"--limit {name}", "this is no host of the inventory", suggest(name, names))
             for name in unknown
         )
     fleet = plan_fleet(host for host in hosts if not limit or host.name in limit)

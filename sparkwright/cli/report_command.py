@@ -14,7 +14,7 @@ from sparkwright.catalog import load_catalog
 from sparkwright.cli.options import json_option, load, print_json
 from sparkwright.config.places import catalogs
 from sparkwright.findings.finding import Finding
-from sparkwright.findings.user_error import UserError, input_error
+from sparkwright.findings.user_error import UserError, mistake
 from sparkwright.report.page.contents import Page, page_of
 from sparkwright.report.page.inputs import read_deep, read_history, read_last_run
 from sparkwright.report.page.render import html, plain
@@ -72,7 +72,7 @@ def command(
     """
     if inventory is None and (limit or overrides):
         raise UserError(
-            [input_error("command line", "--limit and --data need an inventory", "name one")]
+            [mistake("command line", "--limit and --data need an inventory", "name one")]
         )
     hosts = load(inventory, overrides, limit).or_raise() if inventory else None
     page = _page(hosts, results, last_run, status)
@@ -119,5 +119,5 @@ def _write(path: Path, page: str) -> None:
         path.write_text(page, encoding="utf-8")
     except OSError as error:
         raise UserError(
-            [input_error(f"--output {path}", f"can't be written: {error.strerror}", "name another")]
+            [mistake(f"--output {path}", f"can't be written: {error.strerror}", "name another")]
         ) from error

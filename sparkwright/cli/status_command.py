@@ -10,7 +10,8 @@ import click
 from sparkwright.cli.findings import paint
 from sparkwright.cli.options import inventory_argument, json_option, print_json
 from sparkwright.cli.stories import stories
-from sparkwright.report.status import render_status, well
+from sparkwright.host.lib.records import encode
+from sparkwright.report.status import render_status, well, without_texts
 
 
 @click.command("status")
@@ -27,8 +28,7 @@ def command(
     """
     found = stories(inventory, limit, overrides)
     if as_json:
-        print_json({name: one.model_dump(exclude={"services": {"__all__": {"texts"}}})
-                    for name, one in found.items()})  # fmt: skip
+        print_json({name: encode(without_texts(one)) for name, one in found.items()})
     elif found:
         click.echo(render_status(found, paint))
     sys.exit(int(not found or not all(well(one) for one in found.values())))

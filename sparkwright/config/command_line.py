@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatch
 
 from sparkwright.findings.finding import Finding
-from sparkwright.findings.user_error import input_error, suggest
+from sparkwright.findings.user_error import mistake, suggest
 
 
 def choice_problems(
@@ -22,7 +22,7 @@ def choice_problems(
         chosen: ``limit`` and ``exclude`` -> the patterns that were given.
     """
     if not hosts:
-        yield input_error(
+        yield mistake(
             "command line: INVENTORY",
             f"{inventory!r} gives no hosts",
             "name an existing file such as inventory/lab.py",
@@ -32,7 +32,7 @@ def choice_problems(
     for option, patterns in chosen.items():
         for pattern in patterns:
             if pattern not in known and not any(fnmatch(host, pattern) for host in hosts):
-                yield input_error(
+                yield mistake(
                     f"command line: --{option} {pattern}",
                     "this is not a host or a group of the inventory",
                     suggest(pattern, [*hosts, *known]),
@@ -48,6 +48,6 @@ def stray_group_data(
         if not groups.get(name):
             remedy = suggest(name, bare)
             if remedy.startswith("did you mean"):
-                yield input_error(
+                yield mistake(
                     f"group_data/{name}.py", f"the inventory has no group {name!r}", remedy
                 )

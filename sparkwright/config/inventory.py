@@ -17,7 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from sparkwright.findings.user_error import UserError, input_error
+from sparkwright.findings.user_error import UserError, mistake
 
 
 @dataclass(frozen=True)
@@ -55,11 +55,7 @@ def read_inventory(path: Path, overrides: Iterable[str] = ()) -> list[HostInput]
     """
     if not path.is_file():
         raise UserError(
-            [
-                input_error(
-                    str(path), "this file does not exist", "name one, such as inventory/lab.py"
-                )
-            ]
+            [mistake(str(path), "this file does not exist", "name one, such as inventory/lab.py")]
         )
     groups = _groups(_run(path))
     for folder in dict.fromkeys(
@@ -81,7 +77,7 @@ def read_inventory(path: Path, overrides: Iterable[str] = ()) -> list[HostInput]
     if not names:
         raise UserError(
             [
-                input_error(
+                mistake(
                     str(path),
                     "this inventory has no hosts",
                     "name some in a list, such as sparks = ['spark-1']",
@@ -123,7 +119,7 @@ def _run(path: Path) -> dict[str, Any]:
         where, what = f"{path}: line {error.lineno}", f"not valid Python: {error.msg}"
     except Exception as error:
         where, what = str(path), f"{type(error).__name__}: {error}"
-    raise UserError([input_error(where, what, "correct that file")])
+    raise UserError([mistake(where, what, "fix that file")])
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from sparkwright.findings.user_error import UserError, input_error
+from sparkwright.findings.user_error import UserError, mistake
 
 VARIABLE = "SPARKWRIGHT_API_KEY"
 #: What survives an environment file and an HTTP header unchanged.
@@ -49,7 +49,7 @@ def api_key(path: Path, environment: Mapping[str, str]) -> Secret:
     if stat.S_IMODE(mode) & 0o077:
         raise UserError(
             [
-                input_error(
+                mistake(
                     str(path),
                     f"others may read the API key (mode {stat.S_IMODE(mode):o})",
                     f"chmod 600 {path}",
@@ -63,7 +63,7 @@ def _checked(key: str, where: str) -> Secret:
     if not _FORM.fullmatch(key):
         raise UserError(
             [
-                input_error(
+                mistake(
                     where,
                     "this is no usable API key (an empty one would switch vLLM's check off)",
                     "use 16 to 256 letters, digits or ._~+/=-, or drop it to have one made",

@@ -18,7 +18,7 @@ from pydantic import (
 
 from sparkwright.catalog import ArgumentValue
 from sparkwright.findings.finding import Finding
-from sparkwright.findings.user_error import UserError, input_error
+from sparkwright.findings.user_error import UserError, mistake
 from sparkwright.findings.validation import problems_of
 
 #: A service's name becomes a systemd unit, a Compose project and a directory.
@@ -286,7 +286,7 @@ def parse_settings(
     }
     if "services" not in own:
         problems.append(
-            input_error(
+            mistake(
                 "services",
                 "this host has no services",
                 "put it into a group whose group_data has services, or name some in the inventory",
@@ -301,13 +301,13 @@ def parse_settings(
         for problem in problems_of(error, "", KNOWN_KEYS):
             key = problem.subject.key or ""
             where = f"{origin(key.split('.')[0])}: {key}"
-            problems.append(input_error(where, problem.observed, problem.remedy, host))
+            problems.append(mistake(where, problem.observed, problem.remedy, host))
         raise UserError(problems) from None
     for name, service in settings.services.items():
         for key in service.arguments:
             if key in _OWN_ARGUMENTS:
                 problems.append(
-                    input_error(
+                    mistake(
                         f"{origin('services')}: services.{name}.arguments.{key}",
                         "this is a setting of its own, not an argument",
                         f"write {_OWN_ARGUMENTS[key]}",
@@ -326,7 +326,7 @@ def _missing_ssh_key(
     if not isinstance(key, str) or Path(key).expanduser().is_file():
         return []
     return [
-        input_error(
+        mistake(
             f"{origin('ssh_key')}: ssh_key",
             f"there is no file {key!r}",
             "name an existing private key, or drop ssh_key to use your SSH agent and ssh_config",

@@ -13,7 +13,7 @@ from typing import Any
 from sparkwright.catalog import Catalog
 from sparkwright.catalog.gpus import GPUS, VRAM, largest_for
 from sparkwright.config.places import SKELETON
-from sparkwright.findings.user_error import UserError, input_error
+from sparkwright.findings.user_error import UserError, mistake
 
 INVENTORY = "inventory/lab.py"
 FILES = (
@@ -75,7 +75,7 @@ def write(folder: Path, files: Mapping[str, str]) -> None:
                 written.rmdir() if written.is_dir() else written.unlink()
         where = str(error.filename or folder)
         what = f"can't be written: {error.strerror}"
-        raise UserError([input_error(where, what, "name a folder that you may write to")]) from None
+        raise UserError([mistake(where, what, "name a folder that you may write to")]) from None
 
 
 def _nothing_in_the_way(folder: Path, files: Iterable[str]) -> None:
@@ -85,7 +85,7 @@ def _nothing_in_the_way(folder: Path, files: Iterable[str]) -> None:
     found += [path for path in targets if _taken(path)]
     if found:
         remedy = "nothing was written: move it away, or name another folder"
-        raise UserError(input_error(str(path), "this is in the way", remedy) for path in found)
+        raise UserError(mistake(str(path), "this is in the way", remedy) for path in found)
 
 
 def _taken(path: Path) -> bool:

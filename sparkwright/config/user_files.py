@@ -7,7 +7,7 @@ from fnmatch import fnmatch
 from pathlib import Path
 
 from sparkwright.findings.finding import Finding
-from sparkwright.findings.user_error import UserError, input_error
+from sparkwright.findings.user_error import UserError, mistake
 
 
 def check(inventory: str, group_data: Iterable[str]) -> None:
@@ -22,7 +22,7 @@ def check(inventory: str, group_data: Iterable[str]) -> None:
     for folder in map(Path, group_data):
         if not folder.is_dir():
             problems.append(
-                input_error(
+                mistake(
                     f"command line: --group-data {folder}",
                     "this folder does not exist",
                     "check its spelling",
@@ -33,7 +33,7 @@ def check(inventory: str, group_data: Iterable[str]) -> None:
     for path in files:
         if not path.is_file():
             problems.append(
-                input_error(
+                mistake(
                     f"command line: {path}",
                     "this file does not exist",
                     "name an existing inventory, such as inventory/lab.py",
@@ -52,8 +52,8 @@ def _try(path: Path) -> Finding | None:
     try:
         code = compile(text, str(path), "exec")
     except SyntaxError as error:
-        return input_error(
-            f"{path}: line {error.lineno}", f"not valid Python: {error.msg}", "correct that line"
+        return mistake(
+            f"{path}: line {error.lineno}", f"not valid Python: {error.msg}", "fix that line"
         )
     if "pyinfra" in text:
         return None  # it asks for pyinfra's own context, which is not there yet
@@ -66,9 +66,7 @@ def _try(path: Path) -> Finding | None:
             if trace.tb_frame.f_code.co_filename == str(path):
                 line = trace.tb_lineno
             trace = trace.tb_next
-        return input_error(
-            f"{path}: line {line}", f"{type(error).__name__}: {error}", "correct that line"
-        )
+        return mistake(f"{path}: line {line}", f"{type(error).__name__}: {error}", "fix that line")
     return None
 
 

@@ -14,9 +14,9 @@ from sparkwright.doctor.check import Check, Symptom
 from sparkwright.doctor.evaluated import evaluated
 from sparkwright.doctor.evaluated import watched as seen_by_watch
 from sparkwright.doctor.facts import Facts, facts
-from sparkwright.doctor.watch import WatchSeen
 from sparkwright.findings.finding import Finding, Severity, errors_first
 from sparkwright.findings.render import Paint, counts, text
+from sparkwright.host.contracts.watch import WatchReport
 
 __all__ = ["CHECKS", "Facts", "diagnose", "facts", "render", "watch_findings"]
 
@@ -56,7 +56,7 @@ def diagnose(name: str, seen: Facts) -> list[Finding]:
     return errors_first(one for one in found if one.subject.service not in exact or not _vague(one))
 
 
-def watch_findings(host: str, watch: WatchSeen | None, now: float) -> list[Finding]:
+def watch_findings(host: str, watch: WatchReport | None, now: float) -> list[Finding]:
     """What the watch on a host holds to be wrong, with reason and remedy, errors first."""
     return errors_first(_finding(host, id_, symptom) for id_, symptom in seen_by_watch(watch, now))
 

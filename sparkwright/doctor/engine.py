@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from sparkwright.doctor import thresholds
 from sparkwright.doctor.check import Check, Symptom
 from sparkwright.doctor.evaluated import ACCEPTED, DRAFTED, compiling, drafting, still
-from sparkwright.doctor.facts import Facts, ServiceSeen
+from sparkwright.doctor.facts import Facts
 from sparkwright.findings.finding import Severity
+from sparkwright.host.contracts.doctor import ServiceSeen
 
 _WAITING = "num_requests_waiting"
 
@@ -108,7 +109,7 @@ def _aborted(facts: Facts) -> Iterator[Symptom]:
 def _booting(facts: Facts) -> Iterator[Symptom]:
     for name, service, planned in facts.each():
         seconds = facts.uptime(service)
-        starting = service.active and seconds and service.health.get("code") is None
+        starting = service.active and seconds and service.health.code is None
         if planned and starting and seconds <= planned.boot_seconds:
             yield Symptom(f"no /health yet, {seconds / 60:.0f} min after start", name)
 

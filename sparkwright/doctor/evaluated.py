@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from dataclasses import replace
 
 from sparkwright.doctor import thresholds
 from sparkwright.doctor.check import Symptom
-from sparkwright.doctor.facts import Facts, Look, Planned, ServiceSeen
-from sparkwright.doctor.watch import WatchSeen
+from sparkwright.doctor.facts import Facts, Planned
 from sparkwright.findings.finding import Severity
+from sparkwright.host.contracts.doctor import Look, ServiceSeen
+from sparkwright.host.contracts.watch import (
+    Sample,
+    ServiceSample,
+    WatchedService,
+    WatchReport,
+)
 from sparkwright.host.watch import evaluation
 from sparkwright.text.lock_owner import age
 
@@ -25,31 +31,29 @@ _FOREVER = 1e9
 def evaluated(facts: Facts) -> Iterator[tuple[str, Symptom]]:
     """What the watch would say, by check: of what one look or two can tell."""
     limits = thresholds.THRESHOLDS
-    disks = {disk.path: [disk.free, disk.total] for disk in facts.disks if disk.total}
-    host = {"at": facts.now, "gpu": {}, "disks": disks, "services": {}}
-    found = evaluation.judge([host], [], limits.plain())
+    disks = {disk.path: (disk.free, disk.total) for disk in facts.disks if disk.total}
+    found = evaluation.judge([Sample(facts.now, disks=disks)], [], limits)
     for name, service, planned in facts.each():
-        known = {"name": name, "boot_seconds": planned.boot_seconds if planned else _FOREVER}
+        boot = planned.boot_seconds if planned else _FOREVER
+        known = WatchedService(name, "", "", 0, "", boot)
         ring = [
-            {"at": at, "gpu": {}, "disks": {}, "services": {name: sample}}
-            for at, sample in _samples(facts, service, planned)
+            Sample(at, services={name: sample}) for at, sample in _samples(facts, service, planned)
         ]
-        found += evaluation.judge(ring, [known], limits.at_once().plain())
+        found += evaluation.judge(ring, [known], limits.at_once())
     for one in found:
-        symptom = Symptom(one["seen"], one["service"], severity=Severity(one["severity"]))
-        if one["name"] == "acceptance-collapse":
-            symptom = _collapse(symptom, facts.services[one["service"]], facts.planned)
-        yield one["name"], symptom
-    state = evaluation.gpu_state(
-        facts.gpu.model_dump(), limits.plain(), thresholds.HEAT, thresholds.BRAKE
-    )
+        symptom = Symptom(one.seen, one.service, severity=Severity(one.severity))
+        if one.name == "acceptance-collapse" and one.service:
+            symptom = _collapse(symptom, facts.services[one.service], facts.planned)
+        yield one.name, symptom
+    state = evaluation.gpu_state(facts.gpu, limits, thresholds.HEAT, thresholds.BRAKE)
     for key, name in evaluation.GPU_FINDINGS:
-        if state[key] and not (key == "silent" and "version mismatch" in facts.gpu.err):
-            said = f"nvidia-smi: {state[key]}" if key == "silent" else state[key]
+        words = getattr(state, key)
+        if words and not (key == "silent" and "version mismatch" in facts.gpu.said):
+            said = f"nvidia-smi: {words}" if key == "silent" else words
             yield name, Symptom(said, severity=Severity.ERROR)
 
 
-def watched(watch: WatchSeen | None, now: float) -> Iterator[tuple[str, Symptom]]:
+def watched(watch: WatchReport | None, now: float) -> Iterator[tuple[str, Symptom]]:
     """What the watch on the host saw over hours, by check; and whether it still looks."""
     if watch is None:
         return
@@ -82,32 +86,35 @@ def drafting(service: ServiceSeen) -> tuple[Look, ...]:
     """Looks to judge acceptance by: the two where they say enough, else the server's whole life."""
     lately = service.between(DRAFTED)
     if lately is not None and lately >= thresholds.THRESHOLDS.drafted:
-        return tuple(service.metrics)
+        return service.metrics
     # Every counter begins at zero.
     return (Look(at=0, values={}), *service.metrics) if service.metrics else ()
 
 
 def _samples(
     facts: Facts, service: ServiceSeen, planned: Planned | None
-) -> Iterator[tuple[float, dict[str, Any]]]:
+) -> Iterator[tuple[float, ServiceSample]]:
     """A service's looks as samples of the watch, oldest first."""
-    health = service.health.get("code")
-    common = {"active": service.unit.get("ActiveState"), "restarts": service.restarts}
+    plain = ServiceSample(service.health.code, service.unit.get("ActiveState"), service.restarts)
     uptime = facts.uptime(service)
-    if uptime and health is None and not service.metrics:
-        yield facts.now - uptime, {**common, "health": None}
+    if uptime and plain.health is None and not service.metrics:
+        yield facts.now - uptime, plain
     for look in drafting(service):
-        sample: dict[str, Any] = {
-            **common, "health": health, "running": look["num_requests_running"],
-            "waiting": look["num_requests_waiting"], "cache": look["kv_cache_usage_perc"],
-            "drafted": look[DRAFTED], "accepted": look[ACCEPTED],
-        }  # fmt: skip
-        if not compiling(facts, service, planned):
-            sample["progress"] = sum(look[name] for name in PROGRESS)
+        young = compiling(facts, service, planned)
+        sample = replace(
+            plain,
+            running=look["num_requests_running"],
+            waiting=look["num_requests_waiting"],
+            cache=look["kv_cache_usage_perc"],
+            drafted=look[DRAFTED],
+            accepted=look[ACCEPTED],
+            progress=None if young else sum(look[name] for name in PROGRESS),
+        )
         # At its start it served, as far as is known.
-        yield (look.at, sample) if look.values else (facts.now - uptime, {**sample, "health": 200})
+        served = replace(sample, health=200)
+        yield (look.at, sample) if look.values else (facts.now - uptime, served)
     if not service.metrics:
-        yield facts.now, {**common, "health": health}
+        yield facts.now, plain
 
 
 def _collapse(symptom: Symptom, service: ServiceSeen, planned: dict[str, Planned]) -> Symptom:

@@ -36,7 +36,7 @@ _KILLED = re.compile(r"Killed process \d+ \(([^)]+)\)")
 
 
 def _mismatch(facts: Facts) -> Iterator[Symptom]:
-    lines = [facts.gpu.err, *facts.kernel]
+    lines = [facts.gpu.said, *facts.kernel]
     found = next((line for line in lines if re.search(r"version mismatch|API mismatch", line)), "")
     if found:
         yield Symptom(found.splitlines()[0])

@@ -39,9 +39,9 @@ def _docker(facts: Facts) -> Iterator[Symptom]:
 
 def _fetches(facts: Facts) -> Iterator[Symptom]:
     for fetch in facts.fetches:
-        idle = float(fetch["idle_seconds"])
+        idle = fetch.idle_seconds
         if idle > thresholds.THRESHOLDS.fetch_idle_seconds:
-            yield Symptom(f"{fetch['unit']}: no byte for {idle / 60:.0f} min")
+            yield Symptom(f"{fetch.unit}: no byte for {idle / 60:.0f} min")
 
 
 def _links(facts: Facts) -> Iterator[Symptom]:

@@ -7,8 +7,9 @@ from collections.abc import Iterator
 
 from sparkwright.doctor import thresholds
 from sparkwright.doctor.check import Check, Symptom
-from sparkwright.doctor.facts import ContainerSeen, Facts
+from sparkwright.doctor.facts import Facts
 from sparkwright.findings.finding import Severity
+from sparkwright.host.contracts.doctor import ContainerSeen
 
 
 def _containers(facts: Facts) -> Iterator[tuple[str, ContainerSeen]]:

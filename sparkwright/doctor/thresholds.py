@@ -6,13 +6,14 @@ The watch gets them in its configuration, since nothing of this package is on a 
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 
+from sparkwright.host.contracts.watch import Thresholds as WatchThresholds
 from sparkwright.rules.memory import MOST_ON_GB10, SAFE_BATCH
 
 
 @dataclass(frozen=True)
-class Thresholds:
+class Thresholds(WatchThresholds):
     """Where something begins to be wrong.
 
     Attributes:
@@ -74,10 +75,6 @@ class Thresholds:
     def at_once(self) -> Thresholds:
         """For two looks some seconds apart: what holds at both counts as lasting."""
         return replace(self, stuck_seconds=1, cache_seconds=1)
-
-    def plain(self) -> dict[str, float]:
-        """As data, for a host."""
-        return asdict(self)
 
 
 THRESHOLDS = Thresholds()

@@ -7,10 +7,15 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from pydantic import BaseModel, ConfigDict
-
 from sparkwright.config.templates import template
 from sparkwright.doctor import thresholds
+from sparkwright.host.contracts.watch import (
+    Expected,
+    ExpectedService,
+    WatchConfig,
+    WatchedService,
+)
+from sparkwright.host.lib.records import encode
 from sparkwright.plan.plan import HostPlan
 from sparkwright.plan.release import Release
 from sparkwright.smoke import own_address
@@ -19,34 +24,13 @@ TIMER = "sparkwright-watch.timer"
 SERVICE = "sparkwright-watch.service"
 
 
-class WatchFinding(BaseModel):
-    """What the watch on the host holds to be wrong; ``since`` in seconds since the epoch."""
-
-    model_config = ConfigDict(extra="ignore", frozen=True)
-
-    name: str
-    service: str | None = None
-    severity: str
-    seen: str
-    since: float
-
-
-class WatchSeen(BaseModel):
-    """The watch's verdicts and when it last looked."""
-
-    model_config = ConfigDict(extra="ignore", frozen=True)
-
-    at: float
-    findings: list[WatchFinding] = []
-
-
 @dataclass(frozen=True)
 class Watch:
     """Everything of a host's watch but its programs.
 
     Attributes:
         home: where its programs lie on the host.
-        config: text of what it reads first (roles/watch/host/watch.py).
+        config: text of what it reads first (sparkwright/host/watch/watch.py).
         expected: text of what the last deploy left: digests by service.
         service, timer: texts of its units.
     """
@@ -67,44 +51,42 @@ def watch_of(plan: HostPlan, releases: Iterable[Release]) -> Watch | None:
         return None
     home, state = f"{settings.services_root}/watch", f"{settings.services_root}/state"
     wanted = list(releases)
-    config = {
-        "services": [
-            {
-                "name": release.service.name,
-                "unit": release.service.unit,
-                "address": own_address(release.service),
-                "port": release.service.port,
-                "home": release.home,
-                "boot_seconds": release.service.boot_seconds,
-            }
+    config = WatchConfig(
+        services=tuple(
+            WatchedService(
+                name=release.service.name,
+                unit=release.service.unit,
+                address=own_address(release.service),
+                port=release.service.port,
+                home=release.home,
+                boot_seconds=release.service.boot_seconds,
+            )
             for release in wanted
-        ],
-        "paths": ["/", settings.models_root, settings.services_root, "/var/lib/docker"],
-        "limits": thresholds.THRESHOLDS.plain(),
-        "heat": thresholds.HEAT,
-        "brake": thresholds.BRAKE,
-        "state": f"{state}/watch.json",
-        "expected": f"{state}/expected.json",
-        "switch": f"{state}/switch/progress.json",
-        "metrics": f"{home}/metrics/sparkwright.prom",
-    }
-    expected = {
-        "services": {
-            release.service.name: {
-                "release": release.id,
-                "compose": _digest(release.compose),
-                "unit": _digest(release.unit),
-            }
+        ),
+        paths=("/", settings.models_root, settings.services_root, "/var/lib/docker"),
+        limits=thresholds.THRESHOLDS,
+        heat=thresholds.HEAT,
+        brake=thresholds.BRAKE,
+        state=f"{state}/watch.json",
+        expected=f"{state}/expected.json",
+        switch=f"{state}/switch/progress.json",
+        metrics=f"{home}/metrics/sparkwright.prom",
+    )
+    expected = Expected(
+        {
+            release.service.name: ExpectedService(
+                release.id, _digest(release.compose), _digest(release.unit)
+            )
             for release in wanted
         }
-    }
+    )
     context = {"home": home, "state": state, "config": f"{home}/config.json"}
     return Watch(
         home=home,
         config_path=context["config"],
-        config=json.dumps(config, indent=1) + "\n",
-        expected_path=f"{state}/expected.json",
-        expected=json.dumps(expected, indent=1) + "\n",
+        config=json.dumps(encode(config), indent=1) + "\n",
+        expected_path=config.expected,
+        expected=json.dumps(encode(expected), indent=1) + "\n",
         service=template("watch/unit.service.j2").render(context),
         timer=template("watch/unit.timer.j2").render(context),
     )

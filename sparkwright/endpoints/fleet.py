@@ -10,7 +10,7 @@ from sparkwright.catalog import ArgumentValue, Catalog
 from sparkwright.config.secrets import VARIABLE
 from sparkwright.endpoints.endpoint import Endpoint, Key, ServedName
 from sparkwright.findings.finding import Finding
-from sparkwright.findings.user_error import UserError, input_error
+from sparkwright.findings.user_error import UserError, mistake
 from sparkwright.plan.plan import ServicePlan
 from sparkwright.site.fleet import PlannedHost
 from sparkwright.vllm.arguments import amount
@@ -49,7 +49,7 @@ def export(hosts: Mapping[str, PlannedHost], addresses: Mapping[str, str]) -> Ex
         address = settings.lan_address or addresses[host]
         if address.startswith("@"):  # a connector of pyinfra's, such as @local
             problems.append(
-                input_error(
+                mistake(
                     "lan_address",
                     f"clients can't reach {address!r}",
                     "set lan_address to what others reach this host at",
@@ -68,7 +68,7 @@ def export(hosts: Mapping[str, PlannedHost], addresses: Mapping[str, str]) -> Ex
             found.append(_endpoint(host, service, planned.catalog, reached, key))
     if not found and not problems:
         problems.append(
-            input_error(
+            mistake(
                 "services",
                 "no service of these hosts can be reached from elsewhere",
                 'bind one to an address of its host, or to all: "bind": "0.0.0.0"',

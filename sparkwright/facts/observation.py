@@ -124,10 +124,11 @@ def joined(known: ObservationRequest, wanted: ObservationRequest) -> Observation
 def _shared(host: Host, fact: type, arguments: dict[str, Any]) -> tuple[bool, Any]:
     """A fact that the last observation answers."""
     known = memory(host)
-    if known.asked is None or known.stale or any(not key.startswith("_") for key in arguments):
+    seen = known.observation
+    if seen is None or known.stale or any(not key.startswith("_") for key in arguments):
         return False, None
     if fact is HostObservation:
-        return True, known.observation
+        return True, seen
     if isinstance(fact, type) and issubclass(fact, View):
-        return True, fact().part(known.observation)
+        return True, fact().part(seen)
     return False, None

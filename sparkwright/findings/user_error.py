@@ -9,7 +9,7 @@ from sparkwright.findings.finding import INPUT, Finding, Severity, Subject
 from sparkwright.findings.render import count, text, together
 
 
-def input_error(where: str, what: str, remedy: str, host: str | None = None) -> Finding:
+def mistake(where: str, what: str, remedy: str, host: str | None = None) -> Finding:
     """A mistake in the user's input.
 
     Args:

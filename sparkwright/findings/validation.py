@@ -8,7 +8,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from sparkwright.findings.finding import Finding
-from sparkwright.findings.user_error import input_error, suggest
+from sparkwright.findings.user_error import mistake, suggest
 
 _REMEDIES = {
     "missing": "add it",
@@ -66,7 +66,7 @@ def problems_of(
         else:
             what = f"{_short(value)}: {_plain(item['msg'])}"
             remedy = _REMEDIES.get(kind, "write a value of that form")
-        yield input_error(f"{where}: {key}" if key else where, what, remedy)
+        yield mistake(f"{where}: {key}" if key else where, what, remedy)
 
 
 def _is_branch(part: Any) -> bool:

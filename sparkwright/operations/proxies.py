@@ -12,7 +12,7 @@ from sparkwright.config.secrets import Secret
 from sparkwright.facts.asking import ask
 from sparkwright.facts.memory import memory
 from sparkwright.facts.observation import observed
-from sparkwright.facts.programs import laid_out
+from sparkwright.facts.programs import entry, laid_out
 from sparkwright.host.contracts.observation import Observation, ObservationRequest
 from sparkwright.host.contracts.proxies import HEALTH_UNIT, ProxyRequest, ProxySwitch
 from sparkwright.host.proxy import configure as program
@@ -83,12 +83,19 @@ def files_of(
     if health and health_unit:
         found |= {
             f"{gateway.home}/health.json": (health, 0o644),
-            **{
-                path: (text, 0o644) for path, text in laid_out(gateway.home, health_program).items()
-            },
+            **{path: (text, 0o644) for path, text in _health_program(gateway.home).items()},
             f"{_UNITS}/{HEALTH_UNIT}": (health_unit, 0o644),
         }
     return found
+
+
+def _health_program(home: str) -> dict[str, str]:
+    """Texts by path. Its unit names health.py, as it did when that was all of it: a changed unit
+    would be a reload."""
+    return {
+        **laid_out(home, health_program),
+        f"{home}/health.py": entry(home, health_program),
+    }
 
 
 def units_of(files: Mapping[str, tuple[str, int]]) -> list[str]:
@@ -134,7 +141,7 @@ def switched(
     managed = [home.config, home.waiting_room, home.keys, f"{_UNITS}/{UNIT}"]
     health = [
         f"{home.home}/health.json",
-        *laid_out(home.home, health_program),
+        *_health_program(home.home),
         f"{_UNITS}/{HEALTH_UNIT}",
     ]
     return ProxySwitch(

@@ -26,7 +26,7 @@ from sparkwright.config.secrets import api_key
 from sparkwright.facts import hooks
 from sparkwright.facts.memory import memory
 from sparkwright.findings.render import text
-from sparkwright.findings.user_error import UserError, input_error
+from sparkwright.findings.user_error import UserError, mistake
 from sparkwright.operations import ending
 from sparkwright.operations.changing import paint
 from sparkwright.operations.connections import Connections
@@ -89,7 +89,7 @@ def _plan(inventory: Inventory, limit: list[Host] | None, parameters: dict[str, 
     ):
         raise UserError(
             [
-                input_error(
+                mistake(
                     "command line",
                     "pyinfra would ask before it changes anything, and nobody can answer",
                     "add --yes, or --dry to only look",

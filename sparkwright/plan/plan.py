@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from sparkwright.catalog import ArgumentValue, Catalog, Image, Model, Needs, Recipe, Variables
 from sparkwright.config.settings import DOOR_STEP, HostSettings, ServiceSettings, SmokeSettings
 from sparkwright.findings.finding import Finding
-from sparkwright.findings.user_error import UserError, input_error, suggest
+from sparkwright.findings.user_error import UserError, mistake, suggest
 from sparkwright.resolve.references import (
     BuildReference,
     ImageReference,
@@ -116,7 +116,7 @@ def plan_host(
         recipe = catalog.recipes.get(service.recipe)
         if recipe is None:
             problems.append(
-                input_error(
+                mistake(
                     f"{where}.{name}.recipe",
                     f"no such recipe: {service.recipe!r}",
                     suggest(service.recipe, list(catalog.recipes)),
@@ -129,7 +129,7 @@ def plan_host(
         allowed = recipe.tags or tuple(image.tags)
         if tag not in image.tags or tag not in allowed:
             problems.append(
-                input_error(
+                mistake(
                     key,
                     f"image {image.name} has no tag {tag!r} in the catalog"
                     if tag not in image.tags
@@ -264,7 +264,7 @@ def _twice(host: str, services: list[ServicePlan], where: str) -> Iterator[Findi
         if service.door:
             own = [service.door.port, service.port, service.door.health_port]
             if own[-1] > 65535:
-                yield input_error(
+                yield mistake(
                     f"{where}.{service.name}.port",
                     f"behind a door, {own[-1]} is asked for health, which is no port",
                     f"take a port below {65536 - 2 * DOOR_STEP}",
@@ -272,7 +272,7 @@ def _twice(host: str, services: list[ServicePlan], where: str) -> Iterator[Findi
                 )
         for port in own:
             if port in ports:
-                yield input_error(
+                yield mistake(
                     f"{where}.{service.name}.port",
                     f"port {port} is taken by service {ports[port]!r} of the same host",
                     "give each service a port of its own",
@@ -281,7 +281,7 @@ def _twice(host: str, services: list[ServicePlan], where: str) -> Iterator[Findi
             ports[port] = service.name
         for alias in service.served_names:
             if alias in names:
-                yield input_error(
+                yield mistake(
                     f"{where}.{service.name}.served_names",
                     f"{alias!r} is a name of service {names[alias]!r} of the same host",
                     "give each service names of its own",

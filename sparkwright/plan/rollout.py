@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import ceil
-from typing import Any
 
 from sparkwright.config.settings import RolloutSettings
-from sparkwright.findings.user_error import UserError, input_error
+from sparkwright.findings.user_error import UserError, mistake
+from sparkwright.host.contracts.switch import HistoryEntry
 
 
 def batches(hosts: Sequence[str], settings: RolloutSettings) -> list[list[str]]:
@@ -37,7 +37,7 @@ def agreed(settings: Mapping[str, RolloutSettings]) -> RolloutSettings:
     """
     first = next(iter(settings))
     problems = [
-        input_error(
+        mistake(
             f"rollout.{key}",
             f"{getattr(one, key)!r}, but {getattr(settings[first], key)!r} for {first}: hosts of "
             "one run are switched in one order",
@@ -54,18 +54,18 @@ def agreed(settings: Mapping[str, RolloutSettings]) -> RolloutSettings:
 
 
 def earlier(
-    current: str | None, kept: Mapping[str, float], history: Sequence[Mapping[str, Any]]
+    current: str | None, kept: Mapping[str, float], history: Sequence[HistoryEntry]
 ) -> str | None:
     """The release that a service ran before its current one, of those that are kept.
 
     Args:
         kept: release -> when it was written.
-        history: the service's switches, oldest first (roles/serving/host/transaction.py).
+        history: the service's switches, oldest first.
     """
     for entry in reversed(history):
-        before = entry["from"]
-        if entry["result"] == "good" and entry["to"] == current and before in kept:
-            return str(before)
+        before = entry.from_release
+        if before in kept and entry.result == "good" and entry.to == current:
+            return before
     others = [name for name in kept if name != current]
     return max(others, key=lambda name: kept[name]) if others else None
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from sparkwright.config.secrets import Secret
 from sparkwright.config.templates import template
 from sparkwright.findings.finding import Finding
-from sparkwright.findings.user_error import UserError, input_error
+from sparkwright.findings.user_error import UserError, mistake
 
 UNIT = "sparkwright-gateway.service"
 
@@ -233,14 +233,14 @@ def _endpoint(address: str, port: int) -> str:
 def _problems(gateway: Gateway) -> Iterator[Finding]:
     for place in (gateway.home, gateway.runtime):
         if not _PATH.fullmatch(place):
-            yield input_error("gateway", f"{place!r} is no path", "use letters, digits and ._-/")
+            yield mistake("gateway", f"{place!r} is no path", "use letters, digits and ._-/")
     if gateway.user is not None:
         yield from _named("gateway", gateway.user)
     for time in (gateway.wait_seconds, gateway.idle_seconds, gateway.check_milliseconds):
         if time < 1:
-            yield input_error("gateway", f"{time} is no time", "use a whole number from 1 on")
+            yield mistake("gateway", f"{time} is no time", "use a whole number from 1 on")
     if not gateway.doors:
-        yield input_error("gateway", "it has no door", "give it a service")
+        yield mistake("gateway", "it has no door", "give it a service")
     yield from _twice("gateway", "door", (door.name for door in gateway.doors))
     yield from _twice("gateway", "port", (str(door.port) for door in gateway.doors))
     for door in gateway.doors:
@@ -248,9 +248,9 @@ def _problems(gateway: Gateway) -> Iterator[Finding]:
         yield from _named(where, door.name)
         yield from _addressed(where, door.bind, (door.port,), known=("*",))
         if not _PATH.fullmatch(door.health_path):
-            yield input_error(where, f"{door.health_path!r} is no path", "write it like /health")
+            yield mistake(where, f"{door.health_path!r} is no path", "write it like /health")
         if not door.replicas:
-            yield input_error(where, "there is no replica behind it", "give it one")
+            yield mistake(where, "there is no replica behind it", "give it one")
         yield from _twice(where, "replica", (replica.name for replica in door.replicas))
         for replica in door.replicas:
             yield from _named(where, replica.name)
@@ -260,19 +260,17 @@ def _problems(gateway: Gateway) -> Iterator[Finding]:
 
 def _named(where: str, name: str) -> Iterator[Finding]:
     if not _NAME.fullmatch(name):
-        yield input_error(where, f"{name!r} is no name", "use letters, digits and ._-")
+        yield mistake(where, f"{name!r} is no name", "use letters, digits and ._-")
 
 
 def _addressed(
     where: str, address: str, ports: Sequence[int], known: Sequence[str] = ()
 ) -> Iterator[Finding]:
     if address not in known and not (_is_ip(address) or _HOST_NAME.fullmatch(address)):
-        yield input_error(
-            where, f"{address!r} is no address", "write an IP address or a host's name"
-        )
+        yield mistake(where, f"{address!r} is no address", "write an IP address or a host's name")
     for port in ports:
         if not 1 <= port <= 65535:
-            yield input_error(where, f"{port} is no port", "use 1 to 65535")
+            yield mistake(where, f"{port} is no port", "use 1 to 65535")
 
 
 def _is_ip(address: str) -> bool:
@@ -286,4 +284,4 @@ def _is_ip(address: str) -> bool:
 def _twice(where: str, kind: str, names: Iterable[str]) -> Iterator[Finding]:
     for name, count in Counter(names).items():
         if count > 1:
-            yield input_error(where, f"{kind} {name} is there {count} times", "each only once")
+            yield mistake(where, f"{kind} {name} is there {count} times", "each only once")

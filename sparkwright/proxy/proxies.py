@@ -10,11 +10,12 @@ from sparkwright.config.inventory import lan_address
 from sparkwright.config.settings import GatewaySettings
 from sparkwright.config.templates import template
 from sparkwright.findings.finding import Finding
-from sparkwright.findings.user_error import UserError, input_error, suggest
+from sparkwright.findings.user_error import UserError, mistake, suggest
+from sparkwright.host.contracts.proxies import HealthConfig, HealthService, Pool
+from sparkwright.host.lib.records import encode
 from sparkwright.plan.plan import HostPlan, ServicePlan
 from sparkwright.proxy.haproxy import Door, Gateway, Replica, drain, leaving, ready, staying
 
-HEALTH_UNIT = "sparkwright-health.service"
 #: The only server behind a host's own door.
 SELF = "self"
 #: Seconds without a request after which a service is asked for one token.
@@ -37,7 +38,7 @@ def gateway_of(plan: HostPlan, everyone: Mapping[str, Mapping[str, Any]]) -> Gat
         serving = [host for host, data in everyone.items() if name in data.get("services", {})]
         wanted = settings.hosts or tuple(serving)
         problems += [
-            input_error(
+            mistake(
                 f"{where}.hosts",
                 f"{host} has no service {name!r}",
                 suggest(host, serving),
@@ -49,7 +50,7 @@ def gateway_of(plan: HostPlan, everyone: Mapping[str, Mapping[str, Any]]) -> Gat
         replicas = tuple(_replica(host, everyone[host], name) for host in wanted if host in serving)
         if not replicas:
             problems.append(
-                input_error(
+                mistake(
                     where,
                     f"no host of the inventory has a service {name!r}",
                     "name a service that hosts have",
@@ -83,7 +84,7 @@ def _taken(plan: HostPlan, doors: list[Door]) -> Iterator[Finding]:
     ports = {service.port: service.name for service in plan.services}
     for door in doors:
         if door.port in ports:
-            yield input_error(
+            yield mistake(
                 f"gateway: {door.name}",
                 f"port {door.port} is taken by {ports[door.port]!r} of the same host",
                 "take another port",
@@ -93,24 +94,23 @@ def _taken(plan: HostPlan, doors: list[Door]) -> Iterator[Finding]:
 
 
 def health_file(plan: HostPlan) -> str | None:
-    """What roles/door/host/health.py reads; None where no service has a door."""
-    services = [
-        {
-            "name": service.name,
-            "port": service.port,
-            "health_port": service.door.health_port,
-            "secrets": f"{plan.settings.services_root}/services/{service.name}/secrets.env",
-            "model": service.served_names[0],
-            "patience_seconds": 60,
-        }
+    """What the health program reads; None where no service is behind a proxy."""
+    services = tuple(
+        HealthService(
+            name=service.name,
+            port=service.port,
+            health_port=service.door.health_port,
+            secrets=f"{plan.settings.services_root}/services/{service.name}/secrets.env",
+            model=service.served_names[0],
+            patience_seconds=60,
+        )
         for service in plan.services
         if service.door
-    ]
+    )
     if not services:
         return None
-    state = "/run/sparkwright-health/state.json"
-    document = {"services": services, "idle_seconds": IDLE, "state": state}
-    return json.dumps(document, indent=1) + "\n"
+    config = HealthConfig(services, IDLE, "/run/sparkwright-health/state.json")
+    return json.dumps(encode(config), indent=1) + "\n"
 
 
 def health_unit(plan: HostPlan) -> str:
@@ -138,17 +138,17 @@ def with_others(host: str, everyone: Mapping[str, Mapping[str, Any]]) -> frozens
 
 def leave_and_return(
     gateway: Gateway, plan: HostPlan, service: ServicePlan, *, others: bool
-) -> dict[str, Any]:
-    """How a switch leaves a service's door and comes back (roles/serving/host/transaction.py)."""
+) -> Pool:
+    """How a switch leaves a service's door and comes back."""
     settings = plan.settings.rollout
-    return {
-        "admin": gateway.admin_socket,
-        "master": gateway.master_socket,
-        "leave": leaving(service.name),
-        "close": [drain(service.name, SELF)],
-        "open": [ready(service.name, SELF), *staying(service.name)],
-        "server": [service.name, SELF],
-        "notice_seconds": settings.notice_seconds,
-        "drain_seconds": settings.drain_seconds,
-        "others": others,
-    }
+    return Pool(
+        admin=gateway.admin_socket,
+        master=gateway.master_socket,
+        leave=tuple(leaving(service.name)),
+        close=(drain(service.name, SELF),),
+        open=(ready(service.name, SELF), *staying(service.name)),
+        server=(service.name, SELF),
+        notice_seconds=settings.notice_seconds,
+        drain_seconds=settings.drain_seconds,
+        others=others,
+    )

@@ -6,44 +6,24 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict
+from sparkwright.host.contracts.disk_usage import DiskUsage, Item
+from sparkwright.host.lib.records import decode
 
 #: An image's name holds its whole digest; its beginning is enough to read.
 _LONG = re.compile(r"(:sha256-[0-9a-f]{12})[0-9a-f]{52}$")
 
 
-class Thing(BaseModel):
-    """Something on a host's disk.
-
-    Attributes:
-        kind: model, image, image parts, unfinished, runtime or release.
-        size: bytes on the disk.
-        frees: those of them that nothing else shares.
-        used_by: releases that need it, and ``the plan``.
-    """
-
-    model_config = ConfigDict(frozen=True)
-
-    kind: str
-    name: str
-    path: str
-    size: int
-    frees: int
-    used_by: tuple[str, ...]
-    fault: str | None
-    removed: bool
-
-
-def holdings(answer: Mapping[str, Any]) -> list[Thing]:
+def holdings(answer: Mapping[str, Any]) -> DiskUsage:
     """A host's answer, typed."""
-    return [Thing.model_validate(thing) for thing in answer["things"]]
+    return decode(DiskUsage, dict(answer))
 
 
 def render(hosts: Mapping[str, Mapping[str, Any]], *, pruning: bool) -> str:
     """One block per host: what is there, who needs it, and what could go or is gone."""
     lines: list[str] = []
     for name, answer in hosts.items():
-        things = holdings(answer)
+        usage = holdings(answer)
+        things = usage.things
         total = sum(thing.size for thing in things if not thing.removed)
         idle = [thing for thing in things if not thing.used_by and _ours(thing)]
         freed = sum(thing.frees for thing in idle if thing.removed or not pruning)
@@ -52,7 +32,7 @@ def render(hosts: Mapping[str, Mapping[str, Any]], *, pruning: bool) -> str:
             lines.append(
                 f"  {_size(thing.size):>9}  {thing.kind:11}  {thing.name}  {_state(thing)}"
             )
-        lines.extend(f"             not ours, left alone: {path}" for path in answer["foreign"])
+        lines.extend(f"             not ours, left alone: {path}" for path in usage.foreign)
         if pruning:
             lines.append(f"  freed: {_size(freed)}")
         elif idle:
@@ -60,11 +40,11 @@ def render(hosts: Mapping[str, Mapping[str, Any]], *, pruning: bool) -> str:
     return "\n".join(lines)
 
 
-def _ours(thing: Thing) -> bool:
+def _ours(thing: Item) -> bool:
     return thing.fault != "has no receipt"
 
 
-def _state(thing: Thing) -> str:
+def _state(thing: Item) -> str:
     if thing.removed:
         return "removed"
     used = f"used by {', '.join(thing.used_by)}" if thing.used_by else "not needed"

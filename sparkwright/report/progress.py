@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
+
+from sparkwright.host.contracts.jobs import JobStatus
 
 
 @dataclass(frozen=True)
@@ -18,17 +21,16 @@ class Job:
     running: bool = True
 
     @classmethod
-    def of(cls, name: str, answer: dict[str, object]) -> Job:
-        """From what roles/jobs/host/jobs.py tells of a job."""
-        progress = answer.get("progress")
-        known = progress if isinstance(progress, dict) else {}
+    def of(cls, name: str, status: JobStatus) -> Job:
+        """From what the host tells of a job."""
+        known: dict[str, Any] = status.progress or {}
         return cls(
             name,
             str(known.get("state", "starting")),
             int(known.get("bytes_done", 0)),
             int(known.get("bytes_total", 0)),
             float(known.get("rate", 0)),
-            bool(answer.get("running")),
+            status.running,
         )
 
 

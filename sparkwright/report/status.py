@@ -1,113 +1,57 @@
 """What the fleet runs and how it came to that, as tables: status, history, diff.
 
-Data are a host's answers (roles/serving/host/story.py); nothing is asked here.
+Data are a host's answers (sparkwright/host/status.py); nothing is asked here.
 """
 
 from __future__ import annotations
 
 import difflib
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict
-
 from sparkwright.doctor import watch_findings
-from sparkwright.doctor.watch import WatchSeen
 from sparkwright.findings.render import Paint
 from sparkwright.findings.render import text as findings_text
-from sparkwright.text.lock_owner import age, told
+from sparkwright.host.contracts.status import (
+    Health,
+    HostStatus,
+    KeptRelease,
+    ServiceStatus,
+)
+from sparkwright.host.lib.records import decode
+from sparkwright.text.lock_owner import age, described
 from sparkwright.text.table import columns
 from sparkwright.text.timestamps import epoch
 
 
-class _Told(BaseModel):
-    model_config = ConfigDict(extra="ignore", frozen=True)
-
-
-class KeptRelease(_Told):
-    """A release on a host. ``at`` is when it was written there, seconds since the epoch."""
-
-    tag: str = "?"
-    image: str = "?"
-    recipe: str = "?"
-    models: dict[str, str] = {}
-    at: float
-
-
-class RunningContainer(_Told):
-    """A service's container; ``started`` is RFC 3339."""
-
-    running: bool
-    started: str
-    release: str | None
-    image: str
-
-
-class ServiceStory(_Told):
-    """One service on a host.
-
-    Attributes:
-        current, good: the release that is to run, and the last that gave real answers.
-        unit: systemd's properties.
-        health: ``{"code", "seconds"}`` or ``{"code": null, "said"}``; None where it is not planned.
-        texts: name -> text of what runs, where it was asked for.
-    """
-
-    current: str | None
-    good: str | None
-    releases: dict[str, KeptRelease]
-    container: RunningContainer | None
-    unit: dict[str, str]
-    health: dict[str, Any] | None
-    texts: dict[str, str | None] = {}
-
-
-class Entry(_Told):
-    """One switch of one service, as the host wrote it down.
-
-    Attributes:
-        at: when it ended, seconds since the epoch.
-        down_seconds: from the stop to the first healthy answer.
-        result: good, reverted or failed.
-    """
-
-    service: str
-    from_release: str | None
-    to: str
-    by: str
-    at: float
-    why: list[str]
-    down_seconds: float
-    result: str
-    reasons: list[str]
-
-
-class Planned(_Told):
+@dataclass(frozen=True)
+class Planned:
     """What a service shall run: release, tag, and its files' texts by name."""
 
     release: str
     tag: str
     texts: dict[str, str]
-    drift: list[str] = []
+    drift: tuple[str, ...] = ()
 
 
-class Story(_Told):
-    """A host's answer, and what was planned for it. ``watch`` is None where none is."""
+@dataclass(frozen=True)
+class Story(HostStatus):
+    """A host's status, and what is planned for it."""
 
-    now: float
-    lock: dict[str, Any] | None
-    switch: dict[str, Any] | None
-    history: list[Entry]
-    services: dict[str, ServiceStory]
-    planned: dict[str, Planned]
-    watch: WatchSeen | None = None
+    planned: dict[str, Planned] = field(default_factory=dict)
 
 
 def story(answer: Mapping[str, Any]) -> Story:
     """A host's answer, typed."""
-    history = [{**one, "from_release": one.get("from")} for one in answer["history"]]
-    return Story.model_validate({**answer, "history": history})
+    return decode(Story, dict(answer))
+
+
+def without_texts(seen: Story) -> Story:
+    """The same without the files of what runs."""
+    services = {name: replace(one, texts={}) for name, one in seen.services.items()}
+    return replace(seen, services=services)
 
 
 def render_status(stories: Mapping[str, Story], paint: Paint = str) -> str:
@@ -122,9 +66,9 @@ def render_status(stories: Mapping[str, Story], paint: Paint = str) -> str:
         if not seen.services and not seen.planned:
             rows.append((host, "-", "-", "-", "-", "-", "-", "nothing planned"))
         if seen.lock:
-            notes.append(f"  {host}: {told(seen.lock, seen.now)} is at work on it")
-        if seen.switch and seen.switch.get("step") != "ended":
-            notes.append(f"  {host}: a switch is under way: {seen.switch['step']}")
+            notes.append(f"  {host}: {described(seen.lock, seen.now)} is at work on it")
+        if seen.switch and seen.switch.step != "ended":
+            notes.append(f"  {host}: a switch is under way: {seen.switch.step}")
     watched = [
         one for host, seen in stories.items() for one in watch_findings(host, seen.watch, seen.now)
     ]
@@ -140,7 +84,8 @@ def well(seen: Story) -> bool:
     return all(
         (one := seen.services.get(name)) is not None
         and _up(one)
-        and (one.health or {}).get("code") == 200
+        and one.health is not None
+        and one.health.code == 200
         and not planned.drift
         for name, planned in seen.planned.items()
     )
@@ -210,12 +155,12 @@ def render_diff(stories: Mapping[str, Story]) -> str:
     return "\n".join(lines)
 
 
-def _services(seen: Story) -> Iterator[tuple[str, ServiceStory | None]]:
+def _services(seen: Story) -> Iterator[tuple[str, ServiceStatus | None]]:
     for name in sorted({*seen.services, *seen.planned}):
         yield name, seen.services.get(name)
 
 
-def _line(seen: Story, name: str, one: ServiceStory | None) -> tuple[str, ...]:
+def _line(seen: Story, name: str, one: ServiceStatus | None) -> tuple[str, ...]:
     planned = seen.planned.get(name)
     if one is None:
         return ("-", "-", "-", "-", "-", f"to start {planned.tag}" if planned else "-")
@@ -242,15 +187,15 @@ def _plan(planned: Planned | None) -> str:
     return f"differs: {', '.join(planned.drift)}" if planned.drift else "as planned"
 
 
-def _health(health: Mapping[str, Any] | None) -> str:
+def _health(health: Health | None) -> str:
     if health is None:
         return "-"
-    if health.get("code") == 200:
-        return f"ok in {1000 * float(health['seconds']):.0f} ms"
-    return str(health.get("code") or health.get("said"))
+    if health.code == 200:
+        return f"ok in {1000 * health.seconds:.0f} ms"
+    return str(health.code or health.said)
 
 
-def _up(one: ServiceStory) -> bool:
+def _up(one: ServiceStatus) -> bool:
     running = one.container is not None and one.container.running
     return running and one.unit.get("ActiveState") == "active"
 

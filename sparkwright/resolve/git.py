@@ -10,7 +10,7 @@ import re
 import requests
 
 from sparkwright.findings.finding import Finding
-from sparkwright.findings.user_error import input_error
+from sparkwright.findings.user_error import mistake
 
 _TIMEOUT = (5, 30)
 
@@ -38,7 +38,7 @@ def resolve_commit(repository: str, revision: str) -> str:
         answer.raise_for_status()
     except requests.RequestException as error:
         raise GitError(
-            input_error(
+            mistake(
                 where,
                 f"it could not be asked: {error}",
                 "check the network of this machine, or set image_mirrors for this address",
@@ -52,5 +52,5 @@ def resolve_commit(repository: str, revision: str) -> str:
         if name in references:
             return str(references[name])
     raise GitError(
-        input_error(where, "the repository has no such branch or tag", "take another revision")
+        mistake(where, "the repository has no such branch or tag", "take another revision")
     )

@@ -11,7 +11,7 @@ import requests
 
 from sparkwright.catalog.entries import KvLayers
 from sparkwright.findings.finding import Finding
-from sparkwright.findings.user_error import input_error
+from sparkwright.findings.user_error import mistake
 from sparkwright.resolve.kv_cache import kv_layers
 
 _TIMEOUT = (5, 30)
@@ -90,7 +90,7 @@ def resolve_model(
         answer = requests.get(url, params={"blobs": "true"}, headers=headers, timeout=_TIMEOUT)
     except requests.RequestException as error:
         raise HubError(
-            input_error(
+            mistake(
                 where,
                 f"the hub {endpoint} could not be asked: {_reason(error)}",
                 "check the network of this machine, or set hub_endpoint",
@@ -103,7 +103,7 @@ def resolve_model(
         return replace(found, kv=kv_layers(_config(endpoint, found, headers)))
     except (json.JSONDecodeError, KeyError, TypeError, ValueError) as error:
         raise HubError(
-            input_error(
+            mistake(
                 where,
                 f"the hub {endpoint} answers something else than a model's data",
                 "check hub_endpoint",
@@ -153,24 +153,24 @@ def _refused(
         remedy = (
             f"accept the licence at {page} with your account, then set HF_TOKEN to a token of it"
         )
-        return input_error(where, "the model is gated", remedy)
+        return mistake(where, "the model is gated", remedy)
     if answer.status_code == 401 and with_token and code != "RepoNotFound":
-        return input_error(
+        return mistake(
             where,
             "the hub refuses the token",
             "make a new token and set HF_TOKEN (or hub_token_file)",
         )
     if code == "RevisionNotFound":
-        return input_error(
+        return mistake(
             where, "the repository has no such revision", f"look for it at {page}/commits"
         )
     if answer.status_code in (401, 404):
-        return input_error(
+        return mistake(
             where,
             "the hub knows no such repository, or it is private",
             f"check the name at {page}; for a private one set HF_TOKEN",
         )
-    return input_error(
+    return mistake(
         where,
         f"the hub answers HTTP {answer.status_code}",
         "try again later, or set hub_endpoint to a mirror",

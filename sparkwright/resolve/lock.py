@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from sparkwright.catalog.entries import KvLayers
 from sparkwright.findings.finding import Finding
-from sparkwright.findings.user_error import UserError, input_error
+from sparkwright.findings.user_error import UserError, mistake
 from sparkwright.findings.validation import problems_of
 from sparkwright.resolve.hub import RemoteFile, ResolvedModel
 from sparkwright.resolve.references import References
@@ -108,14 +108,14 @@ def read_lock(path: Path) -> Lock | None:
         lock = Lock.model_validate(data)
     except yaml.YAMLError as error:
         text = " ".join(str(error).split())
-        raise UserError([input_error(str(path), f"not valid YAML: {text}", again)]) from None
+        raise UserError([mistake(str(path), f"not valid YAML: {text}", again)]) from None
     except ValidationError as error:
         raise UserError(
-            [input_error(p.subject.place, p.observed, again) for p in problems_of(error, str(path))]
+            [mistake(p.subject.place, p.observed, again) for p in problems_of(error, str(path))]
         ) from None
     if lock.version != 1:
         raise UserError(
-            [input_error(f"{path}: version", f"lock version {lock.version} is not known", again)]
+            [mistake(f"{path}: version", f"lock version {lock.version} is not known", again)]
         )
     return lock
 
@@ -212,7 +212,7 @@ def _model(model: ResolvedModel) -> LockedModel:
 
 
 def _unlocked(path: str, name: str) -> Finding:
-    return input_error(
+    return mistake(
         path,
         f"{name} is not locked",
         "run 'sparkwright lock INVENTORY' (with the same --data), and look at its diff",

@@ -14,7 +14,7 @@ from typing import Any
 import requests
 
 from sparkwright.findings.finding import Finding
-from sparkwright.findings.user_error import input_error
+from sparkwright.findings.user_error import mistake
 from sparkwright.resolve.references import ImageReference
 
 _INDEXES = (
@@ -121,7 +121,7 @@ def resolve_image(reference: ImageReference, credentials: str | None = None) -> 
                           credentials)  # fmt: skip
             if answer.status_code in (401, 403):
                 raise RegistryError(
-                    input_error(
+                    mistake(
                         where,
                         f"the registry refuses (HTTP {answer.status_code})",
                         "check the name; for a private image 'docker login' and set "
@@ -132,7 +132,7 @@ def resolve_image(reference: ImageReference, credentials: str | None = None) -> 
                 )
             if answer.status_code == 404:
                 raise RegistryError(
-                    input_error(
+                    mistake(
                         where,
                         "the registry has no such repository or tag",
                         "check the tag's spelling, or take another tag of the catalog",
@@ -142,7 +142,7 @@ def resolve_image(reference: ImageReference, credentials: str | None = None) -> 
             digest = answer.headers.get("Docker-Content-Digest", "")
             if not re.fullmatch(r"sha256:[0-9a-f]{64}", digest):
                 raise RegistryError(
-                    input_error(
+                    mistake(
                         where,
                         "the registry names no digest for the tag",
                         "use a registry that answers Docker-Content-Digest",
@@ -152,7 +152,7 @@ def resolve_image(reference: ImageReference, credentials: str | None = None) -> 
             return ResolvedImage(digest, _platforms(session, base, answer.json(), own))
     except requests.RequestException as error:
         raise RegistryError(
-            input_error(
+            mistake(
                 where,
                 f"the registry {reference.registry} could not be asked: {_reason(error)}",
                 "check the network of this machine, or set image_mirrors",
@@ -160,7 +160,7 @@ def resolve_image(reference: ImageReference, credentials: str | None = None) -> 
         ) from error
     except (KeyError, TypeError, ValueError) as error:
         raise RegistryError(
-            input_error(
+            mistake(
                 where,
                 f"the registry {reference.registry} answers something else than a manifest",
                 "check image_mirrors",

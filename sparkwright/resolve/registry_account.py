@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from sparkwright.findings.user_error import UserError, input_error
+from sparkwright.findings.user_error import UserError, mistake
 
 #: What Docker's file calls Docker Hub, and the host that is asked for its images.
 _HUB = {"index.docker.io": "registry-1.docker.io", "docker.io": "registry-1.docker.io"}
@@ -66,4 +66,4 @@ def _accounts(file: str) -> dict[str, str]:
 
 
 def _unusable(file: str, what: str, remedy: str) -> UserError:
-    return UserError([input_error(f"registry_auth_file: {file}", what, remedy)])
+    return UserError([mistake(f"registry_auth_file: {file}", what, remedy)])

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from sparkwright.catalog import Catalog
 from sparkwright.findings.finding import Finding
-from sparkwright.findings.user_error import UserError, input_error
+from sparkwright.findings.user_error import UserError, mistake
 from sparkwright.resolve.git import GitError, resolve_commit
 from sparkwright.resolve.hub import HubError, ResolvedModel, resolve_model
 from sparkwright.resolve.references import ImageReference, ModelReference, References
@@ -127,7 +127,7 @@ def _too_old(catalog: Catalog, name: str, resolved: ResolvedModel) -> Finding | 
         return None
     if resolved.last_modified >= model.not_before:
         return None
-    return input_error(
+    return mistake(
         f"model {model.repository}@{model.revision}",
         f"commit {resolved.commit[:12]} is of {resolved.last_modified}; "
         f"revisions before {model.not_before} are known to be bad",

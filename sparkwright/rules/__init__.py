@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from sparkwright.catalog import Catalog
 from sparkwright.findings.finding import Finding, Subject, errors_first
-from sparkwright.findings.user_error import input_error, suggest
+from sparkwright.findings.user_error import mistake, suggest
 from sparkwright.plan.plan import HostPlan
 from sparkwright.rules import arguments, memory, model, service, speculation
 from sparkwright.rules.issues import RULE, all_issues
@@ -66,7 +66,7 @@ def unknown_silences(plan: HostPlan, catalog: Catalog, origin: str) -> Iterator[
     for planned in plan.services:
         for rule, _ in planned.silenced:
             if rule not in known:
-                yield input_error(
+                yield mistake(
                     f"{origin}: services.{planned.name}.silenced.{rule}",
                     f"there is no rule {rule!r}",
                     suggest(rule, known),

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from sparkwright.config.secrets import Secret
 from sparkwright.findings.finding import Finding
-from sparkwright.findings.user_error import UserError, input_error
+from sparkwright.findings.user_error import UserError, mistake
 from sparkwright.resolve.lock import Lock, read_lock, to_resolution
 from sparkwright.resolve.resolution import Resolution, known_bad, model_names, resolve
 from sparkwright.site.fleet import PlannedHost
@@ -28,7 +28,7 @@ def hub_token(path: str | None) -> Secret | None:
     except OSError as error:
         raise UserError(
             [
-                input_error(
+                mistake(
                     f"hub_token_file: {path}",
                     f"can't be read: {error.strerror}",
                     "put the token there, or set HF_TOKEN instead",

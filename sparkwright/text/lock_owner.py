@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from sparkwright.host.contracts.lock import Owner
 
 
-def told(owner: Mapping[str, Any], now: float) -> str:
+def described(owner: Owner, now: float) -> str:
     """``ann@laptop (for 3 min)``. Both times are the host's own, seconds since the epoch."""
-    return f"{owner.get('by', 'somebody')} (for {age(now - float(owner.get('since', now)))})"
+    return f"{owner.by} (for {age(now - (now if owner.since is None else owner.since))})"
 
 
 def age(seconds: float) -> str:

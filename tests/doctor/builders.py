@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from sparkwright.doctor import Facts, facts
-from sparkwright.host.lib import reading
+from sparkwright.host.lib import metrics
 from sparkwright.plan.plan import GIB
 from tests.unit.builders import ROOT
 
@@ -23,7 +23,7 @@ WORDS = [
 
 def captured(version: str) -> dict[str, float]:
     """What a real vLLM printed at /metrics."""
-    return reading.samples((ROOT / f"tests/fixtures/vllm/{version}/metrics.txt").read_text())
+    return metrics.totals((ROOT / f"tests/fixtures/vllm/{version}/metrics.txt").read_text())
 
 
 def values(**changes: float) -> dict[str, float]:
@@ -82,14 +82,13 @@ def service(**changes: Any) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def gpu(**changes: str) -> dict[str, Any]:
+def gpu(**changes: Any) -> dict[str, Any]:
     """A GB10 that idles."""
-    row = {
-        "name": "NVIDIA GB10", "temperature.gpu": "41", "power.draw": "10.20 W",
-        "utilization.gpu": "0 %", "clocks.sm": "208 MHz", "clocks.max.sm": "3003 MHz",
-        "clocks_event_reasons.active": "0x0000000000000001",
+    one = {
+        "name": "NVIDIA GB10", "temperature_c": 41, "power_w": 10.2, "busy_percent": 0,
+        "clock_mhz": 208, "clock_max_mhz": 3003, "event_reasons": 1,
     }  # fmt: skip
-    return {"code": 0, "err": "", "rows": [{**row, **changes}]}
+    return {"found": True, "code": 0, "said": "", "gpus": [{**one, **changes}]}
 
 
 def spark(**changes: Any) -> Facts:
@@ -107,7 +106,7 @@ def spark(**changes: Any) -> Facts:
             "disks": [{"path": "/var/lib/docker", "free": 900 * GIB, "total": 3700 * GIB}],
             "memory": {"MemTotal": 120 * GIB, "MemAvailable": 18 * GIB},
             "pressure": {"memory": {"some": 0.0, "full": 0.0}, "io": {"some": 1.0, "full": 0.5}},
-            "docker": {"version": "29.1.3", "root": "/var/lib/docker"},
+            "docker": {"version": "29.1.3", "root": "/var/lib/docker", "runtimes": ["nvidia"]},
             "ports": {"enp1s0f0np0": 200000},
             "watch": {"at": NOW - 40, "findings": []},
             "planned": {"qwen36": planned},

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,6 +13,7 @@ from typing import Any
 import pytest
 
 from lab.stand_ins import GPUS
+from tests import docker_api
 from tests.doctor.builders import STARTED, WORDS
 
 KEY = "sk-a-key-of-this-fleet"
@@ -91,7 +91,6 @@ def inspected(**changes: Any) -> dict[str, Any]:
 def host(place: Path, monkeypatch: pytest.MonkeyPatch, seen: list[dict[str, Any]]) -> Path:
     """Put the programs on the path. Returns their directory."""
     programs = place / "bin"
-    (place / "inspect.json").write_text(json.dumps(seen))
     info = {
         "ServerVersion": "29.1.3", "DockerRootDir": str(place), "Runtimes": {"nvidia": {}},
     }  # fmt: skip
@@ -99,17 +98,17 @@ def host(place: Path, monkeypatch: pytest.MonkeyPatch, seen: list[dict[str, Any]
         programs,
         "docker",
         f"""case "$1" in
-ps) echo {"c" * 64} ;;
-inspect) cat {place}/inspect.json ;;
-info) echo '{json.dumps(info)}' ;;
 logs) echo 'starting with --api-key {KEY}' ;;
 exec) echo 'GPU 0: NVIDIA GB10 (UUID: GPU-1)' ;;
 esac""",
     )
+    docker_api.serve(place, monkeypatch, docker_api.containers(seen, info))
     unit = "LoadState=loaded\nActiveState=active\nNRestarts=0\nExecMainStartTimestamp=today"
     program(programs, "systemctl", f'[ "$1" = show ] && printf "{unit}\\n"; true')
     program(programs, "journalctl", "echo 'Authorization: Bearer hf_abcdefghijklmnopqrstu'")
-    query = ", ".join(GPUS["gb10"].get(name, "?") for name in ("name", "temperature.gpu"))
+    query = ", ".join(
+        GPUS["gb10"].get(name, "?") for name in ("name", "driver_version", "temperature.gpu")
+    )
     # A driver that does not know every field, as older ones do not.
     program(
         programs,

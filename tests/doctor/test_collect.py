@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,10 @@ import pytest
 from sparkwright.doctor import diagnose, facts
 from sparkwright.facts import programs
 from sparkwright.host import doctor as collect
-from sparkwright.host.lib import reading
+from sparkwright.host.contracts.doctor import Mount
+from sparkwright.host.contracts.outcome import Outcome
+from sparkwright.host.lib import processes
+from sparkwright.host.lib.http import Server
 from tests.doctor.builders import RELEASE
 from tests.doctor.hosts import KEY, Vllm, host, inspected, program, vllm
 
@@ -60,11 +64,9 @@ def test_a_host_that_is_well(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert service.container is not None
     assert service.container.number("max_model_len") == 131072
     assert seen.unified
-    assert "clocks_event_reasons.active" not in seen.gpu.rows[0]
-    assert seen.gpu.rows[0]["clocks.sm"] == "208 MHz"
-    assert (
-        diagnose("spark-1", seen.model_copy(update={"disks": [], "memory": {}, "kernel": []})) == []
-    )
+    assert seen.gpu.gpus[0].event_reasons == 0
+    assert seen.gpu.gpus[0].clock_mhz == 208
+    assert diagnose("spark-1", replace(seen, disks=(), memory={}, kernel=())) == []
 
 
 def test_no_secret_leaves_the_host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -87,20 +89,21 @@ def test_a_service_that_hangs_is_given_time_and_then_told(
     monkeypatch.setattr(collect, "_LOOK", 0.1)
     with vllm() as server:
         server.values["num_requests_running"] = 2.0
-        one = {"address": "127.0.0.1", "port": server.port}
+        one = Server("127.0.0.1", server.port)
         began = time.monotonic()
         looks = list(collect.looks(one, 0.1))
         assert time.monotonic() - began > 0.5
-        assert not collect.moved(looks[0]["values"], looks[-1]["values"])
+        assert not collect.moved(looks[0], looks[-1])
         server.step = 5.0
         began = time.monotonic()
         looks = list(collect.looks(one, 0.1))
         assert time.monotonic() - began < 0.4
-        assert collect.moved(looks[0]["values"], looks[-1]["values"])
+        assert collect.moved(looks[0], looks[-1])
 
 
 def test_a_host_on_which_nothing_answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     programs = host(tmp_path, monkeypatch, [])
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/nothing")
     for name in ("docker", "systemctl", "journalctl", "nvidia-smi"):
         program(programs, name, "echo broken >&2; exit 1")
     answer = ask(Vllm(port=9), tmp_path)
@@ -111,8 +114,8 @@ def test_a_host_on_which_nothing_answers(tmp_path: Path, monkeypatch: pytest.Mon
 def test_a_command_that_hangs_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     program(tmp_path / "bin", "slow", "exec sleep 30")
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:/usr/bin:/bin")
-    said = reading.command("slow", timeout=0.2)
-    assert said == {"code": None, "out": "", "err": "slow: no answer within 0 s"}
+    said = processes.run("slow", timeout=0.2)
+    assert said == Outcome(None, err="slow: no answer within 0 s")
 
 
 def test_what_is_no_weights_is_seen(tmp_path: Path) -> None:
@@ -126,5 +129,6 @@ def test_what_is_no_weights_is_seen(tmp_path: Path) -> None:
     pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:1\nsize 5\n"
     (model / "pointer.safetensors").write_text(pointer)
     seen = collect.weights(model, "/model")
-    assert seen["links"] == ["dead.json", "out.safetensors"]
-    assert seen["pointers"] == ["pointer.safetensors"]
+    assert seen == Mount(
+        str(model), "/model", ("dead.json", "out.safetensors"), ("pointer.safetensors",)
+    )

@@ -173,22 +173,22 @@ ILL: dict[str, Callable[[], Facts]] = {
     "clients-give-up": lambda: _both(**{"request_success_total:abort": 900.0}),
     "booting": lambda: _boots(_FRESH),
     "gpu-silent": lambda: spark(
-        gpu={"code": 9, "err": "NVIDIA-SMI has failed because it couldn't communicate", "rows": []}
+        gpu={
+            "found": True,
+            "code": 9,
+            "said": "NVIDIA-SMI has failed because it couldn't communicate",
+        }
     ),
     "driver-half-updated": lambda: spark(
         gpu={
+            "found": True,
             "code": 18,
-            "err": "Failed to initialize NVML: Driver/library version mismatch",
-            "rows": [],
+            "said": "Failed to initialize NVML: Driver/library version mismatch",
         }
     ),
-    "gpu-heat": lambda: spark(gpu=gpu(**{"clocks_event_reasons.active": "0x0000000000000020"})),
-    "gpu-power-brake": lambda: spark(
-        gpu=gpu(**{"clocks_event_reasons.active": "0x0000000000000080"})
-    ),
-    "gb10-low-power": lambda: spark(
-        gpu=gpu(**{"utilization.gpu": "96 %", "clocks.sm": "513 MHz", "power.draw": "14.10 W"})
-    ),
+    "gpu-heat": lambda: spark(gpu=gpu(event_reasons=0x20)),
+    "gpu-power-brake": lambda: spark(gpu=gpu(event_reasons=0x80)),
+    "gb10-low-power": lambda: spark(gpu=gpu(busy_percent=96, clock_mhz=513, power_w=14.1)),
     "xid": lambda: spark(kernel=[XID]),
     "oom-killer": lambda: spark(
         kernel=["Out of memory: Killed process 4711 (VLLM::EngineCor) total-vm:1kB"]

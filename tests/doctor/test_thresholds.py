@@ -10,6 +10,8 @@ import pytest
 from sparkwright.doctor import CHECKS, diagnose, thresholds
 from sparkwright.doctor.facts import Facts
 from sparkwright.doctor.watch import watch_of
+from sparkwright.host.contracts.watch import Sample, Thresholds
+from sparkwright.host.lib.records import decode
 from sparkwright.host.watch import evaluation
 from sparkwright.monitoring.alerts import rules
 from tests.doctor.builders import NOW, look, service, spark
@@ -69,17 +71,18 @@ def test_a_changed_threshold_changes_all_three(
     changes: dict[str, float],
     name: str | None,
     facts: Facts,
-    sample: list[evaluation.Sample],
+    sample: list[Sample],
     words: str,
 ) -> None:
     before = _watch()
     assert _doctor(facts) == set()
-    assert evaluation.judge(sample, SERVICES, before) == []
+    assert evaluation.judge(sample, SERVICES, decode(Thresholds, before)) == []
     assert words not in _alerts()
     _changed(monkeypatch, **changes)
     expected = {name} if name else set()
     assert _doctor(facts) == expected
-    assert {one["name"] for one in evaluation.judge(sample, SERVICES, _watch())} == expected
+    found = evaluation.judge(sample, SERVICES, decode(Thresholds, _watch()))
+    assert {one.name for one in found} == expected
     assert words in _alerts()
     assert _watch() == {**before, **changes}
 

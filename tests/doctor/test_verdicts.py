@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from sparkwright.doctor import CHECKS
 from sparkwright.doctor.thresholds import THRESHOLDS
+from sparkwright.host.contracts.watch import Sample, WatchedService, WatchFinding
+from sparkwright.host.lib.records import decode
 from sparkwright.host.watch import evaluation as verdicts
 
-SERVICES = [{"name": "qwen36", "boot_seconds": 900}]
-LIMITS_PLAIN = THRESHOLDS.plain()
+SERVICES = [WatchedService("qwen36", "sparkwright-qwen36.service", "127.0.0.1", 1, "/", 900)]
 TIB = 1024**4
 NOW = 1_800_000_000.0
 #: What the GPU says when nothing ails it.
@@ -21,11 +23,9 @@ WELL = {"silent": "", "heat": "", "brake": "", "low": ""}
 Change = Callable[[int], dict[str, Any]]
 
 
-def ring(
-    minutes: int, change: Change = lambda _: {}, host: Change = lambda _: {}
-) -> list[dict[str, Any]]:
+def ring(minutes: int, change: Change = lambda _: {}, host: Change = lambda _: {}) -> list[Sample]:
     """One sample a minute of a service that works; both are given the minutes that are left."""
-    return [
+    plain: list[dict[str, Any]] = [
         {
             "at": NOW - 60 * left,
             "switching": False,
@@ -43,16 +43,17 @@ def ring(
         }
         for left in reversed(range(minutes))
     ]  # fmt: skip
+    return [decode(Sample, one) for one in plain]
 
 
 def _gpu(**ill: str) -> dict[str, Any]:
     return {"gpu": {**WELL, **ill}}
 
 
-def judged(samples: list[dict[str, Any]]) -> list[tuple[str, str]]:
+def judged(samples: list[Sample]) -> list[tuple[str, str]]:
     """Names and severities of what is found."""
-    found = verdicts.judge(samples, SERVICES, LIMITS_PLAIN)
-    return [(one["name"], one["severity"]) for one in found]
+    found = verdicts.judge(samples, SERVICES, THRESHOLDS)
+    return [(one.name, one.severity) for one in found]
 
 
 def _acceptance(share: float, minutes: int) -> Change:
@@ -66,7 +67,7 @@ def _acceptance(share: float, minutes: int) -> Change:
     return change
 
 
-ILL: dict[str, tuple[list[dict[str, Any]], str]] = {
+ILL: dict[str, tuple[list[Sample], str]] = {
     "wedge": (ring(10, lambda left: {"progress": 5.0} if left < 6 else {}), "error"),
     "acceptance-collapse": (ring(120, _acceptance(0.001, 20)), "error"),
     "acceptance-decays": (ring(120, _acceptance(0.05, 20)), "warning"),
@@ -83,7 +84,7 @@ ILL: dict[str, tuple[list[dict[str, Any]], str]] = {
     "gpu-silent": (ring(3, host=lambda _: _gpu(silent="no answer")), "error"),
     "disk-full": (ring(3, host=lambda _: {"disks": {"/": [TIB // 50, TIB]}}), "error"),
     "disk-fills": (
-        ring(120, host=lambda left: {"disks": {"/": [0.2 * TIB + left * 2e8, TIB]}}),
+        ring(120, host=lambda left: {"disks": {"/": [int(0.2 * TIB + left * 2e8), TIB]}}),
         "warning",
     ),
     "drift": (ring(3, lambda _: {"drift": ["compose.yaml was changed by hand"]}), "warning"),
@@ -120,7 +121,7 @@ def test_the_doctor_knows_every_name() -> None:
         ("started again by hand", ring(30, lambda left: {"restarts": 2 if left > 9 else 0})),
         ("hot for a minute", ring(12, host=lambda left: _gpu(heat="88 C" * (left == 3)))),
         ("a fetch that ended", ring(
-            300, host=lambda left: {"disks": {"/": [0.3 * TIB + max(0, left - 60) * 9e8, TIB]}}
+            300, host=lambda left: {"disks": {"/": [int(0.3 * TIB + max(0, left - 60) * 9e8), TIB]}}
         )),
         ("a deploy goes on", ring(3, lambda left: {"drift": ["x"] if left == 0 else []})),
         ("a switch", ring(30, lambda _: {"health": None, "active": "failed"},
@@ -129,33 +130,33 @@ def test_the_doctor_knows_every_name() -> None:
                                 host=lambda left: {"switching": left == 3})),
     ],
 )  # fmt: skip
-def test_what_is_no_illness(what: str, samples: list[dict[str, Any]]) -> None:
+def test_what_is_no_illness(what: str, samples: list[Sample]) -> None:
     assert judged(samples) == [], what
 
 
 def test_a_trend_says_when_it_ends() -> None:
     found = verdicts.judge(
-        ring(120, host=lambda left: {"disks": {"/": [0.2 * TIB + left * 1e9, TIB]}}),
-        SERVICES, LIMITS_PLAIN,
+        ring(120, host=lambda left: {"disks": {"/": [int(0.2 * TIB + left * 1e9), TIB]}}),
+        SERVICES, THRESHOLDS,
     )  # fmt: skip
-    assert found[0]["severity"] == "error"
-    assert found[0]["seen"] == "/: 205 of 1024 GiB free, full in about 4 h"
+    assert found[0].severity == "error"
+    assert found[0].seen == "/: 205 of 1024 GiB free, full in about 4 h"
 
 
 def test_the_ring_keeps_a_day_and_stays_small() -> None:
-    kept: list[dict[str, Any]] = []
+    kept: list[Sample] = []
     for minute in range(3 * 1440):
-        kept = verdicts.kept([*kept, {"at": 60.0 * minute}])
-    now = kept[-1]["at"]
-    assert now - kept[0]["at"] > 23 * 3600
-    assert sum(now - one["at"] <= 3600 for one in kept) == 61
+        kept = verdicts.kept([*kept, Sample(60.0 * minute)])
+    now = kept[-1].at
+    assert now - kept[0].at > 23 * 3600
+    assert sum(now - one.at <= 3600 for one in kept) == 61
     assert len(kept) < 210
     # A clock that was set back does not leave a future behind.
-    assert verdicts.kept([*kept, {"at": 0.0}]) == [{"at": 0.0}]
+    assert verdicts.kept([*kept, Sample(0.0)]) == [Sample(0.0)]
 
 
 def test_since_is_when_it_began() -> None:
-    one = {"name": "wedge", "service": "a", "severity": "error", "seen": "x"}
+    one = WatchFinding("wedge", "a", "error", "x")
     first = verdicts.carried([one], [], 100.0)
-    assert first == [{**one, "since": 100.0}]
-    assert verdicts.carried([{**one, "seen": "y"}], first, 200.0)[0]["since"] == 100.0
+    assert first == [replace(one, since=100.0)]
+    assert verdicts.carried([replace(one, seen="y")], first, 200.0)[0].since == 100.0

@@ -2,82 +2,60 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from roles import site, watch
-from sparkwright.config.secrets import Secret
 from sparkwright.doctor.watch import SERVICE, TIMER, watch_of
 from sparkwright.host import removal
+from sparkwright.host.contracts.removal import RemovalRequest
+from sparkwright.host.contracts.watch import WatchConfig, WatchInstallRequest
+from sparkwright.host.lib import systemd
+from sparkwright.host.lib.records import decode
 from sparkwright.host.watch import install
 from sparkwright.host.watch import watch as program
+from sparkwright.operations import watch as operation
+from sparkwright.plan.desired import Desired
 from sparkwright.report.status import render_status, story, well
 from tests.doctor.hosts import host, inspected, vllm
 from tests.doctor.hosts import program as put
-from tests.unit.builders import plan, probe, wanted
+from tests.unit.builders import plan, wanted
 
 NOW = 1_800_000_000
 
 
-def run_of(**data: Any) -> site.HostRun:
-    """A host in a run, as it was probed before anything was done."""
-    return site.HostRun(wanted(plan(**data)), (), Secret("key"), None, probe=probe())
+def run_of(**data: Any) -> Desired:
+    """What a host is to be."""
+    return wanted(plan(**data))
 
 
-def converged(run: site.HostRun, **changes: Any) -> site.HostRun:
-    """The same host with everything of the watch in place."""
-    seen = {
-        path: f"{hashlib.sha256(text.encode()).hexdigest()} {mode:o}"
-        for path, (text, mode) in watch.files(run).items()
-    }
-    timer = {"ActiveState": "active", "UnitFileState": "enabled"}
-    run.probe = probe(
-        **{"files": seen, "units": {TIMER: timer}, "unit_files": [SERVICE], **changes}
-    )
-    return run
+def files_of(desired: Desired) -> dict[str, tuple[str, int]]:
+    """Every file of its watch: text and mode, by path."""
+    return operation.files_of(watch_of(desired.plan, desired.releases))
 
 
-def test_a_host_that_has_it_needs_no_round_trip() -> None:
-    assert watch._pending(converged(run_of())) == []
-    assert f"start {TIMER}" in watch._pending(run_of())
-
-
-def test_what_is_not_as_it_shall_be_is_pending() -> None:
-    run = converged(run_of())
-    files = dict(run.seen.files)
-    path = "/opt/sparkwright/state/expected.json"
-    assert watch._pending(converged(run, files={**files, path: "0 644"})) == [f"write {path}"]
-    stopped = {TIMER: {"ActiveState": "inactive", "UnitFileState": "enabled"}}
-    assert watch._pending(converged(run, units=stopped)) == [f"start {TIMER}"]
-
-
-def test_without_it_there_is_nothing_and_it_is_taken_away() -> None:
-    run = run_of(watch=False)
-    assert watch.files(run) == {}
-    assert watch.units(run) == []
-    assert watch._pending(run) == []
-    assert watch._pending(converged(run)) == ["remove the watch"]
+def test_a_host_without_it_has_nothing() -> None:
+    assert files_of(run_of(watch=False)) == {}
     assert watch_of(plan({}), ()) is None
 
 
-def _config(place: Path, port: int, run: site.HostRun) -> dict[str, Any]:
+def _config(place: Path, port: int, run: Desired) -> WatchConfig:
     """The plan's configuration, with everything below a directory of the test."""
-    wanted_ = watch_of(run.plan, run.wanted.releases)
+    wanted_ = watch_of(run.plan, run.releases)
     assert wanted_ is not None
-    config: dict[str, Any] = json.loads(wanted_.config.replace("/opt/sparkwright", str(place)))
-    (config["services"][0])["port"] = port
-    return config
+    config = json.loads(wanted_.config.replace("/opt/sparkwright", str(place)))
+    config["services"][0]["port"] = port
+    return decode(WatchConfig, config)
 
 
-def _deployed(place: Path, run: site.HostRun) -> None:
+def _deployed(place: Path, run: Desired) -> None:
     """Files as a deploy leaves them."""
-    (release,) = run.wanted.releases
+    (release,) = run.releases
     home = place / "services/qwen36"
     (home / f"releases/{release.id}").mkdir(parents=True)
     (home / f"releases/{release.id}/compose.yaml").write_text(release.compose)
@@ -86,18 +64,17 @@ def _deployed(place: Path, run: site.HostRun) -> None:
     (place / "watch/metrics").mkdir(parents=True)
     (place / "units").mkdir()
     (place / f"units/{release.service.unit}").write_text(release.unit)
-    wanted_ = watch_of(run.plan, run.wanted.releases)
+    wanted_ = watch_of(run.plan, run.releases)
     assert wanted_ is not None
     (place / "state/expected.json").write_text(wanted_.expected)
 
 
-def _here(place: Path, monkeypatch: pytest.MonkeyPatch, run: site.HostRun) -> None:
-    (release,) = run.wanted.releases
+def _here(place: Path, monkeypatch: pytest.MonkeyPatch, run: Desired) -> None:
+    (release,) = run.releases
     seen = inspected()
     seen["Config"]["Labels"]["sparkwright.release"] = release.id
-    programs = host(place, monkeypatch, [seen])
-    put(programs, "docker", f"echo /sparkwright-qwen36 true {release.id}")
-    monkeypatch.setattr(program, "_UNITS", place / "units")
+    host(place, monkeypatch, [seen])
+    monkeypatch.setattr(systemd, "UNITS", place / "units")
 
 
 def test_minutes_of_a_wedge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -133,20 +110,20 @@ def test_a_hand_at_work_is_drift(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     run = run_of()
     _deployed(tmp_path, run)
     _here(tmp_path, monkeypatch, run)
-    (release,) = run.wanted.releases
+    (release,) = run.releases
     with vllm() as server:
         config = _config(tmp_path, server.port, run)
-        assert program.sample(config, NOW)["services"]["qwen36"]["drift"] == []
+        assert program.sample(config, NOW).services["qwen36"].drift == ()
         home = tmp_path / "services/qwen36"
         (home / "current/compose.yaml").write_text("services: {}\n")
         (tmp_path / f"units/{release.service.unit}").write_text("[Unit]\n")
-        drift = program.sample(config, NOW)["services"]["qwen36"]["drift"]
+        drift = list(program.sample(config, NOW).services["qwen36"].drift)
         assert drift == [
             "compose.yaml was changed by hand", "sparkwright-qwen36.service was changed by hand",
         ]  # fmt: skip
         (home / "current").unlink()
         (home / "current").symlink_to("releases/other")
-        drift = program.sample(config, NOW)["services"]["qwen36"]["drift"]
+        drift = list(program.sample(config, NOW).services["qwen36"].drift)
         assert drift == [
             f"release other instead of {release.id}", f"the container is of release {release.id}",
         ]  # fmt: skip
@@ -157,10 +134,10 @@ def test_a_switch_is_not_judged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     _deployed(tmp_path, run)
     _here(tmp_path, monkeypatch, run)
     config = _config(tmp_path, 9, run)
-    assert program.sample(config, NOW)["switching"] is False
-    Path(config["switch"]).parent.mkdir()
-    Path(config["switch"]).write_text('{"step": "proving"}')
-    assert program.sample(config, NOW)["switching"] is True
+    assert program.sample(config, NOW).switching is False
+    Path(config.switch).parent.mkdir()
+    Path(config.switch).write_text('{"step": "proving"}')
+    assert program.sample(config, NOW).switching is True
 
 
 def test_it_runs_alone_as_the_unit_starts_it(
@@ -170,9 +147,9 @@ def test_it_runs_alone_as_the_unit_starts_it(
     run = run_of()
     _deployed(tmp_path, run)
     _here(tmp_path, monkeypatch, run)
-    wanted_ = watch_of(run.plan, run.wanted.releases)
+    wanted_ = watch_of(run.plan, run.releases)
     assert wanted_ is not None
-    for path, (text, _) in watch.files(run).items():
+    for path, (text, _) in files_of(run).items():
         if path.startswith("/opt/sparkwright/watch"):
             place = Path(path.replace("/opt/sparkwright", str(tmp_path)))
             place.parent.mkdir(parents=True, exist_ok=True)
@@ -192,14 +169,14 @@ def test_it_is_put_there_without_a_reload(tmp_path: Path, monkeypatch: pytest.Mo
     put(tmp_path / "bin", "systemctl", f'echo "$@" >> {tmp_path}/asked')
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
     units = tmp_path / "units"
-    monkeypatch.setattr(install, "_UNITS", units)
-    request: dict[str, Any] = {
-        "home": str(tmp_path / "watch"), "timer": TIMER, "service": SERVICE,
-        "files": {
-            str(tmp_path / "watch/config.json"): ["{}", 0o644],
-            str(units / TIMER): ["[Timer]\n", 0o644],
+    monkeypatch.setattr(systemd, "UNITS", units)
+    request = WatchInstallRequest(
+        str(tmp_path / "watch"), TIMER, SERVICE,
+        {
+            str(tmp_path / "watch/config.json"): ("{}", 0o644),
+            str(units / TIMER): ("[Timer]\n", 0o644),
         },
-    }  # fmt: skip
+    )  # fmt: skip
 
     def asked() -> list[str]:
         lines = (tmp_path / "asked").read_text().splitlines()
@@ -210,10 +187,10 @@ def test_it_is_put_there_without_a_reload(tmp_path: Path, monkeypatch: pytest.Mo
     assert asked() == [f"start {TIMER}"]
     assert (units / "timers.target.wants" / TIMER).resolve() == units / TIMER
     assert (units / TIMER).read_text() == "[Timer]\n"
-    request["files"][str(units / TIMER)][0] = "[Timer]\nOnCalendar=minutely\n"
+    request.files[str(units / TIMER)] = ("[Timer]\nOnCalendar=minutely\n", 0o644)
     install.main(request)
     assert asked()[0] == "daemon-reload"
-    assert install.main({**request, "files": {}}) == ["removed the watch"]
+    assert install.main(replace(request, files={})) == ["removed the watch"]
     assert not list(units.rglob("*.timer"))
     assert not (tmp_path / "watch").exists()
 
@@ -226,12 +203,11 @@ def test_removing_everything_takes_the_timer_too(
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
     units = tmp_path / "units"
     units.mkdir()
-    monkeypatch.setattr(removal, "_UNITS", units)
+    monkeypatch.setattr(systemd, "UNITS", units)
     for name in (TIMER, SERVICE, "another.timer"):
         (units / name).write_text("")
     root = str(tmp_path / "root")
-    request = {"models_root": root, "services_root": root, "services": None, "weights": False}
-    removal.main(request)
+    removal.main(RemovalRequest(root, root))
     assert [one.name for one in units.iterdir()] == ["another.timer"]
 
 

@@ -42,7 +42,7 @@ def _lock(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(site)
     lock = None
     for host in plan_fleet(read_inventory(Path("inventory/lab.py"))).or_raise().values():
-        found = from_resolution([host.plan], resolution(host.plan), None)
+        found = from_resolution([host.plan.references], resolution(host.plan), None)
         lock = found if lock is None else lock.model_copy(
             update={"images": {**lock.images, **found.images},
                     "models": {**lock.models, **found.models}}

@@ -11,7 +11,9 @@ from typing import Any
 import pytest
 
 from sparkwright.host import switch as transaction
-from sparkwright.host.lib import files
+from sparkwright.host.contracts.proxies import ProxyRequest
+from sparkwright.host.contracts.switch import STEPS, request_of
+from sparkwright.host.lib import docker, files, systemd
 
 OLD, NEW = "a" * 12, "b" * 12
 SYSTEMCTL = """#!/bin/sh
@@ -30,8 +32,6 @@ exit 0
 """
 DOCKER = """#!/bin/sh
 case "$1 $2" in
-  "image inspect") echo an-id ;;
-  "inspect -f") cat "$HOST/running-${4#sparkwright-}" 2>/dev/null ;;
   "start "*) echo true > "$HOST/running-$2" ;;
   "stop "*) for last; do :; done; rm -f "$HOST/running-$last" ;;
 esac
@@ -48,17 +48,17 @@ class Check:
     raises: bool = False
     door: str | None = None
 
-    def run(self, gate: dict[str, Any]) -> dict[str, Any]:
+    def run(self, gate: Any) -> Any:
         if self.raises:
             self.raises = False
             raise RuntimeError("nobody foresaw this")
-        running = self.host / f"running-{gate['name']}"
+        running = self.host / f"running-{_named(gate)}"
         release = running.read_text().strip() if running.exists() else "none"
         ok = release not in {*self.bad, "none"}
         one = {"name": "health", "ok": ok, "seconds": 0.0, "detail": f"{release} is no good"}
         return {"checks": [one], "journal": []}
 
-    def through_the_door(self, _: dict[str, Any]) -> str | None:
+    def through_the_door(self, _: Any) -> str | None:
         return self.door
 
 
@@ -68,9 +68,9 @@ class Doors:
 
     made: list[dict[str, Any]] = field(default_factory=list)
 
-    def main(self, request: dict[str, Any]) -> list[str]:
-        self.made.append(dict(request["files"]))
-        for path, (text, mode) in request["files"].items():
+    def main(self, request: ProxyRequest) -> list[str]:
+        self.made.append(dict(request.files))
+        for path, (text, mode) in request.files.items():
             files.write(Path(path), text, mode)
         return []
 
@@ -92,7 +92,7 @@ class Host:
             "to": NEW, "from": None if first else OLD, "image": "i",
             "secrets": str(home / "secrets.env"),
             "why": ["a new tag"], "restart": True, "soak_seconds": 0, "door": None,
-            "gate": {"name": name, "port": 1},
+            "gate": gate(name),
             "files": {
                 str(release / "compose.yaml"): ["new", 0o640],
                 str(release / "unit.service"): ["new unit", 0o640],
@@ -118,7 +118,7 @@ class Host:
         }  # fmt: skip
         state = self.place / "state/switch"
         files.write(state / "request.json", json.dumps(request), 0o600)
-        return transaction.Switch(state, request)
+        return transaction.Switch(state, request_of(request))
 
     def state(self, name: str = "a") -> tuple[str | None, ...]:
         """What runs, `current`, the unit and the key."""
@@ -135,6 +135,32 @@ class Host:
         return dict(json.loads((self.place / "state/switch/progress.json").read_text()))
 
 
+def _docker(place: Path, path: str) -> Any:
+    """What Docker's API says: the images are there, and what the files say runs."""
+    _, kind, name, *_ = path.split("/")
+    if kind == "images":
+        return {"Id": "an-id"}
+    running = place / f"running-{name.removeprefix('sparkwright-')}"
+    if not running.exists():
+        return None
+    labels = {"sparkwright.release": running.read_text().strip()}
+    return {"Id": name, "State": {"Running": True}, "Config": {"Labels": labels}}
+
+
+def gate(name: str, **changes: Any) -> dict[str, Any]:
+    """What a release is asked, as request.json has it."""
+    return {
+        "name": name, "unit": f"sparkwright-{name}.service", "address": "127.0.0.1", "port": 1,
+        "secrets": "none", "served_names": [name], "boot_seconds": 1, "first_answer_seconds": 1,
+        "warm_ups": 0, "door": None, "speculates": False, "thinking": False, "max_tokens": 8,
+        **changes,
+    }  # fmt: skip
+
+
+def _named(gate: Any) -> str:
+    return str(gate["name"] if isinstance(gate, dict) else gate.name)
+
+
 WAS, IS = (OLD, OLD, "old unit", "old key"), (NEW, NEW, "new unit", "new key")
 
 
@@ -147,11 +173,11 @@ def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Host:
         (programs / name).chmod(0o755)
     monkeypatch.setenv("PATH", f"{programs}:{os.environ['PATH']}")
     monkeypatch.setenv("HOST", str(tmp_path))
-    monkeypatch.setattr(transaction, "_UNITS", tmp_path / "units")
-    monkeypatch.setattr(transaction, "_WANTS", tmp_path / "units/wants")
+    monkeypatch.setattr(systemd, "UNITS", tmp_path / "units")
+    monkeypatch.setattr(docker, "get", lambda path, _=None: _docker(tmp_path, path))
     host = Host(tmp_path, Check(tmp_path))
     monkeypatch.setattr(transaction, "check", host.check)
-    monkeypatch.setattr(transaction, "doors", host.doors)
+    monkeypatch.setattr(transaction, "proxies", host.doors)
     return host
 
 
@@ -182,7 +208,7 @@ def test_what_nobody_foresaw_leaves_what_ran_before(host: Host) -> None:
     assert host.state() == WAS
 
 
-@pytest.mark.parametrize("step", transaction.STEPS[:-1])
+@pytest.mark.parametrize("step", STEPS[:-1])
 @pytest.mark.parametrize("power", [False, True], ids=["killed", "power"])
 def test_cut_at_any_step_it_ends_with_one_whole_release(
     host: Host, step: str, power: bool, monkeypatch: pytest.MonkeyPatch
@@ -204,7 +230,7 @@ def test_cut_at_any_step_it_ends_with_one_whole_release(
     if power:  # a boot: first the journal is settled, then systemd starts what the files say
         (host.place / "running-a").unlink(missing_ok=True)
         assert again.settle()
-        transaction.command("systemctl", "start", "sparkwright-a.service")
+        systemd.systemctl("start", "sparkwright-a.service")
         again = host.switch(host.service())
     result = again.run()
     assert (result, host.state()) in (("good", IS), ("reverted", WAS))
@@ -232,13 +258,16 @@ def test_doors_go_with_the_switch_and_back_with_it(host: Host) -> None:
     config = host.place / "gateway/haproxy.cfg"
     files.write(config, "old door", 0o644)
     doors = {
-        "to": {"files": {str(config): ["new door", 0o644]}, "health": None},
+        "to": {
+            "files": {str(config): ["new door", 0o644]}, "unit": "g.service", "health": None,
+            "config": str(config), "admin": "none", "states": "none", "keep": [], "start": True,
+        },
         "managed": [str(config)], "health": "h.service", "health_path": "none",
     }  # fmt: skip
     door = {"admin": "none", "master": "none", "leave": [], "close": [], "open": [],
             "server": ["a", "self"], "notice_seconds": 0, "drain_seconds": 0,
             "others": False}  # fmt: skip
-    service = host.service(door=door, gate={"name": "a", "port": 1, "door": ["127.0.0.1", 1]})
+    service = host.service(door=door, gate=gate("a", door=["127.0.0.1", 1]))
     host.check.door = "HTTP 401 with the key"
     assert host.switch(service, doors=doors).run() == "failed"  # the old door says so, too
     assert config.read_text() == "old door"

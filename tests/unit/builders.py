@@ -10,10 +10,13 @@ from typing import Any
 
 from sparkwright.catalog import Catalog, load_catalog
 from sparkwright.config.settings import parse_settings
+from sparkwright.host.contracts.gpu import Gpus
+from sparkwright.host.contracts.observation import Observation
+from sparkwright.host.lib.gpu import parse
+from sparkwright.host.lib.records import decode, encode
 from sparkwright.plan.desired import Desired
 from sparkwright.plan.plan import GIB, HostPlan, plan_host
 from sparkwright.plan.release import render_release
-from sparkwright.preflight.observation import Probe, parse_probe
 from sparkwright.resolve.hub import RemoteFile, ResolvedModel
 from sparkwright.resolve.registry import Blob, PlatformImage, ResolvedImage
 from sparkwright.resolve.resolution import Resolution
@@ -79,7 +82,13 @@ def wanted(host_plan: HostPlan, **keywords: Any) -> Desired:
     return Desired(host_plan, catalog(), resolved, releases)
 
 
-def probe(**changes: Any) -> Probe:
+def gpus(text: str) -> dict[str, Any]:
+    """What a host tells where nvidia-smi prints this."""
+    found: dict[str, Any] = encode(Gpus(True, 0, "", parse(text)))
+    return found
+
+
+def probe(**changes: Any) -> Observation:
     """A fresh Spark in perfect order; ``changes`` replace whole keys."""
     answered = {"found": True, "code": 0, "err": ""}
     disk = {"device": 1, "free": 3000 * GIB, "exists": True, "read_only": False}
@@ -95,10 +104,10 @@ def probe(**changes: Any) -> Probe:
         "docker_socket": True,
         "docker_found": True,
         "sudo": None,
-        "gpu": {**answered, "out": "NVIDIA GB10, 12.1, 580.95.05, [N/A]\n"},
+        "gpu": gpus("NVIDIA GB10, 12.1, 580.95.05, [N/A]\n"),
         "toolkit": {**answered, "out": "NVIDIA Container Toolkit CLI version 1.17.8\n"},
         "compose": {**answered, "out": "2.26.1\n"},
-        "systemd": {"Version": "255", "SystemState": "running"},
+        "system_state": "running",
         "systemd_version": 255,
         "docker": {
             "version": "28.2.2",
@@ -108,4 +117,4 @@ def probe(**changes: Any) -> Probe:
         },
         "docker_disk": disk,
     }
-    return parse_probe({**data, **changes})
+    return decode(Observation, {**data, **changes})

@@ -22,7 +22,7 @@ from tests.unit.builders import ROOT
 
 KEY = "sk-a-key-of-sixteen-or-more"
 FACTS: dict[str, Any] = {
-    "gpu": {"name": "NVIDIA GB10", "driver": "580.95.05", "sm_clock_max_mhz": "2500"},
+    "gpu": {"name": "NVIDIA GB10", "driver": "580.95.05", "clock_max_mhz": 2500},
     "services": {
         "qwen36": {
             "vllm": "0.23.0", "release": "1b45a560efec", "tag": TAG,
@@ -32,7 +32,7 @@ FACTS: dict[str, Any] = {
     },
     "planned": {"qwen36": "1b45a560efec"},
 }  # fmt: skip
-SAMPLES = {"samples": [{"sm_clock_mhz": "2400", "power_w": "60"}]}
+SAMPLES = {"samples": [{"name": "NVIDIA GB10", "clock_mhz": 2400, "power_w": 60}]}
 
 
 @pytest.fixture

@@ -2,34 +2,33 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from sparkwright.bench.host import Facts, Running, changed, gpu_of, image_of, settings_of
+from sparkwright.bench.host import Facts, changed, gpu_of, image_of, settings_of
 from sparkwright.host import bench as program
+from sparkwright.host.contracts.bench import BenchRequest, BenchService, Running
+from sparkwright.host.contracts.gpu import Gpu
+from sparkwright.host.lib import docker, metrics
 from tests.unit.builders import plan
 
-BEFORE = Facts(
-    gpu={
-        "name": "NVIDIA GB10",
-        "driver": "580.95.05",
-        "sm_clock_mhz": "208",
-        "sm_clock_max_mhz": "3003",
-        "temperature_c": "41",
-        "power_w": "[N/A]",
-    }
-)
+GB10 = Gpu("NVIDIA GB10", driver="580.95.05")
+BEFORE = Facts(gpu=replace(GB10, clock_mhz=208, clock_max_mhz=3003, temperature_c=41))
 
 
-def loaded(*clocks: str) -> Facts:
-    return Facts(samples=tuple({"sm_clock_mhz": clock, "temperature_c": "71", "power_w": "62.5"}
-                               for clock in clocks))  # fmt: skip
+def loaded(*clocks: float | None) -> Facts:
+    return Facts(
+        samples=tuple(
+            replace(GB10, clock_mhz=clock, temperature_c=71, power_w=62.5) for clock in clocks
+        )
+    )
 
 
 def test_the_clock_is_that_under_load_and_never_the_idle_one() -> None:
-    found = gpu_of(BEFORE, loaded("2400", "2418", "[N/A]", "2430"), BEFORE)
+    found = gpu_of(BEFORE, loaded(2400, 2418, None, 2430), BEFORE)
     assert (found.sm_clock_mhz, found.sm_clock_max_mhz, found.temperature_c) == (2418, 3003, 71)
     assert found.power_w == 62.5
     assert (found.name, found.driver) == ("NVIDIA GB10", "580.95.05")
@@ -38,9 +37,9 @@ def test_the_clock_is_that_under_load_and_never_the_idle_one() -> None:
 
 
 def test_what_the_driver_does_not_say_is_unknown() -> None:
-    found = gpu_of(Facts(), loaded("[N/A]"), None)
+    found = gpu_of(Facts(), loaded(None), None)
     assert (found.name, found.driver, found.sm_clock_mhz) == ("unknown GPU", None, None)
-    assert gpu_of(BEFORE, Facts(samples=(BEFORE.gpu,)), None).power_w is None
+    assert gpu_of(BEFORE, Facts(samples=(GB10,)), None).power_w is None
 
 
 def test_the_image_has_its_digest_and_the_tag_of_the_release_that_runs() -> None:
@@ -62,34 +61,12 @@ def test_settings_are_single_values_and_the_drafts_length() -> None:
 
 def test_a_change_during_the_run_is_told() -> None:
     def facts(release: str, driver: str = "1") -> Facts:
-        return Facts(gpu={"driver": driver}, services={"a": Running(release=release)})
+        return Facts(gpu=replace(GB10, driver=driver), services={"a": Running(release=release)})
 
     assert list(changed(facts("x"), facts("x"), "a")) == []
     assert list(changed(facts("x"), facts("y", "2"), "a")) == [
         "release x ran before and y after", "driver 1 before and 2 after",
     ]  # fmt: skip
-
-
-def _smi(folder: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> None:
-    path = folder / "nvidia-smi"
-    path.write_text(f"#!/bin/sh\n{script}\n")
-    path.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{folder}:/bin:/usr/bin")
-
-
-def test_nvidia_smi_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    _smi(tmp_path, monkeypatch, "echo 'NVIDIA GB10, 580.95.05, 2418, 3003, 66, [N/A]'; echo more")
-    found = program.gpu()
-    assert (found["name"], found["sm_clock_mhz"], found["power_w"]) == (
-        "NVIDIA GB10",
-        "2418",
-        "[N/A]",
-    )
-    only = 'case "$1" in *clocks*) echo no such field; exit 2;; esac; echo "NVIDIA GB10, 580.95.05"'
-    _smi(tmp_path, monkeypatch, only)
-    assert program.gpu() == {"name": "NVIDIA GB10", "driver": "580.95.05"}
-    _smi(tmp_path, monkeypatch, "exit 9")
-    assert program.gpu() == {}
 
 
 def test_what_runs_is_read_from_container_and_release(
@@ -109,25 +86,25 @@ def test_what_runs_is_read_from_container_and_release(
         },
         "Mounts": [{"Source": f"/opt/models/AEON-7--Qwen/{'c' * 40}"}, {"Source": "/etc"}],
     }
-    monkeypatch.setattr(program, "docker", lambda path: container)
-    monkeypatch.setattr(program, "ask", lambda service, path: '{"version": "0.24.0"}')
-    service = {"name": "qwen36", "home": str(tmp_path), "address": "127.0.0.1", "port": 1}
+    monkeypatch.setattr(docker, "get", lambda *_: container)
+    monkeypatch.setattr(program, "version", lambda server: "0.24.0")
+    service = BenchService("qwen36", str(tmp_path), "127.0.0.1", 1)
     found = program.running(service)
-    assert Running.model_validate(found) == Running(
+    assert found == Running(
         vllm="0.24.0", release="1b45a560efec", recipe="qwen36-35b", tag="2026-07-01-v0.24.0",
         image=f"ghcr.io/a/b:sha256-{'ab' * 32}", digest=f"sha256:{'ab' * 32}",
         models={"AEON-7/Qwen": "c" * 40},
     )  # fmt: skip
     assert "secret" not in str(found)
-    monkeypatch.setattr(program, "docker", lambda path: None)
-    assert program.running(service) == {"vllm": "0.24.0", "models": {}}
+    monkeypatch.setattr(docker, "get", lambda *_: None)
+    assert program.running(service) == Running("0.24.0")
 
 
 def test_the_gpu_is_looked_at_while_the_service_is_busy(monkeypatch: pytest.MonkeyPatch) -> None:
-    told = iter(["0", "1.0", "2.0", "0", "3"])
-    line = 'vllm:num_requests_running{{engine="0",model_name="m"}} {}\n'
-    monkeypatch.setattr(program, "ask", lambda service, path: line.format(next(told)))
-    monkeypatch.setattr(program, "gpu", lambda: {"name": "x"})
+    told = iter([0, 1, 2, 0, 3])
+    monkeypatch.setattr(metrics, "ask", lambda server: {metrics.RUNNING: float(next(told))})
+    monkeypatch.setattr(program, "first_gpu", lambda: GB10)
     monkeypatch.setattr("time.sleep", lambda seconds: None)
-    answer = program.main({"services": [{}], "samples": 9, "seconds": 60})
-    assert answer == {"samples": [{"name": "x"}, {"name": "x"}]}
+    service = BenchService("qwen36", "/", "127.0.0.1", 1)
+    answer = program.main(BenchRequest((service,), samples=9, seconds=60))
+    assert answer.samples == (GB10, GB10)

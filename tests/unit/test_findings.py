@@ -13,7 +13,8 @@ from sparkwright.doctor import diagnose
 from sparkwright.findings.finding import Finding, Severity, Subject, errors
 from sparkwright.findings.render import counts, data, text
 from sparkwright.findings.sarif import sarif
-from sparkwright.findings.user_error import UserError, input_error
+from sparkwright.findings.user_error import UserError, mistake
+from sparkwright.host.lib.records import encode
 from sparkwright.preflight.judge import judge
 from sparkwright.rules import assumed_hardware, check_host
 from tests.doctor import builders as ill
@@ -73,11 +74,11 @@ def test_the_level_is_painted_by_the_caller() -> None:
     assert text([WHOLE], paint=lambda level: f"<{level}>").startswith("<error>: kv-cache")
 
 
-def test_an_input_error_knows_file_and_key() -> None:
-    found = input_error("a.py: services.q.port", "'x' is not a number", "write one", "spark-1")
+def test_an_mistake_knows_file_and_key() -> None:
+    found = mistake("a.py: services.q.port", "'x' is not a number", "write one", "spark-1")
     assert found.subject == Subject("spark-1", None, "a.py", "services.q.port")
     assert (found.id, found.severity) == ("input", Severity.ERROR)
-    assert input_error("--limit x", "a", "b").subject == Subject(file="--limit x")
+    assert mistake("--limit x", "a", "b").subject == Subject(file="--limit x")
     with pytest.raises(UserError) as raised:
         raise UserError([found, found, found.on("spark-2")])
     assert raised.value.findings == (found, found.on("spark-2"))
@@ -92,7 +93,7 @@ def test_whoever_finds_it_the_json_has_the_same_keys() -> None:
         *check_host(bad, catalog(), assumed_hardware(bad)),
         *judge(wanted(plan()), probe(clock_synchronised=False), 1000.0),
         *diagnose("spark-1", ill.spark(docker=None)),
-        input_error("a.py: key", "wrong", "right"),
+        mistake("a.py: key", "wrong", "right"),
     ]
     assert {one.id for one in found} == {
         "speculation-limits", "clock", "docker-silent", "input",
@@ -131,7 +132,7 @@ def test_sarif_names_rules_files_and_what_is_silenced() -> None:
 
 @pytest.mark.parametrize("form", ["text", "json", "sarif"])
 def test_the_doctor_has_every_form(monkeypatch: pytest.MonkeyPatch, form: str) -> None:
-    answer = ill.spark(docker=None).model_dump(mode="json")
+    answer = encode(ill.spark(docker=None))
     monkeypatch.setattr(doctor_command, "ask_hosts", lambda *_: {"spark-1": answer})
     done: Result = CliRunner().invoke(main, ["doctor", "inventory/lab.py", "--format", form])
     assert done.exit_code == 1, done.output

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from sparkwright.catalog.gpu import driver_major, parse_query
+from sparkwright.catalog import gpu as families
+from sparkwright.catalog.gpu import driver_major
+from sparkwright.host.contracts.gpu import Gpus
+from sparkwright.host.lib import gpu as program
+from sparkwright.host.lib.gpu import STATE, parse
 
 
 def test_gb10_has_no_memory_of_its_own() -> None:
-    (gpu,) = parse_query("NVIDIA GB10, 12.1, 580.95.05, [N/A]\n")
+    (gpu,) = parse("NVIDIA GB10, 12.1, 580.95.05, [N/A]\n")
     assert (gpu.name, gpu.compute_cap, gpu.driver) == ("NVIDIA GB10", "12.1", "580.95.05")
     assert gpu.memory_mib is None
     assert gpu.unified
@@ -18,9 +24,9 @@ def test_gb10_has_no_memory_of_its_own() -> None:
     "form", ["[N/A]", "N/A", "Not Supported", "[Not Supported]", "Unknown Error"]
 )
 def test_no_form_of_a_missing_number_breaks_anything(form: str) -> None:
-    (gpu,) = parse_query(f"NVIDIA GB10, {form}, {form}, {form}")
+    (gpu,) = parse(f"NVIDIA GB10, {form}, {form}, {form}")
     assert (gpu.compute_cap, gpu.driver, gpu.memory_mib) == (None, None, None)
-    assert gpu.family == "unknown architecture"
+    assert families.family(gpu.compute_cap) == "unknown architecture"
 
 
 def test_discrete_cards_give_mebibytes() -> None:
@@ -28,13 +34,13 @@ def test_discrete_cards_give_mebibytes() -> None:
         "NVIDIA GeForce RTX 5090, 12.0, 580.95.05, 32607 MiB\n"
         "NVIDIA H200, 9.0, 580.159.04, 143771 MiB\n"
     )
-    assert [gpu.memory_mib for gpu in parse_query(text)] == [32607, 143771]
+    assert [gpu.memory_mib for gpu in parse(text)] == [32607, 143771]
 
 
 def test_messages_are_no_gpus() -> None:
     said = "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver."
-    assert parse_query(said) == []
-    assert parse_query("No devices were found") == []
+    assert parse(said) == ()
+    assert parse("No devices were found") == ()
 
 
 @pytest.mark.parametrize(
@@ -51,11 +57,43 @@ def test_messages_are_no_gpus() -> None:
     ],
 )
 def test_families_have_names(compute_cap: str, family: str) -> None:
-    (gpu,) = parse_query(f"Some GPU, {compute_cap}, 580.1, 1 MiB")
-    assert gpu.family == family
+    (gpu,) = parse(f"Some GPU, {compute_cap}, 580.1, 1 MiB")
+    assert families.family(gpu.compute_cap) == family
 
 
 def test_driver_major() -> None:
     assert driver_major("580.95.05") == 580
     assert driver_major(None) is None
     assert driver_major("Unknown Error") is None
+
+
+def test_a_state_is_numbers_and_what_is_none_is_unknown() -> None:
+    busy = "NVIDIA GB10, 580.95.05, 66, 62.50 W, 96 %, 2418 MHz, 3003 MHz, 0x0000000000000020"
+    (gpu,) = parse(busy, STATE)
+    assert (gpu.temperature_c, gpu.power_w, gpu.busy_percent) == (66, 62.5, 96)
+    assert (gpu.clock_mhz, gpu.clock_max_mhz, gpu.event_reasons) == (2418, 3003, 0x20)
+    (gpu,) = parse("NVIDIA GB10" + ", [N/A]" * 7, STATE)
+    assert (gpu.driver, gpu.power_w, gpu.clock_mhz, gpu.event_reasons) == (None, None, None, 0)
+
+
+def test_a_driver_that_does_not_know_a_field_is_asked_without_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    smi = tmp_path / "nvidia-smi"
+    smi.write_text(
+        """#!/bin/sh
+case "$1" in
+*clocks_event*) echo 'Field "clocks_event_reasons.active" is not a valid field to query.'; exit 2 ;;
+*) echo 'NVIDIA GB10, 580.95.05, 41, 10.20 W, 0 %, 208 MHz, 3003 MHz' ;;
+esac
+"""
+    )
+    smi.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    (gpu,) = program.ask().gpus
+    assert (gpu.clock_mhz, gpu.event_reasons) == (208, 0)
+    smi.write_text("#!/bin/sh\necho 'Failed to initialize NVML' >&2\nexit 18\n")
+    assert program.ask() == Gpus(True, 18, "Failed to initialize NVML")
+    smi.unlink()
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert program.ask() == Gpus(False, None, "nvidia-smi is not installed")

@@ -19,7 +19,7 @@ from lab import example_report
 from sparkwright.bench.history import Regression
 from sparkwright.bench.results import Result
 from sparkwright.findings.finding import Finding
-from sparkwright.findings.user_error import input_error
+from sparkwright.findings.user_error import mistake
 from sparkwright.report.page.contents import Page, natural, page_of
 from sparkwright.report.page.findings import findings, likely
 from sparkwright.report.page.inputs import LastRun, Switch, read_deep, read_history, read_last_run
@@ -178,7 +178,7 @@ def test_whatever_a_host_says_is_text(word: str) -> None:
                     results={("spark-1", "qwen36"): (run,)},
                     history=(switch,),
                     memory={name: Memory(100.0, True, (Part("#", name, 1.0),))},
-                    problems=(input_error(name, name, name),),
+                    problems=(mistake(name, name, name),),
                 ),
                 title=name,
             )
@@ -275,7 +275,7 @@ def test_a_service_that_was_only_measured_is_shown() -> None:
         {"last_run": LastRun(NOON, False, (_row(refused="no answer"),))},
         {"results": {("spark-1", "qwen36"): (result(cell(decode=1)),)}},
         {"results": {("spark-1", "qwen36"): (result(cell(errors=1)),)}},
-        {"problems": (input_error("file", "broken", "correct it"),)},
+        {"problems": (mistake("file", "broken", "correct it"),)},
         {"planned": {"spark-7": ["qwen36"]}},
     ],
 )
@@ -334,7 +334,7 @@ def test_the_newest_change_of_a_release_comes_first() -> None:
 
 
 def test_the_terminal_says_the_same_in_short() -> None:
-    said = text(page(problems=(input_error("bench/x.json", "broken", "correct it"),)))
+    said = text(page(problems=(mistake("bench/x.json", "broken", "correct it"),)))
     lines = said.splitlines()
     assert lines[0].split() == ["HOST", "SERVICE", "STATE", "SMOKE", "RELEASE", "MEASURED"]
     assert lines[2].split()[:5] == ["spark-1", "qwen36", "serving", "6/6", "1b45a560efec"]
@@ -385,6 +385,7 @@ def test_a_run_comes_back_as_it_was_reported(tmp_path: Path) -> None:
         ('{"hosts": NaN}', "not valid JSON"),
         ("[]", "not a JSON object"),
         ('{"hosts": [{"host": 1}]}', "hosts"),
+        ('{"hosts": [{"findings": 1}, {"findings": ["x", {"check": 1}]}]}', "hosts"),
     ],
 )
 def test_a_record_that_can_not_be_read_is_named(tmp_path: Path, written: str, words: str) -> None:

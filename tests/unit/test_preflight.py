@@ -9,7 +9,7 @@ import pytest
 from sparkwright.findings.finding import Severity, errors
 from sparkwright.plan.plan import GIB
 from sparkwright.preflight.judge import judge
-from tests.unit.builders import RTX, SPARK, plan, probe, wanted
+from tests.unit.builders import RTX, SPARK, gpus, plan, probe, wanted
 
 NOW = 1000.0
 ANSWERED = {"found": True, "code": 0, "err": "", "out": ""}
@@ -32,34 +32,34 @@ def test_a_fresh_spark_in_order_has_no_finding() -> None:
         ("nvidia-driver", {"gpu": ABSENT}, "not installed"),
         (
             "nvidia-driver",
-            {"gpu": {**ANSWERED, "code": None, "err": "no answer within 10 s"}},
+            {"gpu": {"found": True, "code": None, "said": "no answer within 10 s"}},
             "hangs",
         ),
         (
             "nvidia-driver",
             {
                 "gpu": {
-                    **ANSWERED,
+                    "found": True,
                     "code": 9,
-                    "out": "NVIDIA-SMI has failed because it couldn't ...",
+                    "said": "NVIDIA-SMI has failed because it couldn't ...",
                 }
             },
             "exits with 9: NVIDIA-SMI has failed",
         ),
         (
             "nvidia-driver",
-            {"gpu": {**ANSWERED, "out": "NVIDIA GB10, 12.1, 570.86.10, [N/A]"}},
+            {"gpu": gpus("NVIDIA GB10, 12.1, 570.86.10, [N/A]")},
             "570.86.10",
         ),
         (
             "nvidia-driver",
-            {"gpu": {**ANSWERED, "out": "NVIDIA GB10, 12.1, [N/A], [N/A]"}},
+            {"gpu": gpus("NVIDIA GB10, 12.1, [N/A], [N/A]")},
             "unknown",
         ),
-        ("gpu", {"gpu": {**ANSWERED, "out": "NVIDIA H200, 9.0, 580.159.04, 143771 MiB"}}, "Hopper"),
-        ("gpu", {"gpu": {**ANSWERED, "out": "NVIDIA A100, 8.0, 580.1, 81920 MiB"}}, "Ampere"),
-        ("gpu", {"gpu": {**ANSWERED, "out": "NVIDIA L40S, 8.9, 580.1, 46068 MiB"}}, "Ada"),
-        ("gpu", {"gpu": {**ANSWERED, "out": "NVIDIA B200, 10.0, 580.1, 183359 MiB"}}, "B200"),
+        ("gpu", {"gpu": gpus("NVIDIA H200, 9.0, 580.159.04, 143771 MiB")}, "Hopper"),
+        ("gpu", {"gpu": gpus("NVIDIA A100, 8.0, 580.1, 81920 MiB")}, "Ampere"),
+        ("gpu", {"gpu": gpus("NVIDIA L40S, 8.9, 580.1, 46068 MiB")}, "Ada"),
+        ("gpu", {"gpu": gpus("NVIDIA B200, 10.0, 580.1, 183359 MiB")}, "B200"),
         ("docker", {"docker_found": False}, "not installed"),
         ("docker", {"docker": None}, "does not answer"),
         (
@@ -114,7 +114,7 @@ def test_each_fault_is_found_with_its_words_and_a_remedy(
         ("stray-service", {"unit_files": ["sparkwright-qwen36.service", "sparkwright-b.service"]}),
         ("clock", {"clock_synchronised": False}),
         ("kernel", {"kernel": "5.10.0-30"}),
-        ("systemd", {"systemd": {"Version": "255", "SystemState": "degraded"}}),
+        ("systemd", {"system_state": "degraded"}),
         ("memory-available", {"memory": {"total": 120 * GIB, "available": 40 * GIB}}),
     ],
 )
@@ -146,7 +146,7 @@ def test_disk_counts_only_what_is_still_to_be_fetched() -> None:
     disks = {"disks": {"/opt/models": small, "/opt/sparkwright": small}, "docker_disk": small}
     assert "disk" in {f.id for f in judge(want, probe(**disks), NOW)}
     everything = {
-        "models": dict.fromkeys(want.models()),
+        "models": dict.fromkeys(model.directory for model in want.models),
         "images": {release.image: True for release in want.releases},
     }
     assert "disk" not in {f.id for f in judge(want, probe(**disks, **everything), NOW)}
@@ -168,7 +168,7 @@ def test_what_came_before_a_cut_is_not_asked_of_the_disk_again() -> None:
     disk = {"device": 1, "free": 70 * GIB, "exists": True, "read_only": False}
     other = {**disk, "device": 2}
     places = {"/opt/models": disk, "/opt/sparkwright": other}
-    directory = next(iter(want.models()))
+    directory = want.models[0].directory
     little = {**places, "/opt/models": {**disk, "free": 50 * GIB}}
     fresh = probe(disks=little, docker_disk=other)
     assert [f.id for f in judge(want, fresh, NOW)] == ["disk"]
@@ -189,7 +189,6 @@ def test_a_port_held_by_our_own_container_is_ours() -> None:
         "compose": None,
         "unit": None,
         "secrets": None,
-        "secrets_mode": None,
         "newest": 0.0,
         "container": container,
     }
@@ -200,15 +199,15 @@ def test_a_port_held_by_our_own_container_is_ours() -> None:
 def test_a_discrete_card_needs_the_memory_of_its_recipe() -> None:
     want = wanted(plan(RTX, "rtx-1"), architectures=("amd64",))
     box = {"architecture": "x86_64", "memory": {"total": 64 * GIB, "available": 60 * GIB}}
-    card = {**ANSWERED, "out": "NVIDIA GeForce RTX 5090, 12.0, 580.95.05, 32607 MiB"}
+    card = gpus("NVIDIA GeForce RTX 5090, 12.0, 580.95.05, 32607 MiB")
     assert judge(want, probe(**box, gpu=card), NOW) == []
-    small = {**ANSWERED, "out": "NVIDIA GeForce RTX 5080, 12.0, 580.95.05, 16303 MiB"}
+    small = gpus("NVIDIA GeForce RTX 5080, 12.0, 580.95.05, 16303 MiB")
     assert [f.id for f in judge(want, probe(**box, gpu=small), NOW)] == ["gpu-memory"]
 
 
 def test_one_fitting_gpu_among_several_is_enough() -> None:
     both = "NVIDIA A100, 8.0, 580.1, 81920 MiB\nNVIDIA GB10, 12.1, 580.95.05, [N/A]\n"
-    assert findings(gpu={**ANSWERED, "out": both}) == {}
+    assert findings(gpu=gpus(both)) == {}
 
 
 def _two(services: dict[str, Any]) -> dict[str, Any]:
@@ -217,7 +216,7 @@ def _two(services: dict[str, Any]) -> dict[str, Any]:
 
 def test_two_services_need_the_host_memory_of_both_beside_cards_of_their_own() -> None:
     want = wanted(plan(_two(RTX), "rtx-1"), architectures=("amd64",))
-    card = {**ANSWERED, "out": "NVIDIA GeForce RTX 5090, 12.0, 580.95.05, 32607 MiB"}
+    card = gpus("NVIDIA GeForce RTX 5090, 12.0, 580.95.05, 32607 MiB")
     box = {"architecture": "x86_64", "gpu": card}
     little = {"total": 40 * GIB, "available": 39 * GIB}
     assert [f.id for f in judge(want, probe(**box, memory=little), NOW)] == ["memory"]

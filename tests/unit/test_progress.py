@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from sparkwright.host.contracts.jobs import JobStatus
 from sparkwright.report.progress import Job, line
 
 
@@ -27,7 +28,7 @@ def test_says_what_is_not_simply_fetched() -> None:
 
 
 def test_reads_what_a_job_tells_and_survives_one_that_tells_nothing() -> None:
-    progress = {"state": "running", "bytes_done": 1, "bytes_total": 2, "rate": 3}
-    assert Job.of("x", {"progress": progress, "running": True}) == Job("x", "running", 1, 2, 3.0)
-    assert Job.of("x", {"progress": None, "running": True}) == Job("x", "starting")
+    progress: dict[str, object] = {"state": "running", "bytes_done": 1, "bytes_total": 2, "rate": 3}
+    assert Job.of("x", JobStatus(True, False, progress)) == Job("x", "running", 1, 2, 3.0)
+    assert Job.of("x", JobStatus(True, False)) == Job("x", "starting")
     assert line([Job("x", "starting")]) == "x starting"

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from sparkwright.findings.finding import Finding
+from sparkwright.host.contracts.lock import Owner
+from sparkwright.host.contracts.switch import HistoryEntry
 from sparkwright.plan.rollout import behind_another_proxy, earlier
 from sparkwright.report.page.inputs import read_history
 from sparkwright.report.status import (
@@ -18,7 +21,7 @@ from sparkwright.report.status import (
     switches,
     well,
 )
-from sparkwright.text.lock_owner import age, told
+from sparkwright.text.lock_owner import age, described
 
 NOW = 1_800_000_000.0
 STARTED = "2027-01-15T06:00:00.123456789Z"  # two hours before
@@ -41,7 +44,7 @@ def answer(**changes: Any) -> Story:
         **changes.pop("service", {}),
     }  # fmt: skip
     entry = {
-        "service": "qwen36", "from": "a" * 12, "to": "b" * 12, "by": "ann@laptop",
+        "service": "qwen36", "from_release": "a" * 12, "to": "b" * 12, "by": "ann@laptop",
         "at": NOW - 9e4, "why": ["release"], "down_seconds": 3.21, "result": "good", "reasons": [],
     }  # fmt: skip
     planned = {"release": "b" * 12, "tag": "new", "texts": {"compose.yaml": "one\ntwo\n"}}
@@ -117,21 +120,22 @@ def test_a_difference_is_a_diff_and_none_is_nothing() -> None:
     text = render_diff({"spark-1": answer(planned={"texts": {"compose.yaml": "one\nthree\n"}})})
     assert "-two" in text
     assert "+three" in text
-    unplanned = answer().model_copy(update={"planned": {}})
+    unplanned = replace(answer(), planned={})
     assert "runs, but is not planned" in render_diff({"spark-1": unplanned})
 
 
 def test_ages() -> None:
     assert [age(one) for one in (-3, 5, 90, 7200, 200000)] == ["0 s", "5 s", "2 min", "2 h", "2 d"]
-    assert told({}, 5) == "somebody (for 0 s)"
+    assert described(Owner(), 5) == "somebody (for 0 s)"
+
+
+def _switched(before: str, to: str, result: str) -> HistoryEntry:
+    return HistoryEntry("qwen36", before, to, "ann@laptop", NOW, ("release",), 1.0, result, ())
 
 
 def test_the_way_back_is_the_one_that_was_come() -> None:
     kept = {"a": 3.0, "b": 1.0, "c": 2.0}
-    came = [
-        {"from": "b", "to": "c", "result": "good"},
-        {"from": "c", "to": "a", "result": "reverted"},
-    ]
+    came = [_switched("b", "c", "good"), _switched("c", "a", "reverted")]
     assert earlier("c", kept, came) == "b"
     assert earlier("c", kept, []) == "a"  # the newest other one
     assert earlier("c", {"c": 2.0}, came) is None

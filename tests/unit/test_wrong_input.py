@@ -10,7 +10,7 @@ import pytest
 from sparkwright.catalog import load_catalog
 from sparkwright.config.settings import parse_settings
 from sparkwright.findings.finding import Finding
-from sparkwright.findings.user_error import UserError, input_error
+from sparkwright.findings.user_error import UserError, mistake
 from tests.unit.builders import SPARK, catalog, origin, plan
 
 RECIPE = SPARK["qwen36"]["recipe"]
@@ -103,7 +103,7 @@ def test_keys_of_pyinfra_and_of_the_user_are_passed_over() -> None:
 
 
 def test_the_same_mistake_on_many_hosts_is_told_once() -> None:
-    same = [input_error("a.py: key", "wrong", "right", host) for host in ("one", "two")]
+    same = [mistake("a.py: key", "wrong", "right", host) for host in ("one", "two")]
     text = str(UserError(same))
     assert text.count("wrong") == 1
     assert "one, two: a.py: key" in text

@@ -87,8 +87,8 @@ class SwitchJournal:
         checks: service -> what the gate saw last.
     """
 
-    id: str
-    step: str
+    id: str = ""
+    step: str = ""
     result: str | None = None
     reasons: tuple[str, ...] = ()
     down_seconds: float = 0.0

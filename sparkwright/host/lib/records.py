@@ -94,6 +94,11 @@ def _decode(kind: Any, data: Any, where: str) -> Any:
         return {key: _decode(inner, one, f"{where}.{key}") for key, one in named}
     if kind is float and type(data) is int:
         return float(data)
+    if hasattr(kind, "__members__"):  # an enumeration, by its value
+        try:
+            return kind(data)
+        except ValueError:
+            raise Malformed(f"{where}: {data!r} is not one of {', '.join(kind)}") from None
     return _typed(kind, data, where) if kind in (str, int, float, bool) else data
 
 

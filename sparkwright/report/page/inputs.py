@@ -13,7 +13,7 @@ from pydantic_core import from_json
 
 from sparkwright.bench.results import Moment
 from sparkwright.findings.finding import Finding
-from sparkwright.findings.user_error import input_error
+from sparkwright.findings.user_error import mistake
 from sparkwright.findings.validation import problems_of
 from sparkwright.report.run import Row
 from sparkwright.smoke.verdict import DeepVerdict
@@ -70,7 +70,8 @@ def read_last_run(path: Path, problems: list[Finding]) -> LastRun | None:
 def _renamed(hosts: Any) -> Any:
     """Rows as written now: the version before named a finding's fields otherwise."""
     for row in hosts if isinstance(hosts, list) else ():
-        for one in row.get("findings", ()) if isinstance(row, dict) else ():
+        findings = row.get("findings") if isinstance(row, dict) else None
+        for one in findings if isinstance(findings, list) else ():
             if isinstance(one, dict) and "check" in one:
                 one["subject"] = {"host": row.get("host")}
                 for old, new in _OLD_NAMES.items():
@@ -83,7 +84,7 @@ def read_history(path: Path, problems: list[Finding]) -> tuple[Switch, ...]:
     data = _json(path, problems)
     entries = (data or {}).get("history", [])
     if not isinstance(entries, list):
-        problems.append(input_error(f"{path}: history", "not a list", "write a list"))
+        problems.append(mistake(f"{path}: history", "not a list", "write a list"))
         return ()
     return tuple(sorted(_switches(entries, path, problems), key=lambda switch: switch.when))
 
@@ -118,16 +119,12 @@ def _json(path: Path, problems: list[Finding]) -> dict[str, Any] | None:
         # Stricter than Python's own reader: what it takes can be written into a page.
         data = from_json(path.read_bytes(), allow_inf_nan=False)
     except OSError as error:
-        problems.append(
-            input_error(str(path), f"can't be read: {error.strerror}", "correct its rights")
-        )
+        problems.append(mistake(str(path), f"can't be read: {error.strerror}", "fix its rights"))
         return None
     except ValueError as error:
-        problems.append(
-            input_error(str(path), f"not valid JSON: {error}", "remove it and run again")
-        )
+        problems.append(mistake(str(path), f"not valid JSON: {error}", "remove it and run again"))
         return None
     if not isinstance(data, dict):
-        problems.append(input_error(str(path), "not a JSON object", "remove it and run again"))
+        problems.append(mistake(str(path), "not a JSON object", "remove it and run again"))
         return None
     return data

@@ -1,0 +1,101 @@
+"""What many hosts take of the controller when nothing has to change: CPU and memory.
+
+    make bench            (or: python -m benchmarks.names --names 8 32 128)
+    make bench BEFORE=../other-checkout
+
+Three hosts of the virtual fleet stand for all: an inventory has many names for each. To the
+controller they are as many hosts, with a plan and a connection each; since nothing changes, they
+don't get in each other's way. They share this machine's cores with the controller, so that only
+its own CPU says something of real fleets, not the seconds by the clock.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import runpy
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from benchmarks.running import WORK, Checkout, Cost, median, write_inventory
+from lab import fleet
+from lab.holding import held
+
+VIRTUAL = Path("inventory/virtual.py")
+#: Those that serve, with their group.
+MACHINES = (("sparks", "spark-1"), ("sparks", "spark-2"), ("rtx50", "rtx-1"))
+
+
+def main() -> int:
+    """Measure each number of names in turns."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--names", type=int, nargs="+", default=[8, 32, 128])
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--before", type=Path, help="another checkout to compare with")
+    parser.add_argument("--output", type=Path, default=WORK / "names.json")
+    arguments = parser.parse_args()
+    fleet.up()
+    checkouts = {"sparkwright": Checkout(Path())}
+    if arguments.before:
+        checkouts[f"sparkwright of {arguments.before}"] = Checkout(arguments.before)
+    checkouts["sparkwright"].deploy(VIRTUAL, [name for _, name in MACHINES])
+    key = {"SPARKWRIGHT_API_KEY": Path(".sparkwright/api_key").read_text().strip()}
+    inventories = {number: many_names(number) for number in arguments.names}
+    costs: dict[str, dict[int, list[Cost]]] = {
+        title: {number: [] for number in inventories} for title in checkouts
+    }
+    for _ in range(arguments.rounds):
+        for title, checkout in checkouts.items():
+            for number, inventory in inventories.items():
+                costs[title][number].append(checkout.deploy(inventory, environment=key))
+    medians = {
+        title: {number: median(some) for number, some in by_number.items()}
+        for title, by_number in costs.items()
+    }
+    for title, by_number in medians.items():
+        print(f"\n{title}, nothing to change")
+        print("\n".join(table(by_number)))
+    arguments.output.write_text(
+        json.dumps(
+            {
+                title: {number: asdict(cost) for number, cost in by_number.items()}
+                for title, by_number in medians.items()
+            },
+            indent=1,
+        )
+        + "\n"
+    )
+    return 0
+
+
+def many_names(number: int) -> Path:
+    """An inventory of so many names, in turns for each machine."""
+    virtual = runpy.run_path(str(VIRTUAL))
+    groups: dict[str, list[tuple[str, dict[str, Any]]]] = {group: [] for group, _ in MACHINES}
+    for n in range(number):
+        group, machine = MACHINES[n % len(MACHINES)]
+        groups[group].append((f"{machine}-{n + 1:03}", dict(virtual[group])[machine]))
+    return write_inventory(f"names_{number}", groups)
+
+
+def table(costs: dict[int, Cost]) -> list[str]:
+    """A line per number of names: in all, for each, and for each more than the line before."""
+    lines = ["  names      CPU   for each   for each more   peak memory   by the clock"]
+    before: tuple[int, Cost] | None = None
+    for number, cost in sorted(costs.items()):
+        more = "-"
+        if before is not None:
+            more = f"{(cost.cpu - before[1].cpu) / (number - before[0]):.3f} s"
+        lines.append(
+            f"  {number:5} {cost.cpu:6.2f} s {cost.cpu / number:8.3f} s {more:>15} "
+            f"{cost.peak:10.0f} MB {cost.seconds:12.1f} s"
+        )
+        before = (number, cost)
+    return lines
+
+
+if __name__ == "__main__":
+    with held("bench: names"):
+        sys.exit(main())

@@ -1,0 +1,111 @@
+"""A long line on this machine: a TCP relay that delivers what it takes only after a while.
+
+    with relay.line("10.213.77.11", 22, round_trip=0.02) as port: ...
+    python -m benchmarks.relay 10.213.77.11 22 0.02      (by hand; ends with its standard input)
+
+Both directions wait half a round trip each, and a new connection as long as TCP's handshake takes.
+What is under way at once is bounded by memory alone: the line is long, not narrow. Each side of the
+relay is a connection of its own, so that acknowledgements and slow start are those of this machine:
+a real line of the same length is somewhat slower, most of all for what sends much.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import selectors
+import subprocess
+import sys
+from collections.abc import Iterator
+
+CHUNK = 64 * 1024
+#: Chunks under way in one direction at most.
+UNDER_WAY = 1024
+
+
+@contextlib.contextmanager
+def line(address: str, port: int, round_trip: float) -> Iterator[int]:
+    """A port of this machine that leads to an address so many seconds away, while the block runs.
+
+    The relay is a process of its own, so that its work does not wait for that of the caller, and
+    it ends with the caller however that ends.
+    """
+    command = [sys.executable, "-m", "benchmarks.relay", address, str(port), str(round_trip)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        try:
+            yield int(process.stdout.readline())
+        finally:
+            process.stdin.close()
+
+
+async def _serve(address: str, port: int, one_way: float) -> None:
+    async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        # The caller waits for two packets of the handshake, the other end speaks after the third.
+        third = asyncio.get_running_loop().time() + 3 * one_way
+        await asyncio.sleep(2 * one_way)
+        with contextlib.closing(writer), contextlib.suppress(OSError):
+            there, back = await asyncio.open_connection(address, port, limit=CHUNK)
+            with contextlib.closing(back):
+                await asyncio.gather(
+                    _carry(reader, back, one_way), _carry(there, writer, one_way, not_before=third)
+                )
+
+    # asyncio turns Nagle's algorithm off at both ends: nothing waits here but for the line.
+    server = await asyncio.start_server(connected, "127.0.0.1", 0, limit=CHUNK)
+    print(server.sockets[0].getsockname()[1], flush=True)
+    ended = asyncio.Event()
+    asyncio.get_running_loop().add_reader(sys.stdin, ended.set)
+    await ended.wait()
+
+
+async def _carry(
+    reader: asyncio.StreamReader,
+    writer: asyncio.StreamWriter,
+    one_way: float,
+    not_before: float = 0,
+) -> None:
+    """Deliver each chunk when its own time has come, and the end of what is sent likewise.
+
+    Args:
+        not_before: when the sender could send at the earliest.
+    """
+    clock = asyncio.get_running_loop().time
+    under_way: asyncio.Queue[tuple[float, bytes]] = asyncio.Queue(UNDER_WAY)
+
+    async def take() -> None:
+        chunk = b"?"
+        while chunk:
+            try:
+                chunk = await reader.read(CHUNK)
+            except OSError:  # cut off: for the other side it ends here
+                chunk = b""
+            await under_way.put((max(clock(), not_before) + one_way, chunk))
+
+    taking = asyncio.create_task(take())
+    try:
+        while True:
+            due, chunk = await under_way.get()
+            await asyncio.sleep(due - clock())
+            if not chunk:
+                break
+            writer.write(chunk)
+            await writer.drain()
+        writer.write_eof()
+    finally:
+        taking.cancel()
+
+
+def main() -> None:
+    """Serve until standard input ends."""
+    address, port, round_trip = sys.argv[1:]
+    # select() waits for microseconds, epoll() for whole milliseconds.
+    with asyncio.Runner(
+        loop_factory=lambda: asyncio.SelectorEventLoop(selectors.SelectSelector())
+    ) as runner:
+        runner.run(_serve(address, int(port), float(round_trip) / 2))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,122 @@
+"""Running what is measured: how long it takes, and what it takes of the controller."""
+
+from __future__ import annotations
+
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+#: Results, and what is made for a measurement: inventories, variables.
+WORK = Path(".sparkwright/benchmark")
+#: So often a deploy may find something to change before one finds nothing.
+TRIES = 4
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What one run takes.
+
+    Attributes:
+        seconds: by the clock.
+        cpu: seconds of CPU, user and system, of the controller's process.
+        peak: its largest resident size in megabytes.
+    """
+
+    seconds: float
+    cpu: float
+    peak: float
+
+
+@dataclass(frozen=True)
+class Checkout:
+    """A checkout of sparkwright, with its own environment where it has one."""
+
+    folder: Path
+
+    @property
+    def pyinfra(self) -> Path:
+        """Its program, or that of this process's environment."""
+        own = self.folder.absolute() / ".venv/bin/pyinfra"
+        return own if own.exists() else Path(sys.executable).with_name("pyinfra")
+
+    def deploy(
+        self,
+        inventory: Path,
+        hosts: Sequence[str] = (),
+        environment: Mapping[str, str] | None = None,
+    ) -> Cost:
+        """The site's deploy on these hosts, or on all, with nothing to change.
+
+        A run that changes something is not counted and made again: another checkout may have
+        been there before.
+        """
+        limit = [word for host in hosts for word in ("--limit", host)]
+        command = [str(self.pyinfra), "--yes", *limit, str(inventory.resolve()), "deploy.py"]
+        changes: list[str] = []
+        for _ in range(TRIES):
+            cost = run(command, environment or {}, self.folder)
+            changes = [change for host in self.last_run() for change in host["changes"]]
+            if not changes:
+                return cost
+        raise SystemExit(f"{self.folder}: run {TRIES} still changes something: {changes}")
+
+    def last_run(self) -> list[dict[str, Any]]:
+        """Its last run's record, by host."""
+        record = json.loads((self.folder / ".sparkwright/last-run.json").read_text())
+        hosts: list[dict[str, Any]] = record["hosts"]
+        return hosts
+
+
+def run(command: Sequence[str], environment: Mapping[str, str], folder: Path = Path()) -> Cost:
+    """Run a command, which has to succeed."""
+    # As on a user's machine: Python keeps what it compiled, for all alternatives alike.
+    inherited = {key: os.environ[key] for key in os.environ if key != "PYTHONDONTWRITEBYTECODE"}
+    with tempfile.TemporaryFile("w+") as output:
+        started = time.monotonic()
+        process = subprocess.Popen(
+            command,
+            cwd=folder,
+            env={**inherited, **environment},
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+        )
+        _, status, used = os.wait4(process.pid, 0)
+        seconds = time.monotonic() - started
+        process.returncode = os.waitstatus_to_exitcode(status)
+        if process.returncode != 0:
+            output.seek(0)
+            raise SystemExit(f"{' '.join(command)}\n{output.read()[-6000:]}")
+    return Cost(seconds, used.ru_utime + used.ru_stime, used.ru_maxrss / 1024)
+
+
+def median(costs: Sequence[Cost]) -> Cost:
+    """Each figure's own median."""
+    return Cost(
+        statistics.median(cost.seconds for cost in costs),
+        statistics.median(cost.cpu for cost in costs),
+        statistics.median(cost.peak for cost in costs),
+    )
+
+
+def write_inventory(
+    name: str, groups: Mapping[str, Sequence[tuple[str, Mapping[str, Any]]]]
+) -> Path:
+    """An inventory file with these hosts, by group."""
+    WORK.mkdir(parents=True, exist_ok=True)
+    place = WORK / f"{name}.py"
+    place.write_text(
+        "".join(
+            f"{group} = {[(host, dict(data)) for host, data in hosts]!r}\n"
+            for group, hosts in groups.items()
+        )
+    )
+    return place

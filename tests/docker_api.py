@@ -1,0 +1,53 @@
+"""A Docker that answers its API from a table: what host programs ask over its socket."""
+
+from __future__ import annotations
+
+import json
+import socketserver
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+#: Path -> what Docker answers; None for what is not there.
+Answers = Callable[[str], Any]
+
+
+class _Handler(socketserver.StreamRequestHandler):
+    server: Any
+
+    def handle(self) -> None:
+        path = self.rfile.readline().split()[1].decode()
+        found = self.server.answers(path)
+        body = json.dumps({"message": "no such thing"} if found is None else found).encode()
+        status = b"404 Not Found" if found is None else b"200 OK"
+        self.wfile.write(b"HTTP/1.0 %s\r\n\r\n%s" % (status, body))
+
+
+def serve(place: Path, monkeypatch: pytest.MonkeyPatch, answers: Answers) -> None:
+    """Answer on a socket of the test until its process ends."""
+    path = place / "docker.sock"
+    path.unlink(missing_ok=True)
+    server = socketserver.ThreadingUnixStreamServer(str(path), _Handler)
+    server.daemon_threads = True
+    server.answers = answers  # type: ignore[attr-defined]
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{path}")
+
+
+def containers(seen: list[dict[str, Any]], info: dict[str, Any]) -> Answers:
+    """A Docker with these containers, as ``docker inspect`` has them."""
+
+    def answer(path: str) -> Any:
+        if path == "/info":
+            return info
+        if path.startswith("/containers/json"):
+            return [{"Id": one["Id"]} for one in seen] or []
+        for one in seen:
+            if path in (f"/containers/{one['Id']}/json", f"/containers{one['Name']}/json"):
+                return one
+        return None
+
+    return answer
