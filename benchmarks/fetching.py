@@ -1,8 +1,8 @@
-"""How fast and how often bytes come: against the line, against aria2c, and for 4 and 8 hosts.
+"""Speed of fetching: against the internet uplink, against aria2c, and for 4 and 8 hosts.
 
     make bench-fetching      (or: python -m benchmarks.fetching --rounds 3)
 
-On the virtual fleet. `tc` makes hub and registry together send at a fixed rate (the way out), and
+On the virtual fleet. `tc` limits hub and registry together to a fixed rate (the uplink), and
 every host at ten times that (the LAN). The bytes are counted at the depot's own cable. Reported
 are medians and ratios of one run.
 """
@@ -42,7 +42,9 @@ def main() -> int:
     """Bring up eight Sparks, measure, and leave the fleet as `lab up` makes it."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--line", type=float, default=10.0, help="the way out, MB/s")
+    parser.add_argument(
+        "--line", type=float, default=10.0, help="rate of the internet uplink, MB/s"
+    )
     parser.add_argument("--megabytes", type=int, default=500, help="of each of aria2c's two files")
     parser.add_argument("--together", action="store_true", help="not each host for itself")
     parser.add_argument("--only", choices=("fleet", "aria2c"), default=None)
@@ -67,7 +69,7 @@ def main() -> int:
     return 0
 
 
-# Against the line, and for many hosts
+# Against the uplink, and for many hosts
 
 
 def _fleet(rounds: int, line: float, *, alone: bool) -> dict[str, Any]:
@@ -89,8 +91,8 @@ def _fleet(rounds: int, line: float, *, alone: bool) -> dict[str, Any]:
             seconds[name].append(_deploy(SPARKS[:count], *words))
             carried[name].append((network.sent(DEPOT) - before) / one)
     ideal = one / (line * 1e6)
-    print(f"\none copy: {one / 1e6:.0f} MB, {line:g} MB/s out, {ideal:.1f} s at best")
-    print(f"{'':28}{'s':>7}{'/ bytes÷line':>14}{'/ 1 host':>10}{'copies out':>12}")
+    print(f"\none copy: {one / 1e6:.0f} MB, {line:g} MB/s uplink, {ideal:.1f} s at best")
+    print(f"{'':28}{'s':>7}{'/ bytes÷uplink':>14}{'/ 1 host':>10}{'copies':>12}")
     first = statistics.median(seconds["1 host"])
     found: dict[str, Any] = {"bytes": one, "line": line * 1e6}
     for name in cases:
@@ -160,7 +162,7 @@ def _against_aria2c(rounds: int, megabytes: int) -> dict[str, Any]:
     for name, limit, line in (
         ("no limit", None, None),
         ("50 MB/s a connection", 50_000_000, None),
-        ("a line of 1 Gbit/s", None, 125.0),
+        ("an uplink of 1 Gbit/s", None, 125.0),
     ):
         rates: dict[str, list[float]] = {}
         _hub_rate(limit)

@@ -72,9 +72,9 @@ def test_a_release_that_is_not_there_is_no_way_back(rolling: Site) -> None:
     ("tag", "reason"),
     [
         ("lab-never-healthy", "not healthy after 12 s"),
-        ("lab-wedge", "the engine is wedged"),
+        ("lab-wedge", "the engine hangs"),
         ("lab-crash", "it died within 8 s of use"),
-        ("lab-oom", "it ended while it was starting: torch.OutOfMemoryError: CUDA out of memory"),
+        ("lab-oom", "it ended while starting: torch.OutOfMemoryError: CUDA out of memory"),
         ("lab-garbage", "nothing but '!'"),
     ],
 )

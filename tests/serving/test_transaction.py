@@ -12,6 +12,7 @@ import pytest
 
 from sparkwright.host import switch as transaction
 from sparkwright.host.contracts.proxies import ProxyRequest
+from sparkwright.host.contracts.smoke import CheckResult, SmokeAnswer, SmokeRequest
 from sparkwright.host.contracts.switch import STEPS, request_of
 from sparkwright.host.lib import docker, files, systemd
 
@@ -48,17 +49,16 @@ class Check:
     raises: bool = False
     door: str | None = None
 
-    def run(self, gate: Any) -> Any:
+    def run(self, gate: SmokeRequest) -> SmokeAnswer:
         if self.raises:
             self.raises = False
             raise RuntimeError("nobody foresaw this")
-        running = self.host / f"running-{_named(gate)}"
+        running = self.host / f"running-{gate.name}"
         release = running.read_text().strip() if running.exists() else "none"
         ok = release not in {*self.bad, "none"}
-        one = {"name": "health", "ok": ok, "seconds": 0.0, "detail": f"{release} is no good"}
-        return {"checks": [one], "journal": []}
+        return SmokeAnswer((CheckResult("health", ok, 0.0, f"{release} is no good"),))
 
-    def through_the_door(self, _: Any) -> str | None:
+    def proxy_fault(self, _: SmokeRequest) -> str | None:
         return self.door
 
 
@@ -155,10 +155,6 @@ def gate(name: str, **changes: Any) -> dict[str, Any]:
         "warm_ups": 0, "door": None, "speculates": False, "thinking": False, "max_tokens": 8,
         **changes,
     }  # fmt: skip
-
-
-def _named(gate: Any) -> str:
-    return str(gate["name"] if isinstance(gate, dict) else gate.name)
 
 
 WAS, IS = (OLD, OLD, "old unit", "old key"), (NEW, NEW, "new unit", "new key")

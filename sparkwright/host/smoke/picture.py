@@ -1,7 +1,7 @@
-"""A picture made on the spot: two coloured shapes and a word, as PNG. Standard library only.
+"""A picture that is drawn for each check: two coloured shapes and a word, as PNG.
 
-Made anew for every probe, so that no answer can be known beforehand, and from nothing but zlib and
-struct, so that a host needs no image library.
+Drawn for every check, so that no answer can be known beforehand, with zlib and struct only, so that
+a host needs no image library.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import zlib
 from dataclasses import dataclass
 
 SIZE = 448
-"""Pixels a side: some patches of every vision tower's, and still a few kB."""
+"""Pixels a side: several patches of every vision tower, and still a few kB."""
 COLOURS = {"red": (220, 20, 20), "green": (20, 160, 40), "blue": (30, 60, 220)}
 SHAPES = ("circle", "square", "triangle")
 WORDS = ("LAMP", "RIVER", "STONE", "COPPER", "GARDEN", "WINTER", "PEPPER", "VELVET", "ANCHOR")
@@ -73,7 +73,7 @@ class Picture:
 
 
 def drawn() -> Picture:
-    """A picture by chance: colours and shapes differ from each other."""
+    """A random picture; its colours and shapes differ from each other."""
     chance = random.SystemRandom()
     colours, shapes = chance.sample(sorted(COLOURS), 2), chance.sample(SHAPES, 2)
     left, right = zip(colours, shapes, strict=True)

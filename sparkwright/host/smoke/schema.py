@@ -1,4 +1,4 @@
-"""Whether a JSON value fits a schema: of the keywords those that the probes' own schemas use."""
+"""Validates a JSON value by a schema, with the keywords that the checks' own schemas use."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _TYPES: dict[str, type | tuple[type, ...]] = {
 
 
 def misfits(value: Any, schema: dict[str, Any], at: str = "$") -> list[str]:
-    """What does not fit, each with its place; empty for a value that fits.
+    """What is not valid, each with its place; empty for a valid value.
 
     Raises:
-        ValueError: for a schema with a keyword that is not looked at here.
+        ValueError: for a schema with another keyword.
     """
     known = {"type", "properties", "required", "additionalProperties", "items", "enum", "minimum"}
     if unknown := set(schema) - known - {"description"}:
@@ -30,7 +30,7 @@ def misfits(value: Any, schema: dict[str, Any], at: str = "$") -> list[str]:
     if not fits or (isinstance(value, bool) and kind != "boolean"):
         return [f"{at} is {type(value).__name__}, not {kind}"]
     if "enum" in schema and value not in schema["enum"]:
-        wrong.append(f"{at} is {value!r}, none of {schema['enum']}")
+        wrong.append(f"{at} is {value!r}; allowed: {schema['enum']}")
     if "minimum" in schema and value < schema["minimum"]:
         wrong.append(f"{at} is {value}, below {schema['minimum']}")
     if kind == "array" and "items" in schema:
@@ -45,5 +45,5 @@ def misfits(value: Any, schema: dict[str, Any], at: str = "$") -> list[str]:
             if key in properties:
                 wrong += misfits(part, properties[key], f"{at}.{key}")
             elif schema.get("additionalProperties") is False:
-                wrong.append(f"{at}.{key} is not of the schema")
+                wrong.append(f"{at}.{key} is not in the schema")
     return wrong
