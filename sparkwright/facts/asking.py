@@ -40,10 +40,13 @@ def ask(
     *,
     sudo: Sudo = Sudo.NEEDED,
     timeout: float = 120,
+    secrets: bool = True,
 ) -> _Answer:
     """Run a program on a host and return its answer.
 
     Args:
+        secrets: whether the request may hold one. Without, it travels in the command itself, which
+            saves a round trip; others on the host can see that.
         answer: type of the program's answer: what the host sends is checked against it.
         timeout: seconds until the host counts as lost.
 
@@ -51,8 +54,12 @@ def ask(
         HostError: with the reason, in one line.
     """
     label = f"sparkwright-{program.__name__.rpartition('.')[2].replace('_', '-')}"
-    command = StringCommand("python3", "-IS", "-c", QuoteString(programs.BY_STANDARD_INPUT), label)
-    stdin = programs.payload(program, encode(request))
+    text, stdin = programs.BY_STANDARD_INPUT, None
+    if secrets:
+        stdin = programs.payload(program, encode(request))
+    else:
+        text = programs.argument(program, encode(request))
+    command = StringCommand("python3", "-IS", "-c", QuoteString(text), label)
     return parse(label, execute(host, label, command, sudo, timeout, stdin), answer)
 
 
@@ -90,7 +97,8 @@ def execute(
     if sudo is Sudo.NEEDED or password:
         arguments |= {"_sudo": True, "_sudo_password": password}
     else:
-        command = StringCommand("S=; sudo -n true 2>/dev/null && S='sudo -n'; exec $S", command)
+        # Without a password for sudo, once more as the user who logs in.
+        command = StringCommand("sudo -n", command, "||", command)
     try:
         ok, output = host.run_shell_command(command, **arguments)
     except TimeoutError:

@@ -7,7 +7,6 @@ modules that it needs are found by its own imports.
 
 from __future__ import annotations
 
-import ast
 import base64
 import inspect
 import json
@@ -22,9 +21,7 @@ from typing import Any
 
 from sparkwright.host.lib import light_dataclasses, records
 
-_IMPORT = re.compile(
-    r"^ *from (sparkwright\.host[\w.]*) import ([\w ,]+|\([^)]*\))", re.MULTILINE
-)
+_IMPORT = re.compile(r"^ *from (sparkwright\.host[\w.]*) import ([\w ,]+|\([^)]*\))", re.MULTILINE)
 #: A docstring, or a string of several lines that is none: only the latter begins within a line.
 _STRING = re.compile(r'^( *)"""(?:.|\n)*?"""|^ *[^\s"#][^"\n]*"""(?:.|\n)*?"""', re.MULTILINE)
 _COMMENT = re.compile(r"^ *#.*$", re.MULTILINE)
@@ -105,7 +102,6 @@ def source(module: ModuleType) -> str:
 def bare(module: ModuleType) -> str:
     """A module's text without docstrings and comments, line by line where it was: a third less to
     send and to compile for every host."""
-
 
     def emptied(match: re.Match[str]) -> str:
         text = match[0]

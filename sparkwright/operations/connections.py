@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import socket
+from typing import Any
 
+from paramiko import Transport
 from pyinfra.api.host import Host
 from pyinfra.api.state import BaseStateCallback, State
 
@@ -12,6 +14,8 @@ from sparkwright.facts import hooks
 from sparkwright.facts.memory import memory
 from sparkwright.operations import locks
 
+#: Benchmarks measure the difference.
+_STOCK = bool(os.environ.get("SPARKWRIGHT_STOCK_CONNECTION"))
 #: Seconds of silence from a host after which its connection counts as lost.
 DEAD_AFTER = 30
 
@@ -19,13 +23,18 @@ DEAD_AFTER = 30
 class Connections(BaseStateCallback):
     """Tunes each connection as it is made, and reports hosts that can't be reached."""
 
+    def host_before_connect(self, state: State, host: Host) -> None:  # type: ignore[override]
+        """Called once per host, before it is connected to."""
+        if not _STOCK:
+            hooks.with_transport(host, _tuned)
+
     def host_connect(self, state: State, host: Host) -> None:  # type: ignore[override]
         """Called once per host, before anything is run on it."""
         transport = hooks.transport_of(host)
-        stock = os.environ.get("SPARKWRIGHT_STOCK_CONNECTION")  # benchmarks measure the difference
-        if not stock and transport is not None and isinstance(transport.sock, socket.socket):
+        if not _STOCK and transport is not None and isinstance(transport.sock, socket.socket):
             tune(transport.sock)
             transport.set_keepalive(DEAD_AFTER // 3)
+            hooks.keep_a_channel_open(transport)
         known = memory(host)
 
         def count() -> None:
@@ -40,6 +49,13 @@ class Connections(BaseStateCallback):
         ).failure = (
             f"not reached: {error} (check that it is on, 'ssh {host.name}', and its ssh_ settings)"
         )
+
+
+def _tuned(connection: object, **arguments: Any) -> Transport:
+    """paramiko's transport over a tuned connection; a jump host's is no socket."""
+    if isinstance(connection, socket.socket):
+        tune(connection)
+    return Transport(connection, **arguments)  # type: ignore[arg-type]
 
 
 def addresses(host: Host) -> tuple[str, str] | None:

@@ -8,6 +8,7 @@ is reported before any host is touched.
 from __future__ import annotations
 
 import atexit
+import gc
 import sys
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -46,16 +47,21 @@ def install() -> None:
         _or_exit(lambda: runs.extend(_plan(inventory, limit, parameters)))
 
     def ready(state: State) -> None:
+        # config.py has turned it off: what is loaded by now stays, and is not looked at again.
+        gc.freeze()
+        gc.enable()
         hooks.never_ask_about_failed_hosts(state)
         if runs:
             state.add_callback_handler(Connections())
 
+    hooks.quick_operation_order()
     hooks.before_connecting(plan, ready)
 
     def report() -> None:
         for run in runs:
             ending.report(run, as_json=parameters["json_output"])
 
+    atexit.register(gc.freeze)  # called last: Python would collect everything once more, 250 ms
     atexit.register(report)
 
 

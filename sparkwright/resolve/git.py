@@ -5,16 +5,14 @@ The reference discovery of gitprotocol-http(5); both the smart and the dumb answ
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import re
-
+from typing import TYPE_CHECKING
 
 from sparkwright.findings.finding import Finding
 from sparkwright.findings.user_error import mistake
 
 if TYPE_CHECKING:
-    import requests
+    pass
 
 _TIMEOUT = (5, 30)
 

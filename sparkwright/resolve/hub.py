@@ -7,7 +7,6 @@ import json
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-
 from sparkwright.catalog.entries import KvLayers
 from sparkwright.findings.finding import Finding
 from sparkwright.findings.user_error import mistake

@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-
 from sparkwright.findings.finding import Finding
 from sparkwright.findings.user_error import mistake
 from sparkwright.resolve.references import ImageReference
