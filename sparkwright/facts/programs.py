@@ -96,17 +96,20 @@ def source(module: ModuleType) -> str:
 
 @cache
 def bare(module: ModuleType) -> str:
-    """A module's text without docstrings and comments, line by line where it was: a third less to
-    send and to compile for every host."""
-    lines = source(module).splitlines()
-    tree = ast.parse(source(module))
-    texts: set[int] = set()  # lines within a string, which are no comments
+    """What is carried of a module's text: a third less to send and to compile for every host."""
+    return without_words(source(module))
+
+
+def without_words(text: str) -> str:
+    """A program without docstrings and comments, line by line where it was."""
+    lines = text.splitlines()
+    tree = ast.parse(text)
+    within: set[int] = set()  # lines within a string, which are no comments
     for node in ast.walk(tree):
         if isinstance(node, ast.Constant | ast.JoinedStr) and node.end_lineno:
-            texts.update(range(node.lineno, node.end_lineno))
-    comments = (n for n, line in enumerate(lines) if line.lstrip().startswith("#"))
-    for n in comments:
-        if n not in texts:
+            within.update(range(node.lineno, node.end_lineno))
+    for n, line in enumerate(lines):
+        if line.lstrip().startswith("#") and n not in within:
             lines[n] = ""
     for node in ast.walk(tree):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and (
