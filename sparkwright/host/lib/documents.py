@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from pathlib import Path
 
@@ -50,6 +49,8 @@ def pairs(said: str) -> dict[str, str]:
 
 def digest(place: Path | str) -> str | None:
     """sha256 of a file; None when it is not there."""
+    import hashlib  # 5 ms, for those alone who need it
+
     try:
         return hashlib.sha256(Path(place).read_bytes()).hexdigest()
     except OSError:

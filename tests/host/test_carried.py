@@ -1,0 +1,107 @@
+"""How programs get to a host: by standard input and by argument, on every Python that counts."""
+
+from __future__ import annotations
+
+import ast
+import json
+import subprocess
+import sys
+from importlib import import_module
+from pathlib import Path
+from pkgutil import walk_packages
+
+import pytest
+
+import sparkwright.host
+from sparkwright.facts import programs
+from sparkwright.host import observe
+from sparkwright.host.contracts.observation import Observation, ObservationRequest
+from sparkwright.host.lib.records import decode, encode
+from sparkwright.host.watch import install
+
+_NAMES = [
+    one.name
+    for one in walk_packages(sparkwright.host.__path__, "sparkwright.host.")
+    if not one.ispkg
+]
+PROGRAMS = [
+    name.removeprefix("sparkwright.host.")
+    for name in _NAMES
+    if "request" in getattr(getattr(import_module(name), "main", None), "__annotations__", {})
+]
+PYTHONS = sorted(
+    {
+        str(place)
+        for version in ("3.10*", "3.12*", "3.13*")
+        for place in Path.home().glob(f".pyenv/versions/{version}/bin/python3")
+    }
+    | {sys.executable}
+)
+#: Loads what is sent and calls nothing.
+_LOAD = programs.BY_STANDARD_INPUT.replace(
+    'json.dump(call(module.main, payload["request"]), sys.stdout)', "module.main"
+)
+
+
+def _python(path: str, text: str, given: str = "") -> str:
+    done = subprocess.run(
+        [path, "-IS", "-c", text], input=given, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize("python", PYTHONS)
+def test_every_program_loads_bare(python: str) -> None:
+    assert "call(module.main" not in _LOAD
+    assert {"observe", "jobs", "lock", "watch.install", "smoke.check"} <= set(PROGRAMS)
+    for name in PROGRAMS:
+        module = import_module(f"sparkwright.host.{name}")
+        _python(python, _LOAD, programs.payload(module, {}))
+
+
+@pytest.mark.parametrize("python", PYTHONS)
+def test_an_observation_needs_no_plan(python: str) -> None:
+    request = encode(ObservationRequest())
+    by_input = _python(python, programs.BY_STANDARD_INPUT, programs.payload(observe, request))
+    by_argument = _python(python, programs.argument(observe, request))
+    for said in (by_input, by_argument):
+        seen = decode(Observation, json.loads(said))
+        assert seen.memory.total > 0
+        assert set(seen.disks) == {"/opt/models", "/opt/sparkwright"}
+
+
+def test_what_is_sent_has_no_words_and_keeps_its_lines() -> None:
+    text = '"""A.\n\nB."""\n\n# gone\nA = """\n# kept\n"""\n\n\nclass B(E):\n    """Only."""\n'
+    sent = programs.without_words(text)
+    assert sent == '\'\'\n\n\n\n\nA = """\n# kept\n"""\n\n\nclass B(E):\n    \'\''
+    compile(sent, "sent", "exec")
+    whole, sent = programs.source(install), programs.bare(install)
+    assert len(sent) < len(whole)
+    assert [line for line in sent.splitlines() if line.startswith(("def ", "import "))] == [
+        line for line in whole.splitlines() if line.startswith(("def ", "import "))
+    ]
+
+
+def test_programs_are_of_3_10_and_import_nothing_of_ours_but_each_other() -> None:
+    """What fetches has libraries of its own, which are brought with it."""
+    for name in _NAMES:
+        tree = ast.parse(programs.source(import_module(name)), feature_version=(3, 10))
+        for node in ast.walk(tree):
+            if not isinstance(node, ast.Import | ast.ImportFrom):
+                continue
+            of = node.module if isinstance(node, ast.ImportFrom) else None
+            for one in [of] if of else [alias.name for alias in node.names]:
+                ours = one.startswith("sparkwright.host.") or one == "sparkwright.host"
+                brought = name.startswith("sparkwright.host.fetch.") and "sparkwright" not in one
+                known = one.partition(".")[0] in sys.stdlib_module_names
+                assert ours or known or brought, f"{name} imports {one}"
+
+
+def test_an_old_python_is_told_so() -> None:
+    text = programs.BY_STANDARD_INPUT.replace("sys.version_info < (3, 10)", "True")
+    done = subprocess.run(
+        [sys.executable, "-IS", "-c", text], input="", capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1
+    assert "is too old: 3.10 is needed" in done.stderr

@@ -1,0 +1,84 @@
+"""Requests and answers as JSON and back, with the real dataclasses and with those of hosts."""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from sparkwright.facts import programs
+from sparkwright.findings.finding import Finding, Severity
+from sparkwright.host.contracts import lock, observation
+from sparkwright.host.contracts.jobs import JobsRequest, JobStatus
+from sparkwright.host.contracts.watch import WatchReport, WatchState
+from sparkwright.host.lib import light_dataclasses
+from sparkwright.host.lib.records import Malformed, decode, encode
+
+
+def test_there_and_back() -> None:
+    request = JobsRequest(secrets={"/a": "b"}, wait=1.5)
+    assert decode(JobsRequest, encode(request)) == request
+    answers = {"a.service": JobStatus(True, False, {"state": "running", "rate": 3})}
+    assert decode(dict[str, JobStatus], encode(answers)) == answers
+    assert decode(tuple[str, ...], ["a", "b"]) == ("a", "b")
+
+
+def test_texts_become_numbers_where_a_key_is_one() -> None:
+    listener = {"command": "nginx", "cgroup": "/"}
+    kind = dict[int, observation.Listener]
+    assert decode(kind, {"8000": listener}) == {8000: observation.Listener("nginx", "/")}
+
+
+def test_what_another_version_adds_is_passed_over_and_what_it_lacks_has_a_default() -> None:
+    assert decode(lock.Owner, {"token": "t", "colour": "red"}) == lock.Owner("t")
+    report = decode(WatchReport, {"at": 5, "findings": [], "ring": [{"of": "another kind"}]})
+    assert report == WatchReport(5.0)
+
+
+@pytest.mark.parametrize(
+    ("kind", "data", "words"),
+    [
+        (lock.LockRequest, {}, "LockRequest: state is missing"),
+        (lock.LockRequest, {"state": 5}, "LockRequest.state: 5 is not of type str"),
+        (lock.Owner, {"pid": True}, "Owner.pid: True is not of type int"),
+        (WatchState, {"at": 1, "ring": [{"at": "x"}]}, "WatchState.ring.at: 'x' is not of type"),
+        (observation.Disk, [], r"Disk: \[\] is not of type dict"),
+        (Finding, {"id": "a", "severity": "loud"}, "Finding.severity: 'loud' is not one of"),
+    ],
+)
+def test_what_is_wrong_is_named(kind: type, data: Any, words: str) -> None:
+    with pytest.raises(Malformed, match=words):
+        decode(kind, data)
+
+
+def test_a_severity_is_read_by_its_value() -> None:
+    assert decode(Finding, {"id": "a", "severity": "error"}).severity is Severity.ERROR
+
+
+def test_light_records_are_as_the_real_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same contract once more, made with what hosts get in place of the standard library's."""
+    monkeypatch.setitem(sys.modules, "dataclasses", light_dataclasses)
+    light = ModuleType("light")
+    monkeypatch.setitem(sys.modules, "light", light)
+    for one in (lock, observation):
+        text = programs.bare(one).replace("sparkwright.host.contracts.lock", "light")
+        exec(compile(text, "light", "exec"), light.__dict__)
+    real = lock.LockRequest("/state", take=lock.Owner("t", pid=4))
+    made = light.LockRequest("/state", take=light.Owner("t", pid=4))
+    assert encode(made) == encode(real)
+    assert repr(made) == repr(real)
+    assert light.Owner("t") == light.Owner("t") != light.Owner("u")
+    assert hash(light.Owner("t")) == hash(light.Owner("t"))
+    assert light_dataclasses.replace(made, state="/b").state == "/b"
+    first, second = (light.ServiceState(), light.ServiceState())
+    assert first == second
+    assert {one.name for one in dataclasses.fields(lock.LockRequest)} == set(
+        light.LockRequest.__dataclass_fields__
+    )
+    with pytest.raises(TypeError, match="state is missing"):
+        light.LockRequest()
+    with pytest.raises(TypeError, match="there is no colour"):
+        light.Owner(colour="red")
