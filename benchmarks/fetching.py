@@ -81,7 +81,7 @@ def _fleet(rounds: int, line: float, *, alone: bool) -> dict[str, Any]:
     cases: dict[str, tuple[int, tuple[str, ...]]]
     cases = {"1 host": (1, ()), "4 hosts": (4, ()), "8 hosts": (8, ())}
     if alone:
-        cases["4 hosts, each for itself"] = (4, ("--data", "seeding=False"))
+        cases["4 hosts, each for itself"] = (4, ("--data", "peer_sharing=False"))
     seconds: dict[str, list[float]] = {name: [] for name in cases}
     carried: dict[str, list[float]] = {name: [] for name in cases}
     for _ in range(rounds):

@@ -11,15 +11,15 @@ use start with `my_`.
 # GiB that must stay free after image and weights are fetched.
 # disk_headroom_gib = 20
 
-# How weights are fetched: "hf_transfer" (as fast as the line), "xet" (from the hub's Xet storage
+# How weights are fetched: "hf_transfer" (as fast as the connection), "xet" (from the hub's Xet storage
 # where it has the file) or "http" (a tenth of the memory).
-# weights_mover = "hf_transfer"
-# weights_connections = 16
-# fetch_limit_mb = 40            # megabytes per second at most, for the image and for each model
+# downloader = "hf_transfer"
+# download_connections = 16
+# download_limit_mb = 40         # megabytes per second at most, for the image and for each model
 
-# Hosts take from each other what one of them has or fetches: the way out carries it once.
-# seeding = True
-# seeding_port = 18650
+# Hosts take from each other what one of them has or fetches: it comes from outside once.
+# peer_sharing = True
+# peer_port = 18650
 
 # Where earlier downloads may lie on hosts; what has the right content is taken from there.
 # adopt_directories = ["/opt/qwen36", "/models", "/home/*/.cache/huggingface/hub"]
@@ -28,12 +28,12 @@ use start with `my_`.
 # here, or with `--data 'image_tag="..."'`, is how a new tag is rolled out.
 # image_tag = "2026-07-01-v0.24.0"
 
-# How hosts that serve already are switched to it: see the README.
+# How hosts that serve already are switched to it: see docs/rollouts.md.
 # rollout = {"canaries": 1, "batch": "25%", "soak_seconds": 75, "on_failure": "halt"}
 # keep_releases = 3              # to go back to, with their images and weights
 
-# One address for all replicas of a service: on the host that shall have it, in the inventory.
-# gateway = {"qwen36": {"port": 8080}}
+# One address for all replicas of a service: on the host that is to have it, in the inventory.
+# load_balancer = {"qwen36": {"port": 8080}}
 
 # Mirrors: pull from these instead, by registry; look models up at another hub.
 # image_mirrors = {"ghcr.io": "http://192.168.1.5:5000"}   # also for a git address to build from

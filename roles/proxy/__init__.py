@@ -19,7 +19,7 @@ def proxy() -> None:
     if one is not None:
         proxies.serving(
             name="Proxy: HAProxy, health",
-            gateway=one.gateway,
+            proxies=one.proxies,
             files=one.proxy_files,
             services_root=one.settings.services_root,
             later=serves_already(one.services, one.observed),

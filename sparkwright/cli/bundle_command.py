@@ -125,8 +125,8 @@ def _requests(
                         destination=str(directory / "models" / model.directory),
                         state_dir="",
                         files=tuple(FetchFile(**file) for file in model.manifest()),
-                        downloader=plan.settings.weights_mover,
-                        max_connections=plan.settings.weights_connections,
+                        downloader=plan.settings.downloader,
+                        max_connections=plan.settings.download_connections,
                     )
                     yield model.repository, request, token.value if token else None
             image = resolution.image(service.image)
@@ -158,7 +158,7 @@ def _image(
         files=tuple(FetchFile(name, blob.size, name) for name, blob in blobs.items()),
         manifests=tuple(sorted({blob.hex for one in platforms for blob in one.manifests})),
         downloader="http",
-        max_connections=plan.settings.weights_connections,
+        max_connections=plan.settings.download_connections,
     )
 
 

@@ -58,7 +58,7 @@ def command(
     click.echo(f"{len(written)} files for {len(scraped)} hosts in {output}")
     if any("/local/" in path for path in written):
         click.echo(
-            "services behind a door tell their metrics to their own host alone: an agent there "
+            "services behind a proxy tell their metrics to their own host alone: an agent there "
             "scrapes targets/local/HOST.json",
             err=True,
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
@@ -17,7 +17,7 @@ from pydantic import (
 )
 
 from sparkwright.catalog import ArgumentValue
-from sparkwright.findings.finding import Finding
+from sparkwright.findings.finding import Finding, Severity, Subject
 from sparkwright.findings.user_error import UserError, mistake
 from sparkwright.findings.validation import problems_of
 
@@ -62,9 +62,9 @@ class RolloutSettings(_Settings):
         pause_seconds: between two turns.
         soak_seconds: how long a switched host is looked on before the next turn; some releases
             die after a minute.
-        notice_seconds: how long a service behind a door says that it is leaving before it is left:
+        notice_seconds: how long a service behind a proxy says that it is leaving before it is left:
             longer than it takes those in front to notice.
-        drain_seconds: time that running requests get before a service behind a door is stopped.
+        drain_seconds: time that running requests get before a service behind a proxy is stopped.
         on_failure: ``halt`` takes back the host that failed and leaves the others as they are then;
             ``fleet`` takes back those that were switched before it too.
         unprepared: a host whose image or weights can't be had is left out (``leave``), or nothing
@@ -91,7 +91,7 @@ class ServiceSettings(_Settings):
         recipe: a recipe's name in the catalog.
         port: TCP port that vLLM listens on.
         bind: address that vLLM listens on.
-        door: whether HAProxy stands before it: it listens on bind and port, asks for the key, lets
+        proxy: whether HAProxy stands before it: it listens on bind and port, asks for the key, lets
             only the client routes through, and has vLLM listen where only it reaches it.
         served_names: replaces the recipe's names; the first is the main one.
         image_tag: replaces the image's newest tag for this service.
@@ -106,7 +106,7 @@ class ServiceSettings(_Settings):
     recipe: str
     port: int = Field(default=8000, ge=1, le=65535)
     bind: str = "0.0.0.0"
-    door: bool = False
+    proxy: bool = False
     served_names: tuple[str, ...] | None = Field(default=None, min_length=1)
     image_tag: str | None = None
     arguments: dict[str, ArgumentValue | None] = {}
@@ -117,7 +117,7 @@ class ServiceSettings(_Settings):
     silenced: dict[str, Annotated[str, StringConstraints(min_length=8)]] = {}
 
 
-class GatewaySettings(_Settings):
+class LoadBalancerSettings(_Settings):
     """A service's one address for all its replicas, on the host that has this.
 
     Attributes:
@@ -149,18 +149,18 @@ class HostSettings(_Settings):
         services_root: holds services, releases, runtime and job state.
         registry_auth_file: file on the controller with accounts of private registries, as
             ``docker login`` writes it (``config.json``).
-        weights_mover: ``hf_transfer``, ``xet`` (the hub's Xet storage where it has the file,
+        downloader: ``hf_transfer``, ``xet`` (the hub's Xet storage where it has the file,
             hf_transfer elsewhere) or ``http`` (a tenth of the memory).
-        weights_connections: ranges fetched at once for one file.
-        fetch_limit_mb: megabytes per second that a host fetches at most, for
+        download_connections: ranges fetched at once for one file.
+        download_limit_mb: megabytes per second that a host fetches at most, for
             the image and for each model; None is no limit.
-        seeding: whether hosts take from each other what one of them has or fetches, so that the
-            way out carries it once.
-        seeding_port: TCP port on which hosts give to each other.
+        peer_sharing: whether hosts take from each other what one of them has or fetches, so that
+            it comes over the internet once.
+        peer_port: TCP port on which hosts serve each other.
         lan_address: where other hosts reach this one, if not where the controller does.
         adopt_directories: directories of hosts (with * for any part) where earlier downloads may
             lie; files of the right content are taken from there instead of fetched.
-        gateway: by service, the address at which this host gives requests to the service's
+        load_balancer: by service, the address at which this host gives requests to the service's
             replicas.
         rollout: how hosts that serve already are switched.
         take_over: whether a container that somebody started by hand on a service's port is stopped
@@ -188,12 +188,12 @@ class HostSettings(_Settings):
     hub_token_file: str | None = None
     models_root: AbsolutePath = "/opt/models"
     services_root: AbsolutePath = "/opt/sparkwright"
-    weights_mover: Literal["hf_transfer", "xet", "http"] = "hf_transfer"
-    weights_connections: int = Field(default=16, ge=1, le=64)
+    downloader: Literal["hf_transfer", "xet", "http"] = "hf_transfer"
+    download_connections: int = Field(default=16, ge=1, le=64)
     registry_auth_file: str | None = None
-    fetch_limit_mb: float | None = Field(default=None, ge=0.1)
-    seeding: bool = True
-    seeding_port: int = Field(default=18650, ge=1, le=65535)
+    download_limit_mb: float | None = Field(default=None, ge=0.1)
+    peer_sharing: bool = True
+    peer_port: int = Field(default=18650, ge=1, le=65535)
     lan_address: str | None = None
     adopt_directories: tuple[AbsolutePattern, ...] = (
         "/opt/qwen36",
@@ -201,7 +201,7 @@ class HostSettings(_Settings):
         "/root/.cache/huggingface/hub",
         "/home/*/.cache/huggingface/hub",
     )
-    gateway: dict[ServiceName, GatewaySettings] = {}
+    load_balancer: dict[ServiceName, LoadBalancerSettings] = {}
     rollout: RolloutSettings = RolloutSettings()
     take_over: bool = False
     break_lock: bool = False
@@ -253,8 +253,8 @@ _PYINFRA_KEYS = frozenset(
         "ssh_file_transfer_protocol",
     ]
 )
-#: What lies between a service's port, its vLLM's behind a door, and that of its health.
-DOOR_STEP = 10_000
+#: What lies between a service's port, its vLLM's behind a proxy, and that of its health.
+PROXY_STEP = 10_000
 #: Keys by depth: at the top, and in ``services.<name>``.
 KNOWN_KEYS = {
     1: (*HostSettings.model_fields, *sorted(_PYINFRA_KEYS)),
@@ -262,6 +262,59 @@ KNOWN_KEYS = {
     2: tuple(RolloutSettings.model_fields),
     4: tuple(SmokeSettings.model_fields),
 }
+
+
+#: Names that settings had in version 0.1: valid until 0.3, with a warning.
+RENAMED = {
+    "gateway": "load_balancer",
+    "weights_mover": "downloader",
+    "weights_connections": "download_connections",
+    "fetch_limit_mb": "download_limit_mb",
+    "seeding": "peer_sharing",
+    "seeding_port": "peer_port",
+}
+#: The same within ``services.<name>``.
+RENAMED_IN_SERVICES = {"door": "proxy"}
+
+
+def with_new_names(data: Mapping[str, Any]) -> dict[str, Any]:
+    """A host's data by the settings' new names; where both are set, the new one counts."""
+    found = {RENAMED.get(key, key): value for key, value in data.items() if key in RENAMED}
+    found |= {key: value for key, value in data.items() if key not in RENAMED}
+    services = found.get("services")
+    if isinstance(services, Mapping):
+        found["services"] = {
+            name: {RENAMED_IN_SERVICES.get(key, key): value for key, value in one.items()}
+            if isinstance(one, Mapping)
+            else one
+            for name, one in services.items()
+        }
+    return found
+
+
+def renamed_settings(
+    host: str, data: Mapping[str, Any], origin: Callable[[str], str]
+) -> Iterator[Finding]:
+    """A warning for each setting that has another name now."""
+    old = [(key, key, new) for key, new in RENAMED.items() if key in data]
+    services = data.get("services")
+    for name, one in services.items() if isinstance(services, Mapping) else ():
+        if isinstance(one, Mapping):
+            old += [
+                ("services", f"services.{name}.{key}", new)
+                for key, new in RENAMED_IN_SERVICES.items()
+                if key in one
+            ]
+    for top, key, new in old:
+        yield Finding(
+            "renamed-setting",
+            Severity.WARNING,
+            Subject(host, None, origin(top), key),
+            f"{key.rpartition('.')[2]!r} is called {new!r} now",
+            reason="the old name is valid until version 0.3",
+            remedy=f"write {new}",
+            source="sparkwright",
+        )
 
 
 def parse_settings(
@@ -281,7 +334,7 @@ def parse_settings(
     problems: list[Finding] = []
     own = {
         key: value
-        for key, value in data.items()
+        for key, value in with_new_names(data).items()
         if key not in _PYINFRA_KEYS and not key.startswith(("_", "my_"))
     }
     if "services" not in own:

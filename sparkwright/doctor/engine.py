@@ -118,7 +118,7 @@ CHECKS = (
     Check(
         "wedge", Severity.ERROR,
         "the engine hangs while its front end lives: /health says nothing about generation",
-        "sudo systemctl restart UNIT; a proxy (door: true) notices it by itself; if it comes "
+        "sudo systemctl restart UNIT; a proxy (proxy: true) notices it by itself; if it comes "
         "again: max_num_batched_tokens: 32768, or the tag before (sparkwright rollback)",
         "NVIDIA's playbooks and reports of users",
     ),

@@ -74,7 +74,7 @@ CHECKS = (
     Check(
         "disk-pressure", Severity.WARNING,
         "a fetch, swapping or a failing disk delays everything else",
-        "fetch_limit_mb = 40 on a host that serves; sudo iotop",
+        "download_limit_mb = 40 on a host that serves; sudo iotop",
         "NVIDIA's playbooks and reports of users", _disk_pressure,
     ),
     Check(

@@ -28,8 +28,8 @@ def releases(home: Path) -> dict[str, KeptRelease]:
     for place in sorted(home.glob("releases/*")):
         if place.is_dir():
             note = documents.read(place / "release.json") or {}
-            door = (note.get("gate") or {}).get("door") is not None
-            kept = {**note, "at": place.stat().st_mtime, "door": door}
+            proxy = (note.get("gate") or {}).get("door") is not None
+            kept = {**note, "at": place.stat().st_mtime, "proxy": proxy}
             found[place.name] = decode(KeptRelease, kept)
     return found
 

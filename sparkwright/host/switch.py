@@ -44,7 +44,7 @@ from sparkwright.host.contracts.switch import (
 from sparkwright.host.lib import docker, documents, files, journal, systemd
 from sparkwright.host.lib.processes import run
 from sparkwright.host.lib.records import decode, encode
-from sparkwright.host.proxy import configure as proxies
+from sparkwright.host.proxy import configure
 from sparkwright.host.proxy import runtime_api as haproxy
 from sparkwright.host.smoke import check
 
@@ -54,7 +54,7 @@ _CUT = "cut off in the middle"
 _write = partial(files.write, parents=0o750)
 
 
-class Door:
+class Place:
     """The host's own proxy in front of a service: how to leave and come back without a cut."""
 
     def __init__(self, pool: Pool) -> None:
@@ -82,7 +82,7 @@ class Door:
         try:
             return haproxy.busy(self._pool.master, *self._pool.server)
         except (OSError, ValueError, KeyError):
-            return 0  # no door, nobody behind it
+            return 0  # no proxy, nobody behind it
 
 
 class Switch:
@@ -93,7 +93,7 @@ class Switch:
         self._request = request
         self._services = request.services
         self._restarting = [service for service in self._services if service.restart]
-        self._strangers = request.strangers
+        self._unmanaged = request.unmanaged
         self._down = 0.0
         self._checks: dict[str, tuple[CheckResult, ...]] = {}
 
@@ -114,9 +114,9 @@ class Switch:
             return str(self._journal().get("result"))
         if step in ("starting", "proving"):
             # Unit and `current` are the new release's: after a power cut systemd has started it.
-            wrong = self._open_doors("to")
+            wrong = self._open_proxies("to")
             return self._revert(wrong) if wrong else self._prove()
-        if step is not None and (self._back or self._strangers):
+        if step is not None and (self._back or self._unmanaged):
             return self._revert([_CUT])
         self._note("writing")
         wrong = self._lacking()
@@ -127,16 +127,16 @@ class Switch:
         for service in self._services:
             self._write_release(service)
         self._note("draining")
-        self._each_door(Door.leave)
+        self._each_proxy(Place.leave)
         self._note("stopping")
-        served = bool(self._strangers) or any(_running(one) for one in self._restarting)
+        served = bool(self._unmanaged) or any(_running(one) for one in self._restarting)
         stopped = time.monotonic() if served else None
         self._stop(self._restarting)
-        self._set_strangers(running=False)
+        self._set_unmanaged(running=False)
         self._note("switching")
         self._switch("to")
         self._note("starting")
-        wrong = self._open_doors("to")
+        wrong = self._open_proxies("to")
         if wrong:
             return self._revert(wrong, stopped)
         self._start(self._services)
@@ -147,10 +147,10 @@ class Switch:
         reasons = ["the switch itself failed: see journalctl -u sparkwright-switch"]
         steps: list[Callable[[], Any]] = [
             lambda: self._switch("from"),
-            lambda: self._open_doors("from"),
+            lambda: self._open_proxies("from"),
             lambda: self._start(self._back or self._services),
-            lambda: self._set_strangers(running=True),
-            lambda: self._each_door(Door.open),
+            lambda: self._set_unmanaged(running=True),
+            lambda: self._each_proxy(Place.open),
             lambda: self._end(FAILED, reasons),
         ]
         for step in steps:
@@ -197,10 +197,10 @@ class Switch:
             systemd.systemctl("enable", "--quiet", unit.name)
 
     def _remember(self) -> None:
-        """Keys and doors as they are, for the way back; once, also when this begins again."""
+        """Keys and proxies as they are, for the way back; once, also when this begins again."""
         if not self._before():
             secrets = [service.secrets for service in self._services]
-            managed = self._request.doors.managed if self._request.doors else ()
+            managed = self._request.proxies.managed if self._request.proxies else ()
             kept: dict[str, Any] = {path: _kept(Path(path)) for path in (*secrets, *managed)}
             kept["id"] = self._request.id
             _write(self._place / "before.json", json.dumps(kept), 0o600)
@@ -209,23 +209,23 @@ class Switch:
         known = documents.read(self._place / "before.json") or {}
         return known if known.get("id") == self._request.id else {}
 
-    def _open_doors(self, which: str) -> list[str]:
-        """Have the doors of the new plan, or those of before. Returns what is wrong."""
-        doors = self._request.doors
-        if not doors:
+    def _open_proxies(self, which: str) -> list[str]:
+        """Have the proxies of the new plan, or those of before. Returns what is wrong."""
+        proxies = self._request.proxies
+        if not proxies:
             return []
-        request = replace(doors.to, start=True)
+        request = replace(proxies.to, start=True)
         if which == "from":
             before = self._before()
             if not before:
                 return []  # nothing was changed yet
-            texts = {path: (*before[path],) for path in doors.managed if before.get(path)}
-            health = doors.health if before.get(doors.health_path) else None
+            texts = {path: (*before[path],) for path in proxies.managed if before.get(path)}
+            health = proxies.health if before.get(proxies.health_path) else None
             request = replace(request, files=texts, health=health)
         try:
-            proxies.main(request)
+            configure.main(request)
         except (SystemExit, OSError) as error:
-            return [f"door: {error}"]
+            return [f"proxy: {error}"]
         return []
 
     def _write_release(self, service: ServiceSwitch) -> None:
@@ -273,7 +273,7 @@ class Switch:
         reasons = self._gate(self._restarting, "to", stopped)
         if not reasons:
             return self._end(GOOD, [])
-        if not self._back and not self._strangers:
+        if not self._back and not self._unmanaged:
             # Nothing ran here before: what is there stays, for whoever looks into it.
             return self._end(FAILED, reasons)
         return self._revert(reasons, stopped)
@@ -283,14 +283,14 @@ class Switch:
         self._note("reverting", reasons)
         back = self._back
         self._stop([one for one in back if _running(one) != one.from_release])
-        if self._strangers and self._new:
+        if self._unmanaged and self._new:
             self._stop(self._new)
             for service in self._new:
                 systemd.systemctl("disable", "--quiet", service.unit)
         self._switch("from")
-        wrong = self._open_doors("from")
+        wrong = self._open_proxies("from")
         self._start(back)
-        wrong += self._set_strangers(running=True)
+        wrong += self._set_unmanaged(running=True)
         wrong += self._gate(back, "from", stopped)
         if wrong:
             return self._end(FAILED, [*reasons, *(f"and back: {one}" for one in wrong)])
@@ -309,11 +309,11 @@ class Switch:
         closed = which == "to" and any(_has_others(one) for one in services)
         if closed and (wrong := self._soak()):
             return wrong
-        self._each_door(Door.open)
-        wrong = self._through_the_door(services, which)
+        self._each_proxy(Place.open)
+        wrong = self._through_the_proxy(services, which)
         return wrong if wrong or which == "from" or closed else self._soak()
 
-    def _through_the_door(self, services: list[ServiceSwitch], which: str) -> list[str]:
+    def _through_the_proxy(self, services: list[ServiceSwitch], which: str) -> list[str]:
         """Clients come that way: the service's own word is not enough."""
         wrong = []
         for service in services:
@@ -354,18 +354,18 @@ class Switch:
                 asked = time.monotonic()
         return []
 
-    def _each_door(self, action: Callable[[Door], None]) -> None:
+    def _each_proxy(self, action: Callable[[Place], None]) -> None:
         for service in self._restarting:
-            if service.door:
-                action(Door(service.door))
+            if service.pool:
+                action(Place(service.pool))
 
-    def _set_strangers(self, *, running: bool) -> list[str]:
+    def _set_unmanaged(self, *, running: bool) -> list[str]:
         """Containers that served here before, started by hand: kept, and started again to revert.
 
         Their restart policy goes, so that a boot does not bring both; history keeps it.
         """
         wrong = []
-        for one in self._strangers:
+        for one in self._unmanaged:
             name, _, policy = one.partition(" ")
             if not running:
                 docker.docker("update", "--restart=no", name)
@@ -409,11 +409,11 @@ class Switch:
                 down_seconds=round(self._down, 1) if service.restart else 0.0,
                 result=result,
                 reasons=tuple(reasons[:3]),
-                strangers=self._strangers,
+                unmanaged=self._unmanaged,
             )
             for service in self._services
         ]
-        self._each_door(Door.open)
+        self._each_proxy(Place.open)
         for service in self._services:
             release = service.to if result == GOOD else service.from_release
             if touched and result != FAILED and release:
@@ -463,7 +463,7 @@ def _bad(service: ServiceSwitch, answer: SmokeAnswer) -> list[str]:
 
 def _has_others(service: ServiceSwitch) -> bool:
     """Whether other hosts serve the same behind one address."""
-    return bool(service.door and service.door.others)
+    return bool(service.pool and service.pool.others)
 
 
 def _stopped(service: ServiceSwitch) -> bool:

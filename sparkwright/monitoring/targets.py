@@ -29,7 +29,7 @@ def vllm_targets(hosts: Iterable[Scraped], *, local: bool) -> list[dict[str, Any
     """Targets with their labels, for file_sd.
 
     Args:
-        local: those that only their own host reaches, as an agent on it scrapes them: a door lets
+        local: those that only their own host reaches, as an agent on it scrapes them: a proxy lets
             /metrics through to nobody. Otherwise those that every host reaches.
     """
     return [

@@ -19,14 +19,14 @@ from sparkwright.host.proxy import configure as program
 from sparkwright.host.proxy import health as health_program
 from sparkwright.operations.changing import SERVICES_ROOT, Commands, change, show_diff
 from sparkwright.plan.missing import unwritten
-from sparkwright.proxy.haproxy import UNIT, Gateway, kept_servers, key_file, render_gateway
+from sparkwright.proxy.haproxy import UNIT, Proxies, kept_servers, key_file, render_proxies
 
 _UNITS = "/etc/systemd/system"
 
 
 @operation()
 def serving(
-    gateway: Gateway | None,
+    proxies: Proxies | None,
     files: Mapping[str, tuple[str, int]],
     *,
     services_root: str = SERVICES_ROOT,
@@ -36,21 +36,21 @@ def serving(
     """Have HAProxy serve these proxies, and no other; nobody who is connected is cut off.
 
     Args:
-        gateway: all proxies of the host; None takes everything of them away.
+        proxies: all proxies of the host; None takes everything of them away.
         files: their files (``files_of``): text and mode, by path.
         services_root: where the host's lock lies.
         later: whether they change with a switch of the services instead (``switched``).
         break_lock: whether to take the lock from another run.
     """
-    home = gateway or _empty(services_root)
-    seen = observed(ctx_host.get(), request_of(gateway, files))
-    todo = [] if later else pending(gateway, files, seen)
+    home = proxies or _empty(services_root)
+    seen = observed(ctx_host.get(), request_of(proxies, files))
+    todo = [] if later else pending(proxies, files, seen)
     if todo:
         _show_diff(home, files)
 
     def act(host: Host) -> Sequence[str]:
         done = ask(
-            host, program, _request(gateway, files, seen, home), tuple[str, ...], timeout=300
+            host, program, _request(proxies, files, seen, home), tuple[str, ...], timeout=300
         )
         memory(host).forget()
         return done
@@ -62,7 +62,7 @@ def serving(
 
 
 def files_of(
-    gateway: Gateway | None, keys: Sequence[Secret], health: str | None, health_unit: str | None
+    proxies: Proxies | None, keys: Sequence[Secret], health: str | None, health_unit: str | None
 ) -> dict[str, tuple[str, int]]:
     """Every file of the proxies: text and mode, by path.
 
@@ -71,19 +71,19 @@ def files_of(
         health: configuration of the health check of the host's own services; None without any.
         health_unit: text of its unit.
     """
-    if gateway is None:
+    if proxies is None:
         return {}
-    rendered = render_gateway(gateway)
+    rendered = render_proxies(proxies)
     found = {
-        gateway.config: (rendered.config, 0o644),
-        gateway.waiting_room: (rendered.waiting_room, 0o644),
-        gateway.keys: (key_file(list(keys)), 0o600),
+        proxies.config: (rendered.config, 0o644),
+        proxies.waiting_room: (rendered.waiting_room, 0o644),
+        proxies.keys: (key_file(list(keys)), 0o600),
         f"{_UNITS}/{UNIT}": (rendered.unit, 0o644),
     }
     if health and health_unit:
         found |= {
-            f"{gateway.home}/health.json": (health, 0o644),
-            **{path: (text, 0o644) for path, text in _health_program(gateway.home).items()},
+            f"{proxies.home}/health.json": (health, 0o644),
+            **{path: (text, 0o644) for path, text in _health_program(proxies.home).items()},
             f"{_UNITS}/{HEALTH_UNIT}": (health_unit, 0o644),
         }
     return found
@@ -103,23 +103,23 @@ def units_of(files: Mapping[str, tuple[str, int]]) -> list[str]:
     return [unit for unit in (UNIT, HEALTH_UNIT) if f"{_UNITS}/{unit}" in files]
 
 
-def request_of(gateway: Gateway | None, files: Mapping[str, tuple[str, int]]) -> ObservationRequest:
+def request_of(proxies: Proxies | None, files: Mapping[str, tuple[str, int]]) -> ObservationRequest:
     """What has to be observed of the proxies."""
     return ObservationRequest(
         files=tuple(files),
         units=tuple(units_of(files)),
-        ports=tuple(door.port for door in gateway.doors) if gateway else (),
+        ports=tuple(proxy.port for proxy in proxies.proxies) if proxies else (),
     )
 
 
 def pending(
-    gateway: Gateway | None, files: Mapping[str, tuple[str, int]], seen: Observation
+    proxies: Proxies | None, files: Mapping[str, tuple[str, int]], seen: Observation
 ) -> list[str]:
     """What of the proxies is not as desired, in words."""
-    if gateway is None:
+    if proxies is None:
         return ["remove the proxy"] if UNIT in seen.unit_files else []
     found = unwritten(files, seen)
-    if _free(gateway, seen):
+    if _free(proxies, seen):
         found += [
             f"start {unit}"
             for unit in units_of(files)
@@ -129,15 +129,15 @@ def pending(
 
 
 def switched(
-    gateway: Gateway | None,
+    proxies: Proxies | None,
     files: Mapping[str, tuple[str, int]],
     seen: Observation,
     services_root: str,
 ) -> ProxySwitch | None:
     """The proxies' part of a switch; None where they are as desired."""
-    if not pending(gateway, files, seen):
+    if not pending(proxies, files, seen):
         return None
-    home = gateway or _empty(services_root)
+    home = proxies or _empty(services_root)
     managed = [home.config, home.waiting_room, home.keys, f"{_UNITS}/{UNIT}"]
     health = [
         f"{home.home}/health.json",
@@ -145,7 +145,7 @@ def switched(
         f"{_UNITS}/{HEALTH_UNIT}",
     ]
     return ProxySwitch(
-        to=_request(gateway, files, seen, home),
+        to=_request(proxies, files, seen, home),
         managed=(*managed, *health),
         health=HEALTH_UNIT,
         health_path=health[-1],
@@ -153,10 +153,10 @@ def switched(
 
 
 def _request(
-    gateway: Gateway | None,
+    proxies: Proxies | None,
     files: Mapping[str, tuple[str, int]],
     seen: Observation,
-    home: Gateway,
+    home: Proxies,
 ) -> ProxyRequest:
     return ProxyRequest(
         files=dict(files),
@@ -166,22 +166,22 @@ def _request(
         admin=home.admin_socket,
         states=home.states,
         keep=tuple(tuple(one) for one in kept_servers(home)),
-        start=_free(gateway, seen),
+        start=_free(proxies, seen),
     )
 
 
-def _free(gateway: Gateway | None, seen: Observation) -> bool:
+def _free(proxies: Proxies | None, seen: Observation) -> bool:
     """Whether nothing else listens where the proxies are to: a service may not be switched yet."""
-    listeners = [seen.ports.get(door.port) for door in gateway.doors] if gateway else []
+    listeners = [seen.ports.get(proxy.port) for proxy in proxies.proxies] if proxies else []
     return all(one is None or UNIT in one.cgroup for one in listeners)
 
 
-def _empty(services_root: str) -> Gateway:
+def _empty(services_root: str) -> Proxies:
     """Where proxies would be, in a plan without any."""
-    return Gateway((), home=f"{services_root}/gateway")
+    return Proxies((), home=f"{services_root}/gateway")
 
 
-def _show_diff(home: Gateway, files: Mapping[str, tuple[str, int]]) -> None:
+def _show_diff(home: Proxies, files: Mapping[str, tuple[str, int]]) -> None:
     """With ``--diff``, HAProxy's configuration and the units; keys are in a file of their own."""
     host = ctx_host.get()
     shown = [home.config, *(f"{_UNITS}/{unit}" for unit in units_of(files))]

@@ -66,7 +66,7 @@ def compared(host: Host, one: HostRun) -> dict[str, Any]:
     """The host's status beside what is planned for it."""
     seen = observe_anew(host, one.request)
     answer = status_of(host, one, texts=True)
-    proxy = ["proxy"] if proxies.pending(one.gateway, one.proxy_files, seen) else []
+    proxy = ["proxy"] if proxies.pending(one.proxies, one.proxy_files, seen) else []
     planned = {
         service.name: {
             "release": service.release,

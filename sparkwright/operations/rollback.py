@@ -51,7 +51,7 @@ def _targets(host: Host, one: HostRun, to: str | None, service: str | None) -> l
             there = ", ".join(sorted(kept))
             wrong.append(f"service {name} has no release {target} here; there are {there}")
         elif why := behind_another_proxy(
-            name, target, was=seen.releases[target].door, planned=desired.pool is not None
+            name, target, was=seen.releases[target].proxy, planned=desired.pool is not None
         ):
             wrong.append(why)
         elif target != seen.current:

@@ -18,7 +18,7 @@ from sparkwright.smoke import smoke_of
 
 def proxies_of(one: HostRun) -> ProxySwitch | None:
     """What of the host's proxies changes with a switch of its services."""
-    return proxies.switched(one.gateway, one.proxy_files, one.observed, one.settings.services_root)
+    return proxies.switched(one.proxies, one.proxy_files, one.observed, one.settings.services_root)
 
 
 def leave(one: HostRun) -> None:

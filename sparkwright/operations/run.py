@@ -28,7 +28,7 @@ from sparkwright.operations import proxies, services, watch
 from sparkwright.plan.desired import Desired
 from sparkwright.plan.rollout import Rollout
 from sparkwright.plan.services import DesiredService
-from sparkwright.proxy.haproxy import Gateway
+from sparkwright.proxy.haproxy import Proxies
 from sparkwright.proxy.proxies import health_file, health_unit
 from sparkwright.report.run import Outcome
 from sparkwright.site.services import desired_services, directories
@@ -45,7 +45,7 @@ class HostRun:
         violations: rules that its plan breaks and that do not stop it: warnings, silenced ones.
         key: the fleet's API key.
         token: for gated models; None without one.
-        gateway: its proxies; None without any.
+        proxies: its proxies; None without any.
         others: its services that other hosts serve too, behind one address.
         address: where the controller reaches it.
         findings: preflight's.
@@ -61,7 +61,7 @@ class HostRun:
     token: Secret | None
     memory: HostMemory
     address: str
-    gateway: Gateway | None = None
+    proxies: Proxies | None = None
     others: frozenset[str] = frozenset()
     connection: tuple[str, str] | None = None
     findings: list[Finding] = field(default_factory=list)
@@ -83,7 +83,7 @@ class HostRun:
     @cached_property
     def services(self) -> tuple[DesiredService, ...]:
         """Its services as they must run."""
-        return desired_services(self.desired, self.key, self.gateway, self.others)
+        return desired_services(self.desired, self.key, self.proxies, self.others)
 
     @cached_property
     def watch(self) -> Watch | None:
@@ -95,7 +95,7 @@ class HostRun:
         """Every file of its proxies: text and mode, by path."""
         health = health_file(self.desired.plan)
         return proxies.files_of(
-            self.gateway, [self.key], health, health_unit(self.desired.plan) if health else None
+            self.proxies, [self.key], health, health_unit(self.desired.plan) if health else None
         )
 
     @cached_property
@@ -103,7 +103,7 @@ class HostRun:
         """Everything that has to be observed of it, in one question."""
         parts = (
             services.request_of(self.services, self.settings.services_root),
-            proxies.request_of(self.gateway, self.proxy_files),
+            proxies.request_of(self.proxies, self.proxy_files),
             watch.request_of(watch.files_of(self.watch)),
             ObservationRequest(
                 directories=tuple(one.path for one in directories(self.desired.plan)),
@@ -115,7 +115,9 @@ class HostRun:
                     StoreAt(image.store, image.digest.partition(":")[2])
                     for image in self.desired.images
                 ),
-                ports=tuple(one.door.health_port for one in self.desired.plan.services if one.door),
+                ports=tuple(
+                    one.proxy.health_port for one in self.desired.plan.services if one.proxy
+                ),
             ),
         )
         roots = ObservationRequest(self.settings.models_root, self.settings.services_root)
@@ -125,7 +127,7 @@ class HostRun:
     def peer_address(self) -> str | None:
         """Where other hosts take models and images from it; None behind a jump host."""
         address = self.settings.lan_address or (self.connection[1] if self.connection else None)
-        return f"http://{address}:{self.settings.seeding_port}" if address else None
+        return f"http://{address}:{self.settings.peer_port}" if address else None
 
 
 @dataclass

@@ -183,7 +183,7 @@ def _switch(
         # With a way back, one crash is enough; without, systemd's three tries are waited for.
         gate=replace(service.gate, fail_fast=back is not None),
         soak_seconds=service.soak_seconds if back else 0.0,
-        door=service.pool,
+        pool=service.pool,
     )
 
 

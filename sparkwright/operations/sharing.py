@@ -25,17 +25,17 @@ _FETCHING = Lock()
 def sources(run: Run, one: HostRun, content: str | None = None) -> Sources:
     """Where a host takes a model or image from, by its settings and by what other hosts have."""
     settings = one.settings
-    limit = settings.fetch_limit_mb
+    limit = settings.download_limit_mb
     return Sources(
         models_root=settings.models_root,
         services_root=settings.services_root,
         peers=lambda: tuple(_addresses(run, one, content or "")),
         peer_token=run.peer_token,
-        peer_port=settings.seeding_port,
+        peer_port=settings.peer_port,
         token=one.token,
         bundle=settings.bundle,
-        downloader=settings.weights_mover,
-        connections=settings.weights_connections,
+        downloader=settings.downloader,
+        connections=settings.download_connections,
         limit=limit * 1e6 if limit else None,
         headroom=int(settings.disk_headroom_gib * GIB),
         adopt=tuple(settings.adopt_directories),
@@ -86,7 +86,7 @@ def _addresses(run: Run, one: HostRun, content: str) -> Iterator[str]:
                 "a bundle is taken from the controller directly, which a jump host prevents: run "
                 "pyinfra on the jump host"
             )
-        port = bundle_server.serve(settings.bundle, settings.seeding_port, run.peer_token)
+        port = bundle_server.serve(settings.bundle, settings.peer_port, run.peer_token)
         yield f"http://{one.connection[0]}:{port}"
         return
     live = {other.name: other for other in run.live()}
@@ -112,7 +112,7 @@ def _decide(run: Run) -> dict[str, dict[str, list[str]]]:
     wanting: dict[str, list[str]] = {}
     holding: dict[str, list[str]] = {}
     for one in run.live():
-        if not one.settings.seeding or one.peer_address is None:
+        if not one.settings.peer_sharing or one.peer_address is None:
             continue
         for content, missing in shared(one.desired, one.observed).items():
             side = wanting if missing else holding

@@ -24,6 +24,7 @@ from sparkwright.config import user_files
 from sparkwright.config.command_line import choice_problems, stray_group_data
 from sparkwright.config.inventory import HostInput, ssh_address
 from sparkwright.config.secrets import api_key
+from sparkwright.config.settings import with_new_names
 from sparkwright.facts import hooks
 from sparkwright.facts.memory import memory
 from sparkwright.findings.render import text
@@ -110,7 +111,7 @@ def _plan(inventory: Inventory, limit: list[Host] | None, parameters: dict[str, 
             )
             for name, host in hosts.items()
         ],
-        {host.name: host.data.dict() for host in inventory},
+        {host.name: with_new_names(host.data.dict()) for host in inventory},
         stray_group_data(groups, [name for name, data in inventory.group_data.items() if data]),
     )
     passed = [one for host in fleet.hosts.values() for one in host.violations]
@@ -124,7 +125,7 @@ def _plan(inventory: Inventory, limit: list[Host] | None, parameters: dict[str, 
 def _run(
     fleet: DesiredFleet, hosts: dict[str, Host], inventory: Inventory, parameters: dict[str, Any]
 ) -> Run:
-    everyone = {host.name: host.data.dict() for host in inventory}
+    everyone = {host.name: with_new_names(host.data.dict()) for host in inventory}
     return Run(
         inventory=parameters["inventory"],
         hosts={
@@ -136,7 +137,7 @@ def _run(
                 token=one.token,
                 memory=memory(hosts[name]),
                 address=ssh_address(name, everyone[name]),
-                gateway=one.gateway,
+                proxies=one.proxies,
                 others=with_others(name, everyone),
             )
             for name, one in fleet.hosts.items()

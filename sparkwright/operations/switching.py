@@ -106,8 +106,8 @@ def switch(
         settle=(*again, "--", *argv),
         recover=template("serving/recover.service.j2").render(place=home, program=entry),
         services=tuple(services),
-        strangers=tuple(unmanaged),
-        doors=proxies,
+        unmanaged=tuple(unmanaged),
+        proxies=proxies,
     )
     job = Job(
         unit=UNIT,

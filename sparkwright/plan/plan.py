@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from sparkwright.catalog import ArgumentValue, Catalog, Image, Model, Needs, Recipe, Variables
-from sparkwright.config.settings import DOOR_STEP, HostSettings, ServiceSettings, SmokeSettings
+from sparkwright.config.settings import PROXY_STEP, HostSettings, ServiceSettings, SmokeSettings
 from sparkwright.findings.finding import Finding
 from sparkwright.findings.user_error import UserError, mistake, suggest
 from sparkwright.resolve.references import (
@@ -20,7 +20,7 @@ GIB = 1024**3
 
 
 @dataclass(frozen=True)
-class DoorPlan:
+class ProxyPlan:
     """What stands before a service: where clients come in, and where its health is told."""
 
     bind: str
@@ -34,7 +34,7 @@ class ServicePlan:
 
     Attributes:
         port, bind: where vLLM listens.
-        door: where clients come in, when that is not there.
+        proxy: where clients come in, when that is not there.
         silenced: rule -> the user's reason for silencing it on this service.
         origins: ``argument.<name>``, ``environment.<NAME>`` and the like -> where it comes from.
     """
@@ -61,12 +61,12 @@ class ServicePlan:
     smoke: SmokeSettings
     silenced: tuple[tuple[str, str], ...]
     origins: Mapping[str, str]
-    door: DoorPlan | None = None
+    proxy: ProxyPlan | None = None
 
     @property
     def client_port(self) -> int:
         """The port that clients use."""
-        return self.door.port if self.door else self.port
+        return self.proxy.port if self.proxy else self.port
 
     @property
     def models(self) -> tuple[ModelReference, ...]:
@@ -197,8 +197,8 @@ def _plan_service(
         name=name,
         recipe=recipe.name,
         title=recipe.title,
-        port=service.port + DOOR_STEP if service.door else service.port,
-        bind="127.0.0.1" if service.door else service.bind,
+        port=service.port + PROXY_STEP if service.proxy else service.port,
+        bind="127.0.0.1" if service.proxy else service.bind,
         served_names=service.served_names or recipe.served_names,
         image=image_reference(image, tag, settings.image_mirrors, catalog),
         image_unpacked_gib=image.size.unpacked_gib,
@@ -218,8 +218,8 @@ def _plan_service(
         smoke=service.smoke,
         silenced=tuple(sorted(service.silenced.items())),
         origins=origins,
-        door=DoorPlan(service.bind, service.port, service.port + 2 * DOOR_STEP)
-        if service.door
+        proxy=ProxyPlan(service.bind, service.port, service.port + 2 * PROXY_STEP)
+        if service.proxy
         else None,
     )
 
@@ -261,13 +261,13 @@ def _twice(host: str, services: list[ServicePlan], where: str) -> Iterator[Findi
     names: dict[str, str] = {}
     for service in services:
         own = [service.port]
-        if service.door:
-            own = [service.door.port, service.port, service.door.health_port]
+        if service.proxy:
+            own = [service.proxy.port, service.port, service.proxy.health_port]
             if own[-1] > 65535:
                 yield mistake(
                     f"{where}.{service.name}.port",
-                    f"behind a door, {own[-1]} is asked for health, which is no port",
-                    f"take a port below {65536 - 2 * DOOR_STEP}",
+                    f"behind a proxy, {own[-1]} is asked for health, which is no port",
+                    f"take a port below {65536 - 2 * PROXY_STEP}",
                     host,
                 )
         for port in own:

@@ -71,22 +71,22 @@ def earlier(
 
 
 def behind_another_proxy(name: str, release: str, *, was: bool, planned: bool) -> str | None:
-    """Why a service can't go back to a release as doors are now; None when it can.
+    """Why a service can't go back to a release as proxies are now; None when it can.
 
     Doors are the plan's and not a release's: one that was made to listen on the service's own port
-    finds it taken by the door, and one that listens behind a door is reached by nobody without.
+    finds it taken by the proxy, and one that listens behind a proxy is reached by nobody without.
 
     Args:
-        was: whether the release was made to be behind a door.
+        was: whether the release was made to be behind a proxy.
         planned: whether the plan has one.
     """
     if was == planned:
         return None
     made, plan = ("with", "none") if was else ("without", "one")
     return (
-        f"release {release} of {name} was made {made} a door before it, and the plan has {plan}: "
+        f"release {release} of {name} was made {made} a proxy before it, and the plan has {plan}: "
         "nobody would reach it. Say in inventory or group_data what it was like then "
-        "(door, gateway) and deploy, instead of going back"
+        "(proxy, proxies) and deploy, instead of going back"
     )
 
 

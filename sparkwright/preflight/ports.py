@@ -13,7 +13,9 @@ from sparkwright.preflight.checks import HostCheck, error, warning
 def check(host: HostCheck) -> Iterator[Finding]:
     """Every port that is taken by something that is not ours."""
     settings = host.plan.settings
-    needed = {door.port: f"the load balancer of {name}" for name, door in settings.gateway.items()}
+    needed = {
+        proxy.port: f"the load balancer of {name}" for name, proxy in settings.load_balancer.items()
+    }
     for port, who in sorted({**needed, **_service_ports(host.plan)}.items()):
         listener = host.observed.ports.get(port)
         if listener is None or is_ours(listener, host.observed):
@@ -43,5 +45,5 @@ def _service_ports(plan: HostPlan) -> dict[int, str]:
     return {
         port: f"service {service.name}"
         for service in plan.services
-        for port in (service.port, *((service.door.port,) if service.door else ()))
+        for port in (service.port, *((service.proxy.port,) if service.proxy else ()))
     }

@@ -1,8 +1,8 @@
-"""The door: HAProxy in front of vLLM replicas, as text. No socket is opened and no file written.
+"""The proxy: HAProxy in front of vLLM replicas, as text. No socket is opened and no file written.
 
 It asks for the API key, knows vLLM's client routes and no other, sends a request to the replica
-with the fewest, and can take a replica out of service without cutting anyone off. A door in front
-of a single replica is the same door.
+with the fewest, and can take a replica out of service without cutting anyone off. A proxy in front
+of a single replica is the same proxy.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ ROUTES = (
     ("POST", "/v1/audio/translations"),
     ("GET", "/v1/realtime"),
 )
-"""What passes the door: vLLM 0.24's routes for clients (0.32 has the same).
+"""What passes the proxy: vLLM 0.24's routes for clients (0.32 has the same).
 
 Not among them, though below ``/v1``: ``load_lora_adapter`` and ``unload_lora_adapter``, which
 change the server, and ``…/render`` and ``…/derender``, which are vLLM's own plumbing.
@@ -51,7 +51,7 @@ _HOST_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?")
 
 @dataclass(frozen=True)
 class Replica:
-    """One vLLM server behind a door.
+    """One vLLM server behind a proxy.
 
     Attributes:
         health_port: where its health is asked for, on the same address. vLLM's own ``/health``
@@ -65,7 +65,7 @@ class Replica:
 
 
 @dataclass(frozen=True)
-class Door:
+class Proxy:
     """A service as its clients see it: one address, one port, any number of replicas.
 
     Attributes:
@@ -81,8 +81,8 @@ class Door:
 
 
 @dataclass(frozen=True)
-class Gateway:
-    """All doors of a host: one HAProxy of its own, beside the distribution's.
+class Proxies:
+    """All proxies of a host: one HAProxy of its own, beside the distribution's.
 
     Attributes:
         home: where its files lie.
@@ -95,7 +95,7 @@ class Gateway:
         check_milliseconds: between two health checks of a replica.
     """
 
-    doors: tuple[Door, ...]
+    proxies: tuple[Proxy, ...]
     home: str = "/opt/sparkwright/gateway"
     runtime: str = "/run/sparkwright-gateway"
     user: str | None = "haproxy"
@@ -139,23 +139,23 @@ class Gateway:
 
 @dataclass(frozen=True)
 class Files:
-    """A gateway's files, by the places that ``Gateway`` names."""
+    """A proxies's files, by the places that ``Proxies`` names."""
 
     config: str
     waiting_room: str
     unit: str
 
 
-def render_gateway(gateway: Gateway) -> Files:
-    """The files of a gateway, except for the keys.
+def render_proxies(proxies: Proxies) -> Files:
+    """The files of a proxies, except for the keys.
 
     Raises:
         UserError: when names, addresses or ports would not survive, all problems in one.
     """
-    if problems := list(_problems(gateway)):
+    if problems := list(_problems(proxies)):
         raise UserError(problems)
     context = {
-        "gateway": gateway,
+        "proxies": proxies,
         "paths": {
             method: [path for how, path in ROUTES if how == method and "{" not in path]
             for method in ("GET", "POST")
@@ -174,7 +174,7 @@ def render_gateway(gateway: Gateway) -> Files:
 
 
 def key_file(keys: Iterable[Secret]) -> str:
-    """The file of the keys that open the doors, one SHA-256 each.
+    """The file of the keys that open the proxies, one SHA-256 each.
 
     Hashes, because HAProxy's lookup compares byte by byte and its runtime API prints what it
     loaded; a file, because a reload reads it again while an environment is read at the start
@@ -183,39 +183,39 @@ def key_file(keys: Iterable[Secret]) -> str:
     return "".join(f"{hashlib.sha256(key.value.encode()).hexdigest().upper()}\n" for key in keys)
 
 
-# --- What to say to the runtime API; roles/door/host/haproxy.py says it ------------------------
+# --- What to say to the runtime API; roles/proxy/host/haproxy.py says it ------------------------
 
 
-def drain(door: str, replica: str) -> str:
+def drain(proxy: str, replica: str) -> str:
     """Send it nothing new; what runs on it runs on. The answer is empty when it was done."""
-    return f"set server {door}/{replica} state drain"
+    return f"set server {proxy}/{replica} state drain"
 
 
-def ready(door: str, replica: str) -> str:
+def ready(proxy: str, replica: str) -> str:
     """Send it requests again, once its health allows."""
-    return f"set server {door}/{replica} state ready"
+    return f"set server {proxy}/{replica} state ready"
 
 
-def leaving(door: str) -> list[str]:
-    """Say at ``/health`` that the door is about to close; it still takes what comes."""
-    return [f"set server stay-{door}/stay state maint"]
+def leaving(proxy: str) -> list[str]:
+    """Say at ``/health`` that the proxy is about to close; it still takes what comes."""
+    return [f"set server stay-{proxy}/stay state maint"]
 
 
-def staying(door: str) -> list[str]:
+def staying(proxy: str) -> list[str]:
     """Take ``leaving`` back."""
-    return [f"set server stay-{door}/stay state ready"]
+    return [f"set server stay-{proxy}/stay state ready"]
 
 
-def kept_servers(gateway: Gateway) -> list[list[str]]:
+def kept_servers(proxies: Proxies) -> list[list[str]]:
     """Servers whose state a reload shall keep: backend, server, address, port, port of checks."""
     found = [
-        [door.name, one.name, one.address, str(one.port), str(one.health_port)]
-        for door in gateway.doors
-        for one in door.replicas
+        [proxy.name, one.name, one.address, str(one.port), str(one.health_port)]
+        for proxy in proxies.proxies
+        for one in proxy.replicas
     ]
     return [
         *found,
-        *([f"stay-{door.name}", "stay", "127.0.0.1", "1", "0"] for door in gateway.doors),
+        *([f"stay-{proxy.name}", "stay", "127.0.0.1", "1", "0"] for proxy in proxies.proxies),
     ]
 
 
@@ -230,29 +230,29 @@ def _endpoint(address: str, port: int) -> str:
     return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
 
 
-def _problems(gateway: Gateway) -> Iterator[Finding]:
-    for place in (gateway.home, gateway.runtime):
+def _problems(proxies: Proxies) -> Iterator[Finding]:
+    for place in (proxies.home, proxies.runtime):
         if not _PATH.fullmatch(place):
-            yield mistake("gateway", f"{place!r} is no path", "use letters, digits and ._-/")
-    if gateway.user is not None:
-        yield from _named("gateway", gateway.user)
-    for time in (gateway.wait_seconds, gateway.idle_seconds, gateway.check_milliseconds):
+            yield mistake("proxies", f"{place!r} is no path", "use letters, digits and ._-/")
+    if proxies.user is not None:
+        yield from _named("proxies", proxies.user)
+    for time in (proxies.wait_seconds, proxies.idle_seconds, proxies.check_milliseconds):
         if time < 1:
-            yield mistake("gateway", f"{time} is no time", "use a whole number from 1 on")
-    if not gateway.doors:
-        yield mistake("gateway", "it has no door", "give it a service")
-    yield from _twice("gateway", "door", (door.name for door in gateway.doors))
-    yield from _twice("gateway", "port", (str(door.port) for door in gateway.doors))
-    for door in gateway.doors:
-        where = f"gateway: {door.name}"
-        yield from _named(where, door.name)
-        yield from _addressed(where, door.bind, (door.port,), known=("*",))
-        if not _PATH.fullmatch(door.health_path):
-            yield mistake(where, f"{door.health_path!r} is no path", "write it like /health")
-        if not door.replicas:
+            yield mistake("proxies", f"{time} is no time", "use a whole number from 1 on")
+    if not proxies.proxies:
+        yield mistake("proxies", "it has no proxy", "give it a service")
+    yield from _twice("proxies", "proxy", (proxy.name for proxy in proxies.proxies))
+    yield from _twice("proxies", "port", (str(proxy.port) for proxy in proxies.proxies))
+    for proxy in proxies.proxies:
+        where = f"proxies: {proxy.name}"
+        yield from _named(where, proxy.name)
+        yield from _addressed(where, proxy.bind, (proxy.port,), known=("*",))
+        if not _PATH.fullmatch(proxy.health_path):
+            yield mistake(where, f"{proxy.health_path!r} is no path", "write it like /health")
+        if not proxy.replicas:
             yield mistake(where, "there is no replica behind it", "give it one")
-        yield from _twice(where, "replica", (replica.name for replica in door.replicas))
-        for replica in door.replicas:
+        yield from _twice(where, "replica", (replica.name for replica in proxy.replicas))
+        for replica in proxy.replicas:
             yield from _named(where, replica.name)
             ports = (replica.port, replica.health_port)
             yield from _addressed(f"{where}: {replica.name}", replica.address, ports)

@@ -1,4 +1,4 @@
-"""Which doors a host has: one before each service that asks for it, and one for a whole fleet."""
+"""Which proxies a host has: one before each service that asks for it, and one for a whole fleet."""
 
 from __future__ import annotations
 
@@ -7,34 +7,34 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from sparkwright.config.inventory import lan_address
-from sparkwright.config.settings import GatewaySettings
+from sparkwright.config.settings import LoadBalancerSettings
 from sparkwright.config.templates import template
 from sparkwright.findings.finding import Finding
 from sparkwright.findings.user_error import UserError, mistake, suggest
 from sparkwright.host.contracts.proxies import HealthConfig, HealthService, Pool
 from sparkwright.host.lib.records import encode
 from sparkwright.plan.plan import HostPlan, ServicePlan
-from sparkwright.proxy.haproxy import Door, Gateway, Replica, drain, leaving, ready, staying
+from sparkwright.proxy.haproxy import Proxies, Proxy, Replica, drain, leaving, ready, staying
 
-#: The only server behind a host's own door.
+#: The only server behind a host's own proxy.
 SELF = "self"
 #: Seconds without a request after which a service is asked for one token.
 IDLE = 30
 
 
-def gateway_of(plan: HostPlan, everyone: Mapping[str, Mapping[str, Any]]) -> Gateway | None:
-    """All doors of a host; None for a host without any.
+def proxies_of(plan: HostPlan, everyone: Mapping[str, Mapping[str, Any]]) -> Proxies | None:
+    """All proxies of a host; None for a host without any.
 
     Args:
         everyone: data of every host of the inventory, whatever the run is limited to.
 
     Raises:
-        UserError: when a fleet's door has nobody behind it, or hosts that do not serve.
+        UserError: when a fleet's proxy has nobody behind it, or hosts that do not serve.
     """
     problems: list[Finding] = []
-    doors = [_own(service) for service in plan.services if service.door]
-    for name, settings in sorted(plan.settings.gateway.items()):
-        where = f"gateway.{name}"
+    proxies = [_own(service) for service in plan.services if service.proxy]
+    for name, settings in sorted(plan.settings.load_balancer.items()):
+        where = f"load_balancer.{name}"
         serving = [host for host, data in everyone.items() if name in data.get("services", {})]
         wanted = settings.hosts or tuple(serving)
         problems += [
@@ -57,22 +57,23 @@ def gateway_of(plan: HostPlan, everyone: Mapping[str, Mapping[str, Any]]) -> Gat
                     plan.host,
                 )
             )
-        doors.append(_fleet(name, settings, replicas))
-    problems += _taken(plan, doors)
+        proxies.append(_fleet(name, settings, replicas))
+    problems += _taken(plan, proxies)
     if problems:
         raise UserError(problems)
-    return Gateway(tuple(doors), home=f"{plan.settings.services_root}/gateway") if doors else None
+    home = f"{plan.settings.services_root}/gateway"
+    return Proxies(tuple(proxies), home=home) if proxies else None
 
 
-def _own(service: ServicePlan) -> Door:
-    assert service.door is not None
-    replica = Replica(SELF, "127.0.0.1", service.port, service.door.health_port)
-    bind = "*" if service.door.bind == "0.0.0.0" else service.door.bind
-    return Door(service.name, service.door.port, (replica,), bind)
+def _own(service: ServicePlan) -> Proxy:
+    assert service.proxy is not None
+    replica = Replica(SELF, "127.0.0.1", service.port, service.proxy.health_port)
+    bind = "*" if service.proxy.bind == "0.0.0.0" else service.proxy.bind
+    return Proxy(service.name, service.proxy.port, (replica,), bind)
 
 
-def _fleet(name: str, settings: GatewaySettings, replicas: tuple[Replica, ...]) -> Door:
-    return Door(f"fleet-{name}", settings.port, replicas, settings.bind)
+def _fleet(name: str, settings: LoadBalancerSettings, replicas: tuple[Replica, ...]) -> Proxy:
+    return Proxy(f"fleet-{name}", settings.port, replicas, settings.bind)
 
 
 def _replica(host: str, data: Mapping[str, Any], service: str) -> Replica:
@@ -80,17 +81,17 @@ def _replica(host: str, data: Mapping[str, Any], service: str) -> Replica:
     return Replica(host, lan_address(host, data), port, port)
 
 
-def _taken(plan: HostPlan, doors: list[Door]) -> Iterator[Finding]:
+def _taken(plan: HostPlan, proxies: list[Proxy]) -> Iterator[Finding]:
     ports = {service.port: service.name for service in plan.services}
-    for door in doors:
-        if door.port in ports:
+    for proxy in proxies:
+        if proxy.port in ports:
             yield mistake(
-                f"gateway: {door.name}",
-                f"port {door.port} is taken by {ports[door.port]!r} of the same host",
+                f"load_balancer: {proxy.name}",
+                f"port {proxy.port} is taken by {ports[proxy.port]!r} of the same host",
                 "take another port",
                 plan.host,
             )
-        ports[door.port] = door.name
+        ports[proxy.port] = proxy.name
 
 
 def health_file(plan: HostPlan) -> str | None:
@@ -99,13 +100,13 @@ def health_file(plan: HostPlan) -> str | None:
         HealthService(
             name=service.name,
             port=service.port,
-            health_port=service.door.health_port,
+            health_port=service.proxy.health_port,
             secrets=f"{plan.settings.services_root}/services/{service.name}/secrets.env",
             model=service.served_names[0],
             patience_seconds=60,
         )
         for service in plan.services
-        if service.door
+        if service.proxy
     )
     if not services:
         return None
@@ -121,14 +122,14 @@ def health_unit(plan: HostPlan) -> str:
 
 
 def with_others(host: str, everyone: Mapping[str, Mapping[str, Any]]) -> frozenset[str]:
-    """A host's services that other hosts serve too, behind the door of a fleet.
+    """A host's services that other hosts serve too, behind the proxy of a fleet.
 
     Args:
         everyone: data of every host of the inventory.
     """
     found = set()
     for data in everyone.values():
-        for name, settings in data.get("gateway", {}).items():
+        for name, settings in data.get("load_balancer", {}).items():
             serving = [one for one, its in everyone.items() if name in its.get("services", {})]
             replicas = settings.get("hosts") or serving
             if host in replicas and len(replicas) > 1:
@@ -137,13 +138,13 @@ def with_others(host: str, everyone: Mapping[str, Mapping[str, Any]]) -> frozens
 
 
 def leave_and_return(
-    gateway: Gateway, plan: HostPlan, service: ServicePlan, *, others: bool
+    proxies: Proxies, plan: HostPlan, service: ServicePlan, *, others: bool
 ) -> Pool:
-    """How a switch leaves a service's door and comes back."""
+    """How a switch leaves a service's proxy and comes back."""
     settings = plan.settings.rollout
     return Pool(
-        admin=gateway.admin_socket,
-        master=gateway.master_socket,
+        admin=proxies.admin_socket,
+        master=proxies.master_socket,
         leave=tuple(leaving(service.name)),
         close=(drain(service.name, SELF),),
         open=(ready(service.name, SELF), *staying(service.name)),

@@ -16,8 +16,8 @@ from sparkwright.findings.user_error import UserError
 from sparkwright.plan.desired import Desired
 from sparkwright.plan.release import render_release
 from sparkwright.plan.rollout import agreed
-from sparkwright.proxy.haproxy import Gateway
-from sparkwright.proxy.proxies import gateway_of
+from sparkwright.proxy.haproxy import Proxies
+from sparkwright.proxy.proxies import proxies_of
 from sparkwright.resolve.registry_account import account
 from sparkwright.resolve.resolution import registry_of
 from sparkwright.site.fleet import PlannedHost, plan_fleet, with_geometry
@@ -32,7 +32,7 @@ class DesiredHost:
     violations: tuple[Finding, ...]
     key: Secret
     token: Secret | None
-    gateway: Gateway | None
+    proxies: Proxies | None
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ def desired_fleet(
                 violations=host.violations,
                 key=keys[host.plan.settings.api_key_file],
                 token=tokens[host.plan.settings.hub_token_file],
-                gateway=gateway_of(host.plan, everyone),
+                proxies=proxies_of(host.plan, everyone),
             )
             for name, host in planned.items()
         },

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from sparkwright.catalog import Catalog, load_catalog
 from sparkwright.config import places
 from sparkwright.config.inventory import HostInput
-from sparkwright.config.settings import parse_settings
+from sparkwright.config.settings import parse_settings, renamed_settings
 from sparkwright.findings.finding import Finding
 from sparkwright.findings.user_error import UserError
 from sparkwright.plan.plan import HostPlan, plan_host
@@ -77,6 +77,9 @@ def plan_fleet(inputs: Iterable[HostInput]) -> Fleet:
             problems.extend(error.findings)
             continue
         problems.extend(unknown_silences(plan, catalog, host.origin("services")))
-        violations = tuple(check_host(plan, catalog, assumed_hardware(plan)))
+        violations = (
+            *check_host(plan, catalog, assumed_hardware(plan)),
+            *renamed_settings(host.name, host.data, host.origin),
+        )
         hosts[host.name] = PlannedHost(plan, catalog, violations)
     return Fleet(hosts, tuple(dict.fromkeys(problems)))

@@ -9,7 +9,7 @@ from sparkwright.plan.desired import Desired
 from sparkwright.plan.plan import HostPlan
 from sparkwright.plan.release import Release
 from sparkwright.plan.services import DesiredService
-from sparkwright.proxy.haproxy import Gateway
+from sparkwright.proxy.haproxy import Proxies
 from sparkwright.proxy.proxies import leave_and_return
 from sparkwright.smoke import smoke_request
 
@@ -18,24 +18,24 @@ WARM_UPS = 2
 
 
 def desired_services(
-    desired: Desired, key: Secret, gateway: Gateway | None, others: frozenset[str]
+    desired: Desired, key: Secret, proxies: Proxies | None, others: frozenset[str]
 ) -> tuple[DesiredService, ...]:
     """Every service of a host.
 
     Args:
         others: its services that other hosts serve too, behind one address.
     """
-    return tuple(_service(desired, one, key, gateway, others) for one in desired.releases)
+    return tuple(_service(desired, one, key, proxies, others) for one in desired.releases)
 
 
 def _service(
-    desired: Desired, release: Release, key: Secret, gateway: Gateway | None, others: frozenset[str]
+    desired: Desired, release: Release, key: Secret, proxies: Proxies | None, others: frozenset[str]
 ) -> DesiredService:
     service = release.service
     gate = smoke_request(release, warm_ups=WARM_UPS)
     pool = None
-    if service.door and gateway:
-        pool = leave_and_return(gateway, desired.plan, service, others=service.name in others)
+    if service.proxy and proxies:
+        pool = leave_and_return(proxies, desired.plan, service, others=service.name in others)
     return DesiredService(
         name=service.name,
         home=release.home,
@@ -54,7 +54,7 @@ def _service(
             served_names=service.served_names,
             gate=gate,
         ),
-        ports=(service.port, *((service.door.port,) if service.door else ())),
+        ports=(service.port, *((service.proxy.port,) if service.proxy else ())),
         soak_seconds=desired.plan.settings.rollout.soak_seconds,
         pool=pool,
     )

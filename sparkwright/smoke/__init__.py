@@ -43,7 +43,7 @@ def smoke_request(release: Release, *, warm_ups: int) -> SmokeRequest:
         boot_seconds=service.boot_seconds,
         first_answer_seconds=service.first_answer_seconds,
         warm_ups=warm_ups,
-        proxy=(_local(service.door.bind), service.client_port) if service.door else None,
+        proxy=(_local(service.proxy.bind), service.client_port) if service.proxy else None,
         speculates="speculative_config" in dict(service.arguments),
         thinking=service.smoke.thinking,
         max_tokens=service.smoke.max_tokens,

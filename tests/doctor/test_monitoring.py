@@ -79,7 +79,7 @@ def test_targets_say_what_they_are(tmp_path: Path) -> None:
 
 
 def test_what_is_behind_a_door_is_scraped_by_its_own_host(tmp_path: Path) -> None:
-    behind = {"qwen36": {**SPARK["qwen36"], "door": True}}
+    behind = {"qwen36": {**SPARK["qwen36"], "proxy": True}}
     found = written(tmp_path, services=behind)
     assert json.loads(found["targets/vllm.json"]) == []
     (local,) = json.loads(found["targets/local/spark-1.json"])

@@ -21,14 +21,14 @@ for _hosts in (sparks, rtx50):
             "qwen36": {
                 "recipe": "qwen36-35b-a3b-heretic-dflash"
                 + ("-rtx5090" if _name == "rtx-1" else ""),
-                "door": True, "boot_seconds": 12, "first_answer_seconds": 6,
+                "proxy": True, "boot_seconds": 12, "first_answer_seconds": 6,
             },
         }
 sparks.append(_host("spark-3", "10.213.77.23"))
 sparks[-1][1]["services"] = sparks[0][1]["services"]
 rtx50 = rtx50[:1]
 gateways = [_host("hopper-1", "10.213.77.14")]
-gateways[0][1].update(services={}, gateway={"qwen36": {"port": 8080}})
+gateways[0][1].update(services={}, load_balancer={"qwen36": {"port": 8080}})
 """
 
 

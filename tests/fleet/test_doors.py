@@ -10,7 +10,7 @@ LIMIT = ("inventory/virtual.py", "--limit", HOST)
 
 
 def test_a_release_of_other_doors_is_no_way_back(converged: Site) -> None:
-    converged.edit("group_data/sparks.py", '"port": 8000,', '"port": 8000, "door": True,')
+    converged.edit("group_data/sparks.py", '"port": 8000,', '"port": 8000, "proxy": True,')
     assert converged.deploy("--limit", HOST).changed == {HOST}
     assert status(ADDRESS, 8000, "GET", "/v1/models") == 401
     running, kept = container(HOST), release(HOST)

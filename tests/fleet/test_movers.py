@@ -36,7 +36,7 @@ def match(mover: str) -> dict[str, Any]:
 
 
 def by(mover: str) -> tuple[str, str]:
-    return "--data", f"weights_mover={mover}"
+    return "--data", f"downloader={mover}"
 
 
 def sent() -> int:

@@ -66,7 +66,7 @@ def test_a_new_host_takes_from_its_neighbours(bare_fleet: Site) -> None:
 
 def test_one_setting_turns_it_off(bare_fleet: Site) -> None:
     fetching = bare_fleet.only_fetching()
-    bare_fleet.deploy("--data", "seeding=False", refused={"hopper-1"}, deploy=fetching)
+    bare_fleet.deploy("--data", "peer_sharing=False", refused={"hopper-1"}, deploy=fetching)
     said = "".join(_said(host) for host in GOOD)
     assert "of it from peers" not in said.rpartition("Stopped")[2]
 

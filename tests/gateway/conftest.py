@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.gateway.backend import Backend, serving
-from tests.gateway.door import HAPROXY, OpenDoor, gateway_of, opened, replica
+from tests.gateway.door import HAPROXY, OpenDoor, opened, proxies_of, replica
 
 Opener = Callable[..., OpenDoor]
 
@@ -55,7 +55,7 @@ def open_door(place: Path) -> Iterator[Opener]:
     with ExitStack() as stack:
 
         def open_(*backends: Backend, **settings: Any) -> OpenDoor:
-            gateway = gateway_of(place, tuple(map(replica, backends)), **settings)
+            gateway = proxies_of(place, tuple(map(replica, backends)), **settings)
             return stack.enter_context(opened(gateway))
 
         yield open_

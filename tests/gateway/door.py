@@ -33,7 +33,14 @@ from sparkwright.host.proxy.runtime_api import (
     server_states,
     workers,
 )
-from sparkwright.proxy.haproxy import Door, Gateway, Replica, kept_servers, key_file, render_gateway
+from sparkwright.proxy.haproxy import (
+    Proxies,
+    Proxy,
+    Replica,
+    kept_servers,
+    key_file,
+    render_proxies,
+)
 from tests.gateway.backend import PATIENCE, Backend
 
 KEY = "sk-the-key-of-this-test-0123456789"
@@ -77,7 +84,7 @@ class Answer:
 class OpenDoor:
     """A running gateway of one door named ``llm``."""
 
-    def __init__(self, gateway: Gateway) -> None:
+    def __init__(self, gateway: Proxies) -> None:
         self.gateway = gateway
         self.process: subprocess.Popen[bytes] | None = None
         runtime = Path(gateway.runtime)
@@ -89,13 +96,13 @@ class OpenDoor:
 
     @property
     def port(self) -> int:
-        return self.gateway.doors[0].port
+        return self.gateway.proxies[0].port
 
     # Starting, reloading and ending it, as systemd does.
 
     def write(self, keys: tuple[str, ...] = (KEY,)) -> None:
         """Put the files in place."""
-        files = render_gateway(self.gateway)
+        files = render_proxies(self.gateway)
         Path(self.gateway.home).mkdir(exist_ok=True)
         Path(self.gateway.config).write_text(files.config)
         Path(self.gateway.waiting_room).write_text(files.waiting_room)
@@ -105,7 +112,7 @@ class OpenDoor:
 
     def command(self) -> list[str]:
         """The command line of the unit."""
-        found = re.search(r"^ExecStart=(.*)$", render_gateway(self.gateway).unit, re.MULTILINE)
+        found = re.search(r"^ExecStart=(.*)$", render_proxies(self.gateway).unit, re.MULTILINE)
         assert found
         assert HAPROXY
         return [HAPROXY, *shlex.split(found[1])[1:]]
@@ -267,11 +274,11 @@ def whole(response: http.client.HTTPResponse) -> Answer:
     return Answer(response.status, headers, response.read())
 
 
-def gateway_of(home: Path, replicas: tuple[Replica, ...], **settings: Any) -> Gateway:
+def proxies_of(home: Path, replicas: tuple[Replica, ...], **settings: Any) -> Proxies:
     """A gateway with one door, its files and sockets below a directory of the test's."""
-    door = Door("llm", free_port(), replicas, bind="127.0.0.1", health_path="/generates")
-    gateway = Gateway(
-        doors=(door,),
+    door = Proxy("llm", free_port(), replicas, bind="127.0.0.1", health_path="/generates")
+    gateway = Proxies(
+        proxies=(door,),
         home=f"{home}/home",
         runtime=f"{home}/run",
         # Only root can change to another user.
@@ -282,7 +289,7 @@ def gateway_of(home: Path, replicas: tuple[Replica, ...], **settings: Any) -> Ga
 
 
 @contextmanager
-def opened(gateway: Gateway, keys: tuple[str, ...] = (KEY,)) -> Iterator[OpenDoor]:
+def opened(gateway: Proxies, keys: tuple[str, ...] = (KEY,)) -> Iterator[OpenDoor]:
     """A gateway that runs while the block does."""
     door = OpenDoor(gateway)
     try:

@@ -24,12 +24,12 @@ from sparkwright.proxy.haproxy import (
     drain,
     leaving,
     ready,
-    render_gateway,
+    render_proxies,
     staying,
 )
 from tests.gateway.backend import PATIENCE, Backend
 from tests.gateway.conftest import Opener
-from tests.gateway.door import HAPROXY, KEY, OpenDoor, gateway_of, opened, replica, until, whole
+from tests.gateway.door import HAPROXY, KEY, OpenDoor, opened, proxies_of, replica, until, whole
 
 FIXTURES = Path(__file__).parents[1] / "fixtures/vllm/0.24.0"
 VLLM_ROUTES = [
@@ -127,14 +127,14 @@ def test_a_key_is_changed_while_a_stream_runs(open_door: Opener, one: Backend) -
 
 
 def test_no_key_is_no_way_in(place: Path, one: Backend) -> None:
-    with opened(gateway_of(place, (replica(one),)), keys=()) as door:
+    with opened(proxies_of(place, (replica(one),)), keys=()) as door:
         assert door.post(CHAT).status == 401
         assert door.post(CHAT, key=None, headers={"Authorization": "Bearer "}).status == 401
     assert one.seen == []
 
 
 def test_it_does_not_start_without_the_file_of_keys(place: Path, one: Backend) -> None:
-    door = OpenDoor(gateway_of(place, (replica(one),)))
+    door = OpenDoor(proxies_of(place, (replica(one),)))
     door.write()
     Path(door.gateway.keys).unlink()
     done = subprocess.run(door.command(), capture_output=True, text=True, timeout=60, check=False)
@@ -523,7 +523,7 @@ def program(name: str) -> Iterator[tuple[subprocess.Popen[str], Replica]]:
 
 def test_a_killed_replica_loses_no_new_request(place: Path, one: Backend) -> None:
     with program("mortal") as (mortal, first), program("also") as (also, second):
-        gateway = gateway_of(place, (first, second, replica(one)))
+        gateway = proxies_of(place, (first, second, replica(one)))
         # No health check comes in time: the requests themselves find out.
         with opened(replace(gateway, check_milliseconds=3_600_000)) as door:
             names = {door.post(CHAT).data["replica"] for _ in range(12)}
@@ -570,9 +570,9 @@ def test_a_reload_cuts_nobody_off_and_forgets_no_request(
     assert stream.readline() == b"data: 0 of one\n"
     assert door.running("one") == 1
 
-    llm = door.gateway.doors[0]
+    llm = door.gateway.proxies[0]
     both = (replica(one), replica(two))
-    door.gateway = replace(door.gateway, doors=(replace(llm, replicas=both),))
+    door.gateway = replace(door.gateway, proxies=(replace(llm, replicas=both),))
     door.write()
     door.reload()
     assert {door.post(CHAT).data["replica"] for _ in range(8)} == {"one", "two"}
@@ -599,9 +599,9 @@ def test_a_reload_keeps_who_is_drained(open_door: Opener, one: Backend, two: Bac
 
 def test_a_reload_takes_a_replicas_new_port(open_door: Opener, one: Backend, two: Backend) -> None:
     door = open_door(one)
-    llm = door.gateway.doors[0]
+    llm = door.gateway.proxies[0]
     moved = replace(replica(two), name="one")
-    door.gateway = replace(door.gateway, doors=(replace(llm, replicas=(moved,)),))
+    door.gateway = replace(door.gateway, proxies=(replace(llm, replicas=(moved,)),))
     door.write()
     door.reload()
     assert door.post(CHAT).data == {"replica": "two"}
@@ -657,11 +657,11 @@ def test_a_door_behind_a_door(place: Path, open_door: Opener, one: Backend) -> N
     """Each host guards its own vLLM; the fleet's door asks the hosts' doors for their health."""
     inner = open_door(one)
     (place / "outer").mkdir()
-    gateway = gateway_of(
+    gateway = proxies_of(
         place / "outer", (Replica("host", "127.0.0.1", inner.port, health_port=inner.port),)
     )
-    llm = replace(gateway.doors[0], health_path="/health")
-    with opened(replace(gateway, doors=(llm,))) as outer:
+    llm = replace(gateway.proxies[0], health_path="/health")
+    with opened(replace(gateway, proxies=(llm,))) as outer:
         inner.until_status("one", "UP")
         outer.until_status("host", "UP")
         stream = outer.send("POST", CHAT, {"stream": 2})
@@ -678,8 +678,8 @@ def test_a_door_behind_a_door(place: Path, open_door: Opener, one: Backend) -> N
 @pytest.mark.parametrize("count", [1, 2, 7])
 def test_haproxy_has_nothing_to_say_against_it(place: Path, bind: str, count: int) -> None:
     replicas = tuple(Replica(f"spark-{n}", "fd00::1", 8000 + n, 9000 + n) for n in range(count))
-    gateway = gateway_of(place, replicas)
-    gateway = replace(gateway, doors=(replace(gateway.doors[0], bind=bind),))
+    gateway = proxies_of(place, replicas)
+    gateway = replace(gateway, proxies=(replace(gateway.proxies[0], bind=bind),))
     door = OpenDoor(gateway)
     door.write()
     Path(gateway.states).write_text("1\n")
@@ -690,4 +690,4 @@ def test_haproxy_has_nothing_to_say_against_it(place: Path, bind: str, count: in
     door.stop()
     assert done.returncode == 0, done.stderr
     assert "WARNING" not in done.stderr
-    assert render_gateway(gateway).config == Path(gateway.config).read_text()
+    assert render_proxies(gateway).config == Path(gateway.config).read_text()

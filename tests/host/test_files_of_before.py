@@ -93,7 +93,7 @@ def test_the_status_of_a_host_of_before(tmp_path: Path) -> None:
     assert told.switch is not None
     assert told.switch.checks["qwen36"][0].ok
     kept = told.services["qwen36"].releases["b" * 12]
-    assert (kept.tag, kept.door) == ("t", True)
+    assert (kept.tag, kept.proxy) == ("t", True)
     assert told.watch is not None
     assert told.lock is None
 

@@ -265,11 +265,11 @@ def test_doors_go_with_the_switch_and_back_with_it(host: Host) -> None:
             "others": False}  # fmt: skip
     service = host.service(door=door, gate=gate("a", door=["127.0.0.1", 1]))
     host.check.door = "HTTP 401 with the key"
-    assert host.switch(service, doors=doors).run() == "failed"  # the old door says so, too
+    assert host.switch(service, proxies=doors).run() == "failed"  # the old door says so, too
     assert config.read_text() == "old door"
     assert host.state() == WAS
     host.check.door = None
-    assert host.switch(service, doors=doors, id="2").run() == "good"
+    assert host.switch(service, proxies=doors, id="2").run() == "good"
     assert config.read_text() == "new door"
     assert host.state() == IS
 

@@ -12,7 +12,7 @@ from sparkwright.config.places import CATALOG
 from sparkwright.config.settings import parse_settings
 from sparkwright.findings.user_error import UserError
 from sparkwright.plan.plan import HostPlan, plan_host
-from sparkwright.proxy.proxies import gateway_of, health_file, with_others
+from sparkwright.proxy.proxies import health_file, proxies_of, with_others
 
 RECIPE = {"recipe": "qwen36-35b-a3b-heretic-dflash"}
 SHIPPED = load_catalog([CATALOG])
@@ -31,17 +31,17 @@ def plan(**data: Any) -> HostPlan:
 
 
 def test_no_door_is_none() -> None:
-    assert gateway_of(plan(services={"qwen36": RECIPE}), EVERYONE) is None
+    assert proxies_of(plan(services={"qwen36": RECIPE}), EVERYONE) is None
     assert health_file(plan(services={"qwen36": RECIPE})) is None
 
 
 def test_a_service_behind_a_door_listens_where_only_the_door_reaches_it() -> None:
-    behind = plan(services={"qwen36": {**RECIPE, "door": True}})
+    behind = plan(services={"qwen36": {**RECIPE, "proxy": True}})
     (service,) = behind.services
     assert (service.bind, service.port, service.client_port) == ("127.0.0.1", 18000, 8000)
-    gateway = gateway_of(behind, EVERYONE)
+    gateway = proxies_of(behind, EVERYONE)
     assert gateway is not None
-    (door,) = gateway.doors
+    (door,) = gateway.proxies
     assert (door.bind, door.port) == ("*", 8000)
     assert [(one.address, one.port, one.health_port) for one in door.replicas] == [
         ("127.0.0.1", 18000, 28000)
@@ -55,16 +55,18 @@ def test_a_service_behind_a_door_listens_where_only_the_door_reaches_it() -> Non
 
 
 def test_a_fleets_door_has_every_host_of_the_service_behind_it() -> None:
-    gateway = gateway_of(plan(gateway={"qwen36": {"port": 8080}}), EVERYONE)
+    gateway = proxies_of(plan(load_balancer={"qwen36": {"port": 8080}}), EVERYONE)
     assert gateway is not None
-    (door,) = gateway.doors
+    (door,) = gateway.proxies
     assert [(one.name, one.address, one.port) for one in door.replicas] == [
         ("spark-1", "10.0.0.1", 8000),
         ("spark-2", "10.0.1.2", 8100),
     ]
-    only = gateway_of(plan(gateway={"qwen36": {"port": 8080, "hosts": ["spark-2"]}}), EVERYONE)
+    only = proxies_of(
+        plan(load_balancer={"qwen36": {"port": 8080, "hosts": ["spark-2"]}}), EVERYONE
+    )
     assert only is not None
-    assert [one.name for one in only.doors[0].replicas] == ["spark-2"]
+    assert [one.name for one in only.proxies[0].replicas] == ["spark-2"]
 
 
 @pytest.mark.parametrize(
@@ -76,26 +78,29 @@ def test_a_fleets_door_has_every_host_of_the_service_behind_it() -> None:
 )
 def test_a_door_to_nobody_is_a_mistake(gateway: dict[str, Any], words: str) -> None:
     with pytest.raises(UserError, match=words):
-        gateway_of(plan(gateway=gateway), EVERYONE)
+        proxies_of(plan(gateway=gateway), EVERYONE)
 
 
 def test_who_has_others_beside_it() -> None:
-    behind: dict[str, dict[str, Any]] = {**EVERYONE, "door": {"gateway": {"qwen36": {"port": 1}}}}
+    behind: dict[str, dict[str, Any]] = {
+        **EVERYONE,
+        "door": {"load_balancer": {"qwen36": {"port": 1}}},
+    }
     assert with_others("spark-1", EVERYONE) == frozenset()
     assert with_others("spark-1", behind) == {"qwen36"}
     assert with_others("door", behind) == frozenset()
-    behind["door"] = {"gateway": {"qwen36": {"port": 1, "hosts": ["spark-2"]}}}
+    behind["door"] = {"load_balancer": {"qwen36": {"port": 1, "hosts": ["spark-2"]}}}
     assert with_others("spark-2", behind) == frozenset()
 
 
 def test_a_port_is_given_once() -> None:
     services = {"qwen36": {**RECIPE, "port": 8080}}
     with pytest.raises(UserError, match="port 8080 is taken by 'qwen36'"):
-        gateway_of(plan(services=services, gateway={"qwen36": {"port": 8080}}), EVERYONE)
+        proxies_of(plan(services=services, load_balancer={"qwen36": {"port": 8080}}), EVERYONE)
     with pytest.raises(UserError, match="take a port below 45536"):
-        plan(services={"qwen36": {**RECIPE, "port": 50000, "door": True}})
+        plan(services={"qwen36": {**RECIPE, "port": 50000, "proxy": True}})
 
 
 def test_names_of_our_own_units_are_not_free() -> None:
     with pytest.raises(UserError, match="unit of sparkwright's own"):
-        plan(services={"gateway": RECIPE})
+        plan(services={"load_balancer": RECIPE})

@@ -22,20 +22,20 @@ from sparkwright.host.proxy.runtime_api import (
 )
 from sparkwright.proxy.haproxy import (
     ROUTES,
-    Door,
-    Gateway,
+    Proxies,
+    Proxy,
     Replica,
     drain,
     kept_servers,
     key_file,
     ready,
-    render_gateway,
+    render_proxies,
 )
 
 SPARK_1 = Replica("spark-1", "192.168.1.11", 8000, health_port=9100)
 SPARK_2 = Replica("spark-2", "spark-2.local", 8000, health_port=9100)
-QWEN = Door("qwen36", 8080, (SPARK_1, SPARK_2), health_path="/generates")
-GATEWAY = Gateway((QWEN,))
+QWEN = Proxy("qwen36", 8080, (SPARK_1, SPARK_2), health_path="/generates")
+GATEWAY = Proxies((QWEN,))
 
 
 def lines(text: str, start: str) -> list[str]:
@@ -45,7 +45,7 @@ def lines(text: str, start: str) -> list[str]:
 
 def config(**changes: Any) -> str:
     """The configuration of a gateway that differs so."""
-    return render_gateway(replace(GATEWAY, **changes)).config
+    return render_proxies(replace(GATEWAY, **changes)).config
 
 
 def test_a_door_is_a_frontend_and_a_backend() -> None:
@@ -63,7 +63,7 @@ def test_a_door_is_a_frontend_and_a_backend() -> None:
 
 
 def test_one_replica_is_guarded_by_the_same_rules() -> None:
-    alone = config(doors=(replace(QWEN, replicas=(SPARK_1,)),))
+    alone = config(proxies=(replace(QWEN, replicas=(SPARK_1,)),))
     assert lines(alone, "http-request") == lines(config(), "http-request")
     assert lines(alone, "server ") == [
         "server spark-1 192.168.1.11:8000 check port 9100",
@@ -74,12 +74,12 @@ def test_one_replica_is_guarded_by_the_same_rules() -> None:
 def test_every_replica_is_tried_before_a_request_fails() -> None:
     many = tuple(replace(SPARK_1, name=f"spark-{number}") for number in range(9))
     assert lines(config(), "retries") == ["retries 3"]
-    assert lines(config(doors=(replace(QWEN, replicas=many),)), "retries") == ["retries 9"]
+    assert lines(config(proxies=(replace(QWEN, replicas=many),)), "retries") == ["retries 9"]
 
 
 def test_every_service_has_a_port_and_rules_of_its_own() -> None:
-    gemma = Door("gemma4", 8081, (replace(SPARK_1, port=8001),))
-    text = config(doors=(QWEN, gemma))
+    gemma = Proxy("gemma4", 8081, (replace(SPARK_1, port=8001),))
+    text = config(proxies=(QWEN, gemma))
     assert lines(text, "bind") == ["bind *:8080 proto h1", "bind *:8081 proto h1"]
     assert lines(text, "http-check send")[1] == "http-check send meth GET uri /health"
     for rule in ("http_auth_bearer", "deny_status", "disable-l7-retry", "acl plain"):
@@ -137,14 +137,14 @@ def test_nothing_buffers_or_packs_a_stream() -> None:
 
 
 def test_sockets_are_for_root_alone() -> None:
-    files = render_gateway(GATEWAY)
+    files = render_proxies(GATEWAY)
     assert "stats socket /run/sparkwright-gateway/admin.sock mode 600 level admin" in files.config
     assert "-S /run/sparkwright-gateway/master.sock,mode,600 " in files.unit
     assert "RuntimeDirectory=sparkwright-gateway\nRuntimeDirectoryMode=0700\n" in files.unit
 
 
 def test_the_unit_starts_a_haproxy_of_its_own() -> None:
-    unit = render_gateway(GATEWAY).unit
+    unit = render_proxies(GATEWAY).unit
     assert lines(unit, "ExecStart=") == [
         "ExecStart=/usr/sbin/haproxy -Ws -db -S /run/sparkwright-gateway/master.sock,mode,600 "
         "-f /opt/sparkwright/gateway/haproxy.cfg"
@@ -157,12 +157,12 @@ def test_the_unit_starts_a_haproxy_of_its_own() -> None:
 
 
 def test_the_same_gateway_gives_the_same_files() -> None:
-    assert render_gateway(GATEWAY) == render_gateway(replace(GATEWAY))
+    assert render_proxies(GATEWAY) == render_proxies(replace(GATEWAY))
 
 
 def test_ipv6_addresses_are_written_as_haproxy_reads_them() -> None:
     door = replace(QWEN, bind="::", replicas=(replace(SPARK_1, address="fd00::11"),))
-    text = config(doors=(door,))
+    text = config(proxies=(door,))
     assert lines(text, "bind") == ["bind [::]:8080 proto h1"]
     assert lines(text, "server ") == [
         "server spark-1 [fd00::11]:8000 check port 9100",
@@ -173,38 +173,38 @@ def test_ipv6_addresses_are_written_as_haproxy_reads_them() -> None:
 @pytest.mark.parametrize(
     ("gateway", "what"),
     [
-        (Gateway(()), "it has no door"),
-        (Gateway((QWEN, QWEN)), "door qwen36 is there 2 times"),
-        (Gateway((QWEN, replace(QWEN, name="b"))), "port 8080 is there 2 times"),
-        (Gateway((replace(QWEN, name="a b"),)), "'a b' is no name"),
-        (Gateway((replace(QWEN, name="a\nglobal"),)), "is no name"),
-        (Gateway((replace(QWEN, name=""),)), "'' is no name"),
-        (Gateway((replace(QWEN, port=0),)), "0 is no port"),
-        (Gateway((replace(QWEN, bind="a b"),)), "'a b' is no address"),
-        (Gateway((replace(QWEN, bind="unix@/tmp/x"),)), "is no address"),
-        (Gateway((replace(QWEN, health_path="/x if TRUE"),)), "is no path"),
-        (Gateway((replace(QWEN, health_path="health"),)), "'health' is no path"),
-        (Gateway((replace(QWEN, replicas=()),)), "there is no replica behind it"),
-        (Gateway((replace(QWEN, replicas=(SPARK_1, SPARK_1)),)), "replica spark-1 is there 2"),
-        (Gateway((replace(QWEN, replicas=(replace(SPARK_1, name="#"),)),)), "'#' is no name"),
-        (Gateway((replace(QWEN, replicas=(replace(SPARK_1, address=""),)),)), "'' is no address"),
-        (Gateway((replace(QWEN, replicas=(replace(SPARK_1, port=70000),)),)), "70000 is no port"),
-        (Gateway((replace(QWEN, replicas=(replace(SPARK_1, health_port=-1),)),)), "-1 is no port"),
+        (Proxies(()), "it has no door"),
+        (Proxies((QWEN, QWEN)), "door qwen36 is there 2 times"),
+        (Proxies((QWEN, replace(QWEN, name="b"))), "port 8080 is there 2 times"),
+        (Proxies((replace(QWEN, name="a b"),)), "'a b' is no name"),
+        (Proxies((replace(QWEN, name="a\nglobal"),)), "is no name"),
+        (Proxies((replace(QWEN, name=""),)), "'' is no name"),
+        (Proxies((replace(QWEN, port=0),)), "0 is no port"),
+        (Proxies((replace(QWEN, bind="a b"),)), "'a b' is no address"),
+        (Proxies((replace(QWEN, bind="unix@/tmp/x"),)), "is no address"),
+        (Proxies((replace(QWEN, health_path="/x if TRUE"),)), "is no path"),
+        (Proxies((replace(QWEN, health_path="health"),)), "'health' is no path"),
+        (Proxies((replace(QWEN, replicas=()),)), "there is no replica behind it"),
+        (Proxies((replace(QWEN, replicas=(SPARK_1, SPARK_1)),)), "replica spark-1 is there 2"),
+        (Proxies((replace(QWEN, replicas=(replace(SPARK_1, name="#"),)),)), "'#' is no name"),
+        (Proxies((replace(QWEN, replicas=(replace(SPARK_1, address=""),)),)), "'' is no address"),
+        (Proxies((replace(QWEN, replicas=(replace(SPARK_1, port=70000),)),)), "70000 is no port"),
+        (Proxies((replace(QWEN, replicas=(replace(SPARK_1, health_port=-1),)),)), "-1 is no port"),
         (replace(GATEWAY, home="/tmp/a b"), "'/tmp/a b' is no path"),
         (replace(GATEWAY, user="me and you"), "'me and you' is no name"),
         (replace(GATEWAY, wait_seconds=-1), "-1 is no time"),
         (replace(GATEWAY, check_milliseconds=0), "0 is no time"),
     ],
 )
-def test_what_would_not_survive_is_refused(gateway: Gateway, what: str) -> None:
+def test_what_would_not_survive_is_refused(gateway: Proxies, what: str) -> None:
     with pytest.raises(UserError, match=re.escape(what)):
-        render_gateway(gateway)
+        render_proxies(gateway)
 
 
 def test_all_problems_are_said_at_once() -> None:
     bad = replace(QWEN, port=0, bind="?", replicas=(replace(SPARK_1, name="?", port=0),))
     with pytest.raises(UserError) as caught:
-        render_gateway(Gateway((bad,)))
+        render_proxies(Proxies((bad,)))
     assert len(caught.value.findings) == 4
 
 
@@ -277,7 +277,7 @@ def test_a_reload_keeps_the_states_of_replicas_that_stay() -> None:
     ],
 )
 def test_a_reload_forgets_the_states_of_others(changed: Replica) -> None:
-    moved = Gateway((replace(QWEN, replicas=(changed, SPARK_2)),))
+    moved = Proxies((replace(QWEN, replicas=(changed, SPARK_2)),))
     stay = kept(STATES, kept_servers(moved)).splitlines()
     assert stay[0] == "1"
     assert [line.split()[3] for line in stay[2:]] == ["spark-2"]

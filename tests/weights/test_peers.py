@@ -54,7 +54,7 @@ class Seed:
 
 
 @contextmanager
-def seeding(fetch: Fetch) -> Iterator[Seed]:
+def peer_sharing(fetch: Fetch) -> Iterator[Seed]:
     """Serve what is below the fetch's folder."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -95,7 +95,7 @@ def seeding(fetch: Fetch) -> Iterator[Seed]:
 
 @pytest.fixture
 def seed(fetch: Fetch, tmp_path: Path) -> Iterator[Seed]:
-    with seeding(Fetch(fetch.hub, tmp_path / "seed")) as one:
+    with peer_sharing(Fetch(fetch.hub, tmp_path / "seed")) as one:
         yield one
 
 

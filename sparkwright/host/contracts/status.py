@@ -30,7 +30,7 @@ class KeptRelease:
     Attributes:
         models: repository -> commit.
         at: when it was written there, seconds since the epoch.
-        door: whether it is behind the host's own proxy.
+        proxy: whether it is behind the host's own proxy.
     """
 
     at: float
@@ -38,7 +38,7 @@ class KeptRelease:
     image: str = "?"
     recipe: str = "?"
     models: dict[str, str] = field(default_factory=dict)
-    door: bool = False
+    proxy: bool = False
 
 
 @dataclass(frozen=True)

@@ -35,7 +35,7 @@ class ServiceSwitch:
         restart: whether it is stopped and started.
         gate: what the new release is asked.
         soak_seconds: how long it is looked on after its first answers.
-        door: its place behind the host's proxy.
+        pool: its place behind the host's proxy.
         files: path -> text and mode.
     """
 
@@ -51,7 +51,7 @@ class ServiceSwitch:
     restart: bool
     gate: SmokeRequest
     soak_seconds: float = 0.0
-    door: Pool | None = None
+    pool: Pool | None = None
     files: dict[str, tuple[str, int]] = field(default_factory=dict)
 
 
@@ -63,8 +63,8 @@ class SwitchRequest:
         by: who asked for it.
         settle: command that goes on with it after a boot.
         recover: text of the unit that does so.
-        strangers: ``name restart-policy`` of unmanaged containers that make room.
-        doors: what changes of the host's proxy.
+        unmanaged: ``name restart-policy`` of unmanaged containers that make room.
+        proxies: what changes of the host's proxy.
     """
 
     id: str
@@ -72,8 +72,8 @@ class SwitchRequest:
     settle: tuple[str, ...]
     recover: str
     services: tuple[ServiceSwitch, ...]
-    strangers: tuple[str, ...] = ()
-    doors: ProxySwitch | None = None
+    unmanaged: tuple[str, ...] = ()
+    proxies: ProxySwitch | None = None
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ class HistoryEntry:
         at: when it ended, seconds since the epoch.
         down_seconds: from the stop to the first healthy answer.
         result: good, reverted or failed.
-        strangers: unmanaged containers that made room.
+        unmanaged: containers that made room.
     """
 
     service: str
@@ -115,7 +115,7 @@ class HistoryEntry:
     down_seconds: float
     result: str
     reasons: tuple[str, ...]
-    strangers: tuple[str, ...] = ()
+    unmanaged: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -135,28 +135,31 @@ class ReleaseNote:
     gate: SmokeRequest | None = None
 
 
+#: Names in files on hosts, which are read across versions.
+_KEYS = {"from_release": "from", "pool": "door", "proxies": "doors", "unmanaged": "strangers"}
+_NAMES = {key: name for name, key in _KEYS.items()}
+
+
 def request_of(document: dict[str, Any]) -> SwitchRequest:
     """What request.json holds."""
-    services = [
-        {**_with_our_name(one), "gate": from_gate(one["gate"])} for one in document["services"]
-    ]
-    return decode(SwitchRequest, {**document, "services": services})
+    services = [{**_named(one), "gate": from_gate(one["gate"])} for one in document["services"]]
+    return decode(SwitchRequest, {**_named(document), "services": services})
 
 
 def request_document(request: SwitchRequest) -> dict[str, Any]:
     """The content of request.json."""
-    services = [{**_with_its_key(one), "gate": gate_document(one.gate)} for one in request.services]
-    return {**encode(request), "services": services}
+    services = [{**_keyed(one), "gate": gate_document(one.gate)} for one in request.services]
+    return {**_keyed(request), "services": services}
 
 
 def entry_of(document: dict[str, Any]) -> HistoryEntry:
     """What a line of history.jsonl holds."""
-    return decode(HistoryEntry, _with_our_name(document))
+    return decode(HistoryEntry, _named(document))
 
 
 def entry_document(entry: HistoryEntry) -> dict[str, Any]:
     """The content of a line of history.jsonl."""
-    return _with_its_key(entry)
+    return _keyed(entry)
 
 
 def note_document(note: ReleaseNote) -> dict[str, Any]:
@@ -169,9 +172,12 @@ def gate_document(gate: SmokeRequest) -> dict[str, Any]:
     return to_gate(encode(gate))
 
 
-def _with_our_name(document: dict[str, Any]) -> dict[str, Any]:
-    return {**document, "from_release": document.get("from")}
+def _named(document: dict[str, Any]) -> dict[str, Any]:
+    """A file's data by our names."""
+    found = {_NAMES.get(key, key): value for key, value in document.items()}
+    return {"from_release": None, **found}
 
 
-def _with_its_key(record: object) -> dict[str, Any]:
-    return {"from" if key == "from_release" else key: one for key, one in encode(record).items()}
+def _keyed(record: object) -> dict[str, Any]:
+    """A record's data by the files' names."""
+    return {_KEYS.get(name, name): value for name, value in encode(record).items()}

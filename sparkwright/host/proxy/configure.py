@@ -52,7 +52,7 @@ def remove(request: ProxyRequest) -> list[str]:
     """Take everything away."""
     systemd.remove([request.unit, HEALTH_UNIT])
     shutil.rmtree(Path(request.config).parent, ignore_errors=True)
-    return ["removed the door"]
+    return ["removed the proxy"]
 
 
 def main(request: ProxyRequest) -> list[str]:
@@ -80,4 +80,4 @@ def main(request: ProxyRequest) -> list[str]:
         reload(request)
     if request.start:
         systemd.start(*units)
-    return [f"wrote {len(changed)} files of the door"]
+    return [f"wrote {len(changed)} files of the proxy"]

@@ -1,4 +1,4 @@
-"""Says whether the services of this host generate: the health that a door goes by.
+"""Says whether the services of this host generate: the health that a proxy goes by.
 
 vLLM's own /health says only that the engine's loop runs; a wedged one goes on saying so. Here a
 service is well while its counters of tokens rise, or, when nobody asks it anything, while a

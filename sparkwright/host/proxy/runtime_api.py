@@ -56,7 +56,7 @@ class ServerState:
 
 
 def server_states(answer: str) -> dict[tuple[str, str], ServerState]:
-    """The answer to ``SERVERS``, by door and replica."""
+    """The answer to ``SERVERS``, by proxy and replica."""
     lines = [line for line in answer.removeprefix("# ").splitlines() if line.strip()]
     return {
         (row["pxname"], row["svname"]): ServerState(row["status"], int(row["scur"] or 0))
@@ -79,13 +79,13 @@ def at_worker(process: int, command: str) -> str:
     return f"@!{process} {command}"
 
 
-def running(answers: Iterable[str], door: str, replica: str) -> int:
+def running(answers: Iterable[str], proxy: str, replica: str) -> int:
     """The requests on a replica, by every worker's answer to ``SERVERS``."""
-    states = (server_states(answer).get((door, replica)) for answer in answers)
+    states = (server_states(answer).get((proxy, replica)) for answer in answers)
     return sum(state.running for state in states if state)
 
 
-def busy(master: str, door: str, replica: str) -> int:
+def busy(master: str, proxy: str, replica: str) -> int:
     """The requests on a replica now, in every worker; asked of the master's socket."""
     listed = workers(ask(master, PROCESSES))
-    return running([ask(master, at_worker(one, SERVERS)) for one in listed], door, replica)
+    return running([ask(master, at_worker(one, SERVERS)) for one in listed], proxy, replica)
