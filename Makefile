@@ -34,13 +34,14 @@ demo: setup ## bring up the virtual fleet and run the main job on it
 demo-down: ## remove every trace of the virtual fleet
 	$(SUDO) $(PYTHON) -m lab down
 
-check: setup ## format, lint and types
+check: setup ## format, lint, directions of imports, types
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
+	$(BIN)/lint-imports
 	$(BIN)/mypy
 
-unit: setup ## the unit tests, under a minute
-	$(BIN)/python -m pytest -n auto tests/unit
+unit: setup ## what needs neither a host nor root, under a minute
+	$(BIN)/python -m pytest -n auto tests/unit tests/operations
 
 test: check ## everything: format, lint, types, unit tests, the page in a browser, and end to end on the virtual fleet
 	$(SUDO) $(PYTHON) -m lab packages --browser
@@ -51,7 +52,7 @@ test-faults: setup ## faults one by one, sharing, doors and taking over, on the 
 	$(SUDO) $(BIN)/python -m pytest -m faults
 
 clients: .venv-clients/.ready ## try what `sparkwright endpoints` writes with its clients (250 MB more)
-	.venv-clients/bin/python -m pytest -rs tests/unit/test_endpoint_clients.py
+	.venv-clients/bin/python -m pytest -rs tests/unit/endpoints/test_endpoint_clients.py
 .venv-clients/.ready: constraints.txt constraints-dev.txt constraints-clients.txt
 	$(PYTHON) -m venv .venv-clients
 	.venv-clients/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes \

@@ -11,8 +11,8 @@ use start with `my_`.
 # GiB that must stay free after image and weights are fetched.
 # disk_headroom_gib = 20
 
-# How weights are fetched: "hf_transfer" (as fast as the connection), "xet" (from the hub's Xet storage
-# where it has the file) or "http" (a tenth of the memory).
+# How weights are fetched: "hf_transfer" (as fast as the connection), "xet" (from the hub's Xet
+# storage where it has the file) or "http" (a tenth of the memory).
 # downloader = "hf_transfer"
 # download_connections = 16
 # download_limit_mb = 40         # megabytes per second at most, for the image and for each model

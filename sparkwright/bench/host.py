@@ -10,7 +10,7 @@ from typing import Any
 from sparkwright.bench.results import GpuRun, ImageRun
 from sparkwright.catalog.data import Scalar
 from sparkwright.host.contracts.bench import BenchAnswer, Running
-from sparkwright.host.lib.records import decode
+from sparkwright.host.contracts.records import decode
 from sparkwright.plan.plan import ServicePlan
 
 

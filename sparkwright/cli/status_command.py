@@ -10,7 +10,7 @@ import click
 from sparkwright.cli.findings import paint
 from sparkwright.cli.options import inventory_argument, json_option, print_json
 from sparkwright.cli.stories import stories
-from sparkwright.host.lib.records import encode
+from sparkwright.host.contracts.records import encode
 from sparkwright.report.status import render_status, well, without_texts
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from sparkwright.findings.finding import Finding
 from sparkwright.host.contracts.doctor import Examination, ServiceSeen
-from sparkwright.host.lib.records import decode
+from sparkwright.host.contracts.records import decode
 from sparkwright.text.timestamps import epoch
 
 

@@ -9,13 +9,13 @@ from dataclasses import dataclass
 
 from sparkwright.config.templates import template
 from sparkwright.doctor import thresholds
+from sparkwright.host.contracts.records import encode
 from sparkwright.host.contracts.watch import (
     Expected,
     ExpectedService,
     WatchConfig,
     WatchedService,
 )
-from sparkwright.host.lib.records import encode
 from sparkwright.plan.plan import HostPlan
 from sparkwright.plan.release import Release
 from sparkwright.smoke import own_address

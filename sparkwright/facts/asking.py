@@ -13,7 +13,7 @@ from pyinfra.api.exceptions import PyinfraError
 from pyinfra.api.host import Host
 
 from sparkwright.facts import programs
-from sparkwright.host.lib.records import Malformed, decode, encode
+from sparkwright.host.contracts.records import Malformed, decode, encode
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance

@@ -15,7 +15,7 @@ from sparkwright.facts.asking import HostError, Sudo, execute, parse
 from sparkwright.facts.memory import memory
 from sparkwright.host import observe
 from sparkwright.host.contracts.observation import Observation, ObservationRequest
-from sparkwright.host.lib.records import encode
+from sparkwright.host.contracts.records import encode
 
 _T = TypeVar("_T")
 _LABEL = "sparkwright-observe"

@@ -19,7 +19,8 @@ from pathlib import PurePosixPath
 from types import ModuleType
 from typing import Any
 
-from sparkwright.host.lib import light_dataclasses, records
+from sparkwright.host.contracts import records
+from sparkwright.host.lib import light_dataclasses
 
 _IMPORT = re.compile(r"^ *from (sparkwright\.host[\w.]*) import ([\w ,]+|\([^)]*\))", re.MULTILINE)
 #: A docstring, or a string of several lines that is none: only the latter begins within a line.
@@ -42,7 +43,7 @@ def carried(payload):
                 sys.modules[package].__path__ = []
         module = sys.modules[name] = types.ModuleType(name)
         exec(compile(source, name, "exec"), module.__dict__)
-    call = sys.modules["sparkwright.host.lib.records"].call
+    call = sys.modules["sparkwright.host.contracts.records"].call
     json.dump(call(module.main, payload["request"]), sys.stdout)
     sys.stdout.flush()
     os._exit(0)  # nothing is left to put in order, and the controller waits for the end

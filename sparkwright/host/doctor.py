@@ -24,13 +24,13 @@ from sparkwright.host.contracts.doctor import (
     ServiceSeen,
 )
 from sparkwright.host.contracts.observation import Docker
+from sparkwright.host.contracts.records import decode, encode
 from sparkwright.host.contracts.status import Health
 from sparkwright.host.contracts.watch import WatchReport
 from sparkwright.host.lib import disks, docker, documents, gpu, metrics, systemd
 from sparkwright.host.lib import journal as journals
 from sparkwright.host.lib.http import NoAnswer, Server
 from sparkwright.host.lib.processes import run
-from sparkwright.host.lib.records import decode, encode
 
 #: Lines of a journal and of a container's log, and characters of one of them.
 _LINES, _WIDTH = 400, 600

@@ -14,8 +14,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from sparkwright.host.contracts.lock import LockAnswer, LockRequest, Owner
+from sparkwright.host.contracts.records import encode
 from sparkwright.host.lib import documents, files
-from sparkwright.host.lib.records import encode
 
 HELD, LAST = "lock.json", "lock-last.json"
 

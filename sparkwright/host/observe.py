@@ -30,9 +30,9 @@ from sparkwright.host.contracts.observation import (
     ServiceState,
 )
 from sparkwright.host.contracts.proof import Versions
+from sparkwright.host.contracts.records import decode
 from sparkwright.host.lib import disks, docker, documents, files, gpu, receipt, systemd
 from sparkwright.host.lib.processes import Running, run
-from sparkwright.host.lib.records import decode
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # typing takes 3 ms to import

@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 
 from sparkwright.host.contracts.proof import ProofRequest
+from sparkwright.host.contracts.records import encode
 from sparkwright.host.lib import docker, documents, files, receipt
-from sparkwright.host.lib.records import encode
 
 REMEDY = "sudo nvidia-ctk runtime configure --runtime=docker && sudo systemctl restart docker"
 _LIST = ("run", "--rm", "--gpus", "all", "--network", "none", "--entrypoint", "nvidia-smi")

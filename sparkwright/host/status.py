@@ -7,6 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from sparkwright.host.contracts.lock import Owner
+from sparkwright.host.contracts.records import decode
 from sparkwright.host.contracts.status import (
     Health,
     HostStatus,
@@ -19,7 +20,6 @@ from sparkwright.host.contracts.switch import HistoryEntry, SwitchJournal, entry
 from sparkwright.host.contracts.watch import WatchReport
 from sparkwright.host.lib import docker, documents, files, systemd
 from sparkwright.host.lib.http import NoAnswer, Server
-from sparkwright.host.lib.records import decode
 
 
 def releases(home: Path) -> dict[str, KeptRelease]:

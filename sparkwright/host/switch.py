@@ -27,6 +27,7 @@ from pathlib import Path
 from typing import Any
 
 from sparkwright.host.contracts.proxies import Pool
+from sparkwright.host.contracts.records import decode, encode
 from sparkwright.host.contracts.smoke import CheckResult, SmokeAnswer, SmokeRequest, from_gate
 from sparkwright.host.contracts.switch import (
     FAILED,
@@ -43,7 +44,6 @@ from sparkwright.host.contracts.switch import (
 )
 from sparkwright.host.lib import docker, documents, files, journal, systemd
 from sparkwright.host.lib.processes import run
-from sparkwright.host.lib.records import decode, encode
 from sparkwright.host.proxy import configure
 from sparkwright.host.proxy import runtime_api as haproxy
 from sparkwright.host.smoke import check

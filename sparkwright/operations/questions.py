@@ -20,10 +20,10 @@ from sparkwright.host import bench, doctor, status, verify_models
 from sparkwright.host.contracts.bench import BenchAnswer, BenchRequest, BenchService
 from sparkwright.host.contracts.disk_usage import DiskUsageRequest
 from sparkwright.host.contracts.doctor import Examination, ExaminationRequest, ExaminedService
+from sparkwright.host.contracts.records import encode
 from sparkwright.host.contracts.smoke import DeepAnswer, DeepRequests
 from sparkwright.host.contracts.status import HostStatus, StatusRequest
 from sparkwright.host.contracts.verify_models import Verified, VerifyRequest
-from sparkwright.host.lib.records import encode
 from sparkwright.host.smoke import deep
 from sparkwright.operations import proxies
 from sparkwright.operations.changing import Commands, look

@@ -18,6 +18,7 @@ from sparkwright.facts.programs import laid_out
 from sparkwright.host import switch as program
 from sparkwright.host.contracts.jobs import Job, WatchedJob
 from sparkwright.host.contracts.proxies import ProxySwitch
+from sparkwright.host.contracts.records import decode
 from sparkwright.host.contracts.smoke import CheckResult
 from sparkwright.host.contracts.switch import (
     ServiceSwitch,
@@ -25,7 +26,6 @@ from sparkwright.host.contracts.switch import (
     SwitchRequest,
     request_document,
 )
-from sparkwright.host.lib.records import decode
 from sparkwright.operations import jobs
 
 UNIT = "sparkwright-switch"

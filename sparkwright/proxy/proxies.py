@@ -12,7 +12,7 @@ from sparkwright.config.templates import template
 from sparkwright.findings.finding import Finding
 from sparkwright.findings.user_error import UserError, mistake, suggest
 from sparkwright.host.contracts.proxies import HealthConfig, HealthService, Pool
-from sparkwright.host.lib.records import encode
+from sparkwright.host.contracts.records import encode
 from sparkwright.plan.plan import HostPlan, ServicePlan
 from sparkwright.proxy.haproxy import Proxies, Proxy, Replica, drain, leaving, ready, staying
 

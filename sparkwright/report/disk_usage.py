@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from sparkwright.host.contracts.disk_usage import DiskUsage, Item
-from sparkwright.host.lib.records import decode
+from sparkwright.host.contracts.records import decode
 
 #: An image's name holds its whole digest; its beginning is enough to read.
 _LONG = re.compile(r"(:sha256-[0-9a-f]{12})[0-9a-f]{52}$")

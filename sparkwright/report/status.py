@@ -14,13 +14,13 @@ from typing import Any
 from sparkwright.doctor import watch_findings
 from sparkwright.findings.render import Paint
 from sparkwright.findings.render import text as findings_text
+from sparkwright.host.contracts.records import decode
 from sparkwright.host.contracts.status import (
     Health,
     HostStatus,
     KeptRelease,
     ServiceStatus,
 )
-from sparkwright.host.lib.records import decode
 from sparkwright.text.lock_owner import age, described
 from sparkwright.text.table import columns
 from sparkwright.text.timestamps import epoch

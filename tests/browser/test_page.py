@@ -12,10 +12,8 @@ from sparkwright.report.page.contents import page_of
 from sparkwright.report.page.render import html
 from tests.browser.chromium import Look, Scheme, look, screenshot
 from tests.browser.picture import example
-from tests.unit.bench_builders import NOON, cell, result
+from tests.unit.bench.builders import NOON, cell, result
 from tests.unit.builders import catalog
-
-pytestmark = pytest.mark.browser
 
 #: A small phone, a large one, a tablet on either side of where tables become blocks, a desktop.
 WIDTHS = (320, 390, 768, 769, 1280)

@@ -23,13 +23,11 @@ FAULTS = (
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Everything here needs the fleet, and the main job comes first: the fleet is bare once."""
+    """The main job comes first: the fleet is bare once."""
     here = Path(__file__).parent
     for item in items:
-        if item.path.is_relative_to(here):
-            item.add_marker(pytest.mark.fleet)
-            if item.path.name in FAULTS:
-                item.add_marker(pytest.mark.faults)
+        if item.path.is_relative_to(here) and item.path.name in FAULTS:
+            item.add_marker(pytest.mark.faults)
     items.sort(key=lambda item: (item.path.parent == here, item.path.name != "test_main_job.py"))
 
 

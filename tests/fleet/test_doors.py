@@ -15,6 +15,6 @@ def test_a_release_of_other_doors_is_no_way_back(converged: Site) -> None:
     assert status(ADDRESS, 8000, "GET", "/v1/models") == 401
     running, kept = container(HOST), release(HOST)
     said = converged.sparkwright("rollback", *LIMIT, code=1)
-    assert "was made without a door before it, and the plan has one" in said
+    assert "was made without a proxy before it, and the plan has one" in said
     assert (container(HOST), release(HOST)) == (running, kept)
     assert converged.deploy("--limit", HOST).changed == set()

@@ -16,7 +16,7 @@ import sparkwright.host
 from sparkwright.facts import programs
 from sparkwright.host import observe
 from sparkwright.host.contracts.observation import Observation, ObservationRequest
-from sparkwright.host.lib.records import decode, encode
+from sparkwright.host.contracts.records import decode, encode
 from sparkwright.host.watch import install
 
 _NAMES = [

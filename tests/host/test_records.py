@@ -13,9 +13,9 @@ from sparkwright.facts import programs
 from sparkwright.findings.finding import Finding, Severity
 from sparkwright.host.contracts import lock, observation
 from sparkwright.host.contracts.jobs import JobsRequest, JobStatus
+from sparkwright.host.contracts.records import Malformed, decode, encode
 from sparkwright.host.contracts.watch import WatchReport, WatchState
 from sparkwright.host.lib import light_dataclasses
-from sparkwright.host.lib.records import Malformed, decode, encode
 
 
 def test_there_and_back() -> None:

@@ -14,7 +14,7 @@ from pyinfra.context import ctx_host, ctx_state
 
 from sparkwright.facts.memory import HostMemory, memory
 from sparkwright.host.contracts.observation import Observation, ObservationRequest
-from sparkwright.host.lib.records import encode
+from sparkwright.host.contracts.records import encode
 
 
 @dataclass

@@ -12,8 +12,8 @@ from sparkwright.catalog import Catalog, load_catalog
 from sparkwright.config.settings import parse_settings
 from sparkwright.host.contracts.gpu import Gpus
 from sparkwright.host.contracts.observation import Observation
+from sparkwright.host.contracts.records import decode, encode
 from sparkwright.host.lib.gpu import parse
-from sparkwright.host.lib.records import decode, encode
 from sparkwright.plan.desired import Desired
 from sparkwright.plan.plan import GIB, HostPlan, plan_host
 from sparkwright.plan.release import render_release

@@ -7,12 +7,12 @@ import shlex
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from sparkwright.host.contracts.disks import FileSystem
 from sparkwright.host.contracts.gpu import Gpus
 from sparkwright.host.contracts.observation import Docker
 from sparkwright.host.contracts.outcome import Outcome
 from sparkwright.host.contracts.status import Health
 from sparkwright.host.contracts.watch import WatchReport
-from sparkwright.host.lib.disks import FileSystem
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from sparkwright.host.contracts.proxies import Pool, ProxySwitch
+from sparkwright.host.contracts.records import decode, encode
 from sparkwright.host.contracts.smoke import CheckResult, SmokeRequest, from_gate, to_gate
-from sparkwright.host.lib.records import decode, encode
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

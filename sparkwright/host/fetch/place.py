@@ -17,10 +17,10 @@ from typing import Any
 
 from sparkwright.host.contracts.fetch import FetchRequest
 from sparkwright.host.contracts.receipt import ReceiptEntry
+from sparkwright.host.contracts.records import decode
 from sparkwright.host.fetch.errors import Failed, Temporary
 from sparkwright.host.fetch.progress import log
 from sparkwright.host.lib import files, receipt
-from sparkwright.host.lib.records import decode
 
 _HOLDER = "holder.json"
 _VERIFIED = "verified.json"

@@ -20,9 +20,9 @@ from sparkwright.host.contracts.fetch import (
     PeerServerRequest,
     PullRequest,
 )
+from sparkwright.host.contracts.records import Malformed, decode
 from sparkwright.host.fetch.errors import Failed
 from sparkwright.host.lib import receipt
-from sparkwright.host.lib.records import Malformed, decode
 
 _Record = TypeVar("_Record")
 _COMMIT = re.compile(r"[0-9a-f]{40}")

@@ -7,7 +7,7 @@ import os
 import stat
 
 from sparkwright.host.contracts.receipt import Receipt, ReceiptEntry
-from sparkwright.host.lib.records import decode
+from sparkwright.host.contracts.records import decode
 
 NAME = ".sparkwright-receipt.json"
 VERSION = 1

@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterable
 from pathlib import Path
 
+from sparkwright.host.contracts.records import encode
 from sparkwright.host.contracts.watch import (
     Expected,
     ExpectedService,
@@ -23,7 +24,6 @@ from sparkwright.host.contracts.watch import (
 )
 from sparkwright.host.lib import disks, docker, documents, files, gpu, metrics, systemd
 from sparkwright.host.lib.http import NoAnswer, Server
-from sparkwright.host.lib.records import encode
 from sparkwright.host.watch import evaluation
 
 

@@ -1,0 +1,1 @@
+"""Generators of the pages that are made from code and data: ``python -m docs.generate``."""

@@ -1,0 +1,82 @@
+"""docs/catalog-yaml.md: every key of the catalog's files, from the types in
+``sparkwright/catalog``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel
+
+from docs.generate.markdown import GENERATED
+from docs.generate.schema import sections
+from sparkwright.catalog import Image, Model, Recipe
+from sparkwright.catalog.advice import Advice
+from sparkwright.catalog.causes import Causes
+from sparkwright.catalog.measurements import Measurement
+
+KINDS: tuple[type[BaseModel], ...] = (Recipe, Model, Image, Measurement, Advice, Causes)
+_COMMON = {
+    "kind": "what the file is an entry of",
+    "name": "what other entries, settings and commands call it",
+    "title": "one line for people",
+    "source": "who says so: a card and its section, or your own measurement",
+    "date": "the day of that statement: of two that disagree, the newer one holds",
+    "why": "the reason",
+}
+
+_INTRODUCTION = """\
+One YAML file is one entry. Its `kind` says which of the six types it is, its `name` what others
+call it; the file's own name and folder are free. A new image tag, model or recipe needs no code.
+
+Your own entries go into directories that the setting `catalog_directories` names:
+
+    # group_data/all.py
+    catalog_directories = ["my-catalog"]
+
+Later directories override the shipped catalog by kind and name. With `extends: true` an entry
+changes only the keys that it has: mappings are merged key by key, everything else is replaced.
+
+    # my-catalog/fewer-sequences.yaml
+    kind: recipe
+    name: qwen36-35b-a3b-heretic-dflash
+    extends: true
+    arguments: {max_num_seqs: 16}
+
+`sparkwright check --recipe NAME` checks one recipe of the shipped catalog, `sparkwright catalog
+show NAME --directory my-catalog` shows one entry with yours applied, and every command reads the
+catalog of its inventory. Unknown keys, missing keys and names that lead nowhere are errors with
+file and key.
+
+`source` cites a card by its name and section, or says `this project`; the cards and where they are
+published: [the catalog](catalog.md#cards). Of two statements about one tag, the newer one holds."""
+
+
+def page(examples: Path) -> str:
+    """The whole page.
+
+    Args:
+        examples: directory with the recipes that it shows.
+    """
+    parts = ["# The catalog's YAML", GENERATED.format(what="sparkwright/catalog"), _INTRODUCTION]
+    parts += ["## A minimal recipe", _example(examples / "minimal.yaml")]
+    parts += ["## A complete recipe", _example(examples / "complete.yaml")]
+    shown: set[str] = set()
+    for kind in KINDS:
+        for name, text in sections(kind, level=2, common=_COMMON, value=_yaml).items():
+            if name not in shown:
+                parts.append(text)
+            shown.add(name)
+    return "\n\n".join(parts) + "\n"
+
+
+def _example(file: Path) -> str:
+    return f"```yaml\n{file.read_text(encoding='utf-8')}```"
+
+
+def _yaml(value: Any) -> str:
+    if value is None or value in ([], {}, ()):
+        return "none"
+    if isinstance(value, bool):
+        return f"`{str(value).lower()}`"
+    return f"`{value}`" if not isinstance(value, list) else f"`[{', '.join(map(str, value))}]`"

@@ -1,0 +1,24 @@
+"""Every generated page by its path in a checkout."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from docs.generate import catalog, catalog_yaml, commands, diagnoses, rules, settings, speeds
+from sparkwright.catalog import load_catalog
+from sparkwright.config.places import CATALOG
+
+
+def pages(root: Path) -> dict[str, str]:
+    """Path below the root -> text. The README is written by hand but for its table of speeds."""
+    shipped = load_catalog([CATALOG])
+    readme = (root / "README.md").read_text(encoding="utf-8")
+    return {
+        "README.md": speeds.inserted(readme, shipped),
+        "docs/catalog.md": catalog.page(shipped),
+        "docs/catalog-yaml.md": catalog_yaml.page(root / "docs/examples"),
+        "docs/commands.md": commands.page(),
+        "docs/diagnoses.md": diagnoses.page(shipped),
+        "docs/rules.md": rules.page(shipped, root / "docs/known-issues.yaml"),
+        "docs/settings.md": settings.page(),
+    }

@@ -1,0 +1,58 @@
+"""docs/settings.md: every setting, from the models in ``sparkwright/config/settings.py``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from docs.generate.markdown import GENERATED
+from docs.generate.schema import sections
+from sparkwright.config.settings import HostSettings
+
+_INTRODUCTION = """\
+Settings are plain Python values: in `group_data/all.py` for every host, in `group_data/<group>.py`
+for a group, in a host's pair in the inventory for one host, and `--data key=value` for one run. Of
+these, a later one overrides an earlier one. `sparkwright plan INVENTORY` shows every resolved
+setting and the file that it comes from.
+
+    # group_data/sparks.py
+    services = {
+        "qwen36": {
+            "recipe": "qwen36-35b-a3b-heretic-dflash",
+            "port": 8000,
+            "arguments": {"gpu_memory_utilization": 0.60},    # overrides the recipe's value
+        },
+    }
+
+An unknown key is an error, so that a typo cannot pass. Keys that begin with `my_` are yours; keys
+that begin with `_` or `ssh_` are pyinfra's. Keys that were renamed are listed in
+[Upgrading](upgrading.md).
+
+Values for one run need the quotes of a Python string: `--data 'image_tag="2026-07-01-v0.24.0"'`.
+
+Variables of the controller's environment: `SPARKWRIGHT_API_KEY` (the API key of the fleet; else one
+is generated in `api_key_file`) and `HF_TOKEN` (gated models)."""
+
+
+def page() -> str:
+    """The whole page."""
+    found = sections(HostSettings, level=2, common={}, value=_python)
+    return (
+        "\n\n".join(
+            [
+                "# Settings",
+                GENERATED.format(what="sparkwright/config/settings.py"),
+                _INTRODUCTION,
+                *found.values(),
+                "",
+            ]
+        )
+        .replace("\n\n\n", "\n\n")
+        .rstrip("\n")
+        + "\n"
+    )
+
+
+def _python(value: Any) -> str:
+    if isinstance(value, dict) and value:
+        return "see below"
+    return f"`{value!r}`"

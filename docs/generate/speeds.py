@@ -1,0 +1,81 @@
+"""The README's table: model, GPU, published speed, and whether this tool ever ran it for real."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from docs.generate.cards import named
+from docs.generate.markdown import table
+from sparkwright.catalog import Catalog, Recipe
+from sparkwright.catalog.measurements import Measurement, Row, Value
+
+BEGIN, END = "<!-- speeds: generated -->\n", "<!-- /speeds -->"
+_STATUS = ("recommended", "works", "expected")
+_GPUS = {"12.1": "DGX Spark (GB10)", "12.0": "RTX 50, RTX PRO"}
+#: Every published table was measured on it.
+_MEASURED_ON = "12.1"
+
+
+def inserted(readme: str, catalog: Catalog) -> str:
+    """The README with its table made anew."""
+    before, _, rest = readme.partition(BEGIN)
+    _, _, after = rest.partition(END)
+    head = ("model", "GPU", "published tokens/s", "published in", "run on real hardware?")
+    return f"{before}{BEGIN}{table(head, _rows(catalog))}\n{END}{after}"
+
+
+def _rows(catalog: Catalog) -> Iterator[tuple[str, ...]]:
+    """One line a system and GPU: the recipe that the card recommends stands for it."""
+    shown: set[tuple[str, str]] = set()
+    recipes = [one for one in catalog.recipes.values() if one.status in _STATUS]
+    recipes.sort(key=lambda one: (one.system, _STATUS.index(one.status), one.name))
+    for recipe in recipes:
+        for capability in recipe.needs.compute_caps:
+            if (recipe.system, capability) in shown:
+                continue
+            shown.add((recipe.system, capability))
+            speed, source = "none", "-"
+            if capability == _MEASURED_ON and (best := _best(recipe, catalog)):
+                speed, source = _figures(*best), named(best[0].source.partition(";")[0])
+            yield recipe.title.partition(",")[0], _GPUS[capability], speed, source, "not yet"
+
+
+def _best(recipe: Recipe, catalog: Catalog) -> tuple[Measurement, list[Row]] | None:
+    """The newest table of single streams with code among the prompts.
+
+    What the card calls historical, or has no code, is taken only without another.
+    """
+    found = []
+    for one in catalog.measurements.values():
+        drafter = recipe.drafter.model if recipe.drafter else None
+        if (one.image, one.body, one.drafter) == (recipe.image, recipe.body.model, drafter):
+            rows = [row for row in one.rows if _short(row) and _speed(row) is not None]
+            if rows:
+                code = any(row.category == "coding" for row in rows)
+                rank = one.status == "measured", code, one.date, len(rows), one.name
+                found.append((rank, one, rows))
+    return max(found)[1:] if found else None
+
+
+def _short(row: Row) -> bool:
+    return row.concurrency in (1, None) and row.prompt_tokens is None
+
+
+def _speed(row: Row) -> Value | None:
+    return row.decode or (row.aggregate if row.concurrency == 1 else None)
+
+
+def _figures(measurement: Measurement, rows: list[Row]) -> str:
+    """The figure for code, and the range over all kinds of prompts."""
+    every = [end for row in rows for end in _ends(_speed(row))]
+    code = [end for row in rows if row.category == "coding" for end in _ends(_speed(row))]
+    words = f"{max(code or every):.0f}"
+    if f"{min(every):.0f}" != f"{max(every):.0f}":
+        words += f" ({min(every):.0f} to {max(every):.0f})"
+    return words if measurement.status == "measured" else f"{words}, {measurement.status}"
+
+
+def _ends(value: Value | None) -> tuple[float, ...]:
+    if value is None:
+        return ()
+    return value if isinstance(value, tuple) else (value,)

@@ -1,1 +1,0 @@
-"""Generators of the pages that are made from code and data: ``python -m sparkwright.docs``."""

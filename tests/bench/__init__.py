@@ -1,1 +1,0 @@
-"""The real load generator against the stand-in: make test-bench."""

@@ -1,0 +1,42 @@
+"""The level of a test, its folder below tests/, decides its marker; one way to try many inputs.
+
+Levels: unit and operations (no host at all), host (programs of hosts, called here), install (the
+wheel), browser, fleet (virtual hosts), engine (the real vLLM; engine/bench: the load generator).
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+_HERE = Path(__file__).parent
+#: Levels whose tests need more than Python, and the marker by which a run leaves them out.
+_MARKERS = {
+    "browser": "browser",
+    "engine/bench": "bench",
+    "engine": "real_engine",
+    "fleet": "fleet",
+}
+
+# The same inputs everywhere, and no clock that a busy machine fails.
+settings.register_profile(
+    "sparkwright",
+    max_examples=150,
+    deadline=None,
+    derandomize=True,
+    database=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.load_profile("sparkwright")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark every test by its level."""
+    for item in items:
+        place = item.path.relative_to(_HERE).as_posix() if item.path.is_relative_to(_HERE) else ""
+        for level, marker in _MARKERS.items():
+            if place.startswith(f"{level}/"):
+                item.add_marker(marker)
+                break

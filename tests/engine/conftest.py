@@ -1,0 +1,150 @@
+"""The engine as the recipe starts it on a host: words, variables, mounts and key are rendered."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from lab.hub import repositories
+from lab.hub.serving import running as hub_running
+from lab.hub.store import Store
+from lab.real_engine import build, image, local
+from lab.real_engine.layout import RECIPE
+from sparkwright.cli.options import load
+from sparkwright.host.contracts.smoke import SmokeRequest
+from sparkwright.plan.release import Release, render_release
+from sparkwright.site.resolution import pinned
+from sparkwright.smoke import smoke_request
+from tests.engine import registry
+from tests.held import held_for_tests
+from tests.host.lab.test_serving import free_port
+
+ROOT = Path(__file__).resolve().parents[2]
+KEY = "a-key-of-the-test"
+BOOT_SECONDS = 300.0
+
+
+@pytest.fixture(scope="session")
+def engine() -> Iterator[build.Engine]:
+    if os.geteuid() != 0:
+        pytest.fail("the engine's root file system is root's: run `make test-real-engine`")
+    with held_for_tests():  # the tree is the lab's, and another checkout may make it anew
+        yield build.ensure()
+
+
+@dataclass(frozen=True)
+class Rendered:
+    """The recipe as a run would put it on a host."""
+
+    release: Release
+    compose: dict[str, Any]
+    mounts: list[tuple[Path, str]]
+
+
+@pytest.fixture(scope="session")
+def rendered(engine: build.Engine, tmp_path_factory: pytest.TempPathFactory) -> Rendered:
+    """What `sparkwright render` writes, after the image was pushed and the hub asked."""
+    place = tmp_path_factory.mktemp("site")
+    repositories.make(place / "hub", scale=0.01)
+    with registry.serving() as images, hub_running(place / "hub") as hub:
+        digest, sent = image.push_to(images.url, engine.layers)
+        assert sent > sum(layer.size for layer in engine.layers)
+        assert image.push_to(images.url, engine.layers) == (digest, 0)
+        host = {
+            "image_mirrors": {"lab.invalid": images.url},
+            "hub_endpoint": hub,
+            "catalog_directories": [str(ROOT / "lab/catalog")],
+            "lock_file": str(place / "no.lock"),
+            "services": {"tiny": {"recipe": RECIPE, "port": free_port(), "bind": "127.0.0.1"}},
+        }
+        inventory = place / "inventory.py"
+        inventory.write_text(f"sparks = [('spark-1', {host!r})]\n")
+        words = ["-m", "sparkwright", "render", str(inventory), str(place / "out")]
+        subprocess.run([sys.executable, *words], cwd=ROOT, check=True)
+        hosts = load(inventory, (), ()).or_raise()
+        plan = hosts["spark-1"].plan
+        release = render_release(plan, plan.services[0], pinned(hosts))
+    written = place / "out/spark-1" / release.directory.lstrip("/") / "compose.yaml"
+    assert written.read_text() == release.compose
+    mounts = []
+    for model in release.service.models:
+        folder = place / "models" / model.name
+        _files(Store(place / "hub"), model.repository, release.models[model.repository], folder)
+        mounts.append((folder, model.mount))
+    return Rendered(release, yaml.safe_load(release.compose)["services"]["vllm"], mounts)
+
+
+def _files(store: Store, repository: str, commit: str, folder: Path) -> None:
+    """The files of a commit, as the weights' role puts them on a host."""
+    known = store.load(repository)
+    assert known is not None
+    found = known.commit(commit)
+    assert found is not None
+    folder.mkdir(parents=True)
+    for file in found.files:
+        (folder / file.path).write_bytes(store.blob(file.sha256).read_bytes())
+
+
+@dataclass(frozen=True)
+class Running:
+    """The engine at work."""
+
+    process: subprocess.Popen[bytes]
+    log: Path
+    request: SmokeRequest
+    boot_seconds: float
+
+    def ask(self, method: str, path: str, body: Any = None, *, key: bool = True) -> tuple[int, str]:
+        """Status and text of one request."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.request.port, timeout=60)
+        headers = {"Content-Type": "application/json"}
+        if key:
+            headers["Authorization"] = f"Bearer {KEY}"
+        try:
+            text = None if body is None else json.dumps(body)
+            connection.request(method, path, body=text, headers=headers)
+            answer = connection.getresponse()
+            return answer.status, answer.read().decode()
+        finally:
+            connection.close()
+
+
+@pytest.fixture(scope="session")
+def running(
+    engine: build.Engine, rendered: Rendered, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Running]:
+    """The engine with the rendered words and variables, until it is healthy."""
+    place = tmp_path_factory.mktemp("engine")
+    secrets, log = place / "secrets.env", place / "log"
+    secrets.write_text(f"VLLM_API_KEY={KEY}\n")
+    request = replace(smoke_request(rendered.release, warm_ups=2), secrets=str(secrets))
+    environment = {**rendered.compose["environment"], "VLLM_API_KEY": KEY}
+    started = time.monotonic()
+    with local.running(
+        engine.root, rendered.compose["command"], environment, rendered.mounts, log
+    ) as process:
+        found = Running(process, log, request, 0)
+        while not _healthy(found):
+            said = log.read_text(errors="replace")[-4000:]
+            assert process.poll() is None, said
+            assert time.monotonic() < started + BOOT_SECONDS, said
+            time.sleep(0.5)
+        yield Running(process, log, request, time.monotonic() - started)
+
+
+def _healthy(engine: Running) -> bool:
+    try:
+        return engine.ask("GET", "/health", key=False)[0] == 200
+    except OSError:
+        return False

@@ -1,0 +1,144 @@
+"""The real vLLM with the lab's tiny pair, started by what is rendered for a host."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lab.hub.tiny_qwen3 import WORDS
+from lab.real_engine import local
+from lab.real_engine.build import Engine
+from sparkwright.host.contracts.smoke import SmokeRequests
+from sparkwright.host.smoke import check
+from tests.engine.captures import keep, series, shape
+from tests.engine.conftest import Rendered, Running
+
+pytestmark = pytest.mark.timeout(1800)
+SENTENCE = "".join(WORDS)
+
+
+def chat(running: Running, **more: Any) -> tuple[int, str]:
+    body = {
+        "model": "lab-tiny",
+        "messages": [{"role": "user", "content": "Hello"}],
+        "max_tokens": 24,
+        "temperature": 0,
+        "chat_template_kwargs": {"enable_thinking": False},
+        **more,
+    }
+    return running.ask("POST", "/v1/chat/completions", body)
+
+
+def counters(running: Running) -> dict[str, float]:
+    found: dict[str, float] = {}
+    for line in running.ask("GET", "/metrics")[1].splitlines():
+        if line.startswith("vllm:"):
+            name, _, value = line.rpartition(" ")
+            name = name.partition("{")[0]
+            found[name] = found.get(name, 0.0) + float(value)
+    return found
+
+
+def test_the_image_is_small(engine: Engine) -> None:
+    assert sum(layer.size for layer in engine.layers) < 450e6
+    assert all(Path(layer.path).stat().st_size == layer.size for layer in engine.layers)
+
+
+def test_what_is_rendered_is_all_that_it_is_started_with(rendered: Rendered) -> None:
+    command = rendered.compose["command"]
+    assert command[:2] == ["serve", "/models/tiny-qwen3"]
+    assert "--enforce-eager" in command
+    assert rendered.compose["entrypoint"] == ["vllm"]
+    assert rendered.release.image.startswith("lab.invalid/lab/vllm-cpu:sha256-")
+
+
+def test_the_smoke_program_is_content(running: Running) -> None:
+    answer = check.main(SmokeRequests((running.request,)))["tiny"]
+    print(f"healthy after {running.boot_seconds:.0f} s")
+    for one in answer.checks:
+        print(f"{one.name}: {one.detail} ({one.seconds:.2f} s)")
+    assert [(one.name, one.ok) for one in answer.checks] == [
+        (name, True)
+        for name in (
+            *("health", "models", "key", "generation", "warm-up 1", "warm-up 2", "speculation"),
+        )
+    ]
+
+
+def test_models_are_listed_as_captured(running: Running) -> None:
+    status, text = running.ask("GET", "/v1/models")
+    models = json.loads(text)
+    assert status == 200
+    assert [model["id"] for model in models["data"]] == [
+        "lab-tiny",
+        "lab-tiny-fast",
+        "lab-tiny-deep",
+    ]
+    assert shape(models) == shape(json.loads(keep("v1_models.json", text)))
+    assert running.ask("GET", "/v1/models", key=False)[0] == 401
+
+
+def test_an_answer_is_computed_whole_and_streamed(running: Running) -> None:
+    status, text = chat(running)
+    answer = json.loads(text)
+    assert status == 200, text
+    said = answer["choices"][0]["message"]["content"]
+    assert said == SENTENCE + WORDS[-1] * (24 - len(WORDS))
+    assert shape(answer) == shape(json.loads(keep("chat.json", text)))
+    status, text = chat(running, stream=True)
+    pieces = [line[6:] for line in text.splitlines() if line.startswith("data: ")]
+    assert pieces.pop() == "[DONE]"
+    choices = [choice for piece in pieces for choice in json.loads(piece)["choices"]]
+    assert "".join(choice["delta"].get("content") or "" for choice in choices) == said
+
+
+def test_a_thought_is_kept_apart(running: Running) -> None:
+    _, text = chat(running, chat_template_kwargs={"enable_thinking": True})
+    message = json.loads(text)["choices"][0]["message"]
+    assert message["content"] is None
+    assert message["reasoning"].startswith(SENTENCE)
+
+
+def test_drafts_are_accepted_where_they_are_right(running: Running) -> None:
+    before = counters(running)
+    chat(running, max_tokens=64)
+    after = counters(running)
+    drafts, drafted, accepted = (
+        after[name] - before[name]
+        for name in (
+            "vllm:spec_decode_num_drafts_total",
+            "vllm:spec_decode_num_draft_tokens_total",
+            "vllm:spec_decode_num_accepted_tokens_total",
+        )
+    )
+    assert drafted == 11 * drafts
+    # None before the last word is reached, all of them after that.
+    assert 0 < accepted < drafted
+
+
+def test_metrics_are_as_captured(running: Running) -> None:
+    chat(running)
+    status, text = running.ask("GET", "/metrics", key=False)
+    assert status == 200
+    found = "".join(f"{one}\n" for one in sorted(series(text)))
+    assert found == keep("metric_series.txt", found)
+
+
+def test_a_prompt_without_room_is_refused(running: Running) -> None:
+    status, text = chat(running, max_tokens=4096)
+    assert status == 400
+    assert "max_model_len" in text
+
+
+# The last one: it ends the engine.
+def test_sigterm_ends_it_at_once(running: Running) -> None:
+    started = time.monotonic()
+    assert local.stop(running.process) == 0
+    assert time.monotonic() - started < 20
+    log = running.log.read_text(errors="replace")
+    assert "EngineCore: trigger received signal=SIGTERM" in log
+    assert "API server: engine client stopped" in log

@@ -1,0 +1,129 @@
+"""A host made of small programs on the path and one server: what the host programs read."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lab.stand_ins import GPUS
+from tests import docker_api
+from tests.unit.doctor.builders import STARTED, WORDS
+
+KEY = "sk-a-key-of-this-fleet"
+
+
+@dataclass
+class Vllm:
+    """A server's health and counters; ``step`` is added to the tokens at every look."""
+
+    health: int = 200
+    step: float = 0.0
+    values: dict[str, float] = field(default_factory=lambda: {"generation_tokens_total": 100.0})
+    port: int = 0
+
+    def page(self) -> str:
+        """The text of /metrics, with a histogram's buckets as a real server has them."""
+        self.values["generation_tokens_total"] += self.step
+        lines = [f'vllm:{name}{{engine="0"}} {value}' for name, value in self.values.items()]
+        return "\n".join(['vllm:x_bucket{le="1.0"} 5.0', *lines, ""])
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: Any
+
+    def do_GET(self) -> None:
+        said: Vllm = self.server.said
+        status, text = (200, said.page()) if self.path == "/metrics" else (said.health, "")
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(text)))
+        self.end_headers()
+        self.wfile.write(text.encode())
+
+    def do_POST(self) -> None:
+        """A question, which is answered with nothing."""
+        self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        self.send_response(200)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def log_message(self, *_: Any) -> None:
+        """Nothing."""
+
+
+@contextmanager
+def vllm() -> Iterator[Vllm]:
+    """A server on a free port."""
+    said = Vllm()
+    http = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
+    http.said = said  # type: ignore[attr-defined]
+    said.port = http.server_port
+    threading.Thread(target=http.serve_forever, daemon=True).start()
+    try:
+        yield said
+    finally:
+        http.shutdown()
+        http.server_close()
+
+
+def program(place: Path, name: str, text: str) -> None:
+    """A program that a host has."""
+    place.mkdir(exist_ok=True)
+    (place / name).write_text(f"#!/bin/sh\n{text}\n")
+    (place / name).chmod(0o755)
+
+
+def inspected(**changes: Any) -> dict[str, Any]:
+    """What ``docker inspect`` says of the service's container, as Docker 26 has it."""
+    return {
+        "Id": "c" * 64, "Name": "/sparkwright-qwen36", "RestartCount": 0,
+        "State": {"Running": True, "StartedAt": STARTED, "ExitCode": 0, "OOMKilled": False,
+                  "Error": ""},
+        "HostConfig": {"RestartPolicy": {"Name": "no"}, "Runtime": "runc",
+                       "DeviceRequests": [{"Driver": "nvidia", "Capabilities": [["gpu"]]}]},
+        "Config": {"Image": "aeon", "Labels": {"sparkwright.release": "b" * 12},
+                   "Entrypoint": ["vllm"], "Cmd": WORDS[1:],
+                   "Env": [f"VLLM_API_KEY={KEY}", "MAX_NUM_BATCHED_TOKENS=32768"]},
+        "Mounts": [],
+        **changes,
+    }  # fmt: skip
+
+
+def host(place: Path, monkeypatch: pytest.MonkeyPatch, seen: list[dict[str, Any]]) -> Path:
+    """Put the programs on the path. Returns their directory."""
+    programs = place / "bin"
+    info = {
+        "ServerVersion": "29.1.3", "DockerRootDir": str(place), "Runtimes": {"nvidia": {}},
+    }  # fmt: skip
+    program(
+        programs,
+        "docker",
+        f"""case "$1" in
+logs) echo 'starting with --api-key {KEY}' ;;
+exec) echo 'GPU 0: NVIDIA GB10 (UUID: GPU-1)' ;;
+esac""",
+    )
+    docker_api.serve(place, monkeypatch, docker_api.containers(seen, info))
+    unit = "LoadState=loaded\nActiveState=active\nNRestarts=0\nExecMainStartTimestamp=today"
+    program(programs, "systemctl", f'[ "$1" = show ] && printf "{unit}\\n"; true')
+    program(programs, "journalctl", "echo 'Authorization: Bearer hf_abcdefghijklmnopqrstu'")
+    query = ", ".join(
+        GPUS["gb10"].get(name, "?") for name in ("name", "driver_version", "temperature.gpu")
+    )
+    # A driver that does not know every field, as older ones do not.
+    program(
+        programs,
+        "nvidia-smi",
+        f"""case "$1" in
+*clocks_event*) echo 'Field "clocks_event_reasons.active" is not a valid field to query.'; exit 2 ;;
+*) echo '{query}, 10.20 W, 0 %, 208 MHz, 3003 MHz' ;;
+esac""",
+    )
+    monkeypatch.setenv("PATH", f"{programs}:/usr/bin:/bin")
+    return programs

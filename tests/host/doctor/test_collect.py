@@ -1,0 +1,134 @@
+"""What is collected of a host, by the program as it runs there: in a bare Python of its own."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sparkwright.doctor import diagnose, facts
+from sparkwright.facts import programs
+from sparkwright.host import doctor as collect
+from sparkwright.host.contracts.doctor import Mount
+from sparkwright.host.contracts.outcome import Outcome
+from sparkwright.host.lib import processes
+from sparkwright.host.lib.http import Server
+from tests.host.doctor.hosts import KEY, Vllm, host, inspected, program, vllm
+from tests.unit.doctor.builders import RELEASE
+
+
+def ask(server: Vllm, place: Path, **changes: Any) -> dict[str, Any]:
+    """The program's answer, sent to a Python of its own as to a host."""
+    secrets = place / "secrets.env"
+    secrets.write_text(f"VLLM_API_KEY={KEY}\n")
+    request = {
+        "services_root": str(place), "models_root": str(place / "models"), "seconds": 0.1,
+        "services": [
+            {
+                "name": "qwen36", "unit": "sparkwright-qwen36.service", "address": "127.0.0.1",
+                "port": server.port, "home": str(place), "secrets": str(secrets),
+            }
+        ],
+        **changes,
+    }  # fmt: skip
+    done = subprocess.run(
+        ["python3", "-IS", "-c", programs.BY_STANDARD_INPUT],
+        input=programs.payload(collect, request),
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    answer: dict[str, Any] = json.loads(done.stdout)
+    return answer
+
+
+PLANNED = {
+    "qwen36": {
+        "release": RELEASE, "tag": "t", "names": ["a"], "boot_seconds": 900, "speculates": False,
+    }
+}  # fmt: skip
+
+
+def test_a_host_that_is_well(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    host(tmp_path, monkeypatch, [inspected()])
+    with vllm() as server:
+        answer = ask(server, tmp_path)
+    seen = facts({**answer, "planned": PLANNED})
+    (service,) = seen.services.values()
+    assert service.healthy
+    assert service.active
+    assert [look["generation_tokens_total"] for look in service.metrics] == [100, 100]
+    assert service.container is not None
+    assert service.container.number("max_model_len") == 131072
+    assert seen.unified
+    assert seen.gpu.gpus[0].event_reasons == 0
+    assert seen.gpu.gpus[0].clock_mhz == 208
+    assert diagnose("spark-1", replace(seen, disks=(), memory={}, kernel=())) == []
+
+
+def test_no_secret_leaves_the_host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = inspected()
+    seen["Config"]["Cmd"] = ["serve", "--api-key", "another-key", f"--x={KEY}"]
+    host(tmp_path, monkeypatch, [seen])
+    with vllm() as server:
+        text = json.dumps(ask(server, tmp_path))
+    for secret in (KEY, "another-key", "hf_abcdefghijklmnopqrstu"):
+        assert secret not in text
+    assert "starting with --api-key (hidden)" in text
+    assert '"MAX_NUM_BATCHED_TOKENS": "32768"' in text
+
+
+def test_a_service_that_hangs_is_given_time_and_then_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    host(tmp_path, monkeypatch, [inspected()])
+    monkeypatch.setattr(collect, "_PATIENCE", 0.5)
+    monkeypatch.setattr(collect, "_LOOK", 0.1)
+    with vllm() as server:
+        server.values["num_requests_running"] = 2.0
+        one = Server("127.0.0.1", server.port)
+        began = time.monotonic()
+        looks = list(collect.looks(one, 0.1))
+        assert time.monotonic() - began > 0.5
+        assert not collect.moved(looks[0], looks[-1])
+        server.step = 5.0
+        began = time.monotonic()
+        looks = list(collect.looks(one, 0.1))
+        assert time.monotonic() - began < 0.4
+        assert collect.moved(looks[0], looks[-1])
+
+
+def test_a_host_on_which_nothing_answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    programs = host(tmp_path, monkeypatch, [])
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/nothing")
+    for name in ("docker", "systemctl", "journalctl", "nvidia-smi"):
+        program(programs, name, "echo broken >&2; exit 1")
+    answer = ask(Vllm(port=9), tmp_path)
+    found = {one.id for one in diagnose("spark-1", facts({**answer, "planned": PLANNED}))}
+    assert {"docker-silent", "gpu-silent"} <= found
+
+
+def test_a_command_that_hangs_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program(tmp_path / "bin", "slow", "exec sleep 30")
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:/usr/bin:/bin")
+    said = processes.run("slow", timeout=0.2)
+    assert said == Outcome(None, err="slow: no answer within 0 s")
+
+
+def test_what_is_no_weights_is_seen(tmp_path: Path) -> None:
+    model = tmp_path / "model"
+    model.mkdir()
+    (tmp_path / "blob").write_text("x")
+    (model / "out.safetensors").symlink_to(tmp_path / "blob")
+    (model / "dead.json").symlink_to(model / "nothing")
+    (model / "in.json").symlink_to(model / "config.json")
+    (model / "config.json").write_text("{}")
+    pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:1\nsize 5\n"
+    (model / "pointer.safetensors").write_text(pointer)
+    seen = collect.weights(model, "/model")
+    assert seen == Mount(
+        str(model), "/model", ("dead.json", "out.safetensors"), ("pointer.safetensors",)
+    )

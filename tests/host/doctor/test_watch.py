@@ -1,0 +1,236 @@
+"""The watch as it runs on a host, how it is put there, and what status says of it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sparkwright.doctor.watch import SERVICE, TIMER, watch_of
+from sparkwright.host import removal
+from sparkwright.host.contracts.records import decode
+from sparkwright.host.contracts.removal import RemovalRequest
+from sparkwright.host.contracts.watch import WatchConfig, WatchInstallRequest
+from sparkwright.host.lib import systemd
+from sparkwright.host.watch import install
+from sparkwright.host.watch import watch as program
+from sparkwright.operations import watch as operation
+from sparkwright.plan.desired import Desired
+from sparkwright.report.status import render_status, story, well
+from tests.host.doctor.hosts import host, inspected, vllm
+from tests.host.doctor.hosts import program as put
+from tests.unit.builders import plan, wanted
+
+NOW = 1_800_000_000
+
+
+def run_of(**data: Any) -> Desired:
+    """What a host is to be."""
+    return wanted(plan(**data))
+
+
+def files_of(desired: Desired) -> dict[str, tuple[str, int]]:
+    """Every file of its watch: text and mode, by path."""
+    return operation.files_of(watch_of(desired.plan, desired.releases))
+
+
+def test_a_host_without_it_has_nothing() -> None:
+    assert files_of(run_of(watch=False)) == {}
+    assert watch_of(plan({}), ()) is None
+
+
+def _config(place: Path, port: int, run: Desired) -> WatchConfig:
+    """The plan's configuration, with everything below a directory of the test."""
+    wanted_ = watch_of(run.plan, run.releases)
+    assert wanted_ is not None
+    config = json.loads(wanted_.config.replace("/opt/sparkwright", str(place)))
+    config["services"][0]["port"] = port
+    return decode(WatchConfig, config)
+
+
+def _deployed(place: Path, run: Desired) -> None:
+    """Files as a deploy leaves them."""
+    (release,) = run.releases
+    home = place / "services/qwen36"
+    (home / f"releases/{release.id}").mkdir(parents=True)
+    (home / f"releases/{release.id}/compose.yaml").write_text(release.compose)
+    (home / "current").symlink_to(f"releases/{release.id}")
+    (place / "state").mkdir()
+    (place / "watch/metrics").mkdir(parents=True)
+    (place / "units").mkdir()
+    (place / f"units/{release.service.unit}").write_text(release.unit)
+    wanted_ = watch_of(run.plan, run.releases)
+    assert wanted_ is not None
+    (place / "state/expected.json").write_text(wanted_.expected)
+
+
+def _here(place: Path, monkeypatch: pytest.MonkeyPatch, run: Desired) -> None:
+    (release,) = run.releases
+    seen = inspected()
+    seen["Config"]["Labels"]["sparkwright.release"] = release.id
+    host(place, monkeypatch, [seen])
+    monkeypatch.setattr(systemd, "UNITS", place / "units")
+
+
+def test_minutes_of_a_wedge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = run_of()
+    _deployed(tmp_path, run)
+    _here(tmp_path, monkeypatch, run)
+    said = []
+    with vllm() as server:
+        config = _config(tmp_path, server.port, run)
+        server.step = 50.0
+        server.values["num_requests_running"] = 3.0
+        for minute in range(12):
+            if minute == 5:
+                server.step = 0.0
+            if minute == 9:
+                exported = (tmp_path / "watch/metrics/sparkwright.prom").read_text()
+            if minute == 10:
+                server.step = 50.0
+            said += program.look(config, NOW + 60 * minute)
+    state = json.loads((tmp_path / "state/watch.json").read_text())
+    assert (tmp_path / "state/watch.json").stat().st_mode & 0o777 == 0o600
+    labels = 'diagnosis="wedge",service="qwen36",severity="error"'
+    assert f"sparkwright_finding{{{labels}}} 1\n" in exported
+    assert f"sparkwright_watch_seconds {NOW + 60 * 8}\n" in exported
+    assert len(state["ring"]) == 12
+    assert state["findings"] == []
+    words = "qwen36: error: wedge: 3 requests run, and no token for"
+    assert [line.startswith(words) for line in said] == [True, False]
+    assert said[1].startswith(f"over: {words}")
+
+
+def test_a_hand_at_work_is_drift(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = run_of()
+    _deployed(tmp_path, run)
+    _here(tmp_path, monkeypatch, run)
+    (release,) = run.releases
+    with vllm() as server:
+        config = _config(tmp_path, server.port, run)
+        assert program.sample(config, NOW).services["qwen36"].drift == ()
+        home = tmp_path / "services/qwen36"
+        (home / "current/compose.yaml").write_text("services: {}\n")
+        (tmp_path / f"units/{release.service.unit}").write_text("[Unit]\n")
+        drift = list(program.sample(config, NOW).services["qwen36"].drift)
+        assert drift == [
+            "compose.yaml was changed by hand", "sparkwright-qwen36.service was changed by hand",
+        ]  # fmt: skip
+        (home / "current").unlink()
+        (home / "current").symlink_to("releases/other")
+        drift = list(program.sample(config, NOW).services["qwen36"].drift)
+        assert drift == [
+            f"release other instead of {release.id}", f"the container is of release {release.id}",
+        ]  # fmt: skip
+
+
+def test_a_switch_is_not_judged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = run_of()
+    _deployed(tmp_path, run)
+    _here(tmp_path, monkeypatch, run)
+    config = _config(tmp_path, 9, run)
+    assert program.sample(config, NOW).switching is False
+    Path(config.switch).parent.mkdir()
+    Path(config.switch).write_text('{"step": "proving"}')
+    assert program.sample(config, NOW).switching is True
+
+
+def test_it_runs_alone_as_the_unit_starts_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The unit's own command, with a Python that has nothing but the files that are installed."""
+    run = run_of()
+    _deployed(tmp_path, run)
+    _here(tmp_path, monkeypatch, run)
+    wanted_ = watch_of(run.plan, run.releases)
+    assert wanted_ is not None
+    for path, (text, _) in files_of(run).items():
+        if path.startswith("/opt/sparkwright/watch"):
+            place = Path(path.replace("/opt/sparkwright", str(tmp_path)))
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.write_text(text.replace("/opt/sparkwright", str(tmp_path)))
+    (line,) = [one for one in wanted_.service.splitlines() if one.startswith("ExecStart=")]
+    command = line.removeprefix("ExecStart=").replace("/opt/sparkwright", str(tmp_path))
+    done = subprocess.run(
+        ["sh", "-c", command], capture_output=True, text=True, check=False, cwd="/"
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    state = json.loads((tmp_path / "state/watch.json").read_text())
+    assert state["ring"][0]["services"]["qwen36"]["active"] == "active"
+
+
+def test_it_is_put_there_without_a_reload(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A reload takes the GPU from containers on some hosts: only a changed unit is worth one."""
+    put(tmp_path / "bin", "systemctl", f'echo "$@" >> {tmp_path}/asked')
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
+    units = tmp_path / "units"
+    monkeypatch.setattr(systemd, "UNITS", units)
+    request = WatchInstallRequest(
+        str(tmp_path / "watch"), TIMER, SERVICE,
+        {
+            str(tmp_path / "watch/config.json"): ("{}", 0o644),
+            str(units / TIMER): ("[Timer]\n", 0o644),
+        },
+    )  # fmt: skip
+
+    def asked() -> list[str]:
+        lines = (tmp_path / "asked").read_text().splitlines()
+        (tmp_path / "asked").unlink()
+        return lines
+
+    install.main(request)
+    assert asked() == [f"start {TIMER}"]
+    assert (units / "timers.target.wants" / TIMER).resolve() == units / TIMER
+    assert (units / TIMER).read_text() == "[Timer]\n"
+    request.files[str(units / TIMER)] = ("[Timer]\nOnCalendar=minutely\n", 0o644)
+    install.main(request)
+    assert asked()[0] == "daemon-reload"
+    assert install.main(replace(request, files={})) == ["removed the watch"]
+    assert not list(units.rglob("*.timer"))
+    assert not (tmp_path / "watch").exists()
+
+
+def test_removing_everything_takes_the_timer_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("systemctl", "docker"):
+        put(tmp_path / "bin", name, "true")
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
+    units = tmp_path / "units"
+    units.mkdir()
+    monkeypatch.setattr(systemd, "UNITS", units)
+    for name in (TIMER, SERVICE, "another.timer"):
+        (units / name).write_text("")
+    root = str(tmp_path / "root")
+    removal.main(RemovalRequest(root, root))
+    assert [one.name for one in units.iterdir()] == ["another.timer"]
+
+
+def _told(**watched: Any) -> Any:
+    return story(
+        {
+            "now": NOW, "lock": None, "switch": None, "history": [], "services": {}, "planned": {},
+            "watch": {"at": NOW - 30, "findings": [], **watched},
+        }
+    )  # fmt: skip
+
+
+def test_status_says_what_the_watch_holds_to_be_wrong() -> None:
+    finding = {
+        "name": "wedge", "service": "qwen36", "severity": "error",
+        "seen": "3 requests run, and no token for 9 min", "since": NOW - 7200,
+    }  # fmt: skip
+    ill = _told(findings=[finding])
+    text = render_status({"spark-1": ill})
+    assert "error: wedge: spark-1: qwen36\n" in text
+    assert "observed: 3 requests run, and no token for 9 min (watched for 2 h)\n" in text
+    assert "remedy:   sudo systemctl restart sparkwright-qwen36; " in text
+    assert not well(ill)
+    assert well(_told(findings=[{**finding, "severity": "warning"}]))
+    assert "watch" not in render_status({"spark-1": _told()})
+    assert "the watch has not looked for 2 h" in render_status({"spark-1": _told(at=NOW - 7200)})

@@ -1,0 +1,131 @@
+"""What was fetched against what the catalog says it is: from headers and small files alone."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lab.hub.miniature import Miniature
+from lab.hub.repositories import MINIATURES
+from sparkwright.host.contracts.fetch import ExpectedContents
+from sparkwright.host.fetch import contents
+from tests.host.fetch.conftest import Fetch
+from tests.unit.builders import catalog, plan, wanted
+
+MODELS = {
+    model.repository: model.name
+    for model in catalog().models.values()
+    if model.repository in {miniature.id for miniature in MINIATURES}
+}
+
+
+def _miniature(repository: str) -> Miniature:
+    (found,) = [miniature for miniature in MINIATURES if miniature.id == repository]
+    return found
+
+
+def _write(folder: Path, repository: str, revision: int) -> list[str]:
+    made = _miniature(repository)
+    names = []
+    for path, content in made.revisions[revision].files(made.size).items():
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        parts = content if isinstance(content, bytes) else b"".join(content())
+        (folder / path).write_bytes(parts)
+        names.append(path)
+    return names
+
+
+def _expected(repository: str) -> ExpectedContents:
+    desired = wanted(plan({"s": {"recipe": "qwen36-35b-a3b-heretic-dflash"}}))
+    return desired._expected(repository)
+
+
+@pytest.mark.parametrize("repository", sorted(MODELS))
+def test_the_newest_revision_of_every_model_is_as_the_catalog_says(
+    tmp_path: Path, repository: str
+) -> None:
+    names = _write(tmp_path, repository, -1)
+    assert contents.faults(tmp_path, names, _expected(repository)) == []
+
+
+@pytest.mark.parametrize(("revision", "check"), [(0, "first-layout"), (1, "vision-tower-nested")])
+def test_a_bad_revision_is_known_by_its_content(tmp_path: Path, revision: int, check: str) -> None:
+    body = "AEON-7/Qwen3.6-35B-A3B-heretic-NVFP4"
+    names = _write(tmp_path, body, revision)
+    (fault,) = contents.faults(tmp_path, names, _expected(body))
+    assert f"[{check}]" in fault
+
+
+def test_leaking_channels_are_known_by_the_generation_config(tmp_path: Path) -> None:
+    body = "AEON-7/Gemma-4-26B-A4B-it-Uncensored-NVFP4"
+    names = _write(tmp_path, body, -1)
+    (tmp_path / "generation_config.json").write_text('{"eos_token_id": [1, 106]}')
+    (fault,) = contents.faults(tmp_path, names, _expected(body))
+    assert "eos_token_id of generation_config.json lacks 50, 98, 100, 101 [gemma-eos]" in fault
+
+
+def _safetensors(path: Path, *tensors: str, size: int = 8) -> None:
+    header = {
+        name: {"dtype": "BF16", "shape": [size // 2], "data_offsets": [n * size, (n + 1) * size]}
+        for n, name in enumerate(tensors)
+    }
+    text = json.dumps(header).encode()
+    path.write_bytes(len(text).to_bytes(8, "little") + text + bytes(size * len(tensors)))
+
+
+def test_shards_and_index_must_agree(tmp_path: Path) -> None:
+    _safetensors(tmp_path / "one.safetensors", "a", "b")
+    places = {"a": "one.safetensors", "c": "one.safetensors", "d": "two.safetensors"}
+    (tmp_path / "m.safetensors.index.json").write_text(json.dumps({"weight_map": places}))
+    names = ["one.safetensors", "m.safetensors.index.json"]
+    assert contents.faults(tmp_path, names, ExpectedContents()) == [
+        "m.safetensors.index.json names two.safetensors, which is missing",
+        "tensors are not in the files that m.safetensors.index.json names: c",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("content", "what"),
+    [
+        (b"version https://git-lfs.github.com/spec/v1\n", "is not a safetensors file"),
+        (b"", "is not a safetensors file"),
+        ((3).to_bytes(8, "little") + b"{]}", "has a header that is not valid JSON"),
+        ((2).to_bytes(8, "little") + b"{}" + b"more", "has 14 bytes, but 10 by its header"),
+    ],
+)
+def test_what_is_no_safetensors_file(tmp_path: Path, content: bytes, what: str) -> None:
+    (tmp_path / "x.safetensors").write_bytes(content)
+    assert contents.faults(tmp_path, ["x.safetensors"], ExpectedContents()) == [
+        f"x.safetensors {what}"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("config", "wanted_format", "what"),
+    [
+        ({"quantization_config": {"quant_method": "modelopt"}}, "compressed-tensors", "modelopt"),
+        ({"quantization_config": {"quant_method": "awq"}}, "modelopt", "awq"),
+        ({}, "modelopt", "bf16"),
+    ],
+)
+def test_another_format_than_the_catalogs(
+    tmp_path: Path, config: dict[str, Any], wanted_format: str, what: str
+) -> None:
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    (fault,) = contents.faults(tmp_path, ["config.json"], ExpectedContents(wanted_format))
+    assert fault == f"the weights are {what}, but {wanted_format} in the catalog"
+
+
+def test_a_fetch_puts_nothing_in_place_that_is_not_what_it_should_be(fetch: Fetch) -> None:
+    code, said = fetch.run(expect={"format": "bf16", "checks": []})
+    assert code == 1
+    assert "is complete, but not what the catalog expects" in said
+    assert "small.safetensors is not a safetensors file" in said
+    assert not fetch.destination.exists()
+    # Nothing is fetched again for it: the verified files are kept.
+    code, said = fetch.run()
+    assert code == 0
+    fetch.assert_whole()

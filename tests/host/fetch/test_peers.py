@@ -1,0 +1,340 @@
+"""Hosts as peers: the peer server and the fetch program, as real processes."""
+
+from __future__ import annotations
+
+import base64
+import http.client
+import importlib
+import json
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Event
+from typing import Any
+
+import pytest
+
+from tests.host.fetch.conftest import HOST, MIB, Fetch
+from tests.host.fetch.fake_hub import COMMIT
+
+ONE = "model-00001-of-00002.safetensors"
+TOKEN = "the token of the peers"
+DIGEST = "a" * 64
+
+
+@dataclass
+class Seed:
+    """A host with a peer server, and how to fetch onto it."""
+
+    fetch: Fetch
+    port: int
+    process: subprocess.Popen[str]
+
+    @property
+    def address(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    def get(self, path: str, authorization: str | None = f"Bearer {TOKEN}",
+            **headers: str) -> tuple[int, bytes, Any]:  # fmt: skip
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)
+        try:
+            sent = {**headers, **({"Authorization": authorization} if authorization else {})}
+            connection.request("GET", path, headers=sent)
+            answer = connection.getresponse()
+            return answer.status, answer.read(), answer.headers
+        finally:
+            connection.close()
+
+
+@contextmanager
+def peer_sharing(fetch: Fetch) -> Iterator[Seed]:
+    """Serve what is below the fetch's folder."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    fetch.root.mkdir(exist_ok=True)
+    (fetch.root / "token").write_text(TOKEN)
+    (fetch.root / "images").mkdir(exist_ok=True)
+    request = fetch.root / "peer-server.json"
+    roots = {"models": str(fetch.root / "models"), "images": str(fetch.root / "images")}
+    document = {"port": port, "token_file": str(fetch.root / "token"), "roots": roots, "idle": 60}
+    request.write_text(json.dumps(document))
+    command = [
+        sys.executable,
+        "-I",
+        "-S",
+        str(HOST / "fetch.py"),
+        "--task",
+        "peer-server",
+        str(request),
+    ]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    seed = Seed(fetch, port, process)
+    try:
+        for _ in range(200):
+            try:
+                seed.get("/v2/")
+                break
+            except OSError:
+                assert process.poll() is None
+                time.sleep(0.05)
+        yield seed
+    finally:
+        process.kill()
+        process.wait()
+        assert process.stderr is not None
+        process.stderr.close()
+
+
+@pytest.fixture
+def seed(fetch: Fetch, tmp_path: Path) -> Iterator[Seed]:
+    with peer_sharing(Fetch(fetch.hub, tmp_path / "seed")) as one:
+        yield one
+
+
+@pytest.fixture
+def leech(seed: Seed, tmp_path: Path) -> Fetch:
+    (tmp_path / "leech").mkdir()
+    (tmp_path / "leech/token").write_text(TOKEN)
+    return Fetch(seed.fetch.hub, tmp_path / "leech")
+
+
+def fetch_from(leech: Fetch, *seeds: str, **changes: Any) -> tuple[int, str]:
+    token = str(leech.root / "token")
+    return leech.run(peers=list(seeds), peer_token_file=token, **changes)
+
+
+def test_what_a_peer_has_is_taken_from_it_and_nobody_else_is_asked(
+    seed: Seed, leech: Fetch
+) -> None:
+    assert seed.fetch.run()[0] == 0
+    before = len(leech.hub.hits)
+    code, said = fetch_from(leech, seed.address)
+    assert code == 0, said
+    leech.assert_whole()
+    assert len(leech.hub.hits) == before
+    assert leech.progress()["bytes_peers"] == sum(map(len, leech.hub.files.values()))
+
+
+def test_what_a_peer_still_fetches_is_taken_while_it_arrives(seed: Seed, leech: Fetch) -> None:
+    leech.hub.rate = 80_000
+    first = seed.fetch.start()
+    second = leech.start(peers=[seed.address], peer_token_file=str(leech.root / "token"))
+    # The leech has bytes of a file that is not complete on the seed yet.
+    leech.hub.wait_for(
+        lambda: _bytes(leech) > 300_000 and not (seed.fetch.destination / ONE).exists(), 30
+    )
+    leech.hub.rate = 400_000
+    for process in (first, second):
+        _, said = process.communicate(timeout=60)
+        assert process.returncode == 0, said
+    leech.assert_whole()
+    copies = leech.hub.sent() / sum(map(len, leech.hub.files.values()))
+    assert copies <= 1.05
+
+
+def _bytes(fetch: Fetch) -> int:
+    try:
+        return int(fetch.progress()["bytes_peers"])
+    except (OSError, ValueError):
+        return 0
+
+
+def test_a_peer_that_is_not_there_costs_nothing_but_a_line(seed: Seed, leech: Fetch) -> None:
+    seed.process.kill()
+    seed.process.wait()
+    code, said = fetch_from(leech, seed.address)
+    assert code == 0, said
+    assert f"the peer {seed.address} fails" in said
+    leech.assert_whole()
+
+
+def test_a_peer_that_dies_midway_is_replaced_and_what_it_gave_is_kept(
+    seed: Seed, leech: Fetch
+) -> None:
+    leech.hub.rate = 80_000
+    first = seed.fetch.start()
+    second = leech.start(peers=[seed.address], peer_token_file=str(leech.root / "token"))
+    leech.hub.wait_for(lambda: _bytes(leech) > 300_000, 30)
+    for process in (first, seed.process):
+        process.send_signal(signal.SIGKILL)
+    first.communicate(timeout=10)
+    leech.hub.rate = 0
+    _, said = second.communicate(timeout=60)
+    assert second.returncode == 0, said
+    assert "continuing without it" in said
+    leech.assert_whole()
+    assert leech.progress()["bytes_peers"] > 300_000
+
+
+def test_another_peer_is_asked_before_the_hub(seed: Seed, leech: Fetch) -> None:
+    assert seed.fetch.run()[0] == 0
+    before = len(leech.hub.hits)
+    with socket.socket() as nobody:
+        nobody.bind(("127.0.0.1", 0))
+        code, said = fetch_from(leech, f"http://127.0.0.1:{nobody.getsockname()[1]}", seed.address)
+    assert code == 0, said
+    assert len(leech.hub.hits) == before
+
+
+def test_wrong_bytes_of_a_peer_are_set_aside_and_come_from_the_hub(
+    seed: Seed, leech: Fetch
+) -> None:
+    assert seed.fetch.run()[0] == 0
+    with (seed.fetch.destination / ONE).open("r+b") as file:
+        file.seek(MIB)
+        byte = file.read(1)
+        file.seek(MIB)
+        file.write(bytes([byte[0] ^ 0xFF]))
+    code, said = fetch_from(leech, seed.address)
+    assert code == 0, said
+    assert f"{ONE}: expected sha256" in said
+    leech.assert_whole()
+
+
+def test_a_peer_that_refuses_is_left(seed: Seed, leech: Fetch) -> None:
+    assert seed.fetch.run()[0] == 0
+    (leech.root / "token").write_text("another")
+    code, said = fetch_from(leech, seed.address)
+    assert code == 0, said
+    assert "401" in said
+    leech.assert_whole()
+    assert leech.progress()["bytes_peers"] == 0
+
+
+def test_offline_asks_nobody_outside_and_says_what_is_missing(seed: Seed, leech: Fetch) -> None:
+    assert seed.fetch.run()[0] == 0
+    (seed.fetch.destination / ONE).unlink()
+    before = len(leech.hub.hits)
+    code, said = fetch_from(leech, seed.address, offline=True)
+    assert code == 1
+    assert "sparkwright bundle" in said
+    assert len(leech.hub.hits) == before
+    assert not leech.destination.exists()
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/files/models/org--model/{commit}/../../../token",
+        "/files/models/org--model/{commit}/%2e%2e/%2e%2e/%2e%2e/token",
+        "/files/models/../{commit}/token",
+        "/files/models/org--model/{commit}//token",
+        "/files/models/org--model/{commit}/link",
+        "/files/token",
+        "/token",
+        "/v2/x/blobs/sha256:../../token",
+    ],
+)
+def test_nothing_else_is_given(seed: Seed, path: str) -> None:
+    seed.fetch.destination.mkdir(parents=True)
+    (seed.fetch.destination / "link").symlink_to(seed.fetch.root / "token")
+    status, text, _ = seed.get(path.format(commit=COMMIT))
+    assert (status, TOKEN.encode() in text) == (404, False)
+
+
+@pytest.mark.parametrize("authorization", [None, "Bearer no", "Basic bm86bm8=", "Basic ???"])
+def test_nothing_is_given_without_the_token(seed: Seed, authorization: str | None) -> None:
+    for path in ("/v2/", f"/files/models/org--model/{COMMIT}/config.json"):
+        assert seed.get(path, authorization)[0] == 401
+
+
+def test_docker_reads_blobs_while_they_arrive(seed: Seed) -> None:
+    stage = seed.fetch.root / "images" / f".staging-{DIGEST}"
+    part = stage / "parts" / f"{'b' * 64}.part"
+    part.parent.mkdir(parents=True)
+    content = bytes(range(256)) * 16384  # 4 MiB
+    with part.open("wb") as file:
+        file.truncate(len(content))
+        file.write(content[: 2 * MIB])
+    # A process that looks like the fetch that will bring the rest.
+    alive = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)", "fetch.py"])
+    (stage / "holder.json").write_text(json.dumps({"pid": alive.pid}))
+    try:
+        connection = http.client.HTTPConnection("127.0.0.1", seed.port, timeout=20)
+        basic = base64.b64encode(f"sparkwright:{TOKEN}".encode()).decode()
+        connection.request("GET", f"/v2/any/image/blobs/sha256:{'b' * 64}",
+                           headers={"Authorization": f"Basic {basic}"})  # fmt: skip
+        answer = connection.getresponse()
+        assert int(answer.headers["Content-Length"]) == len(content)
+        assert answer.read(2 * MIB) == content[: 2 * MIB]
+        with part.open("r+b") as file:
+            file.seek(2 * MIB)
+            file.write(content[2 * MIB :])
+        (stage / "files").mkdir()
+        part.rename(stage / "files" / ("b" * 64))
+        assert answer.read() == content[2 * MIB :]
+        connection.close()
+    finally:
+        alive.kill()
+        alive.wait()
+
+
+def test_a_manifest_is_given_under_its_own_type(seed: Seed) -> None:
+    place = seed.fetch.root / "images" / DIGEST / DIGEST
+    place.parent.mkdir(parents=True)
+    kind = "application/vnd.oci.image.index.v1+json"
+    place.write_text(json.dumps({"mediaType": kind}))
+    status, text, headers = seed.get(f"/v2/a/b/manifests/sha256:{DIGEST}")
+    assert (status, headers["Content-Type"]) == (200, kind)
+    assert headers["Docker-Content-Digest"] == f"sha256:{DIGEST}"
+    assert json.loads(text)["mediaType"] == kind
+
+
+def test_a_limit_makes_threads_wait_as_long_as_their_bytes_take() -> None:
+    limit = importlib.import_module("sparkwright.host.fetch.ranges").Limit
+
+    class Clock(Event):
+        waited = 0.0
+
+        def wait(self, timeout: float | None = None) -> bool:
+            self.waited += timeout or 0.0
+            return False
+
+    clock, one = Clock(), limit(1_000_000)
+    for _ in range(4):
+        one.take(1_000_000, clock)
+    # Nobody really waits here: four seconds' bytes are asked for in an instant, and the later
+    # ones are told to wait longer: 0.5 + 1.5 + 2.5 + 3.5, all four within half a second's credit.
+    assert clock.waited == pytest.approx(8.0, abs=0.2)
+    free, idle = limit(None), Clock()
+    free.take(10**12, idle)
+    assert idle.waited == 0
+
+
+def test_earlier_downloads_are_taken_instead_of_fetched(fetch: Fetch) -> None:
+    """A plain download, a hub's cache, and a file of the same size with other content."""
+    plain, cache = fetch.root / "plain/model", fetch.root / "cache/models--org--model"
+    listed = {entry["path"]: entry for entry in fetch.hub.listing()}
+    for path, content in fetch.hub.files.items():
+        if path == ONE:
+            blob = cache / "blobs" / listed[path]["sha256"]
+            blob.parent.mkdir(parents=True)
+            blob.write_bytes(content)
+            link = cache / "snapshots" / COMMIT / path
+            link.parent.mkdir(parents=True)
+            link.symlink_to(blob)
+        else:
+            file = plain / path
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_bytes(content)
+    wrong = plain / "small.safetensors"
+    wrong.write_bytes(wrong.read_bytes()[::-1])
+    mine = {path: path.read_bytes() for path in plain.rglob("*") if path.is_file()}
+    code, said = fetch.run(adopt=[str(fetch.root / "pl*"), str(fetch.root / "cache")])
+    assert code == 0, said
+    fetch.assert_whole()
+    fetched = {hit.path.rpartition("/")[2] for hit in fetch.hub.hits if hit.where == "cdn"}
+    assert fetched == {"small.safetensors"}
+    assert {path: path.read_bytes() for path in mine} == mine
+    # The bytes are there once, under two names.
+    assert (fetch.destination / ONE).samefile(cache / "blobs" / listed[ONE]["sha256"])
+    shutil.rmtree(fetch.root / "cache")
+    assert (fetch.destination / ONE).read_bytes() == fetch.hub.files[ONE]

@@ -1,0 +1,209 @@
+"""Getting an image into Docker: a real registry's blobs, and a Docker that only takes notes."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import socketserver
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from http.server import BaseHTTPRequestHandler
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sparkwright.host.contracts.fetch import (
+    BuildFile,
+    FetchFile,
+    FetchRequest,
+    ImageBuild,
+    PullRequest,
+)
+from sparkwright.host.fetch.request import document
+from tests.host.fetch.conftest import HOST
+from tests.host.fetch.test_registry import ACCOUNT, LAYER, MANIFEST, Registry, digest, registry
+
+__all__ = ["registry"]
+
+NAME, BASE = "example.org/model:sha256-1", "example.org/base:1"
+SOURCE = f"127.0.0.1:1/a/b/c@sha256:{digest(MANIFEST)}"
+
+
+@dataclass
+class Docker:
+    """Docker's socket and command: what they answer, and what they were asked."""
+
+    place: Path
+    events: list[dict[str, str]] = field(default_factory=lambda: [{"status": "Pull complete"}])
+    asked: list[str] = field(default_factory=list)
+    account: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def socket(self) -> Path:
+        return self.place / "docker.sock"
+
+    def commands(self) -> list[str]:
+        log = self.place / "commands"
+        return log.read_text().splitlines() if log.exists() else []
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: Any
+
+    def address_string(self) -> str:
+        return "socket"
+
+    def log_message(self, *_: Any) -> None:
+        pass
+
+    def do_GET(self) -> None:
+        root = self.server.docker.place / "root"
+        self._send(json.dumps({"DockerRootDir": str(root), "Driver": "overlay2"}).encode())
+
+    def do_POST(self) -> None:
+        docker: Docker = self.server.docker
+        docker.asked.append(self.path)
+        docker.account = json.loads(base64.urlsafe_b64decode(self.headers["X-Registry-Auth"]))
+        self._send(b"".join(json.dumps(event).encode() + b"\n" for event in docker.events))
+
+    def _send(self, body: bytes) -> None:
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+
+@pytest.fixture
+def docker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Docker]:
+    one = Docker(tmp_path / "docker")
+    (one.place / "root/image/overlay2").mkdir(parents=True)
+    command = one.place / "bin/docker"
+    command.parent.mkdir()
+    command.write_text(
+        f'#!/bin/sh\necho "$@" >> {one.place}/commands\n'
+        f'[ "$1" != build ] || cp -a "$4" {one.place}/context\n'
+        f"[ ! -e {one.place}/fails ] || {{ echo no such image >&2; exit 1; }}\n"
+    )
+    command.chmod(0o755)
+    monkeypatch.setenv("PATH", str(command.parent), prepend=":")
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{one.socket}")
+    with socketserver.ThreadingUnixStreamServer(str(one.socket), _Handler) as server:
+        server.docker = one  # type: ignore[attr-defined]
+        threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
+        yield one
+        server.shutdown()
+
+
+@pytest.fixture
+def request_(registry: Registry, tmp_path: Path) -> PullRequest:
+    (tmp_path / "account").write_text(ACCOUNT)
+    (tmp_path / "token").write_text("the peers' token\n")
+    (tmp_path / "state").mkdir()
+    fetch = FetchRequest(
+        source="registry",
+        endpoint=registry.endpoint,
+        repo="a/b/c",
+        revision=digest(MANIFEST),
+        destination=str(tmp_path / "images" / digest(MANIFEST)),
+        state_dir=str(tmp_path / "state"),
+        files=tuple(FetchFile(digest(one), len(one), digest(one)) for one in (LAYER, MANIFEST)),
+        manifests=(digest(MANIFEST),),
+        downloader="http",
+        token_file=str(tmp_path / "account"),
+        allow_token_over_http=True,
+        headroom=0,
+        retries=1,
+        backoff=0.05,
+    )
+    return PullRequest(NAME, SOURCE, str(tmp_path / "token"), (digest(LAYER),), fetch)
+
+
+def pull(request: PullRequest) -> tuple[int, str, dict[str, Any]]:
+    """Run the task. Returns exit code, the last line on stderr, and progress.json."""
+    state = Path(request.fetch.state_dir)
+    (state / "request.json").write_text(document(request))
+    words = [sys.executable, "-I", "-S", str(HOST / "fetch.py"), "--task", "pull"]
+    done = subprocess.run(
+        [*words, str(state / "request.json")],
+        capture_output=True, text=True, check=False, env=os.environ, timeout=60,
+    )  # fmt: skip
+    progress: dict[str, Any] = json.loads((state / "progress.json").read_text())
+    return done.returncode, done.stderr.splitlines()[-1], progress
+
+
+def test_an_image_is_fetched_pulled_from_this_host_and_named(
+    docker: Docker, request_: PullRequest
+) -> None:
+    code, said, progress = pull(request_)
+    assert code == 0, said
+    assert docker.asked == [
+        f"/images/create?fromImage=127.0.0.1%3A1%2Fa%2Fb%2Fc&tag=sha256:{digest(MANIFEST)}"
+    ]
+    assert docker.account == {"username": "sparkwright", "password": "the peers' token"}
+    assert docker.commands() == [f"tag {SOURCE} {NAME}", f"image rm --no-prune {SOURCE}"]
+    assert (progress["state"], progress["message"]) == ("done", said)
+    assert progress["bytes_done"] == len(LAYER) + len(MANIFEST)
+    assert not Path(request_.fetch.destination).exists()
+
+
+def test_parts_stay_for_peers(docker: Docker, request_: PullRequest) -> None:
+    assert pull(replace(request_, keep=True))[0] == 0
+    assert (Path(request_.fetch.destination) / digest(LAYER)).read_bytes() == LAYER
+
+
+def test_layers_that_docker_has_are_not_fetched(
+    docker: Docker, registry: Registry, request_: PullRequest
+) -> None:
+    drivers = docker.place / "root/image/overlay2"
+    known = drivers / "distribution/diffid-by-digest/sha256" / digest(LAYER)
+    known.parent.mkdir(parents=True)
+    known.write_text(f"sha256:{'d' * 64}")
+    (drivers / "layerdb/sha256" / ("d" * 64)).mkdir(parents=True)
+    code, said, progress = pull(request_)
+    assert code == 0, said
+    assert progress["bytes_total"] == len(MANIFEST)
+    assert registry.seen_at_cdn == []
+
+
+def test_an_image_is_built_over_its_base(docker: Docker, request_: PullRequest) -> None:
+    files = {
+        "Dockerfile": BuildFile(base64.b64encode(b"FROM base\n").decode()),
+        "bin/run": BuildFile(base64.b64encode(b"#!/bin/sh\n").decode(), True),
+    }
+    code, said, _ = pull(replace(request_, build=ImageBuild(BASE, files)))
+    assert code == 0, said
+    tagged, built, removed = docker.commands()
+    assert tagged == f"tag {SOURCE} {BASE}"
+    assert built.startswith(f"build --tag {NAME} ")
+    assert removed == f"image rm --no-prune {SOURCE}"
+    context = docker.place / "context"
+    assert (context / "Dockerfile").read_text() == "FROM base\n"
+    modes = [(context / name).stat().st_mode & 0o777 for name in files]
+    assert modes == [0o644, 0o755]
+
+
+def test_what_goes_wrong_is_the_message(docker: Docker, request_: PullRequest) -> None:
+    docker.events = [{"status": "Pulling"}, {"error": "no space left on device"}]
+    code, said, progress = pull(request_)
+    assert (code, said) == (1, "Docker rejects the image: no space left on device")
+    assert (progress["state"], progress["message"]) == ("failed", said)
+    docker.events = []
+    (docker.place / "fails").touch()
+    assert pull(request_)[1] == "Docker cannot name the image: no such image."
+    docker.socket.unlink()
+    assert "Docker does not answer. Start it" in pull(request_)[1]
+
+
+def test_a_fetch_that_fails_is_the_message(
+    docker: Docker, registry: Registry, request_: PullRequest
+) -> None:
+    fetch = replace(request_.fetch, endpoint="http://127.0.0.1:9")
+    code, said, progress = pull(replace(request_, fetch=fetch))
+    assert code == 1
+    assert "http://127.0.0.1:9 is unreachable" in said
+    assert (progress["state"], progress["message"]) == ("failed", said)

@@ -1,0 +1,183 @@
+"""Blobs of a private registry: its token dance, tokens that run out, a CDN behind it."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import http.server
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from tests.host.fetch.conftest import Fetch
+
+LAYER = bytes(range(251)) * 9000  # about 2.2 MB
+MANIFEST = json.dumps({"layers": ["..."]}).encode()
+ACCOUNT = "robot:its-password"
+
+
+def digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+@dataclass
+class Registry:
+    """A registry with one private image. ``lives`` is how often a token is good for."""
+
+    lives: int = 10**6
+    port: int = 0
+    cdn_port: int = 0
+    good: dict[str, int] = field(default_factory=dict)
+    tokens: int = 0
+    seen_at_cdn: list[str | None] = field(default_factory=list)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    @property
+    def endpoint(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+
+class _Handler(http.server.BaseHTTPRequestHandler):
+    registry: Registry
+    cdn = False
+
+    def log_message(self, *_: Any) -> None:
+        pass
+
+    def do_HEAD(self) -> None:
+        self.do_GET()
+
+    def do_GET(self) -> None:
+        given = self.headers.get("Authorization")
+        registry = self.registry
+        if self.cdn:
+            registry.seen_at_cdn.append(given)
+            self._content(LAYER)
+        elif self.path.startswith("/token?"):
+            wanted = "Basic " + base64.b64encode(ACCOUNT.encode()).decode()
+            if given != wanted or "scope=repository" not in self.path:
+                self._send(401, b"")
+                return
+            with registry.lock:
+                registry.tokens += 1
+                token = f"token-{registry.tokens}"
+                registry.good[f"Bearer {token}"] = registry.lives
+            self._send(200, json.dumps({"token": token}).encode())
+        elif not self._spend(given):
+            realm = f'Bearer realm="{registry.endpoint}/token",service="here",'
+            self._send(401, b"", {"WWW-Authenticate": realm + 'scope="repository:a/b:pull"'})
+        elif "/manifests/" in self.path:
+            self._content(MANIFEST)
+        else:
+            place = f"http://127.0.0.1:{registry.cdn_port}/signed"
+            self._send(307, b"", {"Location": place})
+
+    def _spend(self, given: str | None) -> bool:
+        with self.registry.lock:
+            left = self.registry.good.get(given or "", 0)
+            if left > 0 and given:
+                self.registry.good[given] = left - 1
+            return left > 0
+
+    def _content(self, content: bytes) -> None:
+        asked = self.headers.get("Range")
+        if not asked:
+            self._send(200, content)
+            return
+        start, end = (int(number) for number in asked.removeprefix("bytes=").split("-"))
+        part = content[start : end + 1]
+        self._send(206, part, {"Content-Range": f"bytes {start}-{end}/{len(content)}"})
+
+    def _send(self, status: int, body: bytes, headers: dict[str, str] | None = None) -> None:
+        self.send_response(status)
+        for name, value in {**(headers or {}), "Content-Length": str(len(body))}.items():
+            self.send_header(name, value)
+        self.end_headers()
+        if self.command == "GET":
+            self.wfile.write(body)
+
+
+@contextmanager
+def _serving(registry: Registry, *, cdn: bool) -> Iterator[int]:
+    handler = type("Handler", (_Handler,), {"registry": registry, "cdn": cdn})
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
+    thread.start()
+    try:
+        yield server.server_address[1]
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+@pytest.fixture
+def registry() -> Iterator[Registry]:
+    one = Registry()
+    with _serving(one, cdn=False) as port, _serving(one, cdn=True) as cdn_port:
+        one.port, one.cdn_port = port, cdn_port
+        yield one
+
+
+def pull(fetch: Fetch, registry: Registry, account: str | None = ACCOUNT) -> tuple[int, str]:
+    file = fetch.root / "account"
+    file.write_text(account or "")
+    blobs = {digest(LAYER): LAYER, digest(MANIFEST): MANIFEST}
+    return fetch.run(
+        source="registry",
+        endpoint=registry.endpoint,
+        repo="a/b/c",
+        revision=digest(MANIFEST),
+        destination=str(fetch.root / "images" / digest(MANIFEST)),
+        manifests=[digest(MANIFEST)],
+        files=[
+            {"path": name, "size": len(content), "sha256": name, "blob_id": None}
+            for name, content in blobs.items()
+        ],
+        token_file=str(file),
+        allow_token_over_http=True,
+    )
+
+
+def test_an_account_opens_a_private_image_and_goes_to_its_own_host_alone(
+    fetch: Fetch, registry: Registry
+) -> None:
+    code, said = pull(fetch, registry)
+    assert code == 0, said
+    place = fetch.root / "images" / digest(MANIFEST)
+    assert (place / digest(LAYER)).read_bytes() == LAYER
+    assert (place / digest(MANIFEST)).read_bytes() == MANIFEST
+    assert registry.seen_at_cdn
+    assert set(registry.seen_at_cdn) == {None}
+
+
+def test_a_token_that_runs_out_midway_is_replaced(fetch: Fetch, registry: Registry) -> None:
+    registry.lives = 4
+    code, said = pull(fetch, registry)
+    assert code == 0, said
+    assert registry.tokens > 2
+
+
+@pytest.mark.parametrize(
+    ("account", "remedy"), [(None, "docker login"), ("robot:wrong", "docker login|may not read it")]
+)
+def test_without_the_right_account_the_remedy_is_told(
+    fetch: Fetch, registry: Registry, account: str | None, remedy: str
+) -> None:
+    code, said = pull(fetch, registry, account)
+    assert code == 1
+    assert any(words in said for words in remedy.split("|"))
+    assert ACCOUNT not in said
+    assert not (fetch.root / "images" / digest(MANIFEST)).exists()
+
+
+def test_a_registry_that_is_gone_is_one_clear_error(fetch: Fetch, registry: Registry) -> None:
+    registry.port = 9  # nobody listens there
+    code, said = pull(fetch, registry)
+    assert code == 75
+    assert "unreachable" in said
+    assert "what was fetched is kept" in said

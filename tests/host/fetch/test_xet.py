@@ -1,0 +1,110 @@
+"""The hub's Xet storage as the way that weights come."""
+
+from __future__ import annotations
+
+import signal
+import time
+from typing import Any
+
+import pytest
+
+from lab.hub import access, xet
+from lab.hub.store import File
+from tests.host.fetch.conftest import Fetch, LabHub
+
+XORB = xet.XORB_CHUNKS * xet.CHUNK_BYTES
+
+
+def _largest(lab: LabHub) -> tuple[str, File]:
+    """The repository with the largest file, and that file."""
+    found = {
+        name: max(repository.commits[-1].files, key=lambda file: file.size)
+        for name, repository in lab.repositories.items()
+    }
+    name = max(found, key=lambda key: found[key].size)
+    return name, found[name]
+
+
+def _bytes(lab: LabHub, name: str, file: File) -> int:
+    sent: int = lab.counters()["repositories"][name]["files"][file.path]["bytes"]
+    return sent
+
+
+def _request(lab: LabHub, fetch: Fetch, name: str, **changes: Any) -> dict[str, Any]:
+    token = fetch.root / "token"
+    token.write_text(access.MEMBER_TOKEN, encoding="utf-8")
+    known = {"token_file": str(token), "allow_token_over_http": True, "downloader": "xet"}
+    return lab.request(fetch, name, **known, **changes)
+
+
+def test_large_files_come_from_there_alone(lab: LabHub, fetch: Fetch) -> None:
+    name, largest = _largest(lab)
+    code, said = fetch.here(**_request(lab, fetch, name))
+    assert code == 0, said
+    assert "Xet ended" not in said
+    assert (lab.directory(fetch, name) / largest.path).stat().st_size == largest.size
+    # Its chunks have headers, and each came once.
+    assert _bytes(lab, name, largest) == largest.size + 8 * -(-largest.size // (64 << 10))
+    assert lab.counters()["requests"]["xet"] > 0
+    assert lab.counters()["tokens_at_cdn"] == 0
+
+
+def test_what_is_there_is_kept_when_it_is_killed(lab: LabHub, fetch: Fetch) -> None:
+    name, file = _largest(lab)
+    assert file.size > 2 * XORB
+    lab.fault(match=f"/xet/xorbs/*/{file.sha256}/*", rate=2 << 20)
+    process = fetch.start(**_request(lab, fetch, name))
+    part = lab.directory(fetch, name).parent / f".staging-{lab.commit(name)}/parts"
+    part /= f"{file.path}.part"
+    deadline = time.monotonic() + 30
+    while not (part.exists() and part.stat().st_blocks * 512 >= XORB):
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    time.sleep(0.2)  # its child ends with it
+    there = part.stat().st_blocks * 512
+    lab.reset()
+    code, said = fetch.here(**_request(lab, fetch, name))
+    assert code == 0, said
+    assert "Xet ended" not in said
+    assert "kept " in said
+    # What it lacks, from the middle of a chunk on, with the chunks' headers.
+    assert _bytes(lab, name, file) < file.size - there + (128 << 10)
+
+
+def test_a_wrong_byte_is_seen_and_fetched_by_other_means(lab: LabHub, fetch: Fetch) -> None:
+    name, file = _largest(lab)
+    lab.fault(match=f"/xet/xorbs/*/{file.sha256}/1", corrupt_at=100_000, times=1)
+    code, said = fetch.here(**_request(lab, fetch, name))
+    assert code == 0, said
+    assert f"{file.path}: expected sha256" in said
+    assert lab.counters()["requests"]["cdn"] > 0
+    assert fetch.here(**_request(lab, fetch, name))[1].startswith("already complete")
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        {"match": "/api/models/*/xet-read-token/*", "status": 404},
+        {"match": "/xet/v1/*", "status": 403},
+        {"match": "/xet/xorbs/*/1", "drop_after": 100_000},
+    ],
+)
+def test_what_it_does_not_give_comes_by_plain_http(
+    lab: LabHub, fetch: Fetch, fault: dict[str, Any]
+) -> None:
+    name, file = _largest(lab)
+    lab.fault(**fault)
+    code, said = fetch.here(**_request(lab, fetch, name))
+    assert code == 0, said
+    assert f"{file.path}: Xet ended (" in said
+    assert "fetching the rest by plain HTTP" in said
+    assert "Signature" not in said
+
+
+def test_a_limit_is_kept_by_plain_http(lab: LabHub, fetch: Fetch) -> None:
+    name, _ = _largest(lab)
+    code, said = fetch.here(**_request(lab, fetch, name, limit=100e6))
+    assert code == 0, said
+    assert "xet" not in lab.counters()["requests"]

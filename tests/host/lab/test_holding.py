@@ -1,0 +1,242 @@
+"""Who holds the lab, and what others are told: without a fleet, and in a place of the test's."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from lab.holding import LabIsHeldError, call, held, holder, kept
+
+ROOT = Path(__file__).resolve().parents[3]
+START = "import sys, time; from pathlib import Path; from lab.holding import *; "
+HOLD = (
+    START
+    + "\nwith held('tests', file=Path(sys.argv[1])): print('held', flush=True); time.sleep(99)"
+)
+TRY = START + "\nwith held('another', file=Path(sys.argv[1])): print('held', flush=True)"
+WAIT = TRY.replace("file=", "wait=True, file=")
+KEEP = START + "\nkeep(int(sys.argv[2]), 'demo', file=Path(sys.argv[1]))"
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "lab" / "holder"
+
+
+def python(code: str, *words: object) -> list[str]:
+    return [sys.executable, "-c", code, *map(str, words)]
+
+
+def start(*words: object, code: str) -> subprocess.Popen[str]:
+    pipe = subprocess.PIPE
+    return subprocess.Popen(python(code, *words), cwd=ROOT, stdout=pipe, stderr=pipe, text=True)
+
+
+def ended(process: subprocess.Popen[str]) -> tuple[int, str]:
+    """Exit code and everything printed."""
+    out, err = process.communicate(timeout=20)
+    return process.returncode, out + err
+
+
+def line(process: subprocess.Popen[str]) -> str:
+    assert process.stdout is not None
+    return process.stdout.readline()
+
+
+@contextmanager
+def another(file: Path, code: str = HOLD) -> Iterator[subprocess.Popen[str]]:
+    """A process that is none of ours and holds the lab."""
+    process = start(file, code=code)
+    try:
+        assert line(process) == "held\n"
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def test_another_one_is_told_at_once_who_holds_it_since_when_and_what_to_do(file: Path) -> None:
+    with another(file) as other:
+        time.sleep(1.1)
+        began = time.monotonic()
+        code, said = ended(start(file, code=TRY))
+        assert time.monotonic() - began < 2
+        assert code == 1
+        assert f"held by process {other.pid} (tests) of {ROOT} since 20" in said
+        assert re.search(r"\([1-9] s ago\)", said)
+        assert f"end process {other.pid}" in said
+        assert "--wait" in said
+        assert "Traceback" not in said
+        with pytest.raises(LabIsHeldError), held("tests", file=file):
+            pass
+
+
+def test_the_file_is_of_its_owner_alone_and_gone_afterwards(file: Path) -> None:
+    with held("tests", file=file):
+        assert file.stat().st_mode & 0o777 == 0o600
+        assert file.parent.stat().st_mode & 0o777 == 0o700
+        found = holder(file)
+        assert found is not None
+        assert found.process.pid == os.getpid()
+    assert holder(file) is None
+    assert not file.parent.exists()
+
+
+def test_a_holder_that_is_killed_holds_nothing(file: Path) -> None:
+    with another(file) as other:
+        other.send_signal(signal.SIGKILL)
+        other.wait()
+        assert file.exists()
+        began = time.monotonic()
+        with held("tests", file=file):
+            assert time.monotonic() - began < 0.5
+        assert not file.exists()
+
+
+def test_what_a_holder_starts_works_for_it_and_environment_is_not_asked(file: Path) -> None:
+    with held("tests", file=file):
+        with held("lab up", file=file):
+            pass
+        found = holder(file)
+        assert found is not None
+        assert found.purpose == "tests"  # the inner one has released nothing
+        words = ["env", "-i", "sh", "-c", '"$@"; exit $?', "sh", *python(TRY, file)]
+        done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stdout) == (0, "held\n"), done.stderr
+        assert holder(file) == found
+
+
+def test_what_a_killed_holder_left_running_works_for_nobody(file: Path, tmp_path: Path) -> None:
+    """It must not go on with the fleet as if it were still held for it."""
+    go = tmp_path / "go"
+    late = f"import os\nwhile not os.path.exists({str(go)!r}): time.sleep(0.01)\n"
+    nested = START + late + TRY.removeprefix(START).strip()
+    first = START + (
+        "import subprocess"
+        "\nwith held('tests', file=Path(sys.argv[1])):"
+        f"\n  subprocess.Popen([sys.executable, '-c', {nested!r}, sys.argv[1]])"
+        "\n  print('held', flush=True); time.sleep(99)"
+    )
+    with another(file, first) as killed:
+        killed.send_signal(signal.SIGKILL)
+        killed.wait()
+        with another(file) as other:
+            go.touch()
+            _, said = killed.communicate(timeout=20)
+            assert f"held by process {other.pid}" in said
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
+def test_one_who_waits_gets_it_when_the_holder_ends(file: Path, number: signal.Signals) -> None:
+    """By a file that was left behind as well as by one that was removed on release."""
+    with another(file) as other:
+        waiting = start(file, code=WAIT)
+        assert waiting.stderr is not None
+        assert f"held by process {other.pid}" in waiting.stderr.readline()
+        assert waiting.poll() is None
+        other.send_signal(number)
+        code, said = ended(waiting)
+        assert (code, said.splitlines()[0]) == (0, "held")
+    assert not file.exists()
+
+
+def test_one_at_a_time_of_many_who_wait(file: Path, tmp_path: Path) -> None:
+    """Each leaves a mark while it is alone, and the file is removed and made again in between."""
+    alone = (
+        START + "import os\nwith held('a', wait=True, file=Path(sys.argv[1])):"
+        "\n  os.mkdir(sys.argv[2]); time.sleep(0.02); os.rmdir(sys.argv[2])"
+    )
+    many = [start(file, tmp_path / "mark", code=alone) for _ in range(8)]
+    assert [(code, "Error" in said) for code, said in map(ended, many)] == [(0, False)] * 8
+
+
+def test_what_a_dead_holder_wrote_is_not_who_holds_it(file: Path) -> None:
+    with another(file) as first:
+        first.send_signal(signal.SIGKILL)
+        first.wait()
+        left = file.read_text()
+        with another(file) as second:
+            text = file.read_text()
+            file.write_text(left)
+            # Not believed; and as soon as the holder has written who it is, that is told.
+            late = start(file, code=TRY)
+            time.sleep(0.3)
+            file.write_text(text)
+            assert f"held by process {second.pid}" in ended(late)[1]
+
+
+def test_a_link_or_an_open_directory_is_refused(file: Path, tmp_path: Path) -> None:
+    precious = tmp_path / "precious"
+    precious.write_text("mine")
+    file.parent.mkdir(mode=0o700)
+    file.symlink_to(precious)
+    with pytest.raises(OSError, match="symbolic link"), held("tests", file=file):
+        pass
+    assert precious.read_text() == "mine"
+    file.unlink()
+    file.parent.chmod(0o777)
+    with pytest.raises(SystemExit, match="0700"), held("tests", file=file):
+        pass
+    file.parent.rmdir()
+    file.parent.symlink_to(tmp_path)
+    with pytest.raises(SystemExit, match="not a directory"), held("tests", file=file):
+        pass
+
+
+class TestThroughAKeeper:
+    """As a user who is not root does it: sudo starts the keeper."""
+
+    def test_it_holds_for_the_one_who_asked(self, file: Path) -> None:
+        with kept(python(KEEP, file, os.getpid())):
+            found = holder(file)
+            assert found is not None
+            assert (found.purpose, found.process.pid) == ("demo", os.getpid())
+            with held("lab up", file=file):  # works for the one who asked
+                pass
+        assert not file.exists()
+
+    def test_it_is_free_when_that_one_is_killed(self, file: Path) -> None:
+        code = START + (
+            "import os"
+            "\nwith kept([sys.executable, '-c', sys.argv[2], sys.argv[1], str(os.getpid())]):"
+            "\n  print('held', flush=True); time.sleep(99)"
+        )
+        client = start(file, KEEP, code=code)
+        assert line(client) == "held\n"
+        client.send_signal(signal.SIGKILL)
+        client.wait()
+        with held("tests", file=file):  # at once, or in the moment that the keeper takes to end
+            pass
+
+    def test_it_tells_who_else_holds_it(self, file: Path) -> None:
+        code = START + "\nwith kept(sys.argv[1:]): print('held')"
+        with another(file) as other:
+            result, said = ended(start(*python(KEEP, file, os.getpid()), code=code))
+        assert result == 1
+        assert said.count(f"held by process {other.pid} (tests)") == 1
+        assert "Traceback" not in said
+
+
+class TestCall:
+    """Running a command under it."""
+
+    def test_its_exit_code_is_the_command_s(self) -> None:
+        assert call(["sh", "-c", "exit 7"]) == 7
+        assert call(["sh", "-c", "kill -9 $$"]) == 137
+
+    def test_it_lasts_until_the_command_has_ended(self, tmp_path: Path) -> None:
+        """Told to end, it hands that on, and does not release what the command still uses."""
+        script = "trap 'sleep 0.3; echo done; exit 0' TERM; echo held; while :; do sleep 0.05; done"
+        process = start("sh", "-c", script, code=START + "\ncall(sys.argv[1:])")
+        assert line(process) == "held\n"
+        process.send_signal(signal.SIGTERM)
+        assert ended(process) == (143, "done\n")

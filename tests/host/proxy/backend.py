@@ -1,0 +1,211 @@
+"""A replica that does what a test wants, and tells what reached it.
+
+In the test's own process it can be held between two chunks; as a program
+(``python -m tests.host.proxy.backend NAME``) it can be killed.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import select
+import socket
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+#: The longest that anything here waits for anything: for a broken door, not for a slow machine.
+PATIENCE = 60.0
+
+
+@dataclass
+class Seen:
+    """One request as it reached the replica."""
+
+    method: str
+    path: str
+    headers: dict[str, str]
+    body: bytes
+
+
+@dataclass
+class Backend:
+    """A replica with a health port of its own.
+
+    A body may ask for: ``{"stream": n}``, n chunks, each of which waits for ``go``;
+    ``{"hold": true}``, an answer that waits for ``go``; ``{"die": true}``, a connection that
+    ends without an answer.
+
+    Attributes:
+        go: released once for every chunk or held answer.
+        begun: released when a request with a body that asks for something has come.
+        left: set when a client was gone before its answer.
+        healthy: what the health port says.
+    """
+
+    name: str
+    port: int = 0
+    health_port: int = 0
+    healthy: bool = True
+    seen: list[Seen] = field(default_factory=list)
+    go: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
+    begun: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
+    left: threading.Event = field(default_factory=threading.Event)
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    backend: Backend
+
+    def handle_error(self, *_: Any) -> None:
+        """Clients that leave are part of the tests."""
+
+
+class _Health(BaseHTTPRequestHandler):
+    server: _Server
+
+    def do_GET(self) -> None:
+        right = self.path == "/generates" and self.server.backend.healthy
+        self.send_response(200 if right else 503)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def log_message(self, *_: Any) -> None:
+        """Nothing: a test reads what was seen."""
+
+
+class _Requests(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    server: _Server
+
+    def setup(self) -> None:
+        super().setup()
+        self.backend = self.server.backend
+
+    def do_GET(self) -> None:
+        self._note(b"")
+        if self.headers.get("Upgrade", "").lower() == "websocket":
+            self._echo()
+        elif "die" in self.path:
+            self.close_connection = True
+        else:
+            self._answer()
+
+    def do_POST(self) -> None:
+        body = self._body()
+        self._note(body)
+        wanted = json.loads(body) if body.startswith(b"{") else {}
+        if wanted:
+            self.backend.begun.release()
+        if wanted.get("die"):
+            self.close_connection = True
+        elif chunks := wanted.get("stream"):
+            self._stream(chunks)
+        elif wanted.get("hold"):
+            self._hold()
+        else:
+            self._answer()
+
+    do_HEAD = do_PUT = do_DELETE = do_PATCH = do_OPTIONS = do_GET
+
+    def log_message(self, *_: Any) -> None:
+        """Nothing: a test reads what was seen."""
+
+    def _body(self) -> bytes:
+        return self.rfile.read(int(self.headers.get("Content-Length", 0)))
+
+    def _note(self, body: bytes) -> None:
+        headers = {name.lower(): value for name, value in self.headers.items()}
+        self.backend.seen.append(Seen(self.command, self.path, headers, body))
+
+    def _answer(self) -> None:
+        text = json.dumps({"replica": self.backend.name}).encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(text)))
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(text)
+
+    def _stream(self, chunks: int) -> None:
+        self.send_response(200)
+        self.send_header("Content-Type", "text/event-stream; charset=utf-8")
+        self.send_header("Transfer-Encoding", "chunked")
+        self.end_headers()
+        for number in range(chunks):
+            if not self.backend.go.acquire(timeout=PATIENCE):
+                return
+            text = f"data: {number} of {self.backend.name}\n\n".encode()
+            self.wfile.write(b"%x\r\n%s\r\n" % (len(text), text))
+        self.wfile.write(b"0\r\n\r\n")
+
+    def _hold(self) -> None:
+        """Answer when told to, or notice that nobody waits any more."""
+        while not self.backend.go.acquire(blocking=False):
+            if self._is_alone():
+                self.backend.left.set()
+                self.close_connection = True
+                return
+        self._answer()
+
+    def _is_alone(self) -> bool:
+        come, _, _ = select.select([self.connection], [], [], 0.01)
+        try:
+            return bool(come) and not self.connection.recv(1, socket.MSG_PEEK)
+        except ConnectionError:
+            return True
+
+    def _echo(self) -> None:
+        """Agree as RFC 6455 wants it (HAProxy looks), then send everything back."""
+        key = self.headers["Sec-WebSocket-Key"] + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
+        self.send_response(101)
+        accepted = base64.b64encode(hashlib.sha1(key.encode()).digest()).decode()
+        self.send_header("Sec-WebSocket-Accept", accepted)
+        self.send_header("Upgrade", "websocket")
+        self.send_header("Connection", "Upgrade")
+        self.end_headers()
+        while data := self.connection.recv(4096):
+            self.connection.sendall(data)
+        self.close_connection = True
+
+
+def _serve(backend: Backend) -> Iterator[_Server]:
+    for handler, name in ((_Requests, "port"), (_Health, "health_port")):
+        server = _Server(("127.0.0.1", getattr(backend, name)), handler)
+        server.backend = backend
+        setattr(backend, name, server.server_address[1])
+        threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
+        yield server
+
+
+@contextmanager
+def serving(name: str) -> Iterator[Backend]:
+    """A replica in this process."""
+    backend = Backend(name)
+    servers = list(_serve(backend))
+    try:
+        yield backend
+    finally:
+        for server in servers:
+            server.shutdown()
+            server.server_close()
+
+
+def main() -> None:
+    """Serve until killed; the ports are said on the standard output."""
+    backend = Backend(sys.argv[1])
+    servers = list(_serve(backend))
+    print(backend.port, backend.health_port, flush=True)
+    # Ends with the test, even with one that was killed itself.
+    sys.stdin.read()
+    for server in servers:
+        server.shutdown()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,61 @@
+"""Doors and replicas for one test each."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.host.proxy.backend import Backend, serving
+from tests.host.proxy.door import HAPROXY, OpenDoor, opened, proxies_of, replica
+
+Opener = Callable[..., OpenDoor]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Without HAProxy there is nothing to test here, and it is said."""
+    if HAPROXY is None:
+        reason = "no haproxy on this machine (apt-get install haproxy)"
+        here = Path(__file__).parent
+        for item in items:
+            if here in item.path.parents:
+                item.add_marker(pytest.mark.skip(reason=reason))
+
+
+@pytest.fixture
+def place() -> Iterator[Path]:
+    """A directory with a name short enough for sockets."""
+    path = Path(tempfile.mkdtemp(prefix="door-"))
+    yield path
+    shutil.rmtree(path)
+
+
+@pytest.fixture
+def one() -> Iterator[Backend]:
+    """A replica."""
+    with serving("one") as backend:
+        yield backend
+
+
+@pytest.fixture
+def two() -> Iterator[Backend]:
+    """Another replica."""
+    with serving("two") as backend:
+        yield backend
+
+
+@pytest.fixture
+def open_door(place: Path) -> Iterator[Opener]:
+    """Open a door in front of replicas; it is closed after the test."""
+    with ExitStack() as stack:
+
+        def open_(*backends: Backend, **settings: Any) -> OpenDoor:
+            gateway = proxies_of(place, tuple(map(replica, backends)), **settings)
+            return stack.enter_context(opened(gateway))
+
+        yield open_

@@ -1,0 +1,300 @@
+"""A real HAProxy with rendered files, started as the unit starts it, and a client."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import json
+import os
+import re
+import shlex
+import shutil
+import signal
+import socket
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from sparkwright.config.secrets import Secret
+from sparkwright.host.proxy.runtime_api import (
+    PROCESSES,
+    SERVERS,
+    STATES,
+    ServerState,
+    at_worker,
+    kept,
+    running,
+    server_states,
+    workers,
+)
+from sparkwright.proxy.haproxy import (
+    Proxies,
+    Proxy,
+    Replica,
+    kept_servers,
+    key_file,
+    render_proxies,
+)
+from tests.host.proxy.backend import PATIENCE, Backend
+
+KEY = "sk-the-key-of-this-test-0123456789"
+HAPROXY = shutil.which("haproxy") or shutil.which("haproxy", path="/usr/sbin:/usr/local/sbin")
+
+
+def until(true: Callable[[], Any], what: str) -> None:
+    """Wait for something that is about to be so."""
+    deadline = time.monotonic() + PATIENCE
+    while not true():
+        assert time.monotonic() < deadline, f"never came: {what}"
+        time.sleep(0.01)
+
+
+def free_port() -> int:
+    """A port that nobody listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def replica(backend: Backend) -> Replica:
+    """A backend of a test as the gateway is told of it."""
+    return Replica(backend.name, "127.0.0.1", backend.port, backend.health_port)
+
+
+@dataclass
+class Answer:
+    """What a client got."""
+
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+    @property
+    def data(self) -> Any:
+        """The body as JSON."""
+        return json.loads(self.body)
+
+
+class OpenDoor:
+    """A running gateway of one door named ``llm``."""
+
+    def __init__(self, gateway: Proxies) -> None:
+        self.gateway = gateway
+        self.process: subprocess.Popen[bytes] | None = None
+        runtime = Path(gateway.runtime)
+        runtime.mkdir()
+        self._notified = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self._notified.bind(str(runtime / "notify"))
+        self._notified.settimeout(PATIENCE)
+        self.log = runtime.parent / "log"
+
+    @property
+    def port(self) -> int:
+        return self.gateway.proxies[0].port
+
+    # Starting, reloading and ending it, as systemd does.
+
+    def write(self, keys: tuple[str, ...] = (KEY,)) -> None:
+        """Put the files in place."""
+        files = render_proxies(self.gateway)
+        Path(self.gateway.home).mkdir(exist_ok=True)
+        Path(self.gateway.config).write_text(files.config)
+        Path(self.gateway.waiting_room).write_text(files.waiting_room)
+        secret = Path(self.gateway.keys)
+        secret.touch(mode=0o600)
+        secret.write_text(key_file([Secret(key) for key in keys]))
+
+    def command(self) -> list[str]:
+        """The command line of the unit."""
+        found = re.search(r"^ExecStart=(.*)$", render_proxies(self.gateway).unit, re.MULTILINE)
+        assert found
+        assert HAPROXY
+        return [HAPROXY, *shlex.split(found[1])[1:]]
+
+    def start(self) -> None:
+        """Start it; returns when it says that it is ready."""
+        environment = {**os.environ, "NOTIFY_SOCKET": str(Path(self.gateway.runtime) / "notify")}
+        with self.log.open("wb") as log:
+            self.process = subprocess.Popen(
+                self.command(), env=environment, stdout=log, stderr=subprocess.STDOUT
+            )
+        self._until_ready()
+
+    def reload(self, *, keeping: bool = True) -> None:
+        """Take the files as they are now; returns when new requests are taken by a new worker."""
+        assert self.process
+        states = Path(self.gateway.states)
+        if keeping:
+            states.write_text(kept(self.ask(STATES), kept_servers(self.gateway)))
+        before = set(self.workers())
+        self.process.send_signal(signal.SIGUSR2)
+        self._until_ready()
+        until(lambda: set(self.workers()) - before, "a new worker")
+        states.unlink(missing_ok=True)
+
+    def stop(self) -> None:
+        """End master and workers."""
+        if self.process is not None:
+            self.process.terminate()
+            try:
+                self.process.wait(PATIENCE)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+                self.process.wait()
+        self._notified.close()
+
+    def _until_ready(self) -> None:
+        for _ in range(100):
+            try:
+                told = self._notified.recv(4096).splitlines()
+            except TimeoutError:
+                raise AssertionError(self.log.read_text()) from None
+            if b"READY=1" in told:
+                return
+        raise AssertionError("never ready")
+
+    # The runtime API.
+
+    def ask(self, command: str, *, master: bool = False) -> str:
+        """What the runtime API answers."""
+        place = self.gateway.master_socket if master else self.gateway.admin_socket
+        answers: list[str] = []
+
+        def asked() -> bool:
+            # The master says READY a moment before it listens, and forgets who waits meanwhile.
+            with contextlib.suppress(ConnectionError), socket.socket(socket.AF_UNIX) as api:
+                api.settimeout(PATIENCE)
+                api.connect(place)
+                api.sendall(f"{command}\n".encode())
+                api.shutdown(socket.SHUT_WR)
+                answers.append(b"".join(iter(lambda: api.recv(65536), b"")).decode())
+            return bool(answers)
+
+        until(asked, place)
+        return answers[0]
+
+    def workers(self) -> list[int]:
+        """The workers, former ones among them."""
+        return workers(self.ask(PROCESSES, master=True))
+
+    def running(self, name: str) -> int:
+        """The requests on a replica, over all workers."""
+        answers = [self.ask(at_worker(pid, SERVERS), master=True) for pid in self.workers()]
+        return running(answers, "llm", name)
+
+    def sessions(self) -> int:
+        """The requests that the newest worker has, those that wait for a replica among them."""
+        rows = self.ask("show stat -1 1 -1").splitlines()
+        names, values = rows[0].split(","), rows[1].split(",")
+        return int(values[names.index("scur")])
+
+    def state(self, name: str) -> ServerState:
+        """A replica as the newest worker sees it."""
+        return server_states(self.ask(SERVERS))["llm", name]
+
+    def until_status(self, name: str, status: str) -> None:
+        """Wait until a replica is seen so."""
+        until(lambda: self.state(name).status == status, f"{name} {status}")
+
+    # Clients.
+
+    def connect(self) -> http.client.HTTPConnection:
+        """A client's connection."""
+        return http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE)
+
+    def send(
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        *,
+        key: str | None = KEY,
+        headers: dict[str, str] | None = None,
+    ) -> http.client.HTTPResponse:
+        """Send a request; the answer's head has come, its body may be under way."""
+        sent = {"Authorization": f"Bearer {key}"} if key else {}
+        connection = self.connect()
+        content = body if isinstance(body, bytes) or body is None else json.dumps(body).encode()
+        connection.request(method, path, content, {**sent, **(headers or {})})
+        return connection.getresponse()
+
+    def get(self, path: str, **options: Any) -> Answer:
+        """A GET to its end."""
+        return whole(self.send("GET", path, **options))
+
+    def post(self, path: str, body: Any = None, **options: Any) -> Answer:
+        """A POST to its end."""
+        return whole(self.send("POST", path, {} if body is None else body, **options))
+
+    def send_later(self, path: str, body: Any = None) -> Future[Answer]:
+        """A POST whose answer is not waited for."""
+        future: Future[Answer] = Future()
+
+        def run() -> None:
+            try:
+                future.set_result(self.post(path, body))
+            except BaseException as error:
+                future.set_exception(error)
+
+        threading.Thread(target=run, daemon=True).start()
+        return future
+
+    def raw(self, data: bytes, *, leave: bool = False) -> bytes:
+        """Send bytes as they are; what comes back until the door closes.
+
+        Args:
+            leave: say that nothing more will come, for what is no whole request.
+        """
+        with socket.create_connection(("127.0.0.1", self.port), timeout=PATIENCE) as connection:
+            connection.sendall(data)
+            if leave:
+                connection.shutdown(socket.SHUT_WR)
+            received = b""
+            while data := _received(connection):
+                received += data
+            return received
+
+
+def _received(connection: socket.socket) -> bytes:
+    try:
+        return connection.recv(65536)
+    except ConnectionResetError:
+        return b""
+
+
+def whole(response: http.client.HTTPResponse) -> Answer:
+    """An answer read to its end."""
+    headers = {name.lower(): value for name, value in response.getheaders()}
+    return Answer(response.status, headers, response.read())
+
+
+def proxies_of(home: Path, replicas: tuple[Replica, ...], **settings: Any) -> Proxies:
+    """A gateway with one door, its files and sockets below a directory of the test's."""
+    door = Proxy("llm", free_port(), replicas, bind="127.0.0.1", health_path="/generates")
+    gateway = Proxies(
+        proxies=(door,),
+        home=f"{home}/home",
+        runtime=f"{home}/run",
+        # Only root can change to another user.
+        user="haproxy" if os.geteuid() == 0 else None,
+        check_milliseconds=50,
+    )
+    return replace(gateway, **settings)
+
+
+@contextmanager
+def opened(gateway: Proxies, keys: tuple[str, ...] = (KEY,)) -> Iterator[OpenDoor]:
+    """A gateway that runs while the block does."""
+    door = OpenDoor(gateway)
+    try:
+        door.write(keys)
+        door.start()
+        yield door
+    finally:
+        door.stop()

@@ -1,0 +1,56 @@
+"""Asking a local fake of vLLM for everything, as the host's program does."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any
+
+from sparkwright.host.contracts.smoke import DeepCheckResult, DeepRequest, SmokeRequest
+from sparkwright.host.smoke import deep
+from sparkwright.smoke.deep import deep_request
+from tests.host.lab.test_serving import KEY, NGRAM, Server
+from tests.unit.builders import catalog, plan, wanted
+
+#: Of the fake: room for every check.
+CONTEXT = 24576
+SEQUENCES = 8
+#: The fake's command line, as the recipe's; n-grams instead of a drafter of its own.
+WORDS = (
+    *("--max-model-len", str(CONTEXT), "--max-num-seqs", str(SEQUENCES)),
+    *("--enable-auto-tool-choice", "--tool-call-parser", "qwen3_coder"),
+    *("--reasoning-parser", "qwen3", "--speculative-config", NGRAM, "--enable-prefix-caching"),
+)
+_SERVICE = {field.name for field in fields(SmokeRequest)}
+
+
+def request(**service: Any) -> DeepRequest:
+    """The request for the 35B recipe, with settings of a service's over it."""
+    arguments = {"max_model_len": CONTEXT, "max_num_seqs": SEQUENCES}
+    settings = {
+        "recipe": "qwen36-35b-a3b-heretic-dflash",
+        "served_names": ["tiny", "tiny2"],
+        **service,
+        "arguments": {**arguments, **service.get("arguments", {})},
+    }
+    (release,) = wanted(plan({"qwen36": settings})).releases
+    return deep_request(release, catalog())
+
+
+def changed(asked: DeepRequest, **changes: Any) -> DeepRequest:
+    """A request with other values, of the service or of the deep test."""
+    service = {name: value for name, value in changes.items() if name in _SERVICE}
+    rest = {name: value for name, value in changes.items() if name not in _SERVICE}
+    return replace(asked, service=replace(asked.service, **service), **rest)
+
+
+def ask(
+    server: Server, place: Path, asked: DeepRequest, **changes: Any
+) -> dict[str, DeepCheckResult]:
+    """Every check's result, by name."""
+    secrets = place / f"secrets-{server.port}.env"
+    secrets.write_text(f"VLLM_API_KEY={KEY}\n")
+    own = {"address": "127.0.0.1", "port": server.port, "secrets": str(secrets)}
+    limits = {"boot_seconds": 1, "first_answer_seconds": 20, "unit": "sparkwright-none.service"}
+    answer = deep.run(changed(asked, **{**own, **limits, **changes}))
+    return {one.name: one for one in answer.checks}

@@ -1,0 +1,294 @@
+"""The finer causes, from answers that no stand-in gives: what is said of each."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from sparkwright.host.lib.http import Answer, Server
+from sparkwright.host.smoke import lengths, load, reasoning, routes, structured, vision
+from sparkwright.host.smoke.client import Client, Fault
+from tests.host.smoke.deep import changed, request
+
+Reply = tuple[int, Any]
+
+
+class Scripted(Server):
+    """A server whose answers are a function of path and body."""
+
+    def __init__(self, answers: Callable[[str, Any], Reply]) -> None:
+        super().__init__("127.0.0.1", 1)
+        object.__setattr__(self, "answers", answers)
+
+    def ask(
+        self, method: str, path: str, body: object = None, *, timeout: float = 30, key: bool = True
+    ) -> Answer:
+        status, answer = self.answers(path, body)  # type: ignore[attr-defined]
+        text = answer if isinstance(answer, str) else json.dumps(answer)
+        return Answer(status, text.encode())
+
+
+def scripted(answers: Callable[[str, Any], Reply], **changes: Any) -> Client:
+    return Client(changed(request(), **changes), 1, Scripted(answers))
+
+
+def chat(text: str | None = None, *, finish: str = "stop", **message: Any) -> Reply:
+    usage = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}
+    usage |= message.pop("usage", {})
+    choice = {"finish_reason": finish, "message": {"content": text, **message}}
+    return 200, {"choices": [choice], "usage": usage}
+
+
+def fault(check: Callable[[Client], str], client: Client) -> tuple[str, str]:
+    with pytest.raises(Fault) as found:
+        check(client)
+    return found.value.cause, str(found.value)
+
+
+def always(answer: Reply) -> Callable[[str, Any], Reply]:
+    return lambda _path, _body: answer
+
+
+@pytest.mark.parametrize(
+    ("answer", "cause", "words"),
+    [
+        (chat("about 40"), "wrong", "the answer to 17 + 25 is 'about 40'"),
+        (chat("42", usage={"total_tokens": 16}), "miscount", "usage: 10 + 5 is not 16"),
+        ((404, {"error": {"message": "no such model"}}), "refused", "HTTP 404: no such model"),
+        ((503, "upstream"), "broken", "/v1/chat/completions answers HTTP 503: upstream"),
+    ],
+)
+def test_chat(answer: Reply, cause: str, words: str) -> None:
+    said = fault(routes.chat, scripted(always(answer)))
+    assert said[0] == cause
+    assert words in said[1]
+
+
+class Streaming(Scripted):
+    """A stream of these events, a tenth of a second apart."""
+
+    def __init__(self, *events: dict[str, Any] | str) -> None:
+        super().__init__(always((200, "")))
+        object.__setattr__(self, "scripted", events)
+
+    def events(self, path: str, body: object, *, timeout: float) -> Iterator[tuple[float, str]]:
+        for number, event in enumerate(self.scripted):  # type: ignore[attr-defined]
+            yield number / 10, event if isinstance(event, str) else json.dumps(event)
+
+
+def streaming(*events: dict[str, Any] | str) -> Client:
+    return Client(request(), 1, Streaming(*events))
+
+
+def delta(**parts: str) -> dict[str, Any]:
+    return {"choices": [{"index": 0, "delta": parts}]}
+
+
+USAGE = {"choices": [], "usage": {"completion_tokens": 3}}
+
+
+def test_a_stream_of_content_or_of_thoughts_is_a_stream() -> None:
+    for kind in ("content", "reasoning", "reasoning_content"):
+        texts = [delta(role="assistant", content=""), *(delta(**{kind: "a"}) for _ in range(3))]
+        said = routes.stream(streaming(*texts, USAGE, "[DONE]"))
+        assert said == "3 tokens in 3 events over 0.20 s, first at 0.10 s"
+
+
+@pytest.mark.parametrize(
+    ("events", "cause", "words"),
+    [
+        ([delta(content="a")] * 3, "cut", "ends after 3 events without [DONE]"),
+        ([delta(role="assistant", content=""), USAGE, "[DONE]"], "empty", "has no text"),
+        ([delta(content="a b c"), USAGE, "[DONE]"], "lump", "3 tokens arrived at once, in 1"),
+        ([*[delta(content="!")] * 8, USAGE, "[DONE]"], "marks", "nothing but '!'"),
+        ([*[delta(content="a")] * 3, "[DONE]"], "usage", "ends without usage"),
+    ],
+)
+def test_stream(events: list[Any], cause: str, words: str) -> None:
+    said = fault(routes.stream, streaming(*events))
+    assert said[0] == cause
+    assert words in said[1]
+
+
+def test_a_picture_that_is_not_taken() -> None:
+    refusal = (400, {"error": {"message": "At most 0 image(s) may be provided in one prompt."}})
+    cause, words = fault(vision.image, scripted(always(refusal)))
+    assert cause == "refused"
+    assert "HTTP 400: At most 0 image(s)" in words
+
+
+def test_a_name_that_says_nothing() -> None:
+    def answers(path: str, body: Any) -> Reply:
+        if path == "/v1/models":
+            return 200, {"data": [{"id": "tiny"}, {"id": "tiny2"}]}
+        return chat("", usage={"completion_tokens": int(body["model"] == "tiny")})
+
+    cause, words = fault(routes.names, scripted(answers))
+    assert cause == "mute"
+    assert "tiny2 is listed, but its answer has no token" in words
+
+
+def test_a_server_without_a_list_of_routes_is_asked_for_those_it_must_have() -> None:
+    asked: list[str] = []
+
+    def answers(path: str, _: Any) -> Reply:
+        asked.append(path)
+        return (404, "") if path == "/openapi.json" else (401, "")
+
+    assert routes.key(scripted(answers)) == "5 protected routes answer 401 without it"
+    assert "/v1/chat/completions" in asked
+
+
+@pytest.mark.parametrize(
+    ("small", "answer", "cause"),
+    [
+        (chat(None, finish="length", reasoning="hm"), chat("391"), "thoughtless"),
+        (chat(None, finish="length"), chat("400", reasoning="hm"), "wrong"),
+        (chat(None, reasoning="hm"), chat("391", reasoning="hm"), "unsaid"),
+        (chat(None, finish="length"), chat("<think>hm</think>391"), "leaks"),
+    ],
+)
+def test_thinking(small: Reply, answer: Reply, cause: str) -> None:
+    client = scripted(lambda _, body: small if body["max_tokens"] < 100 else answer)
+    assert fault(reasoning.switched_on, client)[0] == cause
+
+
+def test_more_thoughts_than_the_card_says_are_told_not_failed() -> None:
+    lost = chat(None, finish="length", reasoning_content="hm")
+
+    def answers(_: str, body: Any) -> Reply:
+        return lost if body["max_tokens"] < 4000 else chat("391", reasoning_content="hm")
+
+    said = reasoning.switched_on(scripted(answers))
+    assert "content: null at 2048 tokens, a budget too small for its reasoning" in said
+    assert "within 8192" in said
+
+
+def test_thoughts_that_stay_wrong_without_them() -> None:
+    assert fault(reasoning.switched_off, scripted(always(chat("41"))))[0] == "wrong"
+
+
+def call(arguments: str, name: str = "get_weather") -> dict[str, Any]:
+    function = {"name": name, "arguments": arguments}
+    return {"id": "call-1", "type": "function", "function": function}
+
+
+RIGHT = '{"city": "Oslo", "unit": "celsius"}'
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "cause", "words"),
+    [
+        (chat("It is cold."), None, "uncalled", "no tool is called; the answer is 'It is cold.'"),
+        (chat(tool_calls=[call("{city")]), None, "garbled", "arguments that are not JSON: {city"),
+        (chat(tool_calls=[call('{"city": "Oslo"}')]), None, "garbled", "$.unit is missing"),
+        (chat(tool_calls=[call(RIGHT)]), None, "garbled", "finish_reason stop, not tool_calls"),
+        (
+            chat(tool_calls=[call(RIGHT)], finish="tool_calls"),
+            chat(tool_calls=[call(RIGHT)], finish="tool_calls"),
+            "again",
+            "called again instead of its result being used",
+        ),
+        (
+            chat(tool_calls=[call(RIGHT)], finish="tool_calls"),
+            chat("It is 4 degrees."),
+            "unused",
+            "the tool returned 23 degrees, the answer is 'It is 4 degrees.'",
+        ),
+    ],
+)
+def test_tools(first: Reply, second: Reply | None, cause: str, words: str) -> None:
+    def answers(_: str, body: Any) -> Reply:
+        later = body["messages"][-1]["role"] == "tool"
+        return second if later and second else first
+
+    said = fault(structured.tools, scripted(answers))
+    assert said[0] == cause
+    assert words in said[1]
+
+
+@pytest.mark.parametrize(
+    ("answer", "cause", "words"),
+    [
+        (chat('{"city": "Oslo"}'), "misfit", "$.country is missing"),
+        (chat('{"city": "Os', finish="length"), "endless", "256 tokens end within the JSON"),
+    ],
+)
+def test_json_schema(answer: Reply, cause: str, words: str) -> None:
+    said = fault(structured.json_schema, scripted(always(answer)))
+    assert said[0] == cause
+    assert words in said[1]
+
+
+def long(answer: Reply) -> Callable[[str, Any], Reply]:
+    def answers(path: str, body: Any) -> Reply:
+        return (200, {"count": len(body["prompt"].split())}) if path == "/tokenize" else answer
+
+    return answers
+
+
+@pytest.mark.parametrize(
+    ("check", "answer", "cause", "words"),
+    [
+        (lengths.after_2k, chat("lamp"), "short", "the probe has only 10 tokens"),
+        (
+            lengths.limit,
+            chat("yes", usage={"prompt_tokens": 27000}),
+            "longer",
+            "27000 tokens are answered, but the context is 24576",
+        ),
+        (lengths.limit, (400, "Bad Request"), "unclear", "HTTP 400: Bad Request"),
+        (lengths.limit, (413, "too long"), "unclear", "HTTP 413: too long"),
+    ],
+)
+def test_lengths(check: Callable[[Client], str], answer: Reply, cause: str, words: str) -> None:
+    said = fault(check, scripted(long(answer)))
+    assert said[0] == cause
+    assert words in said[1]
+
+
+def test_a_tokenizer_that_is_not_told_is_taken_to_make_a_token_of_a_word() -> None:
+    def answers(path: str, body: Any) -> Reply:
+        if path == "/tokenize":
+            return 404, ""
+        words = body["messages"][0]["content"].split()
+        return 400, f"This model's maximum context length is 24576, not {len(words)}"
+
+    assert "maximum context length" in lengths.limit(scripted(answers))
+
+
+def test_blocks_too_large_for_what_repeats_are_a_cause_of_their_own() -> None:
+    metrics = 'vllm:cache_config_info{block_size="2096",enable_prefix_caching="True"} 1.0\n'
+
+    def answers(path: str, body: Any) -> Reply:
+        return (200, metrics) if path == "/metrics" else long(chat("yes"))(path, body)
+
+    cause, words = fault(load.prefix_cache, scripted(answers, context=65536))
+    assert cause == "unkept"
+    assert "(blocks of 2096 tokens)" in words
+
+
+def test_an_engine_that_dies_of_its_load() -> None:
+    def answers(path: str, _: Any) -> Reply:
+        return {"/metrics": (200, ""), "/health": (503, "")}.get(path, (500, "dead"))
+
+    cause, words = fault(load.concurrency, scripted(answers))
+    assert cause == "died"
+    assert "after 8 requests at once, /health answers HTTP 503; one answer: /v1/chat" in words
+
+
+def test_answers_that_are_somebody_elses() -> None:
+    """A drafter's block tables that are one row off give everyone the neighbour's text."""
+
+    def answers(path: str, body: Any) -> Reply:
+        if path in ("/metrics", "/health"):
+            return 200, ""
+        asked = body["messages"][0]["content"].partition(": ")[2]
+        return chat(asked.replace("-003", "-004"))
+
+    cause, words = fault(load.concurrency, scripted(answers))
+    assert cause == "dropped"
+    assert "1 of 8 answers are not complete; one: the answer to sparrow-003 is" in words

@@ -1,0 +1,231 @@
+"""Every deep check holds on a server that is well, and fails alone, by name, on one that is not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sparkwright.host.smoke import check, deep
+from tests.host.lab.test_serving import Server, launched, make_model
+from tests.host.smoke.deep import WORDS, ask, changed, request
+
+ALL = ["health", *(one.name for one in deep.CHECKS)]
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_model(tmp_path_factory.mktemp("deep") / "model")
+
+
+@pytest.fixture(scope="module")
+def well(model: Path) -> Iterator[Server]:
+    with launched(model, *WORDS) as server:
+        yield server
+
+
+@pytest.fixture(autouse=True)
+def _a_host_with_systemd(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Whoever runs the tests may have another systemd, or none."""
+    for name, says in (("systemctl", "activating"), ("journalctl", "a line of the journal")):
+        program = tmp_path / name
+        program.write_text(f"#!/bin/sh\necho {says}\n")
+        program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+
+
+def test_all_is_well(well: Server, tmp_path: Path) -> None:
+    found = ask(well, tmp_path, request())
+    assert {name: (one.verdict, one.detail) for name, one in found.items()} == {
+        name: ("passed", found[name].detail) for name in ALL
+    }
+    details = {name: one.detail for name, one in found.items()}
+    assert details["aliases"] == "tiny, tiny2"
+    assert details["chat"] == "17 + 25 = 42"
+    assert "5 of 5 facts: a " in details["image"]
+    assert '{"city":"Oslo","unit":"celsius"}' in details["tools"]
+    assert "content: null and finish_reason: length, as they should" in details["thinking-on"]
+    assert "maximum context length is 24576 tokens" in details["context-limit"]
+    assert details["concurrency"].startswith("8 at once, all complete; ")
+    assert "tokens from the cache in request 2" in details["prefix-cache"]
+
+
+@pytest.mark.parametrize(
+    ("fault", "failing", "cause", "words"),
+    [
+        ("no-alias", "aliases", "unlisted", "not served: tiny2; served: tiny"),
+        ("open-door", "key", "open", "where it must be 401: POST /v1/completions (HTTP 4"),
+        ("never-stops", "chat", "endless", "does not end by itself (finish_reason length"),
+        ("no-completions", "completion", "empty", "an empty completion"),
+        ("no-stream", "stream", "lump", "tokens arrived at once"),
+        ("no-usage", "stream", "usage", "ends without usage"),
+        ("always-thinks", "thinking-off", "thinks", "reasons although enable_thinking is false"),
+        ("leaks-thoughts", "thinking-on", "leaks", "reasoning is in the content: <think>"),
+        (
+            "no-tools",
+            "tools",
+            "unparsed",
+            "where the parser qwen3_coder did not find it: <tool_call>",
+        ),
+        ("ignores-schema", "json-schema", "prose", "the answer is not JSON: "),
+        ("blind", "image", "marks", "the answer to a picture is nothing but '!'"),
+        ("no-sight", "image", "unseen", "answer: 'I see a grey cat.'"),
+        ("forgets=2048", "long-2k long-16k", "forgot", "the word from the start, "),
+        ("forgets=8192", "long-16k", "forgot", "is lost: "),
+        ("hangs-at-limit", "context-limit", "hang", "neither answered nor refused within 2 s"),
+        ("breaks-at-limit", "context-limit", "broken", "breaks it: HTTP 500: EngineCore"),
+        ("no-prefix-hits", "prefix-cache", "missed", "the same prompt 3 times, "),
+        ("no-drafts", "speculation", "undrafted", "no token was drafted: the drafter is not used"),
+        ("no-acceptance", "speculation", "unaccepted", "drafted tokens was accepted in "),
+        (
+            "drops-at-concurrency",
+            "concurrency",
+            "dropped",
+            "answers are not complete; one: /v1/chat",
+        ),
+    ],
+)
+def test_a_fault_fails_its_check_alone(
+    model: Path, tmp_path: Path, fault: str, failing: str, cause: str, words: str
+) -> None:
+    # A hang has to be waited for.
+    patience = {"first_answer_seconds": 2} if fault == "hangs-at-limit" else {}
+    # Requests that are over at once would not meet each other.
+    first = "0.2" if fault == "drops-at-concurrency" else "0"
+    env = {"VLLM_STAND_IN_FAULT": fault, "VLLM_STAND_IN_FIRST_TOKEN_SECONDS": first}
+    with launched(model, *WORDS, healthy=True, **env) as server:
+        found = ask(server, tmp_path, request(), **patience)
+    failed = {name: one for name, one in found.items() if one.verdict != "passed"}
+    assert list(failed) == failing.split(), failed
+    for one in failed.values():
+        assert (one.verdict, one.cause) == ("failed", cause)
+        assert words in one.detail
+
+
+def test_a_server_that_is_not_there_is_asked_for_nothing_else(model: Path, tmp_path: Path) -> None:
+    with launched(model, *WORDS, healthy=False, VLLM_STAND_IN_FAULT="never-healthy") as server:
+        found = ask(server, tmp_path, request())
+    assert list(found) == ["health"]
+    assert found["health"].cause == "down"
+    assert "not healthy after 1 s" in found["health"].detail
+
+
+def test_a_host_without_the_service_says_so(well: Server, tmp_path: Path) -> None:
+    answer = deep.run(changed(request(), secrets=str(tmp_path / "nothing/secrets.env")))
+    (one,) = answer.checks
+    assert one.cause == "absent"
+    assert "the service is not deployed here" in one.detail
+    assert answer.journal == ("a line of the journal",)
+    assert answer.release is None
+
+
+def test_the_release_that_runs_is_told(well: Server, tmp_path: Path) -> None:
+    (tmp_path / "releases/0123456789ab").mkdir(parents=True)
+    (tmp_path / "current").symlink_to("releases/0123456789ab")
+    (tmp_path / "secrets.env").write_text("VLLM_API_KEY=x\n")
+    asked = changed(
+        request(), skip=dict.fromkeys(ALL, "not now"), boot_seconds=1,
+        secrets=str(tmp_path / "secrets.env"), address="127.0.0.1", port=well.port,
+    )  # fmt: skip
+    answer = deep.run(asked)
+    assert answer.release == "0123456789ab"
+    assert {one.verdict for one in answer.checks[1:]} == {"skipped"}
+    assert answer.journal == ()
+
+
+def test_a_wedge_is_told_check_by_check_and_soon(
+    model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No check stops the others, and nobody waits half an hour for an engine that hangs."""
+    monkeypatch.setattr(deep, "_HANGING_SECONDS", 1)
+    asked = changed(request(), skip={"aliases": "not now"})
+    with launched(model, *WORDS, VLLM_STAND_IN_FAULT="wedge") as server:
+        found = ask(server, tmp_path, asked, first_answer_seconds=2)
+    assert found["chat"].detail == "no answer within 2 s"
+    failed = {name: one.cause for name, one in found.items() if one.verdict == "failed"}
+    assert set(found) - set(failed) == {"health", "aliases", "key", "context-limit"}
+    assert {name for name, cause in failed.items() if cause != "late"} == {"concurrency"}
+    later = {name for name, cause in failed.items() if cause == "late"} - {"chat"}
+    assert {name: found[name].detail for name in later} == dict.fromkeys(
+        later, "no answer within 1 s"
+    )
+
+
+def test_garbage_is_told_for_what_it_is(model: Path, tmp_path: Path) -> None:
+    with launched(model, *WORDS, VLLM_STAND_IN_FAULT="garbage") as server:
+        found = ask(server, tmp_path, request())
+    marked = [name for name, one in found.items() if one.cause == "marks"]
+    assert {"chat", "completion", "stream", "image", "json-schema"} <= set(marked)
+
+
+def test_a_budget_that_thoughts_took_is_explained_not_failed(model: Path, tmp_path: Path) -> None:
+    """As seeds 001 and 004 tell of it: `content: null`, `finish_reason: length`."""
+    with launched(model, *WORDS, VLLM_STAND_IN_FAULT="always-thinks") as server:
+        small = ask(server, tmp_path, request(), max_tokens=4)["chat"]
+        assert small.verdict == "passed"
+        assert "content: null at 4 tokens, a budget too small for its reasoning" in small.detail
+        none = ask(server, tmp_path, request(), max_tokens=4, thinking_tokens=4)
+    assert (none["chat"].verdict, none["chat"].cause) == ("failed", "budget")
+    assert "finish_reason: length: 8 tokens are too small a budget" in none["chat"].detail
+    # With thoughts on, four times as much is tried before anything is said to be wrong.
+    assert none["thinking-on"].cause == "budget"
+
+
+@pytest.mark.parametrize(
+    ("changes", "words", "skipped"),
+    [
+        ({"prefix_caching": None}, ("--no-enable-prefix-caching",), "vLLM's default"),
+        ({"context": None}, ("--max-model-len", "512"), "do not fit a context of 512"),
+    ],
+)
+def test_what_the_plan_leaves_open_the_server_is_asked(
+    model: Path, tmp_path: Path, changes: dict[str, Any], words: tuple[str, ...], skipped: str
+) -> None:
+    keep = ("prefix-cache", "long-2k", "context-limit")
+    skip = {name: "not now" for name in ALL if name not in keep}
+    with launched(model, *WORDS, *words) as server:
+        found = ask(server, tmp_path, request(), skip=skip, **changes)
+    assert found["prefix-cache"].verdict == "skipped"
+    assert skipped in found["prefix-cache"].detail
+    assert found["context-limit"].verdict == "passed"
+    assert found["long-2k"].verdict == ("skipped" if "context" in changes else "passed")
+
+
+def test_something_else_on_the_port_is_told_apart(tmp_path: Path) -> None:
+    """Each check meets an answer in no shape of vLLM's, and none ends in a traceback."""
+    import http.server
+    import threading
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.send_header("Content-Length", "2")
+            self.end_headers()
+            self.wfile.write(b"{}")
+
+        def do_POST(self) -> None:
+            self.rfile.read(int(self.headers["Content-Length"]))
+            self.do_GET()
+
+        def log_message(self, *_: Any) -> None:
+            """Nothing."""
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as other:
+        threading.Thread(target=other.serve_forever, daemon=True).start()
+        (tmp_path / "secrets.env").write_text("VLLM_API_KEY=x\n")
+        asked = changed(
+            request(), address="127.0.0.1", port=other.server_port,
+            secrets=str(tmp_path / "secrets.env"),
+        )  # fmt: skip
+        answer = deep.run(asked)
+        other.shutdown()
+    results = {one.name: one for one in answer.checks}
+    assert results["chat"].cause == "shape"
+    assert "'choices'" in results["chat"].detail
+    assert set(results) == set(ALL)
+
+
+def test_the_short_and_the_deep_test_ask_the_same_question() -> None:
+    assert "17 + 25" in check.QUESTION

@@ -1,0 +1,163 @@
+"""The probes' own tools: the picture, the validator, the counters, and how the program travels."""
+
+from __future__ import annotations
+
+import json
+import struct
+import subprocess
+import zlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lab.serving.vllm_stand_in.errors import ApiError
+from lab.serving.vllm_stand_in.eyes import described
+from sparkwright.facts import programs
+from sparkwright.host.contracts.records import encode
+from sparkwright.host.contracts.smoke import DeepRequests
+from sparkwright.host.lib import metrics
+from sparkwright.host.lib.http import Answer, Server
+from sparkwright.host.smoke import deep, picture
+from sparkwright.host.smoke.client import Client
+from sparkwright.host.smoke.schema import misfits
+from tests.host.lab.test_serving import launched, make_model
+from tests.host.smoke.deep import WORDS, changed, request
+from tests.unit.builders import ROOT
+
+
+@pytest.mark.parametrize("word", picture.WORDS)
+def test_what_is_drawn_is_what_is_seen(word: str) -> None:
+    """Two tables of letters, two readings of PNG: neither knows the other's."""
+    for left, right in (("circle", "square"), ("triangle", "circle"), ("square", "triangle")):
+        drawn = picture.Picture(("red", left), ("blue", right), word)
+        said = described(drawn.data_url())
+        assert said == f"I see a red {left} and a blue {right}, and the word {word}."
+
+
+def test_no_picture_is_like_the_one_before() -> None:
+    drawn = {picture.drawn() for _ in range(40)}
+    assert len(drawn) > 10
+    assert all(one.left[0] != one.right[0] and one.left[1] != one.right[1] for one in drawn)
+
+
+def test_a_picture_is_a_png_of_a_few_kilobytes() -> None:
+    data = picture.png(picture.drawn().rows())
+    assert data.startswith(b"\x89PNG\r\n\x1a\n")
+    assert data.endswith(b"IEND" + struct.pack(">I", zlib.crc32(b"IEND")))
+    assert struct.unpack(">II", data[16:24]) == (picture.SIZE, picture.SIZE)
+    assert len(data) < 20_000
+
+
+def test_a_picture_that_did_not_arrive_whole_is_refused() -> None:
+    url = picture.drawn().data_url()
+    for broken in (url[:-40], url[:60], "data:image/png;base64,AAAA", "data:,"):
+        with pytest.raises(ApiError, match="cannot identify image file"):
+            described(broken)
+
+
+SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "name": {"type": "string"},
+        "size": {"type": "integer", "minimum": 1},
+        "kind": {"type": "string", "enum": ["a", "b"]},
+        "parts": {"type": "array", "items": {"type": "number"}},
+    },
+    "required": ["name", "size"],
+    "additionalProperties": False,
+}
+
+
+@pytest.mark.parametrize(
+    ("value", "wrong"),
+    [
+        ({"name": "x", "size": 1, "kind": "b", "parts": [1, 2.5]}, []),
+        ([], ["$ is list, not object"]),
+        ({"size": 1}, ["$.name is missing"]),
+        ({"name": "x", "size": 0}, ["$.size is 0, below 1"]),
+        ({"name": "x", "size": True}, ["$.size is bool, not integer"]),
+        ({"name": "x", "size": 1, "kind": "c"}, ["$.kind is 'c'; allowed: ['a', 'b']"]),
+        ({"name": "x", "size": 1, "parts": [1, "2"]}, ["$.parts[1] is str, not number"]),
+        ({"name": 1, "size": "1"}, ["$.name is int, not string", "$.size is str, not integer"]),
+        ({"name": "x", "size": 1, "more": 1}, ["$.more is not in the schema"]),
+    ],
+)
+def test_the_validator_says_what_does_not_fit(value: Any, wrong: list[str]) -> None:
+    assert misfits(value, SCHEMA) == wrong
+
+
+def test_a_keyword_that_is_not_looked_at_is_no_schema_of_ours() -> None:
+    with pytest.raises(ValueError, match="the validator does not know pattern"):
+        misfits("x", {"type": "string", "pattern": "y"})
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(JSON)
+def test_the_validator_takes_any_json(value: Any) -> None:
+    assert isinstance(misfits(value, SCHEMA), list)
+
+
+@dataclass(frozen=True)
+class Page(Server):
+    """A server whose every answer is this text."""
+
+    page: str | None = None
+
+    def ask(self, method: str, path: str, body: object = None, **_: Any) -> Answer:
+        return Answer(200, (self.page or "").encode())
+
+
+def test_counters_are_summed_over_engines_and_the_cache_is_told() -> None:
+    page = (
+        "# HELP vllm:prefix_cache_hits_total hits\n"
+        'vllm:prefix_cache_hits_total{engine="0"} 16.0\n'
+        'vllm:prefix_cache_hits_total{engine="1"} 1.5e+01\n'
+        'vllm:cache_config_info{block_size="528",enable_prefix_caching="True"} 1.0\n'
+    )
+    found, nothing = (
+        Client(request(), 1, Page("127.0.0.1", 1, page=text)).metrics() for text in (page, "")
+    )
+    assert found.since(nothing, metrics.PREFIX_HITS) == 31
+    assert found.since(found, metrics.DRAFTS) == 0
+    assert (found.block, nothing.block) == (528, 16)
+    assert found.cache["enable_prefix_caching"] == "True"
+
+
+def test_the_program_runs_as_it_is_sent(tmp_path: Path) -> None:
+    """Over standard input into a bare Python, as root's on a host: -I and -S."""
+    skip = dict.fromkeys(("long-16k", "context-limit", "concurrency"), "not now")
+    model = make_model(tmp_path / "model")
+    with launched(model, *WORDS) as server:
+        (tmp_path / "secrets.env").write_text(f"VLLM_API_KEY={server.key}\n")
+        asked = changed(
+            request(), skip=skip, secrets=str(tmp_path / "secrets.env"), boot_seconds=2,
+            address="127.0.0.1", port=server.port,
+        )  # fmt: skip
+        ran = subprocess.run(
+            ["python3", "-IS", "-c", programs.BY_STANDARD_INPUT, "label"],
+            input=programs.payload(deep, encode(DeepRequests((asked,)))),
+            capture_output=True,
+            text=True,
+            check=True,
+            cwd=tmp_path,
+        )
+    answer = json.loads(ran.stdout)["qwen36"]
+    assert {one["verdict"] for one in answer["checks"]} == {"passed", "skipped"}, answer
+    assert server.key not in ran.stdout
+
+
+def test_every_module_of_the_program_is_sent() -> None:
+    sent = {module.__name__ for module in programs.modules(deep)}
+    there = {path.stem for path in (ROOT / "sparkwright/host/smoke").glob("*.py")} - {"__init__"}
+    assert {f"sparkwright.host.smoke.{name}" for name in there} <= sent
+    assert json.loads(programs.payload(deep, {}))["request"] == {}

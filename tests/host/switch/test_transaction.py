@@ -1,0 +1,283 @@
+"""The switch, step by step: programs named systemctl and docker that keep what runs in files."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sparkwright.host import switch as transaction
+from sparkwright.host.contracts.proxies import ProxyRequest
+from sparkwright.host.contracts.smoke import CheckResult, SmokeAnswer, SmokeRequest
+from sparkwright.host.contracts.switch import STEPS, request_of
+from sparkwright.host.lib import docker, files, systemd
+
+OLD, NEW = "a" * 12, "b" * 12
+SYSTEMCTL = """#!/bin/sh
+echo "$@" >> "$HOST/said"
+verb=$1; shift
+for unit in "$@"; do
+  name=$(echo "$unit" | sed 's/^sparkwright-//; s/\\.service$//')
+  case $verb in
+    start) [ -L "$HOST/services/$name/current" ] && readlink "$HOST/services/$name/current" \\
+             | sed 's|.*/||' > "$HOST/running-$name" ;;
+    stop) rm -f "$HOST/running-$name" ;;
+    is-active) [ -e "$HOST/running-$name" ] && echo active || echo inactive ;;
+  esac
+done
+exit 0
+"""
+DOCKER = """#!/bin/sh
+case "$1 $2" in
+  "start "*) echo true > "$HOST/running-$2" ;;
+  "stop "*) for last; do :; done; rm -f "$HOST/running-$last" ;;
+esac
+exit 0
+"""
+
+
+@dataclass
+class Check:
+    """check.py's part: releases that are no good, and one that raises what nobody foresaw."""
+
+    host: Path
+    bad: set[str] = field(default_factory=set)
+    raises: bool = False
+    door: str | None = None
+
+    def run(self, gate: SmokeRequest) -> SmokeAnswer:
+        if self.raises:
+            self.raises = False
+            raise RuntimeError("nobody foresaw this")
+        running = self.host / f"running-{gate.name}"
+        release = running.read_text().strip() if running.exists() else "none"
+        ok = release not in {*self.bad, "none"}
+        return SmokeAnswer((CheckResult("health", ok, 0.0, f"{release} is no good"),))
+
+    def proxy_fault(self, _: SmokeRequest) -> str | None:
+        return self.door
+
+
+@dataclass
+class Doors:
+    """doors.py's part: writes what it is given."""
+
+    made: list[dict[str, Any]] = field(default_factory=list)
+
+    def main(self, request: ProxyRequest) -> list[str]:
+        self.made.append(dict(request.files))
+        for path, (text, mode) in request.files.items():
+            files.write(Path(path), text, mode)
+        return []
+
+
+@dataclass
+class Host:
+    """A host in a folder."""
+
+    place: Path
+    check: Check
+    doors: Doors = field(default_factory=Doors)
+
+    def service(self, name: str = "a", *, first: bool = False, **changes: Any) -> dict[str, Any]:
+        home = self.place / "services" / name
+        release = home / "releases" / NEW
+        return {
+            "name": name, "home": str(home), "unit": f"sparkwright-{name}.service",
+            "unit_path": str(self.place / "units" / f"sparkwright-{name}.service"),
+            "to": NEW, "from": None if first else OLD, "image": "i",
+            "secrets": str(home / "secrets.env"),
+            "why": ["a new tag"], "restart": True, "soak_seconds": 0, "door": None,
+            "gate": gate(name),
+            "files": {
+                str(release / "compose.yaml"): ["new", 0o640],
+                str(release / "unit.service"): ["new unit", 0o640],
+                str(home / "secrets.env"): ["new key", 0o600],
+            },
+            **changes,
+        }  # fmt: skip
+
+    def serves(self, name: str = "a") -> None:
+        """The old release runs, as a former switch left it."""
+        home = self.place / "services" / name
+        files.write(home / "releases" / OLD / "unit.service", "old unit", 0o640)
+        files.write(home / "secrets.env", "old key", 0o600)
+        files.write(self.place / "units" / f"sparkwright-{name}.service", "old unit", 0o644)
+        files.point(home / "current", f"releases/{OLD}")
+        files.point(home / "good", f"releases/{OLD}")
+        (self.place / f"running-{name}").write_text(OLD)
+
+    def switch(self, *services: dict[str, Any], **more: Any) -> transaction.Switch:
+        request = {
+            "id": "1", "by": "ann@laptop", "settle": ["true"], "recover": "recover unit",
+            "services": list(services), "strangers": [], "doors": None, **more,
+        }  # fmt: skip
+        state = self.place / "state/switch"
+        files.write(state / "request.json", json.dumps(request), 0o600)
+        return transaction.Switch(state, request_of(request))
+
+    def state(self, name: str = "a") -> tuple[str | None, ...]:
+        """What runs, `current`, the unit and the key."""
+        running = self.place / f"running-{name}"
+        home = self.place / "services" / name
+        return (
+            running.read_text().strip() if running.exists() else None,
+            (home / "current").readlink().name,
+            (self.place / "units" / f"sparkwright-{name}.service").read_text(),
+            (home / "secrets.env").read_text(),
+        )
+
+    def journal(self) -> dict[str, Any]:
+        return dict(json.loads((self.place / "state/switch/progress.json").read_text()))
+
+
+def _docker(place: Path, path: str) -> Any:
+    """What Docker's API says: the images are there, and what the files say runs."""
+    _, kind, name, *_ = path.split("/")
+    if kind == "images":
+        return {"Id": "an-id"}
+    running = place / f"running-{name.removeprefix('sparkwright-')}"
+    if not running.exists():
+        return None
+    labels = {"sparkwright.release": running.read_text().strip()}
+    return {"Id": name, "State": {"Running": True}, "Config": {"Labels": labels}}
+
+
+def gate(name: str, **changes: Any) -> dict[str, Any]:
+    """What a release is asked, as request.json has it."""
+    return {
+        "name": name, "unit": f"sparkwright-{name}.service", "address": "127.0.0.1", "port": 1,
+        "secrets": "none", "served_names": [name], "boot_seconds": 1, "first_answer_seconds": 1,
+        "warm_ups": 0, "door": None, "speculates": False, "thinking": False, "max_tokens": 8,
+        **changes,
+    }  # fmt: skip
+
+
+WAS, IS = (OLD, OLD, "old unit", "old key"), (NEW, NEW, "new unit", "new key")
+
+
+@pytest.fixture
+def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Host:
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    for name, text in (("systemctl", SYSTEMCTL), ("docker", DOCKER), ("journalctl", "#!/bin/sh\n")):
+        (programs / name).write_text(text)
+        (programs / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{programs}:{os.environ['PATH']}")
+    monkeypatch.setenv("HOST", str(tmp_path))
+    monkeypatch.setattr(systemd, "UNITS", tmp_path / "units")
+    monkeypatch.setattr(docker, "get", lambda path, _=None: _docker(tmp_path, path))
+    host = Host(tmp_path, Check(tmp_path))
+    monkeypatch.setattr(transaction, "check", host.check)
+    monkeypatch.setattr(transaction, "configure", host.doors)
+    return host
+
+
+def test_a_good_release_stays(host: Host) -> None:
+    host.serves()
+    assert host.switch(host.service()).run() == "good"
+    assert host.state() == IS
+    assert host.journal()["result"] == "good"
+    assert "new key" not in (host.place / "state/switch/request.json").read_text()
+    assert not (host.place / "state/switch/before.json").exists()
+
+
+def test_a_bad_release_goes_back_whole_key_and_all(host: Host) -> None:
+    host.serves()
+    host.check.bad = {NEW}
+    assert host.switch(host.service()).run() == "reverted"
+    assert host.state() == WAS
+    assert host.journal()["reasons"] == [f"a: health: {NEW} is no good"]
+
+
+def test_what_nobody_foresaw_leaves_what_ran_before(host: Host) -> None:
+    host.serves()
+    host.check.raises = True
+    switch = host.switch(host.service())
+    with pytest.raises(RuntimeError):
+        switch.run()
+    assert switch.rescue() == "failed"
+    assert host.state() == WAS
+
+
+@pytest.mark.parametrize("step", STEPS[:-1])
+@pytest.mark.parametrize("power", [False, True], ids=["killed", "power"])
+def test_cut_at_any_step_it_ends_with_one_whole_release(
+    host: Host, step: str, power: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    host.serves()
+    host.check.bad = {NEW} if step == "reverting" else set()
+    switch = host.switch(host.service())
+    note = switch._note
+
+    def cut(name: str, *more: Any) -> None:
+        note(name, *more)
+        if name == step:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(switch, "_note", cut)
+    with pytest.raises(KeyboardInterrupt):
+        switch.run()
+    again = host.switch(host.service())
+    if power:  # a boot: first the journal is settled, then systemd starts what the files say
+        (host.place / "running-a").unlink(missing_ok=True)
+        assert again.settle()
+        systemd.systemctl("start", "sparkwright-a.service")
+        again = host.switch(host.service())
+    result = again.run()
+    assert (result, host.state()) in (("good", IS), ("reverted", WAS))
+    assert again.run() == result
+
+
+def test_a_new_service_that_fails_does_not_keep_another_from_its_way_back(host: Host) -> None:
+    host.serves()
+    host.check.bad = {NEW}
+    assert host.switch(host.service(), host.service("b", first=True)).run() == "reverted"
+    assert host.state() == WAS
+
+
+def test_a_stranger_comes_back_when_the_service_gives_no_answers(host: Host) -> None:
+    (host.place / "running-by-hand").write_text("true")
+    host.check.bad = {NEW}
+    first = host.service(first=True)
+    assert host.switch(first, strangers=["by-hand always"]).run() == "reverted"
+    assert (host.place / "running-by-hand").read_text().strip() == "true"
+    assert not (host.place / "running-a").exists()
+
+
+def test_doors_go_with_the_switch_and_back_with_it(host: Host) -> None:
+    host.serves()
+    config = host.place / "gateway/haproxy.cfg"
+    files.write(config, "old door", 0o644)
+    doors = {
+        "to": {
+            "files": {str(config): ["new door", 0o644]}, "unit": "g.service", "health": None,
+            "config": str(config), "admin": "none", "states": "none", "keep": [], "start": True,
+        },
+        "managed": [str(config)], "health": "h.service", "health_path": "none",
+    }  # fmt: skip
+    door = {"admin": "none", "master": "none", "leave": [], "close": [], "open": [],
+            "server": ["a", "self"], "notice_seconds": 0, "drain_seconds": 0,
+            "others": False}  # fmt: skip
+    service = host.service(door=door, gate=gate("a", door=["127.0.0.1", 1]))
+    host.check.door = "HTTP 401 with the key"
+    assert host.switch(service, proxies=doors).run() == "failed"  # the old door says so, too
+    assert config.read_text() == "old door"
+    assert host.state() == WAS
+    host.check.door = None
+    assert host.switch(service, proxies=doors, id="2").run() == "good"
+    assert config.read_text() == "new door"
+    assert host.state() == IS
+
+
+def test_what_is_not_there_any_more_stops_nothing(host: Host) -> None:
+    host.serves()
+    gone = host.service(to="c" * 12, files={})
+    assert host.switch(gone).run() == "failed"
+    assert host.state() == WAS
+    said = host.place / "said"
+    assert "stop" not in (said.read_text() if said.exists() else "")

@@ -1,1 +1,0 @@
-"""The real engine on this machine, asked by the very program that asks the hosts' services."""

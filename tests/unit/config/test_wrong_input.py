@@ -1,0 +1,147 @@
+"""Every mistake in the user's input is told with its place and a remedy, all at once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sparkwright.catalog import load_catalog
+from sparkwright.config.settings import parse_settings
+from sparkwright.findings.finding import Finding
+from sparkwright.findings.user_error import UserError, mistake
+from tests.unit.builders import SPARK, catalog, origin, plan
+
+RECIPE = SPARK["qwen36"]["recipe"]
+
+
+def problems(services: Any = None, **data: Any) -> list[Finding]:
+    """What is said to settings that are wrong."""
+    with pytest.raises(UserError) as raised:
+        plan(SPARK if services is None else services, **data)
+    return list(raised.value.findings)
+
+
+@pytest.mark.parametrize(
+    ("services", "data", "where", "what", "remedy"),
+    [
+        (
+            {"q": {"recipe": "qwen36-35b-heretic-dflash"}},
+            {},
+            "services.q.recipe",
+            "no such recipe",
+            RECIPE,
+        ),
+        ({"q": {"recipe": RECIPE, "prot": 1}}, {}, "services.q.prot", "unknown key", "'port'"),
+        ({"q": {"recipe": RECIPE, "port": "x"}}, {}, "services.q.port", "'x'", "whole number"),
+        ({"q": {"recipe": RECIPE, "port": 70000}}, {}, "services.q.port", "70000", "form"),
+        ({"Q 1": {"recipe": RECIPE}}, {}, "services.Q 1", "pattern", "form"),
+        ({"q": RECIPE}, {}, "services.q", "dict", "mapping"),
+        (None, {"imge_tag": "x"}, "imge_tag", "unknown key", "did you mean 'image_tag'?"),
+        (None, {"image_tag": 1.1}, "image_tag", "1.1", "quotes"),
+        (
+            None,
+            {"image_tag": "2026-07-01"},
+            "image_tag",
+            "no tag '2026-07-01'",
+            "2026-07-01-v0.24.0",
+        ),
+        (None, {"models_root": "opt/models"}, "models_root", "opt/models", "form"),
+        (None, {"hub_endpoint": "huggingface.co"}, "hub_endpoint", "huggingface.co", "form"),
+        (None, {"ssh_key": "/nowhere/key"}, "ssh_key", "/nowhere/key", "SSH agent"),
+        (
+            {"q": {"recipe": RECIPE, "arguments": {"port": 1}}},
+            {},
+            "services.q.arguments.port",
+            "setting of its own",
+            "write port",
+        ),
+        (
+            {"q": {"recipe": RECIPE, "arguments": {"api_key": "x"}}},
+            {},
+            "services.q.arguments.api_key",
+            "setting of its own",
+            "api_key_file",
+        ),
+    ],
+)
+def test_a_mistake_is_told_with_its_place_and_remedy(
+    services: Any, data: dict[str, Any], where: str, what: str, remedy: str
+) -> None:
+    (problem,) = problems(services, **data)
+    assert problem.subject.host == "spark-1"
+    assert problem.subject.place == f"group_data/sparks.py: {where}"
+    assert what in problem.observed
+    assert remedy in problem.remedy
+
+
+def test_one_port_and_one_name_for_each_service() -> None:
+    two = {"a": {"recipe": RECIPE}, "b": {"recipe": RECIPE}}
+    found = problems(two)
+    assert [p.subject.place.rsplit(".", 1)[1] for p in found] == ["port", *["served_names"] * 3]
+    assert "taken by service 'a'" in found[0].observed
+
+
+def test_a_host_without_services_is_told_so() -> None:
+    with pytest.raises(UserError, match="this host has no services"):
+        parse_settings("spark-1", {}, origin)
+
+
+def test_all_mistakes_are_told_at_once() -> None:
+    found = problems({"q": {"recip": "x", "port": -1}}, imge_tag="x", disk_headroom_gib="much")
+    assert len(found) == 5
+
+
+def test_keys_of_pyinfra_and_of_the_user_are_passed_over() -> None:
+    settings = parse_settings(
+        "spark-1",
+        {"services": SPARK, "ssh_user": "me", "_sudo": True, "my_rack": 3},
+        origin,
+    )
+    assert list(settings.services) == ["qwen36"]
+
+
+def test_the_same_mistake_on_many_hosts_is_told_once() -> None:
+    same = [mistake("a.py: key", "wrong", "right", host) for host in ("one", "two")]
+    text = str(UserError(same))
+    assert text.count("wrong") == 1
+    assert "one, two: a.py: key" in text
+
+
+CATALOG_MISTAKES = {
+    "kind: image\nname: [": "not valid YAML",
+    "just text": "mapping",
+    "name: x": "does not say what it is",
+    "kind: model\nname: x\nrepository: a/b\nrevision: main\nrole: tail\nformat: bf16\n"
+    "size_gib: 1\nsource: s": "'body' or 'drafter'",
+    "kind: recipe\nname: r\ntitle: t\nsystem: s\nsource: s\n"
+    "date: 2026-01-01\nimage: nope\nbody: {model: nope, mount: /m}\n"
+    "served_names: [a]\nneeds: {compute_caps: ['12.1'], memory_gib: 1}\narguments: {}\n"
+    "boot_seconds: 1\nfirst_answer_seconds: 1": "no such image: 'nope'",
+    "kind: image\nname: i\nrepository: r\nentrypoint: vllm\nsize: {pull_gib: 1, unpacked_gib: 2}\n"
+    "newest_tag: 1.0\ntags: {}": "1.0",
+}
+
+
+@pytest.mark.parametrize(("text", "what"), CATALOG_MISTAKES.items())
+def test_a_mistake_in_a_catalog_file_names_the_file(tmp_path: Path, text: str, what: str) -> None:
+    file = tmp_path / "mine.yaml"
+    file.write_text(text)
+    with pytest.raises(UserError) as raised:
+        load_catalog([tmp_path])
+    assert any(what in f"{p.observed} {p.remedy}" for p in raised.value.findings)
+    assert all(str(file) in p.subject.place for p in raised.value.findings)
+
+
+def test_a_catalog_directory_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="does not exist"):
+        load_catalog([tmp_path / "none"])
+
+
+def test_a_users_catalog_overrides_ours_by_name(tmp_path: Path) -> None:
+    shipped = catalog().models["qwen36-35b-a3b-dflash"]
+    mine = shipped.model_copy(update={"revision": "v9"})
+    (tmp_path / "mine.yaml").write_text(mine.model_dump_json())  # JSON is YAML
+    root = Path(__file__).resolve().parents[3] / "catalog"
+    assert load_catalog([root, tmp_path]).models[mine.name].revision == "v9"

@@ -1,0 +1,221 @@
+"""Every command line that a page shows is one that the program accepts."""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import json
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from functools import cache
+
+import click
+import pytest
+
+from sparkwright.cli import main
+from tests.unit.docs import pending
+from tests.unit.docs.markdown import NAMES, ROOT, Page, page, read
+
+_PROGRAMS = ("sparkwright", "pyinfra", "make", "python", "python3")
+REFUSED = [
+    "sparkwright chek inventory/lab.py",
+    "sparkwright check inventory/lab.py --no-such-option",
+    "sparkwright endpoints inventory/lab.py --format word   # no such format",
+    "cd my-lab && sparkwright chek inventory/lab.py",
+    "sparkwright models lst inventory/lab.py | head",
+    "pyinfra inventory/lab.py deploy.py --no-such-option",
+    "pyinfra inventory/lab.py",
+    "pyinfra inventory/gone.py deploy.py",
+    "pyinfra inventory/lab.py roles.preflight.gone",
+    "make gone",
+    "make demo gone PYTHON=python3.12",
+    "python -m sparkwright.gone",
+]
+ACCEPTED = [
+    "sparkwright check inventory/lab.py   # finds mistakes",
+    "$ sparkwright catalog list --kind models | head > models.txt",
+    "sparkwright bundle inventory/lab.py my-bundle && echo done",
+    "HF_TOKEN=secret pyinfra inventory/lab.py deploy.py --data 'image_tag=\"v1\"'",
+    "pyinfra spark-1 fact server.Hostname",
+    "make PYTHON=python3.12 demo",
+    "python -m lab status",
+]
+#: Parses command lines of pyinfra's: it patches the interpreter when it is imported, so apart.
+_PYINFRA = """
+import json, sys
+import click
+from pyinfra_cli.cli import cli
+said = {}
+for line in json.load(sys.stdin):
+    try:
+        cli.make_context("pyinfra", json.loads(line))
+    except click.UsageError as error:
+        said[line] = error.format_message()
+json.dump(said, sys.stdout)
+"""
+
+
+def command_lines(lines: Sequence[str]) -> list[list[str]]:
+    """The words of every command of ours in lines of code."""
+    found = []
+    for line in lines:
+        line = line.removeprefix("$ ")
+        if re.match(rf"(\w+=\S+ )*({'|'.join(_PROGRAMS)})( |$)", line) or "&& sparkwright" in line:
+            found += [words for words in _commands(line) if words and words[0] in _PROGRAMS]
+    # A span of one word is a name: `sparkwright`, `make`.
+    return [words for words in found if len(words) > 1]
+
+
+def _commands(line: str) -> Iterator[list[str]]:
+    lexer = shlex.shlex(line, posix=True, punctuation_chars=True)
+    lexer.whitespace_split = True
+    words: list[str] = []
+    redirected = False
+    for word in lexer:
+        if set(word) <= set("|&;()"):
+            yield words
+            words, redirected = [], False
+        elif set(word) <= set("<>"):
+            redirected = True
+        elif not redirected and (words or not re.fullmatch(r"\w+=.*", word)):
+            words.append(word)
+    yield words
+
+
+def wrong(shown: Page) -> list[str]:
+    """Command lines of a page that would not be accepted, with the reason."""
+    found = []
+    lines = [(words, False) for words in command_lines(shown.code)]
+    lines += [(words, True) for words in command_lines(shown.spans)]
+    for words, mentioned in lines:
+        reason = None
+        match words[0]:
+            case "sparkwright":
+                reason = _refused(words[1:], mentioned=mentioned)
+            case "pyinfra":
+                reason = _refused_by_pyinfra(words[1:]) or _not_there(words[1:], shown)
+            case "make":
+                targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.M))
+                gone = [one for one in words[1:] if "=" not in one and one not in targets]
+                reason = f"no such target: {gone}" if gone else None
+            case _:
+                if words[1] == "-m" and importlib.util.find_spec(words[2]) is None:
+                    reason = "no such module"
+        if reason:
+            found.append(f"{shlex.join(words)}: {reason}")
+    return found
+
+
+def _refused(words: Sequence[str], *, mentioned: bool) -> str | None:
+    """What click says against a command line of sparkwright's.
+
+    Args:
+        mentioned: in running text, where a command may be named without its arguments.
+    """
+    command: click.Command = main
+    context = click.Context(main, info_name="sparkwright")
+    rest = list(words)
+    while isinstance(command, click.Group):
+        if rest[:1] in (["--help"], ["--version"]):
+            return None
+        if rest and rest[0] in pending.COMMANDS:
+            return None
+        below = command.get_command(context, rest[0]) if rest else None
+        if below is None:
+            return "no such command"
+        command, rest = below, rest[1:]
+    try:
+        command.make_context(command.name, [word for word in rest if word != "--help"])
+    except (click.MissingParameter, click.BadOptionUsage) as error:
+        return None if mentioned else error.format_message()
+    except click.UsageError as error:
+        return error.format_message()
+    return None
+
+
+def _refused_by_pyinfra(words: list[str]) -> str | None:
+    line = json.dumps(words)
+    known = _of_all_pages()
+    return known[line] if line in known else _parsed([line])[line]
+
+
+@cache
+def _of_all_pages() -> dict[str, str | None]:
+    pages = [read(name) for name in NAMES]
+    shown = [line for one in pages for line in (*one.code, *one.spans)]
+    lines = command_lines([*shown, *REFUSED, *ACCEPTED])
+    return _parsed([json.dumps(words[1:]) for words in lines if words[0] == "pyinfra"])
+
+
+def _parsed(lines: list[str]) -> dict[str, str | None]:
+    """What pyinfra says against each command line; None where it is accepted."""
+    done = subprocess.run(
+        [sys.executable, "-c", _PYINFRA],
+        input=json.dumps(lines),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return {**dict.fromkeys(lines), **json.loads(done.stdout)}
+
+
+def _not_there(words: Sequence[str], shown: Page) -> str | None:
+    """What a pyinfra command line names that neither exists nor is made by the page itself."""
+    for word in words:
+        if re.fullmatch(r"[\w/-]+\.py", word):
+            if not (ROOT / word).exists() and f"> {word}" not in shown.text:
+                return f"no such file: {word}"
+        elif re.fullmatch(r"roles(\.\w+){2,}", word):
+            module, _, function = word.rpartition(".")
+            path = ROOT / module.replace(".", "/")
+            file = next((f for f in (path / "__init__.py", path.with_suffix(".py"))
+                         if f.exists()), None)  # fmt: skip
+            defined = _functions(file.read_text(encoding="utf-8")) if file else set()
+            if function not in defined and f"from {module} import {function}" not in shown.text:
+                return f"no such operation: {word}"
+    return None
+
+
+def _functions(source: str) -> set[str]:
+    return {node.name for node in ast.parse(source).body if isinstance(node, ast.FunctionDef)}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_command_line_is_accepted(name: str) -> None:
+    assert wrong(read(name)) == []
+
+
+def test_the_main_commands_are_among_them() -> None:
+    lines = {shlex.join(words) for words in command_lines(read("README.md").code)}
+    assert {"pyinfra inventory/lab.py deploy.py", "make demo", "make test"} <= lines
+
+
+@pytest.mark.parametrize(
+    "line",
+    REFUSED,
+)
+def test_what_is_refused_is_found(line: str) -> None:
+    assert len(wrong(page(f"    {line}\n"))) == 1
+    assert len(wrong(page(f"as in `{line}`"))) == 1
+
+
+def test_only_running_text_may_leave_arguments_out() -> None:
+    assert len(wrong(page("    sparkwright plan --json\n"))) == 1
+    assert wrong(page("what `sparkwright plan --json` prints")) == []
+
+
+@pytest.mark.parametrize(
+    "line",
+    ACCEPTED,
+)
+def test_pipes_comments_and_variables_are_tolerated(line: str) -> None:
+    assert command_lines([line])
+    assert wrong(page(f"    {line}\n")) == []
+
+
+def test_nothing_pending_is_there_already() -> None:
+    there = pending.COMMANDS & set(main.list_commands(click.Context(main)))
+    assert not there, "remove them from tests/unit/docs/pending.py"

@@ -1,0 +1,27 @@
+"""docs/known-issues.yaml names only what there is, and the catalog has a recipe for each system."""
+
+from __future__ import annotations
+
+import yaml
+
+from docs.generate.cards import CARDS
+from sparkwright.doctor import CHECKS
+from sparkwright.rules import rule_ids
+from tests.unit.builders import ROOT, catalog
+
+
+def test_nine_systems_have_a_recipe() -> None:
+    numbers = {recipe.system.partition(".")[0] for recipe in catalog().recipes.values()}
+    assert numbers == {str(number) for number in range(1, 10)}
+
+
+def test_known_issues_name_rules_that_exist() -> None:
+    entries = yaml.safe_load((ROOT / "docs/known-issues.yaml").read_text())
+    known = rule_ids(catalog())
+    cards = tuple(name for name, *_ in CARDS.values())
+    for entry in entries:
+        assert entry["source"].startswith((*cards, "reports"))
+        if entry["by"] == "rule":
+            assert entry["how"] in known
+        assert set(entry.get("doctor", ())) <= {check.id for check in CHECKS}
+        assert entry["by"] != "doctor" or entry["doctor"]

@@ -1,0 +1,81 @@
+"""Generated pages are those that are committed, and say something about every key and command."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from docs.generate.__main__ import main
+from docs.generate.cards import named
+from docs.generate.commands import commands
+from docs.generate.pages import pages
+from docs.generate.schema import UNDOCUMENTED, documented
+from tests.unit.docs.markdown import ROOT
+
+
+@cache
+def generated() -> dict[str, str]:
+    """Every generated page."""
+    return pages(ROOT)
+
+
+@pytest.mark.parametrize("name", sorted(generated()))
+def test_the_page_is_what_is_generated(name: str) -> None:
+    text = (ROOT / name).read_text(encoding="utf-8")
+    assert text == generated()[name], "run: python -m docs.generate"
+
+
+@pytest.mark.parametrize("name", sorted(generated()))
+def test_no_key_is_undocumented(name: str) -> None:
+    assert re.findall(rf"^.*{re.escape(UNDOCUMENTED)}.*$", generated()[name], re.M) == []
+
+
+def test_every_command_has_a_section() -> None:
+    page = generated()["docs/commands.md"]
+    assert [f"## {path}\n" for path, _, _ in commands() if f"## {path}\n" not in page] == []
+
+
+def test_sources_are_named_as_readers_know_them() -> None:
+    named = {name for name, text in generated().items() if re.search(r"\bseeds? \d", text)}
+    assert named == set()
+
+
+@pytest.mark.parametrize(
+    ("source", "shown"),
+    [
+        ("seed 001, 'Vision fix'", "Qwen3.6-35B-A3B-heretic card, 'Vision fix'"),
+        ("seeds 002 and 003", "vllm-dflash card and Gemma-4-26B-A4B card"),
+        ("seeds 002 to 004", "vllm-dflash card, Gemma-4-26B-A4B card, vllm-spark-omni-q36 card"),
+        ("reference hosts, Weights", "field reports, Weights"),
+    ],
+)
+def test_a_number_becomes_the_name_of_a_card(source: str, shown: str) -> None:
+    assert named(source) == shown
+
+
+def test_the_readme_is_one_screen() -> None:
+    assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 150
+
+
+def test_one_command_writes_what_differs(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("README.md", "docs/known-issues.yaml", *generated()):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_bytes((ROOT / name).read_bytes())
+    (tmp_path / "docs/examples").symlink_to(ROOT / "docs/examples")
+    (tmp_path / "docs/settings.md").write_text("old\n", encoding="utf-8")
+    main(tmp_path)
+    assert capsys.readouterr().out == "docs/settings.md: written\n"
+    assert (tmp_path / "docs/settings.md").read_bytes() == (ROOT / "docs/settings.md").read_bytes()
+
+
+def test_attributes_are_read_as_docstrings_write_them() -> None:
+    summary, said = documented(
+        "One thing.\n\nMore.\n\nAttributes:\n    a: first\n        and ``more``.\n    b, c: both."
+    )
+    assert summary == "One thing. More."
+    assert said == {"a": "first and `more`.", "b": "both.", "c": "both."}

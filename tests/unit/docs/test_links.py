@@ -1,0 +1,71 @@
+"""Every relative link, anchor and path that a page names exists."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.unit.docs import pending
+from tests.unit.docs.markdown import NAMES, ROOT, Page, page, read
+
+#: Folders whose paths pages name in code spans.
+_OURS = re.compile(r"(sparkwright|lab|tests|docs|catalog|templates)/[\w./-]+")
+
+
+def broken(links: Page, name: str) -> list[str]:
+    """Links of a page that lead nowhere, and paths in its code spans that do not exist."""
+    wrong = []
+    for target in links.links:
+        if target.startswith(("http://", "https://")):
+            continue
+        path, _, anchor = target.partition("#")
+        place = (ROOT / name).parent / path if path else ROOT / name
+        relative = str(place.resolve().relative_to(ROOT))
+        if relative in pending.FILES:
+            continue
+        if not place.exists() or (anchor and anchor not in read(relative).anchors):
+            wrong.append(target)
+    wrong += [span for span in links.spans if _OURS.fullmatch(span) and not (ROOT / span).exists()]
+    return wrong
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_link_leads_somewhere(name: str) -> None:
+    assert broken(read(name), name) == []
+
+
+def test_every_page_is_linked_from_the_readme() -> None:
+    linked = {target.partition("#")[0] for target in read("README.md").links}
+    assert {name for name in NAMES if name.startswith("docs/")} <= linked
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[gone](docs/gone.md)",
+        "[no such heading](docs/lab.md#what-is-unreal)",
+        "[no such heading here](#gone)",
+        "![gone](docs/gone.png)",
+        "see `sparkwright/gone.py`",
+        "| a | [gone](gone.md) |",
+    ],
+)
+def test_what_leads_nowhere_is_found(text: str) -> None:
+    assert len(broken(page(text), "README.md")) == 1
+
+
+def test_links_in_code_are_none() -> None:
+    assert page("`[a](b)`\n\n    [c](d)\n\n```\n[e](f)\n```\n").links == []
+
+
+def test_headings_become_anchors_as_github_makes_them() -> None:
+    text = "# What is real?\n## `init`, and more\n## Twice\n## Twice\n    # no heading\n"
+    anchors = {"what-is-real", "init-and-more", "twice", "twice-1"}
+    assert page(text).anchors == anchors | {"no-heading"} - {"no-heading"}
+
+
+def test_nothing_pending_is_there_already() -> None:
+    there = {name for name in pending.FILES if Path(ROOT, name).exists()}
+    assert not there, "remove them from tests/unit/docs/pending.py"

@@ -1,0 +1,72 @@
+"""The recipes that docs/catalog-yaml.md shows are whole, break no rule and can be rendered."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import yaml
+
+from sparkwright.catalog import Recipe, load_catalog
+from sparkwright.catalog.entries import Alias, Mounted, Needs, TagChange
+from sparkwright.config.inventory import HostInput
+from sparkwright.findings.finding import Severity
+from sparkwright.plan.release import render_release
+from sparkwright.site.fleet import plan_fleet
+from tests.unit.builders import resolution
+from tests.unit.docs.markdown import ROOT
+
+EXAMPLES = ROOT / "docs/examples"
+NAMES = {"minimal": "my-gemma4", "complete": "my-qwen36"}
+
+
+def example(file: str) -> dict[str, Any]:
+    """An example as it is written."""
+    data: dict[str, Any] = yaml.safe_load((EXAMPLES / f"{file}.yaml").read_text(encoding="utf-8"))
+    return data
+
+
+@pytest.mark.parametrize("file", NAMES)
+def test_it_breaks_no_rule_and_renders(file: str) -> None:
+    data = {
+        "services": {"mine": {"recipe": NAMES[file]}},
+        "catalog_directories": (str(EXAMPLES),),
+    }
+    fleet = plan_fleet([HostInput("spark-1", data, lambda _: "inventory")])
+    assert list(fleet.problems) == []
+    host = fleet.hosts["spark-1"]
+    assert [one.observed for one in host.violations if one.severity is Severity.ERROR] == []
+    release = render_release(host.plan, host.plan.services[0], resolution(host.plan))
+    assert f"container_name: sparkwright-{host.plan.services[0].name}" in release.compose
+
+
+def test_the_minimal_one_has_what_must_be_there_and_no_more() -> None:
+    needed = {name for name, field in Recipe.model_fields.items() if field.is_required()}
+    assert set(example("minimal")) == needed
+
+
+@pytest.mark.parametrize("key", [k for k in example("minimal") if k not in ("kind", "name")])
+def test_without_any_of_its_keys_it_is_refused(key: str) -> None:
+    data = example("minimal")
+    del data[key]
+    with pytest.raises(ValueError, match=key):
+        Recipe.model_validate(data)
+
+
+def test_the_complete_one_has_every_key() -> None:
+    data = example("complete")
+    assert set(data) == set(Recipe.model_fields)
+    assert set(data["aliases"]["my-qwen36"]) == set(Alias.model_fields)
+    assert set(data["needs"]) == set(Needs.model_fields)
+    assert set(data["body"]) == set(Mounted.model_fields)
+    assert all(set(change) == set(TagChange.model_fields) for change in data["by_tag"].values())
+
+
+def test_the_extension_of_the_page_extends(tmp_path: Any) -> None:
+    text = (ROOT / "docs/catalog-yaml.md").read_text(encoding="utf-8")
+    block = text.partition("    # my-catalog/fewer-sequences.yaml\n")[2].partition("\n\n")[0]
+    lines = [line.removeprefix("    ") for line in block.splitlines()]
+    (tmp_path / "fewer-sequences.yaml").write_text("\n".join(lines), encoding="utf-8")
+    recipe = load_catalog([ROOT / "catalog", tmp_path]).recipes["qwen36-35b-a3b-heretic-dflash"]
+    assert recipe.arguments["max_num_seqs"] == 16
+    assert recipe.arguments["max_model_len"] == 262144

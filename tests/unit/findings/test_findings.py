@@ -1,0 +1,148 @@
+"""One type for everything that is wrong: as text, as JSON and as SARIF."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+from click.testing import CliRunner, Result
+
+from sparkwright.cli import doctor_command, main
+from sparkwright.doctor import diagnose
+from sparkwright.findings.finding import Finding, Severity, Subject, errors
+from sparkwright.findings.render import counts, data, text
+from sparkwright.findings.sarif import sarif
+from sparkwright.findings.user_error import UserError, mistake
+from sparkwright.host.contracts.records import encode
+from sparkwright.preflight.judge import judge
+from sparkwright.rules import assumed_hardware, check_host
+from tests.unit.builders import SPARK, catalog, plan, probe, wanted
+from tests.unit.doctor import builders as ill
+
+WHOLE = Finding(
+    "kv-cache", Severity.ERROR,
+    Subject("spark-1", "qwen36", "group_data/sparks.py", "services.qwen36.arguments.max_model_len"),
+    "262144 tokens take 5.0 GiB", "at most 3.6 GiB", "vLLM ends at start", "max_model_len: 189440",
+    "vLLM's own check",
+)  # fmt: skip
+
+
+def test_a_finding_is_a_block_of_its_parts() -> None:
+    assert text([WHOLE]) == (
+        "error: kv-cache: spark-1: group_data/sparks.py: services.qwen36.arguments.max_model_len\n"
+        "    observed: 262144 tokens take 5.0 GiB\n"
+        "    expected: at most 3.6 GiB\n"
+        "    reason:   vLLM ends at start\n"
+        "    remedy:   max_model_len: 189440\n"
+        "    source:   vLLM's own check"
+    )
+    assert text([WHOLE], hosts=False, indent=2).startswith("  error: kv-cache: group_data/")
+
+
+def test_what_several_hosts_have_is_one_block_with_all_of_them() -> None:
+    found = [WHOLE, WHOLE.on("spark-2"), replace(WHOLE, observed="other").on("spark-2")]
+    heads = [line for line in text(found).splitlines() if not line.startswith(" ")]
+    assert [head.split(": ")[2] for head in heads] == ["spark-1, spark-2", "spark-2"]
+
+
+@pytest.mark.parametrize(
+    ("subject", "said"),
+    [
+        (Subject(), ""),
+        (Subject("spark-1"), "spark-1"),
+        (Subject("spark-1", "qwen36"), "spark-1: qwen36"),
+        (Subject("spark-1", "qwen36", "a.py", "services.qwen36.port"),
+         "spark-1: a.py: services.qwen36.port"),
+        (Subject(file="--limit spark-9"), "--limit spark-9"),
+    ],
+)  # fmt: skip
+def test_a_subject_is_said_in_one_way(subject: Subject, said: str) -> None:
+    assert str(subject) == said
+
+
+def test_what_is_silenced_stops_nothing_and_shows_the_users_reason() -> None:
+    silenced = replace(WHOLE, silenced="soaked for a week")
+    warning = replace(WHOLE, severity=Severity.WARNING)
+    assert errors([silenced, WHOLE, warning]) == [WHOLE]
+    assert text([silenced]).startswith("silenced: kv-cache: ")
+    assert text([silenced]).endswith("\n    silenced: soaked for a week")
+    assert counts([silenced, WHOLE, warning, warning]) == "1 error, 2 warnings"
+
+
+def test_the_level_is_painted_by_the_caller() -> None:
+    assert text([WHOLE], paint=lambda level: f"<{level}>").startswith("<error>: kv-cache")
+
+
+def test_an_mistake_knows_file_and_key() -> None:
+    found = mistake("a.py: services.q.port", "'x' is not a number", "write one", "spark-1")
+    assert found.subject == Subject("spark-1", None, "a.py", "services.q.port")
+    assert (found.id, found.severity) == ("input", Severity.ERROR)
+    assert mistake("--limit x", "a", "b").subject == Subject(file="--limit x")
+    with pytest.raises(UserError) as raised:
+        raise UserError([found, found, found.on("spark-2")])
+    assert raised.value.findings == (found, found.on("spark-2"))
+    assert str(raised.value).startswith(
+        "1 problem, nothing was touched:\n  error: input: spark-1, "
+    )
+
+
+def test_whoever_finds_it_the_json_has_the_same_keys() -> None:
+    bad = plan({"q": {**SPARK["qwen36"], "arguments": {"max_num_seqs": None}}})
+    found = [
+        *check_host(bad, catalog(), assumed_hardware(bad)),
+        *judge(wanted(plan()), probe(clock_synchronised=False), 1000.0),
+        *diagnose("spark-1", ill.spark(docker=None)),
+        mistake("a.py: key", "wrong", "right"),
+    ]
+    assert {one.id for one in found} == {
+        "speculation-limits", "clock", "docker-silent", "input",
+    }  # fmt: skip
+    entries = json.loads(json.dumps(data(found)))
+    for entry in entries:
+        assert list(entry) == [
+            "id", "severity", "subject", "observed", "expected", "reason", "remedy", "source",
+            "silenced",
+        ]  # fmt: skip
+        assert list(entry["subject"]) == ["host", "service", "file", "key"]
+        assert entry["severity"] in ("error", "warning")
+    assert [one.subject.host for one in found] == ["spark-1", "spark-1", "spark-1", None]
+    assert all(one.source for one in found[:-1])
+
+
+def test_sarif_names_rules_files_and_what_is_silenced() -> None:
+    recipe = Subject("spark-1", "qwen36", "recipe qwen36-omni-v1.2", "services.qwen36.image_tag")
+    silenced = replace(WHOLE, subject=recipe, silenced="on purpose")
+    (run,) = sarif([WHOLE, silenced, Finding("clock", Severity.WARNING)])["runs"]
+    assert [rule["id"] for rule in run["tool"]["driver"]["rules"]] == ["clock", "kv-cache"]
+    first, second, third = run["results"]
+    assert first["ruleId"] == "kv-cache"
+    assert first["level"] == "error"
+    assert "Remedy: max_model_len: 189440" in first["message"]["text"]
+    (place,) = first["locations"]
+    assert place["physicalLocation"]["artifactLocation"]["uri"] == "group_data/sparks.py"
+    # A recipe is no file: scanners would look for it.
+    (place,) = second["locations"]
+    assert "physicalLocation" not in place
+    assert place["logicalLocations"][0]["fullyQualifiedName"].startswith("spark-1: qwen36: recipe")
+    assert second["suppressions"] == [{"kind": "external", "justification": "on purpose"}]
+    assert "suppressions" not in first
+    assert third["level"] == "warning"
+
+
+@pytest.mark.parametrize("form", ["text", "json", "sarif"])
+def test_the_doctor_has_every_form(monkeypatch: pytest.MonkeyPatch, form: str) -> None:
+    answer = encode(ill.spark(docker=None))
+    monkeypatch.setattr(doctor_command, "ask_hosts", lambda *_: {"spark-1": answer})
+    done: Result = CliRunner().invoke(main, ["doctor", "inventory/lab.py", "--format", form])
+    assert done.exit_code == 1, done.output
+    if form == "text":
+        assert done.stdout.startswith("spark-1: 1 error, 0 warnings\n  error: docker-silent\n")
+    elif form == "json":
+        (entry,) = json.loads(done.stdout)
+        assert (entry["id"], entry["subject"]["host"]) == ("docker-silent", "spark-1")
+        short = CliRunner().invoke(main, ["doctor", "inventory/lab.py", "--json"])
+        assert short.stdout == done.stdout
+    else:
+        (run,) = json.loads(done.stdout)["runs"]
+        assert [one["ruleId"] for one in run["results"]] == ["docker-silent"]

@@ -1,0 +1,106 @@
+"""Which doors a host has."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from sparkwright.catalog import load_catalog
+from sparkwright.config.places import CATALOG
+from sparkwright.config.settings import parse_settings
+from sparkwright.findings.user_error import UserError
+from sparkwright.plan.plan import HostPlan, plan_host
+from sparkwright.proxy.proxies import health_file, proxies_of, with_others
+
+RECIPE = {"recipe": "qwen36-35b-a3b-heretic-dflash"}
+SHIPPED = load_catalog([CATALOG])
+EVERYONE = {
+    "spark-1": {"services": {"qwen36": {**RECIPE, "port": 8000}}, "ssh_hostname": "10.0.0.1"},
+    "spark-2": {"services": {"qwen36": {**RECIPE, "port": 8100}}, "lan_address": "10.0.1.2"},
+}
+
+
+def plan(**data: Any) -> HostPlan:
+    def origin(_: str) -> str:
+        return "group_data/all.py"
+
+    settings = parse_settings("spark-1", {"services": {}, **data}, origin)
+    return plan_host("spark-1", settings, SHIPPED, origin)
+
+
+def test_no_door_is_none() -> None:
+    assert proxies_of(plan(services={"qwen36": RECIPE}), EVERYONE) is None
+    assert health_file(plan(services={"qwen36": RECIPE})) is None
+
+
+def test_a_service_behind_a_door_listens_where_only_the_door_reaches_it() -> None:
+    behind = plan(services={"qwen36": {**RECIPE, "proxy": True}})
+    (service,) = behind.services
+    assert (service.bind, service.port, service.client_port) == ("127.0.0.1", 18000, 8000)
+    gateway = proxies_of(behind, EVERYONE)
+    assert gateway is not None
+    (door,) = gateway.proxies
+    assert (door.bind, door.port) == ("*", 8000)
+    assert [(one.address, one.port, one.health_port) for one in door.replicas] == [
+        ("127.0.0.1", 18000, 28000)
+    ]
+    (told,) = json.loads(health_file(behind) or "")["services"]
+    assert (told["port"], told["health_port"], told["model"]) == (
+        18000,
+        28000,
+        "qwen36-35b-heretic",
+    )
+
+
+def test_a_fleets_door_has_every_host_of_the_service_behind_it() -> None:
+    gateway = proxies_of(plan(load_balancer={"qwen36": {"port": 8080}}), EVERYONE)
+    assert gateway is not None
+    (door,) = gateway.proxies
+    assert [(one.name, one.address, one.port) for one in door.replicas] == [
+        ("spark-1", "10.0.0.1", 8000),
+        ("spark-2", "10.0.1.2", 8100),
+    ]
+    only = proxies_of(
+        plan(load_balancer={"qwen36": {"port": 8080, "hosts": ["spark-2"]}}), EVERYONE
+    )
+    assert only is not None
+    assert [one.name for one in only.proxies[0].replicas] == ["spark-2"]
+
+
+@pytest.mark.parametrize(
+    ("gateway", "words"),
+    [
+        ({"qwen3": {"port": 8080}}, "no host of the inventory has a service 'qwen3'"),
+        ({"qwen36": {"port": 8080, "hosts": ["spark-3"]}}, "spark-3 has no service 'qwen36'"),
+    ],
+)
+def test_a_door_to_nobody_is_a_mistake(gateway: dict[str, Any], words: str) -> None:
+    with pytest.raises(UserError, match=words):
+        proxies_of(plan(gateway=gateway), EVERYONE)
+
+
+def test_who_has_others_beside_it() -> None:
+    behind: dict[str, dict[str, Any]] = {
+        **EVERYONE,
+        "door": {"load_balancer": {"qwen36": {"port": 1}}},
+    }
+    assert with_others("spark-1", EVERYONE) == frozenset()
+    assert with_others("spark-1", behind) == {"qwen36"}
+    assert with_others("door", behind) == frozenset()
+    behind["door"] = {"load_balancer": {"qwen36": {"port": 1, "hosts": ["spark-2"]}}}
+    assert with_others("spark-2", behind) == frozenset()
+
+
+def test_a_port_is_given_once() -> None:
+    services = {"qwen36": {**RECIPE, "port": 8080}}
+    with pytest.raises(UserError, match="port 8080 is taken by 'qwen36'"):
+        proxies_of(plan(services=services, load_balancer={"qwen36": {"port": 8080}}), EVERYONE)
+    with pytest.raises(UserError, match="take a port below 45536"):
+        plan(services={"qwen36": {**RECIPE, "port": 50000, "proxy": True}})
+
+
+def test_names_of_our_own_units_are_not_free() -> None:
+    with pytest.raises(UserError, match="unit of sparkwright's own"):
+        plan(services={"gateway": RECIPE})

@@ -1,0 +1,112 @@
+"""``sparkwright report``: one file, exit codes, and never a traceback."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from lab import example_report
+from sparkwright.bench.store import save
+from sparkwright.cli import main
+from tests.unit.bench.builders import cell, result
+from tests.unit.builders import ROOT
+
+
+def _run(*words: str) -> Result:
+    done = CliRunner().invoke(main, ["report", *words], prog_name="sparkwright")
+    assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
+    return done
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A project's folder as runs and benchmarks leave it; the folder commands run in."""
+    monkeypatch.chdir(tmp_path)
+    example_report.write(tmp_path / ".sparkwright", hosts=3, runs=6)
+    # The invented results are where `--results` looks by default.
+    return tmp_path
+
+
+def test_without_a_word_it_takes_what_is_there_and_says_where_the_page_is(project: Path) -> None:
+    done = _run()
+    assert done.exit_code == 1
+    assert "spark-2/qwen36: decode, one stream is worse than usual" in done.output
+    assert done.output.rstrip().endswith("The page: .sparkwright/report.html")
+    assert "580.142" in (project / ".sparkwright/report.html").read_text()
+
+
+def test_it_ends_with_zero_when_nothing_is_found(project: Path) -> None:
+    save(project / "mine", result())
+    done = _run("--results", "mine", "--last-run", "none", "--status", "none", "--output", "p.html")
+    assert (done.exit_code, Path("p.html").exists()) == (0, True)
+    save(project / "mine", result(cell(decode=1), when=result().when.replace(year=2027)))
+    assert _run("--results", "mine", "--last-run", "none", "--status", "none").exit_code == 1
+
+
+def test_an_inventory_adds_the_memory_and_chooses_the_hosts(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(ROOT)  # where group_data is
+    state = project / ".sparkwright"
+    paths = ["--results", f"{state}/bench", "--last-run", f"{state}/last-run.json",
+             "--status", f"{state}/status.json", "--output", f"{project}/page.html"]  # fmt: skip
+    done = _run("inventory/lab.py", "--limit", "spark-1", *paths)
+    assert done.exit_code == 0, done.output
+    page = (project / "page.html").read_text()
+    assert "Memory as planned" in page
+    assert "spark-1" in page
+    assert "spark-2" not in page
+    assert _run("--limit", "spark-1", *paths).exit_code == 2
+    assert _run("inventory/lab.py", "--limit", "spark-9", *paths).exit_code == 2
+
+
+def test_json_is_all_of_it_and_writes_no_page(project: Path) -> None:
+    data = json.loads(_run("--json").output)
+    assert [row["host"] for row in data["fleet"]] == ["rtx-1", "spark-1", "spark-2"]
+    assert not (project / ".sparkwright/report.html").exists()
+    _run("--json", "--output", "also.html")
+    assert Path("also.html").exists()
+
+
+def test_a_broken_result_is_a_warning_in_terminal_and_page(project: Path) -> None:
+    bad = project / ".sparkwright/bench/spark-1/qwen36/20270101T000000Z.json"
+    bad.write_text("{")
+    done = _run()
+    assert f"error: input: {bad.relative_to(project)}\n    observed: not valid JSON" in done.output
+    page = (project / ".sparkwright/report.html").read_text()
+    assert "Files that could not be read" in page
+    assert bad.name in page
+
+
+def test_a_page_that_can_not_be_written_is_told(project: Path) -> None:
+    (project / "file").touch()
+    done = _run("--output", "file/page.html")
+    assert done.exit_code == 2
+    assert "--output file/page.html" in done.output
+
+
+def test_an_empty_project_has_an_empty_page(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = _run()
+    assert done.exit_code == 0
+    assert "Nothing to show" in done.output
+
+
+def test_it_runs_without_pyinfra(project: Path) -> None:
+    code = (
+        "import sys; sys.argv = ['sparkwright', 'report']\n"
+        "import atexit; atexit.register(lambda: print('pyinfra' in sys.modules))\n"
+        "from sparkwright.cli import main; main()"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False,
+        env={"PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"},
+    )  # fmt: skip
+    assert done.stdout.splitlines()[-1] == "False", done.stderr

@@ -1,0 +1,153 @@
+"""What a fleet runs, in words."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from sparkwright.findings.finding import Finding
+from sparkwright.host.contracts.lock import Owner
+from sparkwright.host.contracts.switch import HistoryEntry
+from sparkwright.plan.rollout import behind_another_proxy, earlier
+from sparkwright.report.page.inputs import read_history
+from sparkwright.report.status import (
+    Story,
+    render_diff,
+    render_history,
+    render_status,
+    story,
+    switches,
+    well,
+)
+from sparkwright.text.lock_owner import age, described
+
+NOW = 1_800_000_000.0
+STARTED = "2027-01-15T06:00:00.123456789Z"  # two hours before
+
+
+def answer(**changes: Any) -> Story:
+    service = {
+        "current": "b" * 12,
+        "good": "b" * 12,
+        "releases": {
+            "a" * 12: {"tag": "old", "at": NOW - 9e5},
+            "b" * 12: {"tag": "new", "at": NOW - 9e4},
+        },
+        "container": {
+            "running": True, "started": STARTED, "release": "b" * 12, "image": "i",
+        },
+        "unit": {"ActiveState": "active", "NRestarts": "0"},
+        "health": {"code": 200, "seconds": 0.004},
+        "texts": {"compose.yaml": "one\ntwo\n"},
+        **changes.pop("service", {}),
+    }  # fmt: skip
+    entry = {
+        "service": "qwen36", "from_release": "a" * 12, "to": "b" * 12, "by": "ann@laptop",
+        "at": NOW - 9e4, "why": ["release"], "down_seconds": 3.21, "result": "good", "reasons": [],
+    }  # fmt: skip
+    planned = {"release": "b" * 12, "tag": "new", "texts": {"compose.yaml": "one\ntwo\n"}}
+    return story(
+        {
+            "now": NOW,
+            "lock": None,
+            "switch": None,
+            "history": [entry],
+            "services": {"qwen36": service},
+            "planned": {"qwen36": {**planned, **changes.pop("planned", {})}},
+            **changes,
+        }
+    )
+
+
+def line(seen: Story) -> str:
+    return render_status({"spark-1": seen}).splitlines()[1]
+
+
+def test_a_service_that_is_well() -> None:
+    for word in ("spark-1", "qwen36", "b" * 12, "new", "2 h", "ok in 4 ms", "as planned"):
+        assert word in line(answer())
+    assert well(answer())
+
+
+def test_what_is_not_well_is_said() -> None:
+    given_up = answer(
+        service={
+            "unit": {"ActiveState": "failed", "Result": "exit-code"},
+            "container": None,
+            "health": {"code": None, "said": "Connection refused"},
+        }
+    )
+    assert "given up (exit-code)" in line(given_up)
+    assert "Connection refused" in line(given_up)
+    assert not well(given_up)
+    drifted = answer(planned={"drift": ["release c after b"]})
+    assert "differs: release c after b" in line(drifted)
+    assert not well(drifted)
+    never = answer(services={})
+    assert "to start new" in line(never)
+    assert not well(never)
+
+
+def test_who_is_at_work_is_said() -> None:
+    seen = answer(lock={"by": "bob@desk", "since": NOW - 180, "token": "t"},
+                  switch={"step": "proving"})  # fmt: skip
+    said = render_status({"spark-1": seen})
+    assert "bob@desk (for 3 min) is at work on it" in said
+    assert "a switch is under way: proving" in said
+
+
+def test_history_is_one_line_a_switch() -> None:
+    told_lines = render_history({"spark-1": answer()}, 10).splitlines()
+    assert told_lines[1].split()[:4] == ["2027-01-14", "07:00Z", "spark-1", "qwen36"]
+    for word in (f"{'a' * 12} (old)", f"{'b' * 12} (new)", "ann@laptop", "3.2 s", "good"):
+        assert word in told_lines[1]
+    assert render_history({"spark-1": answer(history=[])}, 10) == "no switch is recorded"
+
+
+def test_the_fleets_page_reads_the_history(tmp_path: Path) -> None:
+    kept = tmp_path / "status.json"
+    kept.write_text(json.dumps({"history": switches({"spark-1": answer()})}))
+    problems: list[Finding] = []
+    (switch,) = read_history(kept, problems)
+    assert not problems
+    assert (switch.host, switch.after, switch.ended) == ("spark-1", "b" * 12, "serving")
+
+
+def test_a_difference_is_a_diff_and_none_is_nothing() -> None:
+    assert render_diff({"spark-1": answer()}) == ""
+    text = render_diff({"spark-1": answer(planned={"texts": {"compose.yaml": "one\nthree\n"}})})
+    assert "-two" in text
+    assert "+three" in text
+    unplanned = replace(answer(), planned={})
+    assert "runs, but is not planned" in render_diff({"spark-1": unplanned})
+
+
+def test_ages() -> None:
+    assert [age(one) for one in (-3, 5, 90, 7200, 200000)] == ["0 s", "5 s", "2 min", "2 h", "2 d"]
+    assert described(Owner(), 5) == "somebody (for 0 s)"
+
+
+def _switched(before: str, to: str, result: str) -> HistoryEntry:
+    return HistoryEntry("qwen36", before, to, "ann@laptop", NOW, ("release",), 1.0, result, ())
+
+
+def test_the_way_back_is_the_one_that_was_come() -> None:
+    kept = {"a": 3.0, "b": 1.0, "c": 2.0}
+    came = [_switched("b", "c", "good"), _switched("c", "a", "reverted")]
+    assert earlier("c", kept, came) == "b"
+    assert earlier("c", kept, []) == "a"  # the newest other one
+    assert earlier("c", {"c": 2.0}, came) is None
+    assert earlier("c", {"c": 2.0, "x": 1.0}, came) == "x"
+
+
+def test_there_is_no_way_back_through_another_door() -> None:
+    assert behind_another_proxy("qwen36", "a" * 12, was=True, planned=True) is None
+    assert behind_another_proxy("qwen36", "a" * 12, was=False, planned=False) is None
+    made = behind_another_proxy("qwen36", "a" * 12, was=False, planned=True)
+    assert made is not None
+    assert "was made without a proxy before it, and the plan has one" in made
+    assert "was made with a proxy" in (
+        behind_another_proxy("qwen36", "a" * 12, was=True, planned=False) or ""
+    )
