@@ -26,7 +26,7 @@ from tests.host.fetch.fake_hub import COMMIT, FakeHub, serving
 
 HOST = Path(__file__).parents[3] / "sparkwright" / "host" / "fetch"
 # The tests take the libraries from their own environment; test_runtime.py uses a real bundle.
-RUNTIME = Path(huggingface_hub.__file__).parents[2]
+RUNTIME = Path(huggingface_hub.__file__).parents[1]
 MIB = 1 << 20
 
 
