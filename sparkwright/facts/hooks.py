@@ -15,11 +15,14 @@ from typing import Any
 import click
 import gevent
 from pyinfra.api import util
+from pyinfra.api.command import PyinfraCommand
 from pyinfra.api.exceptions import PyinfraError
 from pyinfra.api.host import Host
 from pyinfra.api.inventory import Inventory
 from pyinfra.api.state import State
 from pyinfra.context import ctx_state
+
+from sparkwright.host.contracts.records import encode
 
 
 def command_line() -> dict[str, Any]:
@@ -70,25 +73,60 @@ def leave_out(host: Host) -> None:
         host.state.fail_hosts({host})
 
 
-def wrap_connector(host: Host, count: Callable[[], None], leave: Callable[[], None]) -> None:
-    """Call ``count`` for each remote execution and ``leave`` before the connection is closed.
+def count_executions(host: Host, count: Callable[[], None]) -> None:
+    """Call ``count`` for each remote execution.
 
-    Reason: no callback tells of an execution, and ``host_disconnect`` comes after the disconnect,
-    when a lock on the host can't be released any more.
+    Reason: no callback tells of one.
     """
     connector: Any = host.connector
-    run, disconnect = connector.run_shell_command, connector.disconnect
+    run = connector.run_shell_command
 
     def counted(*args: Any, **kwargs: Any) -> Any:
         count()
         return run(*args, **kwargs)
 
+    connector.run_shell_command = counted
+
+
+def before_disconnecting(host: Host, leave: Callable[[], None]) -> None:
+    """Call ``leave`` before the connection is closed.
+
+    Reason: ``host_disconnect`` comes after the disconnect, when a lock on the host can't be
+    released any more.
+    """
+    connector: Any = host.connector
+    disconnect = getattr(connector, "disconnect", None)  # not every connector has it
+
     def left() -> None:
         leave()
-        disconnect()
+        if disconnect:
+            disconnect()
 
-    connector.run_shell_command = counted
     connector.disconnect = left
+
+
+def pass_commands(
+    host: Host, op_hash: str, passed: Callable[[PyinfraCommand], PyinfraCommand]
+) -> None:
+    """Have ``passed`` see each command of an operation before it runs, and say which one runs.
+
+    Reason: ``operation_host_start`` comes before anybody knows whether the operation has a command
+    at all, and ``operation_host_success`` does not tell whether it had one.
+    """
+    data = host.state.ops[host].get(op_hash)
+    if data is not None:
+        commands = data.command_generator
+        data.command_generator = lambda: (passed(command) for command in commands())
+
+
+def printable(*records: type) -> None:
+    """Have pyinfra print these records as JSON (``pyinfra HOST fact``).
+
+    Reason: its encoder knows no dataclasses, and asks for a method ``to_json`` that is documented
+    nowhere. Not in the records themselves: they are carried to hosts, which have no use for it.
+    """
+    for record in records:
+        record.to_json = encode  # type: ignore[attr-defined]
 
 
 def quick_operation_order() -> None:

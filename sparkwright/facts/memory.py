@@ -7,6 +7,7 @@ lives as long as the host object and no longer.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -25,7 +26,10 @@ class HostMemory:
     Attributes:
         stale: whether the host was changed since it was asked.
         asked, observation: the last question to the host and its answer; None before.
-        changes: what operations of ours changed, in words, in their order.
+        changes: what operations changed, in words, in their order.
+        others: operations that changed it and are not ours, by pyinfra's hash.
+        guard: called before an operation that is not ours changes it; raises HostError when it may
+            not.
         failure: why an operation failed; None while none did.
         locked: services_root of the lock that this run holds; None without one.
         executions: remote executions so far, ours and others'.
@@ -36,6 +40,8 @@ class HostMemory:
     asked: ObservationRequest | None = None
     observation: Observation | None = None
     changes: list[str] = field(default_factory=list)
+    others: set[str] = field(default_factory=set)
+    guard: Callable[[], None] | None = None
     failure: str | None = None
     locked: str | None = None
     executions: int = 0

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import fields, replace
-from typing import Any, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 from pyinfra.api.command import QuoteString, StringCommand
 from pyinfra.api.exceptions import FactProcessError
 from pyinfra.api.facts import FactBase, ShortFactBase
 from pyinfra.api.host import Host
 
-from sparkwright.facts import hooks, programs
+from sparkwright.facts import hooks, others, programs
 from sparkwright.facts.asking import HostError, Sudo, execute, parse
 from sparkwright.facts.memory import memory
 from sparkwright.host import observe
@@ -53,17 +53,22 @@ class HostObservation(FactBase[Observation]):
 
 
 class View(ShortFactBase[_T], Generic[_T]):
-    """A part of the host's observation: answered from the same remote execution."""
+    """A part of the host's observation: answered from the same remote execution.
+
+    Attributes:
+        nothing: the part of a host that did not answer.
+    """
 
     fact = HostObservation
+    nothing: ClassVar[Any] = None
 
     def part(self, observation: Observation) -> _T:
         """The part."""
         raise NotImplementedError
 
-    def process_data(self, data: Observation | None) -> _T | None:
-        """As pyinfra asks for it: nothing of a host that did not answer."""
-        return None if data is None else self.part(data)
+    def process_data(self, data: Observation | None) -> _T:
+        """As pyinfra asks for it."""
+        return self.nothing if data is None else self.part(data)
 
 
 def observed(host: Host, needed: ObservationRequest | None = None) -> Observation:
@@ -97,6 +102,7 @@ def observe_anew(host: Host, request: ObservationRequest) -> Observation:
     known.asked, known.observation = request, parse(_LABEL, lines, Observation)
     known.stale = False
     if first:
+        others.follow(host.state)
         hooks.share_facts(host, lambda fact, arguments: _shared(host, fact, arguments))
     return known.observation
 

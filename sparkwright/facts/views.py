@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
+from sparkwright.facts import hooks
 from sparkwright.facts.observation import View
 from sparkwright.host.contracts.gpu import Gpu
 from sparkwright.host.contracts.observation import Disk, Memory, Observation
 from sparkwright.host.contracts.observation import Docker as DockerState
+
+# What facts answer, or lists of it: `pyinfra HOST fact` prints them.
+hooks.printable(Observation, Gpu, DockerState, Memory, Disk)
 
 
 class NvidiaDriver(View[str | None]):
@@ -18,6 +24,8 @@ class NvidiaDriver(View[str | None]):
 
 class Gpus(View[tuple[Gpu, ...]]):
     """Every GPU, as nvidia-smi lists them: name, compute capability, driver, memory."""
+
+    nothing: ClassVar[tuple[Gpu, ...]] = ()
 
     def part(self, observation: Observation) -> tuple[Gpu, ...]:
         """The GPUs."""
@@ -51,6 +59,8 @@ class HostMemorySize(View[Memory]):
 
 class Disks(View[dict[str, Disk]]):
     """The file systems of the models and of the services, by path; sizes in bytes."""
+
+    nothing: ClassVar[dict[str, Disk]] = {}
 
     def part(self, observation: Observation) -> dict[str, Disk]:
         """The file systems."""

@@ -8,16 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
 from difflib import unified_diff
+from functools import wraps
 from itertools import islice
+from typing import ParamSpec
 
 import click
-from pyinfra.api.command import FunctionCommand, PyinfraCommand
+from pyinfra.api.arguments_typed import PyinfraOperation
+from pyinfra.api.command import PyinfraCommand
 from pyinfra.api.host import Host
+from pyinfra.api.operation import operation as pyinfra_operation
 from pyinfra.api.state import State
 from pyinfra.context import ctx_host, ctx_state
 
 from sparkwright.facts.asking import HostError
 from sparkwright.facts.memory import memory
+from sparkwright.facts.others import Ours, fail, failing
 from sparkwright.findings.finding import Finding, errors
 from sparkwright.findings.render import text
 from sparkwright.operations import locks
@@ -30,6 +35,30 @@ _COLOURS = {"+": "green", "-": "red", "@": "cyan"}
 Commands = Generator[PyinfraCommand, None, None]
 #: Changes the host; returns what it did, in words. Raises HostError.
 Act = Callable[[Host], Sequence[str]]
+_P = ParamSpec("_P")
+
+
+def operation() -> Callable[[Callable[_P, Commands]], PyinfraOperation[_P]]:
+    """pyinfra's own decorator, for operations that ask a host what it is.
+
+    A host that does not answer fails alone: pyinfra would end the run for all hosts.
+    """
+
+    def decorate(function: Callable[_P, Commands]) -> PyinfraOperation[_P]:
+        @wraps(function)
+        def answered(*args: _P.args, **kwargs: _P.kwargs) -> Commands:
+            try:
+                yield from function(*args, **kwargs)
+            except HostError as error:
+                lines = str(error).splitlines()
+                if not ctx_state.get().is_executing:
+                    for line in lines:
+                        ctx_host.get().log(click.style(line, fg="red"))
+                yield failing(lines)
+
+        return pyinfra_operation()(answered)
+
+    return decorate
 
 
 def change(
@@ -55,7 +84,7 @@ def change(
     if not ctx_state.get().is_executing:
         for line in pending:
             host.log(f"{click.style('would', fg='yellow')} {line}")
-    yield FunctionCommand(_change, (act, services_root, break_lock), {})
+    yield Ours(_change, (act, services_root, break_lock), {})
 
 
 def show_diff(path: str, before: str | None, after: str) -> None:
@@ -83,7 +112,7 @@ def look(inspect: Callable[[Host], Sequence[str]]) -> Commands:
     except HostError as error:
         wrong = str(error).splitlines()
     if wrong:
-        yield FunctionCommand(_fail, (wrong,), {})
+        yield failing(wrong)
 
 
 def verified(findings: Sequence[Finding], otherwise: str) -> Commands:
@@ -96,7 +125,7 @@ def verified(findings: Sequence[Finding], otherwise: str) -> Commands:
     for line in text(findings, hosts=False, paint=paint).splitlines():
         host.log(line)
     if bad := errors(findings):
-        yield from fail([f"{one.id}: {one.observed}, needed: {one.expected}" for one in bad])
+        yield failing([f"{one.id}: {one.observed}, needed: {one.expected}" for one in bad])
     else:
         host.noop(otherwise)
 
@@ -106,26 +135,14 @@ def paint(level: str) -> str:
     return click.style(level, fg={"error": "red", "warning": "yellow"}.get(level, "cyan"))
 
 
-def fail(wrong: Sequence[str]) -> Commands:
-    """Fail this host, with these lines; the first one is the reason in the report."""
-    yield FunctionCommand(_fail, (wrong,), {})
-
-
 def _change(state: State, host: Host, act: Act, services_root: str, break_lock: bool) -> bool:
     known = memory(host)
     try:
         locks.take(host, services_root, break_lock=break_lock)
         done = act(host)
     except HostError as error:
-        return _fail(state, host, str(error).splitlines())
+        return fail(state, host, str(error).splitlines())
     for line in done:
         known.changes.append(line)
         host.log(line)
     return True
-
-
-def _fail(state: State, host: Host, wrong: Sequence[str]) -> bool:
-    memory(host).failure = wrong[0]
-    for line in wrong:
-        host.log(click.style(line, fg="red"))
-    return False

@@ -12,7 +12,6 @@ from pyinfra.api.state import BaseStateCallback, State
 
 from sparkwright.facts import hooks
 from sparkwright.facts.memory import memory
-from sparkwright.operations import locks
 
 #: Benchmarks measure the difference.
 _STOCK = bool(os.environ.get("SPARKWRIGHT_STOCK_CONNECTION"))
@@ -40,7 +39,7 @@ class Connections(BaseStateCallback):
         def count() -> None:
             known.executions += 1
 
-        hooks.wrap_connector(host, count, lambda: locks.release(host))
+        hooks.count_executions(host, count)
 
     def host_connect_error(self, state: State, host: Host, error: Exception) -> None:  # type: ignore[override]
         """Called for a host that can't be reached or refuses the login."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pyinfra.api.host import Host
-from pyinfra.api.operation import operation
 from pyinfra.context import ctx_host
 
 from sparkwright.facts.asking import tell
@@ -13,7 +12,7 @@ from sparkwright.facts.observation import observed
 from sparkwright.host import directories as program
 from sparkwright.host.contracts.directories import DirectoriesRequest, Directory
 from sparkwright.host.contracts.observation import ObservationRequest
-from sparkwright.operations.changing import SERVICES_ROOT, Commands, change
+from sparkwright.operations.changing import SERVICES_ROOT, Commands, change, operation
 
 
 @operation()
@@ -37,7 +36,9 @@ def present(
 
     .. code:: python
 
-        directories.present([Directory("/opt/models"), Directory("/srv/cache", 0o750)])
+        directories.present(
+            directories=[Directory("/opt/models"), Directory("/srv/cache", 0o750)]
+        )
     """
     request = ObservationRequest(directories=tuple(one.path for one in directories))
     seen = observed(ctx_host.get(), request).directories

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from pyinfra.api.host import Host
-from pyinfra.api.operation import operation
 from pyinfra.context import ctx_host
 
 from sparkwright.facts.asking import ask
 from sparkwright.facts.memory import memory
 from sparkwright.host import disk_usage as program
 from sparkwright.host.contracts.disk_usage import DiskUsage, DiskUsageRequest
-from sparkwright.operations.changing import Commands, change
+from sparkwright.operations.changing import Commands, change, operation
 
 
 @operation()
@@ -37,7 +37,7 @@ def pruned(
         answered(usage)
 
     def act(host: Host) -> Sequence[str]:
-        done = ask(host, program, _pruning(request), DiskUsage, timeout=600)
+        done = ask(host, program, replace(request, prune=True), DiskUsage, timeout=600)
         memory(host).forget()
         if answered:
             answered(done)
@@ -57,9 +57,3 @@ def listed(host: Host, request: DiskUsageRequest) -> DiskUsage:
         HostError: when the host does not answer.
     """
     return ask(host, program, request, DiskUsage, timeout=600)
-
-
-def _pruning(request: DiskUsageRequest) -> DiskUsageRequest:
-    from dataclasses import replace
-
-    return replace(request, prune=True)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from pyinfra.api.operation import operation
 from pyinfra.context import ctx_host
 
 from sparkwright.facts.observation import observed
-from sparkwright.operations.changing import Commands, verified
+from sparkwright.operations.changing import Commands, operation, verified
 from sparkwright.preflight.docker import LEAST_DOCKER, docker_findings, toolkit_findings
 
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pyinfra.api.host import Host
-from pyinfra.api.operation import operation
 from pyinfra.context import ctx_host
 
 from sparkwright.facts.observation import observed
 from sparkwright.host.contracts.observation import Observation, ObservationRequest
 from sparkwright.host.contracts.proof import ProofRequest, Versions
 from sparkwright.operations import jobs
-from sparkwright.operations.changing import SERVICES_ROOT, Commands, change, verified
+from sparkwright.operations.changing import SERVICES_ROOT, Commands, change, operation, verified
 from sparkwright.preflight import driver, gpu
 
 

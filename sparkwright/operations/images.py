@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from pyinfra.api.host import Host
-from pyinfra.api.operation import operation
 from pyinfra.context import ctx_host
 
 from sparkwright.facts.memory import memory
@@ -19,7 +18,7 @@ from sparkwright.host.contracts.observation import ObservationRequest, StoreAt
 from sparkwright.host.contracts.proof import ProofRequest
 from sparkwright.host.fetch.request import document
 from sparkwright.operations import jobs, peers, runtime
-from sparkwright.operations.changing import Commands, change
+from sparkwright.operations.changing import Commands, change, operation
 from sparkwright.operations.fetching import Sources, job_state, job_unit
 from sparkwright.resolve.registry import ARCHITECTURES, PlatformImage
 
@@ -63,7 +62,11 @@ def present(
 
         found = resolve_image(reference)
         images.present(
-            "ghcr.io/me/vllm:v1", "https://ghcr.io", "me/vllm", found.digest, dict(found.platforms)
+            image="ghcr.io/me/vllm:v1",
+            registry="https://ghcr.io",
+            repository="me/vllm",
+            digest=found.digest,
+            platforms=dict(found.platforms),
         )
     """
     how = sources or Sources()

@@ -6,7 +6,6 @@ import time
 from collections.abc import Mapping, Sequence
 
 from pyinfra.api.host import Host
-from pyinfra.api.operation import operation
 
 from sparkwright.facts.asking import HostError, ask
 from sparkwright.facts.memory import memory
@@ -14,7 +13,7 @@ from sparkwright.host import jobs as program
 from sparkwright.host import proof
 from sparkwright.host.contracts.jobs import Job, JobsRequest, JobStatus, WatchedJob
 from sparkwright.host.contracts.proof import ProofRequest
-from sparkwright.operations.changing import SERVICES_ROOT, Commands, change
+from sparkwright.operations.changing import SERVICES_ROOT, Commands, change, operation
 from sparkwright.operations.live import Live
 from sparkwright.report.progress import Job as Line
 from sparkwright.report.progress import line

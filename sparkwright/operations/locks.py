@@ -15,6 +15,7 @@ from pathlib import Path
 
 from pyinfra.api.host import Host
 
+from sparkwright.facts import hooks
 from sparkwright.facts.asking import HostError, ask
 from sparkwright.facts.memory import memory
 from sparkwright.host import lock as program
@@ -62,6 +63,7 @@ def take(host: Host, services_root: str, *, break_lock: bool = False) -> None:
         assert answer.by is not None
         raise HostError(_busy(answer.by, answer.now))
     known.locked = services_root
+    hooks.before_disconnecting(host, lambda: release(host))
     if known.observation is not None and answer.last != known.observation.last_lock:
         raise HostError("somebody else changed this host since it was looked at: run again")
 

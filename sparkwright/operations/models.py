@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pyinfra.api.host import Host
-from pyinfra.api.operation import operation
 from pyinfra.context import ctx_host
 
 from sparkwright.facts.asking import HostError
@@ -17,7 +16,7 @@ from sparkwright.host.contracts.observation import ObservationRequest
 from sparkwright.host.contracts.proof import ModelAt, ProofRequest
 from sparkwright.host.fetch.request import document
 from sparkwright.operations import jobs, runtime
-from sparkwright.operations.changing import MODELS_ROOT, Commands, change
+from sparkwright.operations.changing import MODELS_ROOT, Commands, change, operation
 from sparkwright.operations.fetching import Sources, job_state, job_unit
 from sparkwright.plan.plan import GIB
 from sparkwright.resolve.hub import HubError, RemoteFile, resolve_model
@@ -54,7 +53,9 @@ def present(
 
     .. code:: python
 
-        models.present("Qwen/Qwen3-0.6B", "c1899de289a04d12100db370d81485cdf75e47ca")
+        models.present(
+            repository="Qwen/Qwen3-0.6B", commit="c1899de289a04d12100db370d81485cdf75e47ca"
+        )
     """
     directory = directory_of(root, repository, commit)
     how = sources or Sources()

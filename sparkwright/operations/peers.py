@@ -11,14 +11,13 @@ import hashlib
 from collections.abc import Callable, Sequence
 
 from pyinfra.api.host import Host
-from pyinfra.api.operation import operation
 from pyinfra.context import ctx_state
 
 from sparkwright.host.contracts.fetch import PeerRoots, PeerServerRequest
 from sparkwright.host.contracts.jobs import Job
 from sparkwright.host.fetch.request import document
 from sparkwright.operations import jobs, runtime
-from sparkwright.operations.changing import Commands, change
+from sparkwright.operations.changing import Commands, change, operation
 from sparkwright.operations.fetching import Sources, job_state
 
 #: Seconds without a request after which the server ends.

@@ -6,7 +6,6 @@ import time
 from contextlib import suppress
 
 from pyinfra.api.host import Host
-from pyinfra.api.operation import operation
 from pyinfra.context import ctx_host
 
 from sparkwright.facts.asking import HostError
@@ -14,7 +13,7 @@ from sparkwright.facts.observation import observe_anew
 from sparkwright.findings.finding import errors
 from sparkwright.findings.render import text
 from sparkwright.operations import locks
-from sparkwright.operations.changing import Commands, paint
+from sparkwright.operations.changing import Commands, operation, paint
 from sparkwright.operations.connections import addresses
 from sparkwright.operations.run import HostRun, refuse
 from sparkwright.operations.switching import Interrupted, follow

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from pyinfra.api.host import Host
-from pyinfra.api.operation import operation
 from pyinfra.context import ctx_host
 
 from sparkwright.config.secrets import Secret
@@ -17,7 +16,7 @@ from sparkwright.host.contracts.observation import Observation, ObservationReque
 from sparkwright.host.contracts.proxies import HEALTH_UNIT, ProxyRequest, ProxySwitch
 from sparkwright.host.proxy import configure as program
 from sparkwright.host.proxy import health as health_program
-from sparkwright.operations.changing import SERVICES_ROOT, Commands, change, show_diff
+from sparkwright.operations.changing import SERVICES_ROOT, Commands, change, operation, show_diff
 from sparkwright.plan.missing import unwritten
 from sparkwright.proxy.haproxy import UNIT, Proxies, kept_servers, key_file, render_proxies
 

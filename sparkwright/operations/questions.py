@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from pyinfra.api.host import Host
-from pyinfra.api.operation import operation
 
 from sparkwright.catalog import Catalog
 from sparkwright.facts.asking import ask
@@ -26,7 +25,7 @@ from sparkwright.host.contracts.status import HostStatus, StatusRequest
 from sparkwright.host.contracts.verify_models import Verified, VerifyRequest
 from sparkwright.host.smoke import deep
 from sparkwright.operations import proxies
-from sparkwright.operations.changing import Commands, look
+from sparkwright.operations.changing import Commands, look, operation
 from sparkwright.operations.run import HostRun
 from sparkwright.plan.release import Release
 from sparkwright.plan.services import changes

@@ -37,21 +37,27 @@ def removed(
         answered: is told what was removed and what was left.
         break_lock: whether to take the lock from another run.
     """
+    homes = {f"{services_root}/services/{name}": name for name in services or ()}
     seen = observed(
         ctx_host.get(),
         ObservationRequest(
             models_root=models_root,
             services_root=services_root,
-            directories=(services_root, *(f"{services_root}/services/{n}" for n in services or ())),
+            directories=(models_root, services_root, *homes),
         ),
     )
+    there = {path for path, state in seen.directories.items() if state}
     if services is None:
-        root = seen.directories.get(services_root)
         pending = [f"remove {unit}" for unit in seen.unit_files]
-        pending += [f"remove {services_root}"] if root else []
-        pending += [f"remove the models below {models_root}"] if weights else []
+        pending += [f"remove {services_root} and its images"] if services_root in there else []
+        if weights and models_root in there:
+            pending.append(f"remove the models below {models_root}")
+        left = [f"{models_root}: the models (--weights removes them)"] * (models_root in there)
     else:
-        pending = [f"remove service {name}" for name in services]
+        pending = [f"remove service {name}" for home, name in homes.items() if home in there]
+        left = [f"service {name!r}: there is none" for name in services]
+    if answered and not pending:
+        answered(RemovalAnswer((), tuple(left)))
 
     def act(host: Host) -> Sequence[str]:
         chosen = tuple(services) if services is not None else None

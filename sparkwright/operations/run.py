@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import cached_property, reduce
+from functools import cached_property, partial, reduce
 from typing import Any
 
 import click
@@ -24,7 +24,7 @@ from sparkwright.facts.observation import joined
 from sparkwright.findings.finding import Finding
 from sparkwright.host.contracts.observation import Observation, ObservationRequest, StoreAt
 from sparkwright.host.contracts.proof import ModelAt
-from sparkwright.operations import proxies, services, watch
+from sparkwright.operations import locks, proxies, services, watch
 from sparkwright.plan.desired import Desired
 from sparkwright.plan.rollout import Rollout
 from sparkwright.plan.services import DesiredService
@@ -162,6 +162,11 @@ def attach(run: Run, hosts: dict[str, Host]) -> None:
     """Make the run known to its hosts."""
     for host in hosts.values():
         host.connector_data[_KEY] = run
+        known, settings = memory(host), run.hosts[host.name].settings
+        # What a user's role changes is under the same lock as all the rest.
+        known.guard = partial(
+            locks.take, host, settings.services_root, break_lock=settings.break_lock
+        )
 
 
 def run_of(host: Host) -> Run:

@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from pyinfra.api.host import Host
-from pyinfra.api.operation import operation
 from pyinfra.context import ctx_host
 
 from sparkwright.facts.asking import HostError
@@ -15,7 +14,7 @@ from sparkwright.facts.observation import observed
 from sparkwright.host.contracts.observation import Observation, ObservationRequest
 from sparkwright.host.contracts.proxies import ProxySwitch
 from sparkwright.host.contracts.switch import ServiceSwitch, note_document
-from sparkwright.operations.changing import SERVICES_ROOT, Commands, change, show_diff
+from sparkwright.operations.changing import SERVICES_ROOT, Commands, change, operation, show_diff
 from sparkwright.operations.switching import SwitchResult, switch
 from sparkwright.plan.services import (
     DesiredService,
@@ -48,7 +47,7 @@ def running(
     fails goes back to its last good release by itself.
 
     Args:
-        services: all services of the host; ``as_compose`` makes one from a compose file.
+        services: all services of the host (``sparkwright.plan.services.DesiredService``).
         services_root: where services, state and the host's lock lie.
         proxies: what of the host's proxies changes with the switch.
         turn: when the switch may happen, where hosts are switched one after the other.
@@ -59,7 +58,7 @@ def running(
 
     .. code:: python
 
-        services.running([DesiredService(name="chat", ...)])
+        services.running(services=[DesiredService(name="chat", ...)])
     """
     host = ctx_host.get()
     seen = observed(host, request_of(services, services_root)) if services else None

@@ -25,7 +25,7 @@ from sparkwright.config.command_line import choice_problems, stray_group_data
 from sparkwright.config.inventory import HostInput, ssh_address
 from sparkwright.config.secrets import api_key
 from sparkwright.config.settings import with_new_names
-from sparkwright.facts import hooks
+from sparkwright.facts import hooks, others
 from sparkwright.facts.memory import memory
 from sparkwright.findings.render import text
 from sparkwright.findings.user_error import UserError, mistake
@@ -54,6 +54,7 @@ def install() -> None:
         hooks.never_ask_about_failed_hosts(state)
         if runs:
             state.add_callback_handler(Connections())
+            others.follow(state)
 
     hooks.quick_operation_order()
     hooks.before_connecting(plan, ready)

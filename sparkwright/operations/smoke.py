@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from pyinfra.api.host import Host
-from pyinfra.api.operation import operation
 
 from sparkwright.facts.asking import ask
 from sparkwright.host.contracts.smoke import SmokeAnswer, SmokeRequest, SmokeRequests
 from sparkwright.host.smoke import check as program
-from sparkwright.operations.changing import Commands, look
+from sparkwright.operations.changing import Commands, look, operation
 from sparkwright.smoke import smoke_of
 from sparkwright.smoke.result import Smoke
 

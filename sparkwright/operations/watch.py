@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pyinfra.api.host import Host
-from pyinfra.api.operation import operation
 from pyinfra.context import ctx_host
 
 from sparkwright.doctor.watch import SERVICE, TIMER, Watch
@@ -17,7 +16,7 @@ from sparkwright.host.contracts.observation import ObservationRequest
 from sparkwright.host.contracts.watch import WatchInstallRequest
 from sparkwright.host.watch import install as program
 from sparkwright.host.watch import watch as watch_program
-from sparkwright.operations.changing import SERVICES_ROOT, Commands, change
+from sparkwright.operations.changing import SERVICES_ROOT, Commands, change, operation
 from sparkwright.plan.missing import unwritten
 
 _UNITS = "/etc/systemd/system"

@@ -14,7 +14,10 @@ from tests.fleet.doors import four_replicas
 from tests.fleet.fetching import HOST, fetch
 from tests.fleet.site import ROOT, Site, bare, hub, ssh
 from tests.held import held_for_tests
+from tests.install.conftest import user, wheel
 
+#: Fixtures of a user with nothing but the wheel.
+__all__ = ["user", "wheel"]
 #: One fault after the other takes longer than people wait for: a command of its own.
 FAULTS = (
     *("test_fetch_faults.py", "test_movers.py", "test_doors.py", "test_switch_faults.py"),

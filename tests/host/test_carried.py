@@ -73,7 +73,7 @@ def test_an_observation_needs_no_plan(python: str) -> None:
 
 def test_what_is_sent_has_no_words_and_keeps_its_lines() -> None:
     text = '"""A.\n\nB."""\n\n# gone\nA = """\n# kept\n"""\n\n\nclass B(E):\n    """Only."""\n'
-    sent = programs.without_words(text)
+    sent = programs.bare(text)
     assert sent == '\'\'\n\n\n\n\nA = """\n# kept\n"""\n\n\nclass B(E):\n    \'\''
     compile(sent, "sent", "exec")
     whole, sent = programs.source(install), programs.bare(install)

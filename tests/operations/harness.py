@@ -35,6 +35,7 @@ class FakeHost:
     connector_data: dict[str, Any] = field(default_factory=dict)
     state: Any = None
     data: dict[str, Any] = field(default_factory=dict)
+    connector: Any = field(default_factory=lambda: SimpleNamespace(disconnect=lambda: None))
 
     def noop(self, words: str) -> None:
         self.noops.append(words)

@@ -1,0 +1,93 @@
+"""Operations that are not ours: what they change is counted, and what is known of a host forgotten.
+
+Ours do both by themselves, for they know when and what. Those that a user takes from pyinfra, or
+writes, are followed here, so that they can stand between ours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+import click
+from pyinfra.api.command import FunctionCommand, PyinfraCommand
+from pyinfra.api.host import Host
+from pyinfra.api.state import BaseStateCallback, State
+
+from sparkwright.facts import hooks
+from sparkwright.facts.asking import HostError
+from sparkwright.facts.memory import memory
+
+
+class Ours(FunctionCommand):
+    """A command of our operations, which is followed by nobody."""
+
+
+class Others(BaseStateCallback):
+    """Follows every operation of a run on every host, in each of pyinfra's modes."""
+
+    def operation_host_start(self, state: State, host: Host, op_hash: str) -> None:  # type: ignore[override]
+        """Called before an operation runs on a host, whether it will do something or not."""
+        hooks.pass_commands(host, op_hash, partial(_passed, host, op_hash))
+
+    def operation_host_success(  # type: ignore[override]
+        self, state: State, host: Host, op_hash: str, retry_count: int = 0
+    ) -> None:
+        """Called once its commands are done, or it had none."""
+        known = memory(host)
+        if op_hash in known.others:
+            known.changes.append(_name(state, op_hash))
+            known.forget()
+
+    def operation_host_error(  # type: ignore[override]
+        self, state: State, host: Host, op_hash: str, retry_count: int = 0, max_retries: int = 0
+    ) -> None:
+        """Called when a command failed."""
+        known = memory(host)
+        known.forget()
+        ignored = state.get_op_data_for_host(host, op_hash).global_arguments["_ignore_errors"]
+        if known.failure is None and not ignored:
+            known.failure = f"{_name(state, op_hash)} failed"
+
+    def host_disconnect(self, state: State, host: Host) -> None:  # type: ignore[override]
+        """Called at the end."""
+        known = memory(host)
+        if known.failure is None and host in state.failed_hosts:
+            known.failure = "a fact failed: pyinfra's own lines say which"
+
+
+def follow(state: State) -> None:
+    """Follow the operations of a run, once."""
+    if not any(isinstance(one, Others) for one in state.callback_handlers):
+        state.add_callback_handler(Others())
+
+
+def failing(wrong: Sequence[str]) -> Ours:
+    """A command that only fails, with these lines; the first is the reason in the report."""
+    return Ours(fail, (wrong,), {})
+
+
+def fail(state: State, host: Host, wrong: Sequence[str]) -> bool:
+    """Fail a host with these lines."""
+    memory(host).failure = wrong[0]
+    for line in wrong:
+        host.log(click.style(line, fg="red"))
+    return False
+
+
+def _passed(host: Host, op_hash: str, command: PyinfraCommand) -> PyinfraCommand:
+    """The command, once this run may change the host; else one that fails."""
+    if isinstance(command, Ours):
+        return command
+    known = memory(host)
+    try:
+        if known.guard:
+            known.guard()
+    except HostError as error:
+        return failing(str(error).splitlines())
+    known.others.add(op_hash)
+    return command
+
+
+def _name(state: State, op_hash: str) -> str:
+    return ", ".join(sorted(state.get_op_meta(op_hash).names))

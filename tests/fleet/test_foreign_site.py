@@ -1,0 +1,149 @@
+"""A deploy of somebody else's: our facts and operations as a library, without a site of ours.
+
+The wheel in a venv of its own, in a folder with nothing of this repository but its own two files.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lab.layout import DEPOT, HUB_PORT
+from sparkwright import facts
+from tests.fleet.site import ROOT, ssh
+from tests.install.conftest import User
+
+HOSTS = ("spark-1", "rtx-1")
+VIEWS = [name for name in facts.__all__ if name != "observed"]
+
+
+@pytest.fixture(scope="module")
+def deploy(fleet: None, user: User, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Their folder."""
+    folder = tmp_path_factory.mktemp("foreign") / "site"
+    shutil.copytree(ROOT / "tests/fixtures/foreign-site", folder)
+    (folder / "group_data").mkdir()
+    where = f"http://{DEPOT.address}:{HUB_PORT}/api/models/lab/open-tiny"
+    said = subprocess.run(["curl", "-fsS", where], capture_output=True, text=True, check=True)
+    commit = json.loads(said.stdout)["sha"]
+    (folder / "group_data/all.py").write_text(f"commit = {commit!r}\n")
+    cache = ROOT / ".sparkwright/cache"
+    if cache.is_dir():  # libraries for hosts: made once, not for each test run
+        shutil.copytree(cache, folder / ".sparkwright/cache")
+    for host in HOSTS:
+        ssh(host, "sudo rm -rf /srv/foreign")
+    yield folder
+    for host in HOSTS:
+        ssh(host, "sudo rm -rf /srv/foreign")
+
+
+def _pyinfra(user: User, folder: Path, *words: str, code: int = 0) -> dict[str, Any]:
+    """What pyinfra prints as JSON, and nothing beside it."""
+    done = user.run("pyinfra", "--json", *words, folder=folder)
+    assert done.returncode == code, done.stdout + done.stderr
+    assert "Traceback" not in done.stderr
+    return {**json.loads(done.stdout), "said": done.stderr}
+
+
+def _by_name(results: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    return {one["name"]: one for one in results["operations"]}
+
+
+def test_nothing_of_a_site_of_ours_is_there(deploy: Path, user: User) -> None:
+    assert sorted(path.name for path in deploy.iterdir() if path.name != ".sparkwright") == [
+        "deploy.py", "group_data", "inventory.py"
+    ]  # fmt: skip
+    assert 20 <= len((deploy / "deploy.py").read_text().splitlines()) <= 32
+    where = user.run("python", "-c", "import sparkwright; print(sparkwright.__file__)")
+    assert where.stdout.startswith(str(user.venv))
+
+
+def test_a_dry_run_tells_and_touches_nothing(deploy: Path, user: User) -> None:
+    before = {host: _state(host) for host in HOSTS}
+    found = _pyinfra(user, deploy, "--dry", "inventory.py", "deploy.py")
+    assert found["results"] is None
+    changing = {one["name"]: one["hosts_with_change"] for one in found["plan"]}
+    everywhere = sorted(HOSTS)
+    assert changing == {
+        "GPU": [], "Tools": [], "Directories": everywhere, "Note": everywhere, "Model": everywhere,
+    }  # fmt: skip
+    assert "would make /srv/foreign" in found["said"]
+    assert "would fetch lab/open-tiny@" in found["said"]
+    assert {host: _state(host) for host in HOSTS} == before
+
+
+def test_the_first_run_changes_and_the_second_says_no_changes(deploy: Path, user: User) -> None:
+    results = _pyinfra(user, deploy, "--yes", "inventory.py", "deploy.py")["results"]
+    assert results["failed_hosts"] == []
+    assert {name: len(one["success"]) for name, one in _by_name(results).items()} == {
+        "GPU": 0, "Tools": 0, "Directories": 2, "Note": 2, "Model": 2
+    }  # fmt: skip
+    for host, gpu in (("spark-1", "NVIDIA GB10"), ("rtx-1", "NVIDIA GeForce RTX 5090")):
+        assert ssh(host, "sudo stat -c '%a %U' /srv/foreign") == "750 root"
+        assert ssh(host, "sudo cat /srv/foreign/gpu.txt") == f"{gpu}, driver 580.95.05"
+        model = ssh(host, "sudo find /srv/foreign/models -name model.safetensors -type f")
+        assert len(model.splitlines()) == 1
+        # The lock was taken, and is left to nobody.
+        ssh(host, "sudo test -e /opt/sparkwright/state/lock-last.json")
+        ssh(host, "sudo test ! -e /opt/sparkwright/state/lock.json")
+    before = {host: _state(host) for host in HOSTS}
+    results = _pyinfra(user, deploy, "--yes", "inventory.py", "deploy.py")["results"]
+    assert results["totals"]["no_change"] == results["totals"]["hosts"] == 10
+    assert {host: _state(host) for host in HOSTS} == before
+
+
+def test_a_gpu_of_another_kind_fails_that_host_alone(deploy: Path, user: User) -> None:
+    text = (deploy / "inventory.py").read_text()
+    (deploy / "inventory.py").write_text(text.replace('"12.0"', '"9.0"'))
+    try:
+        found = _pyinfra(user, deploy, "--yes", "inventory.py", "deploy.py", code=1)
+    finally:
+        (deploy / "inventory.py").write_text(text)
+    assert found["results"]["failed_hosts"] == ["rtx-1"]
+    operations = _by_name(found["results"])
+    assert (operations["GPU"]["error"], operations["GPU"]["no_change"]) == (["rtx-1"], ["spark-1"])
+    assert operations["Model"]["no_change"] == ["spark-1"]
+    assert "gpu: NVIDIA GeForce RTX 5090" in found["said"]
+    assert "9.0" in found["said"]
+
+
+def test_a_host_that_does_not_answer_fails_alone(deploy: Path, user: User) -> None:
+    """Its login prints text of its own: no fact can be read."""
+    ssh("rtx-1", "cp .bashrc .bashrc-kept 2>/dev/null; sed -i '1i echo welcome' .bashrc")
+    try:
+        found = _pyinfra(user, deploy, "--yes", "inventory.py", "deploy.py", code=1)
+    finally:
+        ssh("rtx-1", "mv .bashrc-kept .bashrc")
+    assert found["results"]["failed_hosts"] == ["rtx-1"]
+    assert _by_name(found["results"])["Model"]["no_change"] == ["spark-1"]
+    assert "the host's login prints text of its own (check .bashrc" in found["said"]
+
+
+def test_every_fact_is_printed_as_json(deploy: Path, user: User) -> None:
+    names = [f"sparkwright.facts.{name}" for name in VIEWS]
+    done = user.run("pyinfra", "--json", "inventory.py", "fact", *names, folder=deploy)
+    assert done.returncode == 0, done.stderr
+    printed = json.loads(done.stdout)
+    found = {name.rpartition(".")[2]: printed[name]["spark-1"] for name in printed}
+    assert set(found) == set(VIEWS)
+    assert found["NvidiaDriver"] == "580.95.05"
+    (gpu,) = found["Gpus"]
+    assert (gpu["name"], gpu["compute_cap"]) == ("NVIDIA GB10", "12.1")
+    assert found["HostObservation"]["gpu"]["gpus"] == [gpu]
+    assert "nvidia" in found["Docker"]["runtimes"]
+    assert "NVIDIA Container Toolkit" in found["ContainerToolkit"]
+    assert found["HostMemorySize"]["total"] == 127601388 * 1024
+    assert found["Disks"]["/opt/models"]["free"] > 0
+    assert found["LockHolder"] is None
+
+
+def _state(host: str) -> str:
+    """What a run could have touched, but for what the watch writes by itself."""
+    listing = "sudo find /srv /opt/sparkwright /opt/models -maxdepth 4 -printf '%p %m %u %s %T@\\n'"
+    return ssh(host, f"{listing} | grep -vE '/state |watch' | sort; cat /var/log/dpkg.log | wc -c")
