@@ -35,7 +35,7 @@ BIN = Path(sys.executable).parent
 
 
 class Watch:
-    """Asks /health until told to stop; the longest time without a 200 is how long it was down."""
+    """Polls /health until stopped; the longest time without a 200 is how long it was down."""
 
     def __init__(self) -> None:
         self.longest = 0.0

@@ -83,7 +83,9 @@ def _parser() -> argparse.ArgumentParser:
     down.add_argument("--keep-base", action="store_true", help="keep what takes long to make")
     commands.add_parser("status", help="which machines run, and who holds the lab")
     hold = holding_it("hold", "hold the lab while a command runs; asks sudo when not root")
-    hold.add_argument("--for", dest="purpose", default="lab hold", help="what the others are told")
+    hold.add_argument(
+        "--for", dest="purpose", default="lab hold", help="the purpose that others are shown"
+    )
     hold.add_argument("words", nargs=argparse.REMAINDER, metavar="COMMAND")
     keep = holding_it("keep", "hold the lab for a process, until standard input ends")
     keep.add_argument("process", type=int)

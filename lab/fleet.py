@@ -113,7 +113,7 @@ def _alone() -> contextlib.AbstractContextManager[None]:
 
 
 def _of_whom(say: Callable[[str], None]) -> None:
-    """Write down whose fleet this is, or tell whose it is, and give it this checkout's hub."""
+    """Record whose fleet this is, or say whose it is, and give it this checkout's hub."""
     STATE.mkdir(mode=0o755, parents=True, exist_ok=True)
     if not any(machine.home.exists() for machine in MACHINES):
         origin.write(origin.here())
@@ -123,7 +123,7 @@ def _of_whom(say: Callable[[str], None]) -> None:
             "the machines stand on another base file system than this checkout's: "
             "run `python -m lab down` first, or use the checkout that brought them up"
         )
-    for line in origin.told(origin.read(), origin.here()):
+    for line in origin.differences(origin.read(), origin.here()):
         say(line)
     if machines.running(DEPOT) and not machines.hub_is_ours():
         say("the depot starts again: its hub is not of this checkout's lab/hub")

@@ -1,4 +1,4 @@
-"""The lab is one per machine: whoever uses it holds it, and everyone else is told who does.
+"""The lab is one per machine: whoever uses it holds it, and everyone else is shown who does.
 
     with held("tests"):
         ...
@@ -29,7 +29,7 @@ from lab import lock_file
 
 PROJECT = Path(__file__).resolve().parent.parent
 FILE = lock_file.PLACE / "holder"
-#: How long a holder may take to write down who it is, or to end once it is told to.
+#: How long a holder may take to write down who it is, or to end once it is asked to.
 _GRACE_SECONDS = 2.0
 _GRANTED = "held\n"
 _UNKNOWN = "the lab is held by a process that has not said who it is"

@@ -50,7 +50,7 @@ def write(origin: Origin, file: Path = FILE) -> None:
     file.write_text(json.dumps(asdict(origin)) + "\n", encoding="utf-8")
 
 
-def told(made: Origin | None, mine: Origin) -> list[str]:
+def differences(made: Origin | None, mine: Origin) -> list[str]:
     """What a checkout must know that goes on with a fleet which is there."""
     if made is None:
         return ["this fleet does not say which checkout brought it up: `python -m lab down` first"

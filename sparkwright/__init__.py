@@ -1,4 +1,4 @@
-"""Plain Python that decides what each host shall be.
+"""Plain Python that decides each host's desired state.
 
 Nothing in this package imports pyinfra or touches a provisioned host: it turns catalog,
 settings and what a probe saw into a plan, rendered files, findings and a report.

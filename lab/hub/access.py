@@ -31,7 +31,7 @@ def user(authorization: str | None) -> str | None:
         return None
     scheme, _, token = authorization.partition(" ")
     if scheme.lower() != "bearer" or token.strip() not in USERS:
-        # No code: clients tell a bad token from a missing repository by this very message.
+        # No code: clients distinguish a bad token from a missing repository by this message.
         raise Refusal(401, "", "Invalid credentials in Authorization header")
     return USERS[token.strip()]
 

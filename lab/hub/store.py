@@ -27,7 +27,7 @@ def git_blob_id(content: bytes) -> str:
 
 
 def lfs_pointer(sha256: str, size: int) -> bytes:
-    """Return the Git LFS pointer file that stands in git for a large file."""
+    """Return the Git LFS pointer file that git has instead of a large file."""
     return (
         f"version https://git-lfs.github.com/spec/v1\noid sha256:{sha256}\nsize {size}\n"
     ).encode()

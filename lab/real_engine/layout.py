@@ -19,7 +19,7 @@ SUITE = "bookworm"
 DEBIAN = (
     "base-files", "bash", "dash", "coreutils", "libc-bin", "python3",
     "libnuma1", "libstdc++6",
-    "util-linux",  # lscpu tells vLLM which cores there are
+    "util-linux",  # vLLM reads the cores from lscpu
 )  # fmt: skip
 PACKAGES = "usr/local/lib/python3.11/dist-packages"
 """Where Debian's Python looks for what its own packages did not bring."""

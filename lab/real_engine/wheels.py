@@ -6,7 +6,7 @@ list. It lacks what an engine on the CPU gets along without: Triton, OpenCV, tor
 torchaudio, and the profiler's and tracer's exporters.
 
 torch is PyTorch's own build for the CPU (2.13.0+cpu), pinned by hash like the rest: pip must be
-told by its own configuration where to find it.
+pointed to it by its own configuration.
 """
 
 from __future__ import annotations

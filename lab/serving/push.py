@@ -33,7 +33,7 @@ class Registry:
     def put_blob(
         self, digest: str, size: int, content: Path | bytes, *, mount_from: str | None = None
     ) -> bool:
-        """Send a blob unless the registry has it, also in ``mount_from``; tells whether it was."""
+        """Send a blob unless the registry or ``mount_from`` has it; returns whether it was sent."""
         status, _ = self._ask("HEAD", f"/blobs/{digest}", {})
         if status == 200:
             return False

@@ -67,7 +67,7 @@ def config(
                 "extra": {
                     "temperature": 0,
                     "max_tokens": max_tokens,
-                    # As the cards do (seed 001, test methodology).
+                    # As on the card of Qwen3.6-35B-A3B-heretic-NVFP4, 'Test methodology notes'.
                     "chat_template_kwargs": {"enable_thinking": False},
                     **(body or {}),
                 },
@@ -184,8 +184,8 @@ def counted(metrics: Mapping[str, Any], name: str, of: str = "total") -> float |
     return sum(found) if found else None
 
 
-def strangers(load: Load, metrics: Mapping[str, Any]) -> int:
-    """Requests of others that the server began meanwhile; 0 where it is not sure.
+def foreign_requests(load: Load, metrics: Mapping[str, Any]) -> int:
+    """Requests of other clients that the server began meanwhile; 0 where not certain.
 
     The metrics are read three times a second, so that requests of the warm-up may be among them.
     """

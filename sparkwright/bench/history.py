@@ -48,12 +48,13 @@ def regressions(result: Result, earlier: Sequence[Result]) -> tuple[Regression, 
     """What is worse than the median of the last runs by more than their noise.
 
     A measure may be worse by the larger of two bounds. One is the measure's own: 5 % for decode,
-    because a card's repetitions of one greedy load agree within 0.3 % (seed 002, results), which
-    leaves room for clocks and temperature; more for first tokens and acceptance, whose
-    repetitions on the cards lie further apart (see ``bench.measures``). The other is three
-    deviations of the service's own past (median absolute deviation, so that one bad run does not
-    hide the next). With 5 earlier runs and normal noise of 2 % that reports 1 in 100 measures
-    that did not change, and finds 9 in 10 that lost 10 %; with 1 % or less, no false one in 20000.
+    because a card's repetitions of one greedy load agree within 0.3 % (card of vllm-dflash,
+    single-stream table), which leaves room for clocks and temperature; more for first tokens and
+    acceptance, whose repetitions on the cards lie further apart (see ``bench.measures``). The
+    other is three deviations of the service's own past (median absolute deviation, so that one
+    bad run does not hide the next). With 5 earlier runs and normal noise of 2 % that reports 1 in
+    100 measures that did not change, and finds 9 in 10 that lost 10 %; with 1 % or less, no false
+    one in 20000.
 
     Args:
         earlier: results of the same service, the oldest first; those after ``result``, of another

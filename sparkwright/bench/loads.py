@@ -31,7 +31,8 @@ class Load:
         concurrency: requests at a time.
         requests: how many are measured.
         warm_up: how many are sent before, and not measured: the first of a boot and the first of
-            each concurrency take longer (seed 000, 'concurrent' table: 1222 ms cold, 276 steady).
+            each concurrency take longer (card of vllm-ultimate-dgx-spark, 4 concurrent streams:
+            1222 ms cold, 276 steady).
     """
 
     concurrency: int

@@ -42,17 +42,19 @@ class Measure:
 
 
 _RATE = (
-    "prompts of one category differ by 23 % (summaries: 37.5 at most, 30.4 in the median; seed "
-    "000, headline table), the cards' prompts are not published, and the card's own second run of "
-    "its recipe came out 6 to 16 % higher (seed 001, 610-740 against 705-781 at 64 requests)"
+    "prompts of one category differ by 23 % (summaries: 37.5 at most, 30.4 in the median; card "
+    "of vllm-ultimate-dgx-spark, headline table), the cards' prompts are not published, and the "
+    "second run of one recipe came out 6 to 16 % higher (card of Qwen3.6-35B-A3B-heretic-NVFP4, "
+    "610-740 against 705-781 at 64 requests)"
 )
 _FIRST_TOKEN = (
-    "the cards' own repetitions differ by up to 1.84 (476 and 259 ms in two warm rounds; seed 000, "
-    "4-config A/B)"
+    "the cards' own repetitions differ by up to 1.84 (476 and 259 ms in two warm rounds; card of "
+    "vllm-ultimate-dgx-spark, 4-config A/B)"
 )
 _ACCEPTANCE = (
     "the card's second measurement of its recipe lies 1.33 above the first (46-55 % against "
-    "28-48 %; seed 001), and it does not say whether it counts all positions or the first"
+    "28-48 %; cards of Qwen3.6-35B-A3B-heretic-NVFP4 and vllm-ultimate-dgx-spark), and it does not "
+    "say whether it counts all positions or the first"
 )
 
 MEASURES: tuple[Measure, ...] = (

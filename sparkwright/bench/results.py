@@ -67,7 +67,7 @@ class Cell(_Stored):
 
     Attributes:
         concurrency: requests at a time.
-        prompt_tokens: the context tier, as the load generator was told.
+        prompt_tokens: the context tier, as given to the load generator.
         max_tokens: bound of an answer's length.
         sampling_temperature: of the requests; 0 is greedy.
         ttft: time to the first token.

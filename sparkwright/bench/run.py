@@ -20,7 +20,7 @@ from sparkwright.bench.texts import long_prompt, sample, texts
 from sparkwright.bench.tool import Tool
 from sparkwright.findings.user_error import UserError, mistake
 
-#: Of vLLM's answers: as long as the cards' (seed 000 and 001: 256 tokens).
+#: Of vLLM's answers: as on the card of Qwen3.6-35B-A3B-heretic-NVFP4 (256-token output).
 MAX_TOKENS = 256
 #: The chat template's own tokens, and what the estimate of a long prompt may be wrong by.
 _SPARE = 1.05
@@ -59,7 +59,7 @@ def measure(
         keep: a directory that the generator's own reports are kept in.
 
     Raises:
-        UserError: when not one request was answered. A batch that fails alone is told of, and its
+        UserError: when not one request was answered. A batch that fails alone is reported, and its
             cells have nothing but errors.
     """
     cells: list[Cell] = []
@@ -100,13 +100,13 @@ def measure(
         raise UserError(
             [
                 mistake(
-                    f"{service.url}, asked by {aiperf.NAME}",
+                    f"{service.url}, measured by {aiperf.NAME}",
                     "; ".join(["no request was answered", *remarks]),
                     "look at the service: journalctl -u sparkwright-<service> on the host",
                 )
             ]
         )
-    return Measured(tuple(cells), _told(command), tuple(remarks))
+    return Measured(tuple(cells), _repeatable(command), tuple(remarks))
 
 
 def _fits(batch: Batch, service: Service, max_tokens: int) -> bool:
@@ -169,7 +169,7 @@ def _read(folder: Path, batch: Batch, max_tokens: int, remarks: list[str]) -> It
         name = aiperf.phase(load)
         place = folder / "phases" / name
         metrics = _json(place / "server_metrics.json")
-        more = aiperf.strangers(load, metrics) if metrics else 0
+        more = aiperf.foreign_requests(load, metrics) if metrics else 0
         if more:
             remarks.append(
                 f"{batch.category}, {load.concurrency} at a time: the service also answered about "
@@ -197,8 +197,8 @@ def _json(path: Path) -> Any:
         ) from None
 
 
-def _told(command: Sequence[str]) -> tuple[str, ...]:
-    """The command as it can be repeated: the temporary folder is nobody's any more."""
+def _repeatable(command: Sequence[str]) -> tuple[str, ...]:
+    """The command as it can be repeated: without the temporary folder."""
     return (
         tuple(
             word if "sparkwright-bench-" not in word else f"FOLDER/{Path(word).name}"

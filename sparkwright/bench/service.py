@@ -1,4 +1,4 @@
-"""A running service as a benchmark sees it: asked over HTTP from the controller."""
+"""A running service as a benchmark sees it: queried over HTTP from the controller."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Service:
 
     Attributes:
         url: ``http://host:port``.
-        model: the name it is asked by.
+        model: the name in requests.
         context: tokens that prompt and answer may have together; None where it does not say.
     """
 

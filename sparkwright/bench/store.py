@@ -1,7 +1,7 @@
 """Results as files: ``<directory>/<host>/<service>/<UTC time>.json``, one per run.
 
 Or all of a selection as one file to hand on: ``{"schema": 1, "results": [...]}``. Reading never
-fails as a whole: a file or entry that can't be read is told by name, the others count.
+fails as a whole: a file or entry that can't be read is reported by name, the others count.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def load(directory: Path, *, last: int | None = None) -> Stored:
     services: dict[tuple[str, str], tuple[Result, ...]] = {}
     problems: list[Finding] = []
     for folder in sorted(_folders(directory)):
-        # The names sort by time. Broken files count too, so that each is told of.
+        # The names sort by time. Broken files count too, so that each is reported.
         files = sorted(folder.glob("*.json"))[-last if last else None :]
         results = [result for path in files if (result := _read(path, problems)) is not None]
         if results:
@@ -122,7 +122,7 @@ def _load_exported(path: Path, last: int | None) -> Stored:
 
 
 def _entries(path: Path, problems: list[Finding]) -> list[Any]:
-    """What stands in an exported file's list."""
+    """The entries of an exported file."""
     try:
         data = from_json(path.read_bytes(), allow_inf_nan=False)
     except OSError as error:

@@ -19,13 +19,13 @@ class Tag(Data):
     """One tag of an image: what it holds and where that is said.
 
     Attributes:
-        vllm: the vLLM version inside; ``None`` where no card tells it.
+        vllm: the vLLM version inside; ``None`` where no card says it.
         digest: what the tag is pinned to by the card itself.
         names: other tags that pointed here at some time, such as ``latest``.
         rollback: the tag that the card names to go back to.
         architectures: as the card claims them; the registry's manifest is what counts.
-        fixes, breaks: in words; breakage that can be checked stands in the image's issues.
-        date: when it was pushed, as far as a card tells.
+        fixes, breaks: in words; breakage that can be checked is in the image's issues.
+        date: when it was pushed, as far as a card says.
     """
 
     date: dt.date
@@ -40,7 +40,7 @@ class Tag(Data):
 
 
 class ImageSize(Data):
-    """Sizes as people see them, in GiB: for checks made before the registry is asked.
+    """Sizes in GiB, for checks made before the registry is queried.
 
     Attributes:
         pull_gib: what is downloaded.
@@ -184,12 +184,12 @@ class Model(Data):
         role: ``body`` computes the answer, ``drafter`` proposes tokens for it.
         revision: branch, tag or commit.
         not_before: commits older than this day are known to be bad.
-        format: how it is quantized; None where no card tells it.
+        format: how it is quantized; None where no card says it.
         size_gib: of all files together, as the card gives it; None where it gives none.
         loaded_gib: what the weights take once loaded, where the card gives it.
         context: tokens that the model was made for.
         capabilities: what it can do beside text.
-        kv: layers that keep keys and values; empty where no card tells the geometry.
+        kv: layers that keep keys and values; empty where no card gives them.
         pairs_with: drafters made for this body.
         sampling: what its authors advise.
         status, reason: what the cards say of it, and why where it fails.

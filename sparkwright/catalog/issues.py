@@ -57,7 +57,7 @@ def _same(value: Scalar | None, wanted: Scalar) -> bool:
 
 
 class Issue(Data):
-    """A mistake that a card tells of.
+    """A mistake that a card describes.
 
     Attributes:
         id: the rule's name, in messages and to silence it.

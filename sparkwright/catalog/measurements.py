@@ -30,7 +30,7 @@ class Row(Data):
     """One line of a published table. Times in milliseconds, rates in tokens/s, shares 0 to 1.
 
     Attributes:
-        label: the line's name where no other key tells the lines apart.
+        label: the line's name where no other key distinguishes the lines.
         category: kind of prompt.
         categories: the kinds that a figure or range stands for, where it is several.
         concurrency: requests at a time.

@@ -18,7 +18,7 @@ _HERE = Path(__file__).parent
 
 
 class _Lazy(click.Group):
-    """Loads a command's module when it is asked for: `check` shall not wait for the others."""
+    """Loads a command's module on use, so that `check` does not wait for the others."""
 
     _commands = tuple(
         sorted(path.stem.removesuffix("_command") for path in _HERE.glob("*_command.py"))

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import click
 
+from sparkwright.cli.deployments import deployments
 from sparkwright.cli.options import inventory_argument
-from sparkwright.cli.stories import stories
 from sparkwright.report.status import render_diff
 
 
@@ -19,7 +19,7 @@ def command(inventory: Path, overrides: tuple[str, ...], limit: tuple[str, ...])
 
     Exit code 1 when anything differs.
     """
-    found = stories(inventory, limit, overrides)
+    found = deployments(inventory, limit, overrides)
     text = render_diff(found)
     click.echo(text or "no difference", err=not text)
     sys.exit(int(bool(text) or not found))

@@ -39,7 +39,7 @@ def command(
     """Write the planned fleet as configuration of its clients.
 
     Addresses, served names with the sampling that the cards advise, context and longest answer.
-    API keys are named, never written: a variable that the client reads. No host is asked.
+    API keys are named, never written: a variable that the client reads. No host is contacted.
     """
     hosts = load(inventory, overrides, limit).or_raise()
     addresses = {

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import click
 
+from sparkwright.cli.deployments import deployments
 from sparkwright.cli.options import inventory_argument, json_option, print_json
-from sparkwright.cli.stories import stories
 from sparkwright.host.contracts.records import encode
 from sparkwright.report.status import render_history
 
@@ -21,7 +21,7 @@ def command(
     inventory: Path, overrides: tuple[str, ...], limit: tuple[str, ...], as_json: bool, last: int
 ) -> None:
     """Show who switched what, when, why, for how long it was down, and how it ended."""
-    found = stories(inventory, limit, overrides)
+    found = deployments(inventory, limit, overrides)
     if as_json:
         print_json({name: encode(one.history) for name, one in found.items()})
     elif found:

@@ -1,4 +1,4 @@
-"""Asking the hosts something from the command line: pyinfra does it, out of sight."""
+"""Querying the hosts from the command line, by pyinfra without its output."""
 
 from __future__ import annotations
 
@@ -61,10 +61,10 @@ def ask_hosts(
     """Run one operation on the hosts.
 
     Returns:
-        By host, what it answered; hosts that did not are told on standard error.
+        By host, what it answered; hosts that did not are named on standard error.
 
     Raises:
-        SystemExit: with pyinfra's code and words, when no host was asked at all.
+        SystemExit: with pyinfra's code and words, when no host was contacted at all.
     """
     return ask_all_hosts(inventory, limit, overrides, operation, **arguments)[0]
 
@@ -76,13 +76,13 @@ def ask_all_hosts(
     operation: str,
     **arguments: str | bool | None,
 ) -> tuple[dict[str, Any], list[str]]:
-    """As ``ask_hosts``, for commands that must not take silence for good news.
+    """As ``ask_hosts``, for commands to which a missing answer is a failure.
 
     Returns:
-        By host, what it answered; and the hosts that did not, which are told on standard error.
+        By host, what it answered; and the hosts that did not, which are named on standard error.
 
     Raises:
-        SystemExit: with pyinfra's code and words, when no host was asked at all.
+        SystemExit: with pyinfra's code and words, when no host was contacted at all.
     """
     with tempfile.TemporaryDirectory(prefix="sparkwright-") as folder:
         file = Path(folder, "answers.json")

@@ -32,7 +32,7 @@ def command(
     node_port: int,
     as_json: bool,
 ) -> None:
-    """Write what Prometheus and Grafana need to watch the fleet. No host is asked.
+    """Write what Prometheus and Grafana need to watch the fleet. No host is contacted.
 
     targets/ for file_sd, rules/ with the doctor's diagnoses as alerts, grafana/ to import, and a
     prometheus.yml that joins them. GPU and drift come from the watch: give node_exporter
@@ -58,7 +58,7 @@ def command(
     click.echo(f"{len(written)} files for {len(scraped)} hosts in {output}")
     if any("/local/" in path for path in written):
         click.echo(
-            "services behind a proxy tell their metrics to their own host alone: an agent there "
+            "services behind a proxy expose their metrics on their own host only: an agent there "
             "scrapes targets/local/HOST.json",
             err=True,
         )

@@ -71,7 +71,7 @@ def _by_locked_geometry(hosts: dict[str, PlannedHost]) -> dict[str, PlannedHost]
         path = host.plan.settings.lock_file
         lock = known[path]
         if lock is not None:
-            with suppress(UserError):  # an incomplete lock is `lock --check`'s to tell
+            with suppress(UserError):  # `lock --check` reports an incomplete lock
                 judged |= with_geometry(
                     {name: host}, to_resolution([host.plan.references], lock, path)
                 )

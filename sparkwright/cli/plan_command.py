@@ -34,7 +34,7 @@ def command(
     """Show the desired state of each host.
 
     Resolved settings with where each comes from, what is to be fetched, and a bar of the memory.
-    Nothing is asked of any host, registry or hub.
+    No host, registry or hub is contacted.
     """
     fleet = load(inventory, overrides, limit)
     hosts = fleet.or_raise()

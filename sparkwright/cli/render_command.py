@@ -24,7 +24,7 @@ def command(
 ) -> None:
     """Write compose files and units of every host to DIRECTORY/HOST/.
 
-    Digests and commits come from fleet.lock; without one, registries and hubs are asked.
+    Digests and commits come from fleet.lock; without one, registries and hubs are queried.
     """
     hosts = load(inventory, overrides, limit).or_raise()
     resolution = pinned(hosts)

@@ -65,7 +65,7 @@ def command(
 ) -> None:
     """Show the fleet on one page: state, memory, versions, smoke tests, speed, history.
 
-    Made from what runs and benchmarks left here; no host is asked. The page is one file without
+    Made from what runs and benchmarks left here; no host is contacted. The page is one file without
     anything from outside. With an INVENTORY its hosts alone are shown, with their memory as
     planned. Exit code 1 when a service is not as it should be, or slower than its card or its
     own past.

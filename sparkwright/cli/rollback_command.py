@@ -1,4 +1,4 @@
-"""``sparkwright rollback``: back to an earlier release, in the turns of a deploy. Runs pyinfra."""
+"""``sparkwright rollback``: back to an earlier release, batch by batch. Runs pyinfra."""
 
 from __future__ import annotations
 

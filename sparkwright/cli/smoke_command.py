@@ -1,4 +1,4 @@
-"""``sparkwright smoke``: every host's services asked for all that they promise. Runs pyinfra."""
+"""``sparkwright smoke``: tests everything that every host's services offer. Runs pyinfra."""
 
 from __future__ import annotations
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import click
 
+from sparkwright.cli.deployments import deployments
 from sparkwright.cli.findings import paint
 from sparkwright.cli.options import inventory_argument, json_option, print_json
-from sparkwright.cli.stories import stories
 from sparkwright.host.contracts.records import encode
 from sparkwright.report.status import render_status, well, without_texts
 
@@ -26,7 +26,7 @@ def command(
     Exit code 0 only when everything planned runs, is healthy and as planned, and the watch sees
     no error.
     """
-    found = stories(inventory, limit, overrides)
+    found = deployments(inventory, limit, overrides)
     if as_json:
         print_json({name: encode(without_texts(one)) for name, one in found.items()})
     elif found:

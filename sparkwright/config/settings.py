@@ -41,7 +41,7 @@ class _Settings(BaseModel):
 
 
 class SmokeSettings(_Settings):
-    """How a service is asked for real answers.
+    """How a service is tested with real requests.
 
     Attributes:
         thinking: whether the model may think first; then max_tokens must hold its thoughts too.
@@ -99,7 +99,7 @@ class ServiceSettings(_Settings):
         environment: variables over the recipe's; None takes one away.
         boot_seconds: replaces the recipe's deadline for ``/health``.
         first_answer_seconds: replaces the recipe's deadline for the first generation after that.
-        smoke: how it is asked for real answers.
+        smoke: how it is tested with real requests.
         silenced: rule -> why it does not hold here. Said in every run.
     """
 

@@ -37,8 +37,8 @@ _HARMLESS = ("docker-user",)
 def diagnose(name: str, seen: Facts) -> list[Finding]:
     """What is wrong with a host, errors first.
 
-    What both the doctor's looks and the watch show is told once, by the looks; a vague finding of
-    a service is left out beside an exact error of the same service.
+    What both the doctor and the watch find is reported once, by the doctor; a vague finding of a
+    service is left out beside an exact error of the same service.
     """
     symptoms = [
         (check.id, symptom) for check in CHECKS if check.look for symptom in check.look(seen)

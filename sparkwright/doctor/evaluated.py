@@ -29,7 +29,7 @@ _FOREVER = 1e9
 
 
 def evaluated(facts: Facts) -> Iterator[tuple[str, Symptom]]:
-    """What the watch would say, by check: of what one look or two can tell."""
+    """What the watch would report, by check, as far as one or two samples show it."""
     limits = thresholds.THRESHOLDS
     disks = {disk.path: (disk.free, disk.total) for disk in facts.disks if disk.total}
     found = evaluation.judge([Sample(facts.now, disks=disks)], [], limits)

@@ -1,4 +1,4 @@
-"""What a doctor goes by: a host's examination, what is planned for it, and preflight's findings."""
+"""What the doctor uses: a host's examination, what is planned for it, and preflight's findings."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from sparkwright.text.timestamps import epoch
 
 @dataclass(frozen=True)
 class Planned:
-    """What a service shall be, as far as a diagnosis goes by it.
+    """What is planned for a service, as far as a diagnosis needs it.
 
     Attributes:
         corrupts: whether the tag has the defect that decays acceptance under prefix caching.

@@ -11,7 +11,7 @@ from sparkwright.findings.finding import Severity
 
 #: A request of a client's, not one of our own tests, which come from the host itself.
 _CLIENT = r"^(?!.*\b127\.0\.0\.1:\d).*"
-#: name, pattern, cause, remedy, source. An error, unless the name stands in _WARNINGS.
+#: name, pattern, cause, remedy, source. An error, unless the name is in _WARNINGS.
 _ENTRIES: tuple[tuple[str, str, str, str, str], ...] = (
     (
         "entrypoint-is-bash", r"cannot execute binary file",
@@ -200,7 +200,7 @@ _ENTRIES: tuple[tuple[str, str, str, str, str], ...] = (
     ),
     (
         "removed-variable", r"Unknown vLLM environment variable detected",
-        "a variable that this vLLM no longer reads: what it asked for does not happen",
+        "a variable that this vLLM no longer reads: it has no effect",
         "linear_backend and moe_backend instead of VLLM_NVFP4_GEMM_BACKEND and "
         "VLLM_USE_FLASHINFER_MOE_*",
         "card of vllm-ultimate-dgx-spark, note of 2026-07-02",

@@ -44,7 +44,7 @@ class ServedName:
 
     @property
     def thinking(self) -> bool | None:
-        """Whether the model shall think first; None leaves it to the client."""
+        """Whether the model thinks first; None leaves it to the client."""
         return self.advice.thinking if self.advice else None
 
     @property
@@ -64,7 +64,7 @@ class Endpoint:
 
     Attributes:
         model: repository of the model that answers to every name.
-        context: tokens of prompt and answer together; None where it can't be told.
+        context: tokens of prompt and answer together; None where unknown.
         images, tools, reasoning: what requests may hold or ask for.
     """
 
@@ -91,8 +91,8 @@ class Endpoint:
         vLLM refuses a request whose prompt and ``max_tokens`` are longer than the context, so a
         client that always asks for the most must leave room. An eighth: the share that the 35B
         card's repository gives OpenClaw (32768 of 262144, AEON-7/Qwen3.6-NVFP4-DFlash,
-        docs/openclaw.md). But no less than 2048: with fewer, thoughts use up the answer (seed
-        001, 'Recommended sampling parameters').
+        docs/openclaw.md). But no less than 2048: with fewer, reasoning uses up the answer
+        (that model's card, 'Recommended sampling parameters').
         """
         if self.context is None:
             return None

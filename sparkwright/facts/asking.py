@@ -63,10 +63,10 @@ def ask(
     return parse(label, execute(host, label, command, sudo, timeout, stdin), answer)
 
 
-def tell(
+def run_program(
     host: Host, program: ModuleType, request: DataclassInstance, *, timeout: float = 120
 ) -> None:
-    """Run a program on a host that has nothing to answer.
+    """Run a program on a host; it returns no answer.
 
     Raises:
         HostError: with the reason, in one line.

@@ -58,7 +58,7 @@ def never_ask_about_failed_hosts(state: State) -> None:
     """Let the other hosts go on without a question when one fails.
 
     Reason: without ``--yes`` pyinfra asks after each failure; a host that fails is left alone and
-    named at the end, and nobody needs to be asked.
+    named at the end, and no prompt is needed.
     """
     state.should_raise_failed_hosts = lambda _state: False
 
@@ -76,7 +76,7 @@ def leave_out(host: Host) -> None:
 def count_executions(host: Host, count: Callable[[], None]) -> None:
     """Call ``count`` for each remote execution.
 
-    Reason: no callback tells of one.
+    Reason: no callback reports one.
     """
     connector: Any = host.connector
     run = connector.run_shell_command
@@ -111,7 +111,7 @@ def pass_commands(
     """Have ``passed`` see each command of an operation before it runs, and say which one runs.
 
     Reason: ``operation_host_start`` comes before anybody knows whether the operation has a command
-    at all, and ``operation_host_success`` does not tell whether it had one.
+    at all, and ``operation_host_success`` does not say whether it had one.
     """
     data = host.state.ops[host].get(op_hash)
     if data is not None:
@@ -132,7 +132,7 @@ def printable(*records: type) -> None:
 def quick_operation_order() -> None:
     """Have pyinfra find an operation's place in the deploy without reading source files.
 
-    Reason: it goes by the line numbers of the stack, and asks ``inspect`` for the text around each
+    Reason: it uses the line numbers of the stack, and asks ``inspect`` for the text around each
     line, which it does not use: 3 ms for each operation and host, most of a run's time for many.
     """
     util.stack = partial(inspect.stack, 0)  # type: ignore[attr-defined]
@@ -179,7 +179,7 @@ def transport_of(host: Host) -> Any:
 
 
 def share_facts(host: Host, answered: Callable[[type, dict[str, Any]], tuple[bool, Any]]) -> None:
-    """Ask ``answered`` before a fact is asked of the host: ``(True, value)`` where it is known.
+    """Call ``answered`` before a fact is read from the host: ``(True, value)`` where it is known.
 
     Reason: pyinfra caches no facts, and a fact has no way to answer without a remote execution.
     """

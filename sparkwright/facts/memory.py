@@ -24,8 +24,8 @@ class HostMemory:
     """One host in this run.
 
     Attributes:
-        stale: whether the host was changed since it was asked.
-        asked, observation: the last question to the host and its answer; None before.
+        stale: whether the host was changed since it was observed.
+        asked, observation: the last request to the host and its answer; None before.
         changes: what operations changed, in words, in their order.
         others: operations that changed it and are not ours, by pyinfra's hash.
         guard: called before an operation that is not ours changes it; raises HostError when it may
@@ -48,7 +48,7 @@ class HostMemory:
     runtimes: set[str] = field(default_factory=set)
 
     def forget(self) -> None:
-        """The host was changed: what is known of it has to be asked again, where it is needed."""
+        """The host was changed: what is known of it must be observed again where needed."""
         self.stale = True
 
 

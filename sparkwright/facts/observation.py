@@ -19,7 +19,7 @@ from sparkwright.host.contracts.records import encode
 
 _T = TypeVar("_T")
 _LABEL = "sparkwright-observe"
-#: Seconds until a host that is asked what it is counts as lost.
+#: Seconds until a host that does not answer an observation counts as lost.
 _TIMEOUT = 60
 
 
@@ -38,10 +38,10 @@ class HostObservation(FactBase[Observation]):
         observation.gpus[0].driver
     """
 
-    def command(self, **asked: Any) -> StringCommand:
+    def command(self, **wanted: Any) -> StringCommand:
         """Arguments are those of ``ObservationRequest``: what else to look at (models, images…)."""
-        request = ObservationRequest(**asked)
-        # pyinfra's own _sudo and its password apply to a fact that is asked for by itself.
+        request = ObservationRequest(**wanted)
+        # pyinfra's own _sudo and its password apply to a fact that is read by itself.
         return StringCommand("sudo -n", _run(request), "||", _run(request))
 
     def process(self, output: list[str]) -> Observation:
@@ -72,7 +72,7 @@ class View(ShortFactBase[_T], Generic[_T]):
 
 
 def observed(host: Host, needed: ObservationRequest | None = None) -> Observation:
-    """The host's observation in this run; asked anew when it lacks something, or after a change.
+    """The host's observation in this run; repeated when it lacks something, or after a change.
 
     Args:
         needed: what else has to be in it: models, images, files … by name.

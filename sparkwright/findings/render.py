@@ -28,7 +28,7 @@ def text(
     """A block of lines for each.
 
     Args:
-        hosts: whether hosts are named; not where all findings are of one host that is told.
+        hosts: whether hosts are named; not where all are of one host, named before.
     """
     lines = [
         line
@@ -40,7 +40,7 @@ def text(
 
 def _lines(finding: Finding, hosts: str, paint: Paint) -> list[str]:
     head = ": ".join(filter(None, (finding.id, hosts, str(finding.subject))))
-    told = {
+    details = {
         "observed": finding.observed,
         "expected": finding.expected,
         "reason": finding.reason,
@@ -50,7 +50,7 @@ def _lines(finding: Finding, hosts: str, paint: Paint) -> list[str]:
     }
     return [
         f"{paint(finding.level)}: {head}",
-        *(f"    {f'{name}:':9} {said}" for name, said in told.items() if said),
+        *(f"    {f'{name}:':9} {said}" for name, said in details.items() if said),
     ]
 
 

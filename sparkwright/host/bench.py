@@ -1,7 +1,6 @@
-"""Tells what a benchmark ran on: GPU and its state, versions, and the bytes that serve.
+"""Reports what a benchmark ran on: GPU and its state, versions, and the bytes that serve.
 
-Runs on the host as root: the containers are Docker's to tell. Changes nothing. What can't be told
-is None.
+Runs on the host as root, to read from Docker. Changes nothing. What is unknown is None.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ def first_gpu() -> Gpu | None:
 
 
 def version(server: Server) -> str | None:
-    """vLLM's version as it tells it."""
+    """vLLM's version as it reports it."""
     try:
         return str(server.get("/version").json()["version"])
     except (NoAnswer, ValueError, KeyError, TypeError):
@@ -36,8 +35,8 @@ def version(server: Server) -> str | None:
 
 def busy(service: BenchService) -> bool:
     """Whether the service works on any request."""
-    told = metrics.ask(Server(service.address, service.port)) or {}
-    return told.get(metrics.RUNNING, 0.0) > 0
+    totals = metrics.ask(Server(service.address, service.port)) or {}
+    return totals.get(metrics.RUNNING, 0.0) > 0
 
 
 def running(service: BenchService) -> Running:
@@ -78,7 +77,7 @@ def under_load(request: BenchRequest) -> tuple[Gpu, ...]:
 
 
 def main(request: BenchRequest) -> BenchAnswer:
-    """Tell it."""
+    """Answer a request."""
     if request.samples:
         return BenchAnswer(samples=under_load(request))
     services = {service.name: running(service) for service in request.services}

@@ -74,7 +74,7 @@ def being_fetched(stage: Path) -> bool:
 
 
 def items(request: DiskUsageRequest, kept: dict[str, str]) -> Iterator[Item]:
-    """Everything of ours, with who needs it; the releases' text by name tells it."""
+    """Everything of ours, with who needs it; by name in the releases' texts."""
     root, services = Path(request.models_root), Path(request.services_root)
 
     def used_by(key: str) -> tuple[str, ...]:
@@ -106,7 +106,7 @@ def items(request: DiskUsageRequest, kept: dict[str, str]) -> Iterator[Item]:
 
 
 def remove(item: Item) -> str | None:
-    """Remove one thing. Returns what stands in the way."""
+    """Remove one thing. Returns what prevents it."""
     if item.kind == "image":
         done = docker.docker("image", "rm", item.path)
         return None if done.ok else done.said
@@ -133,7 +133,7 @@ def pruned(item: Item) -> Item:
 
 
 def main(request: DiskUsageRequest) -> DiskUsage:
-    """List, and remove what is not needed when asked to."""
+    """List, and remove what is not needed when requested."""
     root, services = Path(request.models_root), Path(request.services_root)
     kept, beyond = releases(services, request.keep_releases)
     found = list(items(request, kept))

@@ -1,7 +1,7 @@
 """Collects what a doctor needs to see of this host; changes nothing. Runs as root.
 
 Every question has a time limit of its own, and all of them together take half a minute at most on
-a host that answers. No key leaves the host: secrets are struck out of everything that is told.
+a host that answers. No key leaves the host: secrets are removed from everything that is reported.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def environment(pairs: list[str]) -> dict[str, str]:
 
 
 def container(seen: dict[str, Any]) -> ContainerSeen:
-    """What of ``docker inspect`` is told."""
+    """What of ``docker inspect`` is reported."""
     config, state, host = seen["Config"], seen["State"], seen["HostConfig"]
     return ContainerSeen(
         name=seen["Name"].lstrip("/"),
@@ -125,10 +125,10 @@ def service(
     own = containers.get(name)
     said = journal(one.unit, shown)
     if own:
-        # What Compose passed on stands in the journal too; what came before it does not.
-        told = docker.docker("logs", "--tail", str(_LINES), name, timeout=10)
+        # What Compose passed on is in the journal too; what came before it is not.
+        output = docker.docker("logs", "--tail", str(_LINES), name, timeout=10)
         known = set(said)
-        said += [line for line in cut((told.out + told.err).splitlines()) if line not in known]
+        said += [line for line in cut((output.out + output.err).splitlines()) if line not in known]
     running = own is not None and own.running
     server = Server(one.address, one.port)
     return ServiceSeen(
@@ -209,9 +209,9 @@ def pressure() -> dict[str, dict[str, float]]:
 def kernel() -> list[str]:
     """Lines of the kernel of the last day that are about GPU, memory, heat or disks."""
     since = ("--since", "-24h", "-o", "cat", "--no-pager")
-    told = run("journalctl", "-k", "-b", *since, timeout=10)
-    text = told.out
-    if not told.ok or not text.strip():
+    output = run("journalctl", "-k", "-b", *since, timeout=10)
+    text = output.out
+    if not output.ok or not text.strip():
         text = run("dmesg", timeout=10).out
     return cut(list(filter(_KERNEL.search, text.splitlines())))
 
@@ -260,17 +260,17 @@ def keys(services: tuple[ExaminedService, ...]) -> list[str]:
     return sorted((key for key in found if len(key) >= 6), key=len, reverse=True)
 
 
-def struck(told: Any, secrets: list[str]) -> Any:
+def struck(value: Any, secrets: list[str]) -> Any:
     """The same without any secret in it."""
-    if isinstance(told, dict):
-        return {key: struck(value, secrets) for key, value in told.items()}
-    if isinstance(told, list):
-        return [struck(value, secrets) for value in told]
-    if not isinstance(told, str):
-        return told
+    if isinstance(value, dict):
+        return {key: struck(item, secrets) for key, item in value.items()}
+    if isinstance(value, list):
+        return [struck(item, secrets) for item in value]
+    if not isinstance(value, str):
+        return value
     for secret in secrets:
-        told = told.replace(secret, _HIDDEN)
-    return _HUB_TOKEN.sub(_HIDDEN, _BEARER.sub(rf"\1{_HIDDEN}", told))
+        value = value.replace(secret, _HIDDEN)
+    return _HUB_TOKEN.sub(_HIDDEN, _BEARER.sub(rf"\1{_HIDDEN}", value))
 
 
 def hidden(words: list[str]) -> tuple[str, ...]:
@@ -283,7 +283,7 @@ def hidden(words: list[str]) -> tuple[str, ...]:
 
 
 def main(request: ExaminationRequest) -> Examination:
-    """Collect, and tell it."""
+    """Collect, and report."""
     services_ = request.services
     containers = {one.name: one for one in map(container, docker.containers())}
     info = docker_account()

@@ -1,6 +1,6 @@
 """One run at a time on this host. Runs on the host as root.
 
-The lock is a file that names its owner, so that others can be told. It is made whole and in one
+The lock is a file that names its owner, so that others can name it. It is made whole and in one
 step (a hard link), and taken from a dead owner only by naming that owner's lock.
 """
 
@@ -21,7 +21,7 @@ HELD, LAST = "lock.json", "lock-last.json"
 
 
 def take(state: Path, owner: Owner, *, breaking: bool, instead_of: str | None) -> LockAnswer:
-    """Have the lock, or be told who has it."""
+    """Take the lock, or return who has it."""
     state.mkdir(mode=0o700, parents=True, exist_ok=True)
     held = state / HELD
     # A lock that a power cut left empty has no token, and is broken by None.

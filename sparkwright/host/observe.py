@@ -1,7 +1,7 @@
 """Reads everything the roles need to know of a host, in one go; changes nothing.
 
 Every question that can't be answered is answered with None or with the failing command's own
-words, never with an exception: a look that dies tells nothing.
+words, never with an exception: an observation that fails shows nothing.
 """
 
 from __future__ import annotations
@@ -310,8 +310,8 @@ def main(request: ObservationRequest) -> Observation:
     manager = systemd.showing(fields="Version,SystemState")
     user = os.environ.get("SUDO_USER") or pwd.getpwuid(os.getuid()).pw_name
     seen = as_root(request) if root else {}
-    told = documents.pairs(manager.outcome().out)
-    version = re.match(r"\d+", told.get("Version", ""))
+    properties = documents.pairs(manager.outcome().out)
+    version = re.match(r"\d+", properties.get("Version", ""))
     return Observation(
         time=time.time(),
         user=user,
@@ -328,6 +328,6 @@ def main(request: ObservationRequest) -> Observation:
         toolkit=toolkit.outcome(),
         compose=compose.outcome(),
         systemd_version=int(version[0]) if version else None,
-        system_state=told.get("SystemState"),
+        system_state=properties.get("SystemState"),
         **seen,
     )

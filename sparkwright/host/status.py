@@ -80,7 +80,7 @@ def history(state: Path) -> tuple[HistoryEntry, ...]:
 
 
 def main(request: StatusRequest) -> HostStatus:
-    """Tell it."""
+    """Answer a request."""
     root = Path(request.services_root)
     state = root / "state"
     return HostStatus(

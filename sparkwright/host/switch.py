@@ -143,7 +143,7 @@ class Switch:
         return self._prove(stopped)
 
     def rescue(self) -> str:
-        """Something that nobody foresaw: have what ran before run, as far as it goes."""
+        """An unexpected error: start what ran before, as far as possible."""
         reasons = ["the switch itself failed: see journalctl -u sparkwright-switch"]
         steps: list[Callable[[], Any]] = [
             lambda: self._switch("from"),
@@ -448,7 +448,7 @@ def _release(service: ServiceSwitch, release: str) -> Path:
 
 
 def _gate(service: ServiceSwitch, which: str) -> SmokeRequest:
-    """What a release is asked: another one may have other names or another port."""
+    """The smoke test of a release: another one may have other names or another port."""
     release = service.to if which == "to" else service.from_release
     note = documents.read(_release(service, release or "none") / "release.json") or {}
     known = {**gate_document(service.gate), **(note.get("gate") or {})}

@@ -1,4 +1,4 @@
-"""Alert rules: the diagnoses that metrics can tell, under the doctor's names.
+"""Alert rules: the diagnoses that metrics can show, under the doctor's names.
 
 vLLM's counters by themselves, node_exporter's, and the findings of the watch, which it leaves for
 node_exporter's textfile collector: those need nothing but the collector's directory.
@@ -154,7 +154,7 @@ def _alerts() -> tuple[_Alert, ...]:
     )  # fmt: skip
 
 
-#: What the watch alone can tell: GPU and drift are in no exporter that every host has.
+#: What only the watch can find: GPU and drift are in no exporter that every host has.
 _WATCHED = ("drift", "gpu-heat", "gpu-power-brake", "gb10-low-power", "gpu-silent")
 
 

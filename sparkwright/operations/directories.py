@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pyinfra.api.host import Host
 from pyinfra.context import ctx_host
 
-from sparkwright.facts.asking import tell
+from sparkwright.facts.asking import run_program
 from sparkwright.facts.observation import observed
 from sparkwright.host import directories as program
 from sparkwright.host.contracts.directories import DirectoriesRequest, Directory
@@ -54,7 +54,7 @@ def present(
     pending = [words for _, words in todo]
 
     def act(host: Host) -> Sequence[str]:
-        tell(host, program, DirectoriesRequest(tuple(one for one, _ in todo)))
+        run_program(host, program, DirectoriesRequest(tuple(one for one, _ in todo)))
         return pending
 
     yield from change(

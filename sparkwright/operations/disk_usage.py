@@ -28,7 +28,7 @@ def pruned(
 
     Args:
         request: what is needed.
-        answered: is told everything that was there, and what of it is gone.
+        answered: called with everything that was there, and what of it is gone.
         break_lock: whether to take the lock from another run.
     """
     usage = listed(ctx_host.get(), request)

@@ -1,6 +1,6 @@
 """Questions to hosts that change nothing: what they run, what is wrong, how fast they are.
 
-Each is one line in pyinfra's results; the answer goes to the command that asked.
+Each is one line in pyinfra's results; the answer goes to the command.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def compared(host: Host, one: HostRun) -> dict[str, Any]:
 
 
 def examined(host: Host, one: HostRun) -> dict[str, Any]:
-    """What a doctor goes by: symptoms, what is planned, and what preflight finds."""
+    """What the doctor uses: symptoms, what is planned, and what preflight finds."""
     request = ExaminationRequest(
         services=tuple(
             ExaminedService(
@@ -143,7 +143,7 @@ def bench_facts(host: Host, one: HostRun, *, under_load: bool) -> dict[str, Any]
 
 
 def deep_smoke(host: Host, one: HostRun) -> dict[str, Any]:
-    """Everything that the recipes promise, asked of the services."""
+    """Test the services for everything that the recipes promise."""
     releases = {release.service.name: release for release in one.desired.releases}
     requests = tuple(deep_request(one_, one.desired.catalog) for one_ in releases.values())
     answer = ask(

@@ -34,7 +34,7 @@ def removed(
     Args:
         services: names; None for everything.
         weights: whether the models go too.
-        answered: is told what was removed and what was left.
+        answered: called with what was removed and what was left.
         break_lock: whether to take the lock from another run.
     """
     homes = {f"{services_root}/services/{name}": name for name in services or ()}

@@ -104,7 +104,7 @@ def record(
 def remember_rolled_back(
     one: HostRun, services: Sequence[ServiceSwitch], ended: SwitchResult
 ) -> None:
-    """The host runs an earlier release because somebody asked for it."""
+    """The host runs an earlier release because of a rollback command."""
     if ended.result == "good":
         record(one, services, ended, "rolled back", to=True)
     else:

@@ -26,7 +26,7 @@ from sparkwright.plan.services import (
 
 #: Given a host and its switch, carries it out, perhaps later or not at all.
 Turn = Callable[[Host, Callable[[Host], SwitchResult]], SwitchResult]
-#: Is told how a switch of these services ended.
+#: Called with how a switch of these services ended.
 Ended = Callable[[Sequence[ServiceSwitch], SwitchResult], None]
 
 
@@ -43,15 +43,15 @@ def running(
     """Have services run as desired, proved by real answers; else what ran before runs again.
 
     One transaction on the host, for all services together: what is not as desired is written, what
-    changed is stopped and started, asked for real answers and looked on for a while. A service that
-    fails goes back to its last good release by itself.
+    changed is stopped and started, tested with real requests and observed for a while. A service
+    that fails goes back to its last good release by itself.
 
     Args:
         services: all services of the host (``sparkwright.plan.services.DesiredService``).
         services_root: where services, state and the host's lock lie.
         proxies: what of the host's proxies changes with the switch.
         turn: when the switch may happen, where hosts are switched one after the other.
-        ended: is told how it ended.
+        ended: called with how it ended.
         break_lock: whether to take the lock from another run.
 
     **Example:**

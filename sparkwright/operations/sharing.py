@@ -97,8 +97,8 @@ def _addresses(run: Run, one: HostRun, content: str) -> Iterator[str]:
 
 def _is_asked(run: Run, one: HostRun, content: str) -> bool:
     """Whether this host is the first choice of another one."""
-    takers = _decided(run).get(content, {}).values()
-    return any(others[:1] == [one.name] for others in takers)
+    leeches = _decided(run).get(content, {}).values()
+    return any(others[:1] == [one.name] for others in leeches)
 
 
 def _decided(run: Run) -> dict[str, dict[str, list[str]]]:

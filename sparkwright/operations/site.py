@@ -76,7 +76,7 @@ def _or_exit(step: Callable[[], None]) -> None:
 
 
 def _plan(inventory: Inventory, limit: list[Host] | None, parameters: dict[str, Any]) -> list[Run]:
-    """The run that is asked for; none for an ad-hoc command or fact, which needs no plan."""
+    """The requested run; none for an ad-hoc command or fact, which needs no plan."""
     groups = {name: [host.name for host in members] for name, members in inventory.groups.items()}
     problems = [
         *choice_problems(

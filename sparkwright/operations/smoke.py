@@ -24,7 +24,7 @@ def answers(
     last journal lines.
 
     Args:
-        judged: is told the result of each service, by name.
+        judged: called with the result of each service, by name.
     """
 
     def inspect(host: Host) -> Sequence[str]:

@@ -1,17 +1,17 @@
-"""Who takes from whom, so that the way out carries everything once.
+"""Which host fetches from which, so that the uplink carries everything once.
 
-A host that has something, or the first that fetches it, gives it to the others while it still
-arrives; beyond a few takers these give in their turn.
+A host that has something, or the first that fetches it, serves it to the others while it still
+arrives; beyond a few leeches these serve others in turn.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-#: Takers of one host. Eight streams of a tenth of a gigabit line each keep up with a line out of
+#: Leeches of one seed. Eight streams of a tenth of a gigabit line each keep up with a line out of
 #: a hundred megabits.
 FAN_OUT = 8
-#: Hosts that are asked in turn, when the first is gone, before the way out.
+#: Hosts that are tried in turn, when the first is gone, before the uplink.
 MOST_PEERS = 3
 
 
@@ -28,14 +28,14 @@ def peers(wanting: Sequence[str], holding: Sequence[str], turn: int = 0) -> dict
     """
     order = [*wanting[turn % len(wanting) :], *wanting[: turn % len(wanting)]] if wanting else []
     roots = list(holding) or order[:1]
-    takers = order if holding else order[1:]
+    leeches = order if holding else order[1:]
     found: dict[str, list[str]] = {} if holding else {name: [] for name in roots}
-    for n, name in enumerate(takers):
+    for n, name in enumerate(leeches):
         if n < FAN_OUT * len(roots):
             first = roots[n % len(roots)]
         else:
-            first = takers[n // FAN_OUT - len(roots)]
-        # Should the first be gone, only the first of the takers goes out in its place.
-        others = [*roots, *takers[:n]]
+            first = leeches[n // FAN_OUT - len(roots)]
+        # Should the first be gone, only the first of the leeches fetches from outside in its place.
+        others = [*roots, *leeches[:n]]
         found[name] = list(dict.fromkeys([first, *others]))[:MOST_PEERS]
     return found

@@ -1,4 +1,4 @@
-"""The plan: what each host shall be, decided before the first host is touched."""
+"""The plan: the desired state of each host, decided before the first host is touched."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ GIB = 1024**3
 
 @dataclass(frozen=True)
 class ProxyPlan:
-    """What stands before a service: where clients come in, and where its health is told."""
+    """What stands before a service: where clients connect, and where its health is reported."""
 
     bind: str
     port: int
@@ -81,7 +81,7 @@ class ServicePlan:
 
 @dataclass(frozen=True)
 class HostPlan:
-    """What one host shall be."""
+    """What is planned for one host."""
 
     host: str
     settings: HostSettings

@@ -207,7 +207,7 @@ def staying(proxy: str) -> list[str]:
 
 
 def kept_servers(proxies: Proxies) -> list[list[str]]:
-    """Servers whose state a reload shall keep: backend, server, address, port, port of checks."""
+    """Servers whose state a reload must keep: backend, server, address, port, port of checks."""
     found = [
         [proxy.name, one.name, one.address, str(one.port), str(one.health_port)]
         for proxy in proxies.proxies

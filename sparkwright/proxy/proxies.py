@@ -115,7 +115,7 @@ def health_file(plan: HostPlan) -> str | None:
 
 
 def health_unit(plan: HostPlan) -> str:
-    """Text of the unit that tells health."""
+    """Text of the unit that reports health."""
     return template("gateway/health.service.j2").render(
         home=f"{plan.settings.services_root}/gateway"
     )

@@ -22,7 +22,7 @@ class Job:
 
     @classmethod
     def of(cls, name: str, status: JobStatus) -> Job:
-        """From what the host tells of a job."""
+        """From what the host reports of a job."""
         known: dict[str, Any] = status.progress or {}
         return cls(
             name,

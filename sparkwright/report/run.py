@@ -62,7 +62,7 @@ class Outcome:
 
     Attributes:
         state: ``reverted``, ``left``, ``taken back`` or ``failed``.
-        release: what it runs; None where nobody knows.
+        release: what it runs; None where unknown.
         image: by which image.
         smoke: the gate's verdict on it.
     """

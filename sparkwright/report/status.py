@@ -1,6 +1,6 @@
 """What the fleet runs and how it came to that, as tables: status, history, diff.
 
-Data are a host's answers (sparkwright/host/status.py); nothing is asked here.
+Data are a host's answers (sparkwright/host/status.py); nothing is fetched here.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from sparkwright.text.timestamps import epoch
 
 @dataclass(frozen=True)
 class Planned:
-    """What a service shall run: release, tag, and its files' texts by name."""
+    """What a service is planned to run: release, tag, and its files' texts by name."""
 
     release: str
     tag: str
@@ -37,30 +37,30 @@ class Planned:
 
 
 @dataclass(frozen=True)
-class Story(HostStatus):
+class Deployment(HostStatus):
     """A host's status, and what is planned for it."""
 
     planned: dict[str, Planned] = field(default_factory=dict)
 
 
-def story(answer: Mapping[str, Any]) -> Story:
+def deployment(answer: Mapping[str, Any]) -> Deployment:
     """A host's answer, typed."""
-    return decode(Story, dict(answer))
+    return decode(Deployment, dict(answer))
 
 
-def without_texts(seen: Story) -> Story:
+def without_texts(seen: Deployment) -> Deployment:
     """The same without the files of what runs."""
     services = {name: replace(one, texts={}) for name, one in seen.services.items()}
     return replace(seen, services=services)
 
 
-def render_status(stories: Mapping[str, Story], paint: Paint = str) -> str:
+def render_status(deployments: Mapping[str, Deployment], paint: Paint = str) -> str:
     """One line per service: what it runs, since when, whether it is well, what differs."""
     rows: list[Sequence[str]] = [
         ("HOST", "SERVICE", "RELEASE", "TAG", "UP", "RESTARTS", "HEALTH", "PLAN")
     ]
     notes = []
-    for host, seen in stories.items():
+    for host, seen in deployments.items():
         for name, one in _services(seen):
             rows.append((host, name, *_line(seen, name, one)))
         if not seen.services and not seen.planned:
@@ -70,14 +70,16 @@ def render_status(stories: Mapping[str, Story], paint: Paint = str) -> str:
         if seen.switch and seen.switch.step != "ended":
             notes.append(f"  {host}: a switch is under way: {seen.switch.step}")
     watched = [
-        one for host, seen in stories.items() for one in watch_findings(host, seen.watch, seen.now)
+        one
+        for host, seen in deployments.items()
+        for one in watch_findings(host, seen.watch, seen.now)
     ]
     return "\n".join(
         [*columns(rows), *notes, *([findings_text(watched, paint=paint)] if watched else [])]
     )
 
 
-def well(seen: Story) -> bool:
+def well(seen: Deployment) -> bool:
     """Whether everything planned runs, is healthy and as planned, and the watch sees no error."""
     if seen.watch is not None and any(one.severity == "error" for one in seen.watch.findings):
         return False
@@ -91,12 +93,12 @@ def well(seen: Story) -> bool:
     )
 
 
-def render_history(stories: Mapping[str, Story], last: int) -> str:
+def render_history(deployments: Mapping[str, Deployment], last: int) -> str:
     """Who switched what, when, why, for how long it was down and how it ended; newest last."""
     rows: list[Sequence[str]] = [
         ("WHEN", "HOST", "SERVICE", "FROM", "TO", "BY", "DOWN", "RESULT", "WHY")
     ]
-    found = [(entry, host, seen) for host, seen in stories.items() for entry in seen.history]
+    found = [(entry, host, seen) for host, seen in deployments.items() for entry in seen.history]
     for entry, host, seen in sorted(found, key=lambda one: one[0].at)[-last:]:
         kept = seen.services[entry.service].releases if entry.service in seen.services else {}
         rows.append(
@@ -115,8 +117,8 @@ def render_history(stories: Mapping[str, Story], last: int) -> str:
     return "\n".join(columns(rows)) if found else "no switch is recorded"
 
 
-def switches(stories: Mapping[str, Story]) -> list[dict[str, Any]]:
-    """Every switch as the fleet's page takes it (sparkwright/page/inputs.py)."""
+def switches(deployments: Mapping[str, Deployment]) -> list[dict[str, Any]]:
+    """Every switch as the fleet's page takes it (sparkwright/report/page/inputs.py)."""
     return [
         {
             "host": host,
@@ -128,15 +130,15 @@ def switches(stories: Mapping[str, Story]) -> list[dict[str, Any]]:
             "down_seconds": entry.down_seconds,
             "ended": {"good": "serving", "reverted": "went back"}.get(entry.result, entry.result),
         }
-        for host, seen in stories.items()
+        for host, seen in deployments.items()
         for entry in seen.history
     ]
 
 
-def render_diff(stories: Mapping[str, Story]) -> str:
+def render_diff(deployments: Mapping[str, Deployment]) -> str:
     """What differs between the plan and what the hosts run, as unified diffs; empty for nothing."""
     lines: list[str] = []
-    for host, seen in stories.items():
+    for host, seen in deployments.items():
         for name, planned in seen.planned.items():
             one = seen.services.get(name)
             for file, text in planned.texts.items():
@@ -155,12 +157,12 @@ def render_diff(stories: Mapping[str, Story]) -> str:
     return "\n".join(lines)
 
 
-def _services(seen: Story) -> Iterator[tuple[str, ServiceStatus | None]]:
+def _services(seen: Deployment) -> Iterator[tuple[str, ServiceStatus | None]]:
     for name in sorted({*seen.services, *seen.planned}):
         yield name, seen.services.get(name)
 
 
-def _line(seen: Story, name: str, one: ServiceStatus | None) -> tuple[str, ...]:
+def _line(seen: Deployment, name: str, one: ServiceStatus | None) -> tuple[str, ...]:
     planned = seen.planned.get(name)
     if one is None:
         return ("-", "-", "-", "-", "-", f"to start {planned.tag}" if planned else "-")

@@ -31,7 +31,7 @@ def resolve_commit(repository: str, revision: str) -> str:
     Raises:
         GitError: when the repository can't be asked or has no such revision.
     """
-    import requests  # a locked run asks nobody, and this takes 50 ms to import
+    import requests  # a locked run sends no request, and this takes 50 ms to import
 
     if re.fullmatch(r"[0-9a-f]{40}", revision):
         return revision

@@ -84,7 +84,7 @@ def resolve_model(
     Raises:
         HubError: with what to do for 401, 403, 404 and for a hub out of reach.
     """
-    import requests  # a locked run asks nobody, and this takes 50 ms to import
+    import requests  # a locked run sends no request, and this takes 50 ms to import
 
     where = f"model {repository}@{revision}"
     headers = {"Authorization": f"Bearer {token}"} if token else {}
@@ -116,7 +116,7 @@ def resolve_model(
 
 def _config(endpoint: str, model: ResolvedModel, headers: dict[str, str]) -> Any:
     """The commit's config.json; None where it can't be had, since nothing depends on it."""
-    import requests  # a locked run asks nobody, and this takes 50 ms to import
+    import requests  # a locked run sends no request, and this takes 50 ms to import
 
     if not any(file.path == "config.json" for file in model.files):
         return None

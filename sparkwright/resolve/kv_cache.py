@@ -9,7 +9,7 @@ from sparkwright.catalog.entries import KvLayers
 
 
 def kv_layers(config: Any) -> tuple[KvLayers, ...]:
-    """The geometry of the KV cache; empty where the configuration does not tell all of it.
+    """The geometry of the KV cache; empty where the configuration lacks part of it.
 
     Reads the keys of transformers' configurations: layer_types or full_attention_interval,
     num_key_value_heads, head_dim, sliding_window, and Gemma's global_head_dim with

@@ -1,7 +1,7 @@
 """The lock: every tag pinned to digests, every revision to a commit with its files.
 
 A file in the user's repository, in an order that does not change by itself, so that its diff is
-what will change on the hosts. With it a run asks nobody what to take.
+what will change on the hosts. With it a run queries no registry or hub.
 """
 
 from __future__ import annotations

@@ -114,7 +114,7 @@ def resolve_image(reference: ImageReference, credentials: str | None = None) -> 
     Raises:
         RegistryError: when the registry can't be reached, refuses, or has no such tag.
     """
-    import requests  # a locked run asks nobody, and this takes 50 ms to import
+    import requests  # a locked run sends no request, and this takes 50 ms to import
 
     where = f"image {reference.pull_name}:{reference.tag}"
     base = f"{reference.registry}/v2/{reference.repository}"

@@ -142,7 +142,7 @@ def _explain(stderr: str, arch: str, python: str) -> str:
             f"{what}: a package on the index has another content than the pinned one. "
             f"Do not use it; check the index that pip is configured for. pip said: {said}"
         )
-    # pip does not tell an index that is out of reach from one that lacks the package.
+    # pip does not distinguish an unreachable index from one that lacks the package.
     if "from versions: none" in stderr or "Retrying" in stderr:
         return (
             f"{what}: the package index is out of reach, or lacks the package. Connect the "

@@ -35,7 +35,7 @@ KV_BYTES = {
 
 @dataclass(frozen=True)
 class Budget:
-    """One service's memory, in GiB; None where it can't be told.
+    """One service's memory, in GiB; None where unknown.
 
     Attributes:
         share: what vLLM may take, by gpu_memory_utilization.

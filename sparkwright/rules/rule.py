@@ -19,10 +19,10 @@ class Hardware:
     """What is known of a host: from its probe, or assumed from what its recipes need.
 
     Attributes:
-        compute_cap: None where it can't be told.
+        compute_cap: None where unknown.
         memory_gib: MemTotal.
         vram_gib: memory of the GPU itself; None on unified memory.
-        architecture: of the registry's words (``arm64``); None where it can't be told.
+        architecture: of the registry's words (``arm64``); None where unknown.
         assumed: whether the host has not been observed yet.
     """
 

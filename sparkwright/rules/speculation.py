@@ -8,7 +8,7 @@ from sparkwright.findings.finding import Severity
 from sparkwright.rules.rule import Context, Match, Rule
 from sparkwright.vllm.speculation import reserves_for_every_sequence, scheduled_token_budget
 
-#: vLLM's own default of max_num_seqs and max_num_batched_tokens is not told: it depends on the
+#: vLLM's own default of max_num_seqs and max_num_batched_tokens is not known: it depends on the
 #: GPU, which is why the cards want both set.
 _LIMITS = ("max_num_seqs", "max_num_batched_tokens")
 

@@ -27,7 +27,7 @@ class PlannedHost:
 
 @dataclass(frozen=True)
 class Fleet:
-    """Planned hosts by name, and everything that stands in the way of planning the others."""
+    """Planned hosts by name, and everything that prevents planning the others."""
 
     hosts: dict[str, PlannedHost]
     problems: tuple[Finding, ...]

@@ -1,4 +1,4 @@
-"""What the tags and revisions of a fleet stand for: from its lock, or by asking."""
+"""What the tags and revisions of a fleet stand for: from its lock, or from registries and hubs."""
 
 from __future__ import annotations
 

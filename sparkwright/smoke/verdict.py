@@ -18,7 +18,7 @@ from sparkwright.text.table import columns
 #: Where results lie for other commands, one file per host and service.
 DIRECTORY = Path(".sparkwright/smoke")
 _WIDTH = 96
-"""Characters of a detail in the table; what failed is told in full below it."""
+"""Characters of a detail in the table; what failed is shown in full below it."""
 _MARKS = {"passed": "ok", "failed": "FAILED", "skipped": "skipped"}
 
 

@@ -1,4 +1,4 @@
-"""Moments as Docker writes them."""
+"""Timestamps as Docker writes them."""
 
 from __future__ import annotations
 

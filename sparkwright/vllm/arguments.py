@@ -72,7 +72,7 @@ def check_arguments(
     """Everything that a vLLM version does not take.
 
     Args:
-        vllm: the version; None where no card tells it, and then arguments are not judged.
+        vllm: the version; None where no card says it, and then arguments are not judged.
         arguments: with underscores, as recipes have them.
         also: argument -> values that this build takes besides stock vLLM's.
     """

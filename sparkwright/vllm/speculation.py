@@ -27,7 +27,7 @@ def scheduled_token_budget(
     ``num_speculative_tokens`` must leave room for a token: the same settings start.
 
     Args:
-        vllm: the version; None where no card tells it, and then the older, stricter way counts.
+        vllm: the version; None where no card says it, and then the older, stricter way counts.
 
     Source: VllmConfig._set_max_num_scheduled_tokens and
     SpeculativeConfig.max_num_new_slots_for_drafting, as 0.23.0, 0.24.0, 0.26.0 to 0.30.0 and

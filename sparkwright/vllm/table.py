@@ -123,7 +123,7 @@ def from_dump(dump: dict[str, Any]) -> dict[str, Any]:
             "reasoning_parser": sorted(dump["reasoning_parsers"]),
             "attention_backend": sorted(dump["attention_backends"]),
             "speculative_method": sorted(dump["speculative_methods"]),
-            # The parser takes any text; its names stand in the drafter's annotation alone.
+            # The parser takes any text; its names are in the drafter's annotation alone.
             "quantization": sorted(
                 re.findall(r"'([^']+)'", dump["speculative_config_keys"].get("quantization", ""))
             ),

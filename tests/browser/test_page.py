@@ -66,7 +66,7 @@ def test_names_without_an_end_stay_in_the_page(width: int) -> None:
 
 
 def test_the_probe_sees_what_it_is_for() -> None:
-    """Each fault put into the page is told, or the tests above would prove nothing."""
+    """Each fault put into the page is reported, or the tests above would prove nothing."""
     page = example()
     wide = page.replace("<main>", '<main><p style="width:2000px">wide</p>')
     assert look(wide, width=390).sticking_out == ["P wide"]

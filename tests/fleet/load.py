@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 @dataclass
 class Load:
-    """Workers that ask one after another until told to stop.
+    """Workers that ask one after another until stopped.
 
     Attributes:
         served: answers that came whole.

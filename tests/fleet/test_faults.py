@@ -1,4 +1,4 @@
-"""Hosts that are wrong, die, or are left half done: each alone, each told, each mended by a run."""
+"""Hosts that are wrong, die, or are left half done: each reported, each fixed by a run."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_a_driver_that_does_not_answer_refuses_the_host_alone(
     assert run.host("spark-1")["services"][0]["smoke"]["failures"] == []
 
 
-def test_a_missing_toolkit_is_told_with_its_remedy(converged: Site) -> None:
+def test_a_missing_toolkit_is_reported_with_its_remedy(converged: Site) -> None:
     inside("spark-2", "mv", "/usr/bin/nvidia-ctk", "/root/")
     try:
         run = converged.deploy("--limit", "spark-2", refused={"spark-2"})
@@ -47,7 +47,7 @@ def test_a_missing_toolkit_is_told_with_its_remedy(converged: Site) -> None:
     assert "apt install nvidia-container-toolkit" in run.output
 
 
-def test_no_sudo_is_told_and_everything_else_with_it(converged: Site) -> None:
+def test_no_sudo_is_reported_and_everything_else_with_it(converged: Site) -> None:
     inside("spark-2", "chmod", "000", "/etc/sudoers.d/spark")
     inside("spark-2", "mv", "/etc/sudoers.d/spark", "/root/")
     converged.gpu("spark-2", "driver-dead")

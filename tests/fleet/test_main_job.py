@@ -15,7 +15,9 @@ from tests.fleet.site import GOOD, MACHINES, Site, container, fingerprint, ssh
 class TestFirstRuns:
     """These run first and in order: the fleet is bare only once."""
 
-    def test_a_dry_run_on_bare_hosts_tells_everything_and_touches_nothing(self, site: Site) -> None:
+    def test_a_dry_run_on_bare_hosts_reports_everything_and_touches_nothing(
+        self, site: Site
+    ) -> None:
         before = {host: fingerprint(host) for host in MACHINES}
         run = site.run("--dry")
         assert run.code == 1, run.output  # hopper-1 is refused
@@ -135,11 +137,11 @@ def test_one_changed_value_restarts_that_service_alone(converged: Site) -> None:
     assert {key for key in before if before[key] != after[key]} == {("spark-1", "second")}
     change, down, watch = run.host("spark-1")["changes"]
     assert down.startswith("down for ")
-    assert watch == "told the watch what to expect"
+    assert watch == "configured the watch"
     assert re.fullmatch(r"service second: release \w{12} after \w{12}, restart", change)
     words = ssh("spark-1", "docker inspect -f '{{json .Args}}' sparkwright-second")
     assert '"--max-model-len","32768"' in words
-    # A service taken out of the settings is told of, and is the user's to remove.
+    # A service taken out of the settings is reported, and is the user's to remove.
     converged.restore("group_data/sparks.py")
     left = converged.deploy("--limit", "sparks")
     assert "sparkwright-second.service" in left.output

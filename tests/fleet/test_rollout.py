@@ -46,8 +46,8 @@ def test_a_new_tag_goes_host_by_host_and_back_on_request(rolling: Site) -> None:
     text = rolling.sparkwright("diff", "inventory/virtual.py", "--limit", "spark-1", code=1)
     assert "-# Written by sparkwright: service qwen36" in text
     assert "+# Written by sparkwright: service qwen36" in text
-    told = rolling.sparkwright("history", "inventory/virtual.py", *limit)
-    newest = told.splitlines()[-3:]
+    printed = rolling.sparkwright("history", "inventory/virtual.py", *limit)
+    newest = printed.splitlines()[-3:]
     assert [line.split()[2] for line in newest] == ["rtx-1", "spark-1", "spark-2"]
     assert all("good" in line for line in newest)
 
@@ -58,7 +58,7 @@ def test_a_new_tag_goes_host_by_host_and_back_on_request(rolling: Site) -> None:
     assert status.count("as planned") == 3
     again = rolling.deploy(refused={"hopper-1"})
     changes = {line for host in GOOD for line in again.host(host)["changes"]}
-    assert changes <= {"told the watch what to expect"}
+    assert changes <= {"configured the watch"}
     assert releases() == before
 
 
@@ -127,7 +127,7 @@ def test_a_host_that_can_not_be_prepared_is_left_out_or_stops_all(rolling: Site)
     assert releases() == before
 
 
-def test_two_runs_at_once_are_told_of_each_other(rolling: Site) -> None:
+def test_two_runs_at_once_name_each_other(rolling: Site) -> None:
     ssh("spark-1", "sudo mkdir -p /opt/sparkwright/state/switch;"
         " sudo touch /opt/sparkwright/state/switch/hold-writing")  # fmt: skip
     first = rolling.start("--limit", "spark-1", "--data", f"image_tag={NEW}")
@@ -143,7 +143,7 @@ def test_two_runs_at_once_are_told_of_each_other(rolling: Site) -> None:
     rolling.deploy("--limit", "spark-1")
 
 
-def test_a_crash_loop_ends_and_is_told(rolling: Site) -> None:
+def test_a_crash_loop_ends_and_is_reported(rolling: Site) -> None:
     """Dying later than it is looked on for."""
     rolling.rollout(soak_seconds=0)
     dying = f'"port": 8000, {fault("crash-after=4")}'

@@ -1,4 +1,4 @@
-"""One copy over the way out: hosts take from each other, from a neighbour, from a bundle."""
+"""One copy over the uplink: hosts take from each other, from a neighbour, from a bundle."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Weights that a disk has turned: trusted by a deploy, found by `sparkwright verify`, mended."""
+"""Weights that a disk has turned: trusted by a deploy, found by `sparkwright verify`, fixed."""
 
 from __future__ import annotations
 

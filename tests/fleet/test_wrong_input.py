@@ -92,7 +92,7 @@ CASES: dict[str, tuple[Callable[[Site], object], list[str], list[str]]] = {
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_wrong_input_is_told_before_any_host_is_touched(site: Site, case: str) -> None:
+def test_wrong_input_is_reported_before_any_host_is_touched(site: Site, case: str) -> None:
     site.repair()
     prepare, words, expected = CASES[case]
     prepare(site)

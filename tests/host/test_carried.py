@@ -98,7 +98,7 @@ def test_programs_are_of_3_10_and_import_nothing_of_ours_but_each_other() -> Non
                 assert ours or known or brought, f"{name} imports {one}"
 
 
-def test_an_old_python_is_told_so() -> None:
+def test_an_old_python_is_reported() -> None:
     text = programs.BY_STANDARD_INPUT.replace("sys.version_info < (3, 10)", "True")
     done = subprocess.run(
         [sys.executable, "-IS", "-c", text], input="", capture_output=True, text=True, check=False

@@ -87,15 +87,15 @@ def test_the_status_of_a_host_of_before(tmp_path: Path) -> None:
     }  # fmt: skip
     (state / "switch/progress.json").write_text(json.dumps(journal))
     (state / "watch.json").write_text('{"at": 1, "findings": [], "ring": [{"at": 1}]}')
-    told = status.main(StatusRequest(str(tmp_path)))
-    (entry_,) = told.history
+    found = status.main(StatusRequest(str(tmp_path)))
+    (entry_,) = found.history
     assert (entry_.from_release, entry_.to) == (None, "b" * 12)
-    assert told.switch is not None
-    assert told.switch.checks["qwen36"][0].ok
-    kept = told.services["qwen36"].releases["b" * 12]
+    assert found.switch is not None
+    assert found.switch.checks["qwen36"][0].ok
+    kept = found.services["qwen36"].releases["b" * 12]
     assert (kept.tag, kept.proxy) == ("t", True)
-    assert told.watch is not None
-    assert told.lock is None
+    assert found.watch is not None
+    assert found.lock is None
 
 
 def test_a_lock_of_before_and_one_that_was_torn(tmp_path: Path) -> None:

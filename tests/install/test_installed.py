@@ -98,7 +98,7 @@ def test_a_dry_run_is_planned_and_says_which_hosts_are_not_reached(
     assert [host["services"][0]["name"] for host in record["hosts"]] == ["qwen36", "qwen36"]
 
 
-def test_without_a_lock_a_registry_out_of_reach_is_told_before_anything_is_touched(
+def test_without_a_lock_a_registry_out_of_reach_is_reported_before_anything_is_touched(
     user: User, lab: Path
 ) -> None:
     (lab / "fleet.lock").unlink(missing_ok=True)

@@ -83,7 +83,7 @@ def wanted(host_plan: HostPlan, **keywords: Any) -> Desired:
 
 
 def gpus(text: str) -> dict[str, Any]:
-    """What a host tells where nvidia-smi prints this."""
+    """What a host reports where nvidia-smi prints this."""
     found: dict[str, Any] = encode(Gpus(True, 0, "", parse(text)))
     return found
 

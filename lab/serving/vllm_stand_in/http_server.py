@@ -49,7 +49,7 @@ class BadRequest(Exception):
 
 
 class HttpServer:
-    """Serves one handler on a listening socket until it is told to stop."""
+    """Serves one handler on a listening socket until it is stopped."""
 
     def __init__(self, handler: Handler) -> None:
         self._handler = handler

@@ -1,4 +1,4 @@
-"""What the stand-in finds again in a conversation: things it was told, and what a tool said."""
+"""What the stand-in finds again in a conversation: what a message stated, and what a tool said."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ import json
 import re
 from typing import Any
 
-_TOLD = re.compile(r"\b[Tt]he ([a-z]+ [a-z]+) is ([\w-]+)\.")
+_STATED = re.compile(r"\b[Tt]he ([a-z]+ [a-z]+) is ([\w-]+)\.")
 _ASKED = re.compile(r"\b[Ww]hat is the ([a-z]+ [a-z]+)\b")
 
 
 def recalled(question: str, known: str) -> str | None:
-    """The answer to `What is the access word`, where `The access word is x.` was told before."""
+    """The answer to `What is the access word`, where `The access word is x.` was said before."""
     asked = _ASKED.search(question)
     if not asked:
         return None
-    return next((value for name, value in _TOLD.findall(known) if name == asked.group(1)), None)
+    return next((value for name, value in _STATED.findall(known) if name == asked.group(1)), None)
 
 
 def tool_said(messages: list[dict[str, Any]]) -> str | None:

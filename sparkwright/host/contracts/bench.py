@@ -19,7 +19,7 @@ class BenchService:
 
 @dataclass(frozen=True)
 class BenchRequest:
-    """What is told: versions and what serves, or with ``samples`` the GPU under load.
+    """What is reported: versions and what serves, or with ``samples`` the GPU under load.
 
     Attributes:
         samples: of the GPU, one a second while a service is busy; 0 for none.
@@ -36,7 +36,7 @@ class Running:
     """One service as its container and its release's files have it; None where there is none.
 
     Attributes:
-        vllm: its version, as it tells it.
+        vllm: its version, as it reports it.
         image: the name on the host, made of the digest.
         models: repository -> commit, by what is mounted.
     """

@@ -30,7 +30,7 @@ class Item:
         size: bytes on the disk.
         frees: those of them that nothing else shares.
         used_by: releases that need it, and ``the plan``.
-        fault: what is wrong with it, or stands in the way of its removal.
+        fault: what is wrong with it, or prevents its removal.
     """
 
     kind: str

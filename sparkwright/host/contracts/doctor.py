@@ -70,7 +70,7 @@ class ContainerSeen:
     def arguments(self) -> dict[str, str]:
         """``--max-model-len 8192`` and ``--max-model-len=8192`` -> ``max_model_len: 8192``.
 
-        Also of a command that stands in one word behind ``bash -lc``.
+        Also of a command that is one word after ``bash -lc``.
         """
         words = list(self.words)
         if any(" --" in word for word in words):
@@ -120,7 +120,7 @@ class ServiceSeen:
         unit: systemd's properties.
         log: journal and container log, oldest first.
         gpu_inside: ``nvidia-smi -L`` within the container; None where none runs.
-        metrics: two looks, some seconds apart; fewer where the service does not tell.
+        metrics: two looks, some seconds apart; fewer where the service gives none.
     """
 
     unit: dict[str, str]

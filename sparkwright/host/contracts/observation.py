@@ -30,14 +30,13 @@ class ServiceAt:
 
 @dataclass(frozen=True)
 class ObservationRequest:
-    """What is asked beyond what every host has. Nothing is needed: a host can be seen without a
-    plan.
+    """What is observed beyond what every host has. All of it is optional: no plan is needed.
 
     Attributes:
-        directories, files: paths whose owner, mode and content are told.
-        texts: small files whose text is told, for showing what changes; never one with a secret.
+        directories, files: paths whose owner, mode and content are reported.
+        texts: small files whose text is reported, to show changes; never one with a secret.
         images: names in Docker.
-        ports: TCP ports of which it is told who listens.
+        ports: TCP ports whose listeners are reported.
         units: systemd units beside those of the services.
     """
 
@@ -56,7 +55,7 @@ class ObservationRequest:
 
 @dataclass(frozen=True)
 class Disk:
-    """A file system; ``free`` in bytes, ``exists`` whether the asked path is there already."""
+    """A file system; ``free`` in bytes, ``exists`` whether the path itself exists."""
 
     device: int
     free: int
@@ -142,7 +141,7 @@ class Listener:
 
 @dataclass(frozen=True)
 class Observation:
-    """Everything one look tells of a host. The second block is empty where sudo does not work.
+    """Everything observed on a host. The second block is empty where sudo does not work.
 
     Attributes:
         time: the host's clock, seconds since the epoch.

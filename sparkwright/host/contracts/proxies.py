@@ -53,7 +53,7 @@ class Pool:
 
     Attributes:
         admin, master: HAProxy's sockets, of the worker and of the master.
-        leave: commands that tell load balancers in front to send nothing new.
+        leave: commands that make load balancers in front send nothing new.
         close: commands that end new requests here.
         open: commands that take requests again.
         server: backend and server.
@@ -75,7 +75,7 @@ class Pool:
 
 @dataclass(frozen=True)
 class HealthService:
-    """A service whose health is told.
+    """A service whose health is reported.
 
     Attributes:
         port: vLLM's, and health_port: where its health is answered.
@@ -97,8 +97,8 @@ class HealthConfig:
     """What the health program reads.
 
     Attributes:
-        idle_seconds: without a token, after which a service is asked for one.
-        state: file that tells others.
+        idle_seconds: without a token, after which one is requested from a service.
+        state: file that other programs read.
     """
 
     services: tuple[HealthService, ...] = field(default_factory=tuple)

@@ -17,7 +17,7 @@ class SmokeRequest:
         secrets: file with the API key.
         boot_seconds: until /health must answer.
         first_answer_seconds: deadline of one answer.
-        warm_ups: answers that are asked for beyond the first, since the first ones compile kernels.
+        warm_ups: answers requested beyond the first, since the first ones compile kernels.
         proxy: address and port of the proxy in front of it; None where there is none.
         speculates: whether tokens must be drafted and accepted.
         thinking: whether the model thinks before its answers here.
@@ -101,7 +101,7 @@ class DeepRequest:
         tool_parser, reasoning_parser: as the recipe names them.
         thinking_tokens: budget of an answer that may think first.
         max_num_seqs: requests that the engine serves at once; None where the plan leaves it open.
-        context: tokens; None where the plan leaves it to the server, which is asked then.
+        context: tokens; None where the plan leaves it to the server, which then reports it.
         prefix_caching: None where the plan leaves it to vLLM's default.
         skip: check -> why this service gives no reason for it.
     """

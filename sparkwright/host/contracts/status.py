@@ -11,11 +11,11 @@ from sparkwright.host.contracts.watch import WatchReport
 
 @dataclass(frozen=True)
 class StatusRequest:
-    """What is told.
+    """What is reported.
 
     Attributes:
-        ports: service -> address and port of which the health is asked.
-        texts: whether the files of what runs are told.
+        ports: service -> address and port whose health is checked.
+        texts: whether the files of what runs are reported.
     """
 
     services_root: str = "/opt/sparkwright"
@@ -68,7 +68,7 @@ class ServiceStatus:
         current, good: the release that is to run, and the last that gave real answers.
         unit: systemd's properties.
         health: None where it is not planned.
-        texts: name -> text of what runs, where it was asked for.
+        texts: name -> text of what runs, where requested.
     """
 
     current: str | None

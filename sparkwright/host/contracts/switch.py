@@ -33,7 +33,7 @@ class ServiceSwitch:
         secrets: path of the file with the API key.
         why: what is not as planned.
         restart: whether it is stopped and started.
-        gate: what the new release is asked.
+        gate: smoke test of the new release.
         soak_seconds: how long it is looked on after its first answers.
         pool: its place behind the host's proxy.
         files: path -> text and mode.
@@ -60,7 +60,7 @@ class SwitchRequest:
     """One transaction.
 
     Attributes:
-        by: who asked for it.
+        by: who started it.
         settle: command that goes on with it after a boot.
         recover: text of the unit that does so.
         unmanaged: ``name restart-policy`` of unmanaged containers that make room.
@@ -124,7 +124,7 @@ class ReleaseNote:
 
     Attributes:
         models: repository -> commit.
-        gate: what the release is asked when a switch goes back to it.
+        gate: smoke test of the release when a switch goes back to it.
     """
 
     tag: str = "?"
@@ -168,7 +168,7 @@ def note_document(note: ReleaseNote) -> dict[str, Any]:
 
 
 def gate_document(gate: SmokeRequest) -> dict[str, Any]:
-    """What is asked of a release, as request.json and release.json have it."""
+    """The smoke test of a release, as request.json and release.json have it."""
     return to_gate(encode(gate))
 
 

@@ -91,7 +91,7 @@ class GpuSample:
 
 @dataclass(frozen=True)
 class ServiceSample:
-    """One service at one time. What it did not tell is None.
+    """One service at one time. What it did not report is None.
 
     Attributes:
         health: status of /health.

@@ -34,7 +34,7 @@ def complete(request: FetchRequest, progress: Progress) -> str | None:
 
 
 def same(file: FetchFile, entry: ReceiptEntry | None) -> bool:
-    """Tell whether a receipt entry has the content of a requested file."""
+    """Return whether a receipt entry has the content of a requested file."""
     if entry is None or entry.size != file.size:
         return False
     if file.sha256 is not None:

@@ -62,7 +62,7 @@ class Existing:
         return sorted(missing, key=lambda file: -file.size)
 
     def _hash(self, file: FetchFile) -> bool:
-        """Hash a file that has no valid receipt entry. Tells whether it is good."""
+        """Hash a file that has no valid receipt entry. Returns whether it is good."""
         path = self._work.base / file.path
         wrong = self._work.verified.check(file, path)
         if wrong is not None:

@@ -83,7 +83,7 @@ class Store:
         return None
 
     def fetching(self, parent: Path, revision: str) -> bool:
-        """Tell whether a fetch of this revision runs."""
+        """Return whether a fetch of this revision runs."""
         try:
             holder = json.loads((parent / f".staging-{revision}" / "holder.json").read_text())
             command = Path(f"/proc/{int(holder['pid'])}/cmdline").read_bytes()
@@ -92,11 +92,11 @@ class Store:
         return b"fetch.py" in command
 
     def ended(self, parent: Path, revision: str) -> bool:
-        """Tell whether a revision is complete and nothing will be added to it."""
+        """Return whether a revision is complete and nothing will be added to it."""
         return (parent / revision).is_dir() and not (parent / f".staging-{revision}").exists()
 
     def any_fetching(self) -> bool:
-        """Tell whether any image is being fetched."""
+        """Return whether any image is being fetched."""
         return any(
             self.fetching(self.images, place.name.removeprefix(".staging-"))
             for place in self.images.glob(".staging-*")

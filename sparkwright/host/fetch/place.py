@@ -146,7 +146,7 @@ def real_directories(base: Path, path: str) -> None:
 
 
 def beyond_link(base: Path, path: str) -> bool:
-    """Tell whether a file or one of its directories below base is a symlink."""
+    """Return whether a file or one of its directories below base is a symlink."""
     at = base
     for part in PurePosixPath(path).parts:
         at /= part

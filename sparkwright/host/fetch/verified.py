@@ -20,7 +20,7 @@ def cpus() -> int:
 
 
 def is_pointer(path: Path) -> bool:
-    """Tell whether a file is a Git LFS pointer, by its size and start."""
+    """Return whether a file is a Git LFS pointer, by its size and start."""
     return path.stat().st_size < 1024 and verify.is_pointer(path)
 
 

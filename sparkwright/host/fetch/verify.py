@@ -53,11 +53,11 @@ class Follower:
         self._given_up = Event()
 
     def complete(self) -> None:
-        """Tell it that all bytes are written."""
+        """Mark all bytes as written."""
         self._complete.set()
 
     def give_up(self) -> None:
-        """Tell it that the part will not be completed."""
+        """Mark the part as never to be completed."""
         self._given_up.set()
 
     def run(self) -> str | None:
@@ -103,6 +103,6 @@ def mismatch(file: FetchFile, sha256: str, blob_id: str | None) -> str | None:
 
 
 def is_pointer(path: Path) -> bool:
-    """Tell whether a file is a Git LFS pointer instead of the large file itself."""
+    """Return whether a file is a Git LFS pointer instead of the large file itself."""
     with path.open("rb") as file:
         return file.read(len(_POINTER)) == _POINTER

@@ -18,7 +18,7 @@ _LONGEST_RETRY_AFTER = 300.0
 
 
 def transient(status: int) -> bool:
-    """Tell whether an HTTP status is worth another try."""
+    """Return whether an HTTP status is worth another try."""
     return status in _TRANSIENT
 
 
@@ -46,7 +46,7 @@ def pause(request: FetchRequest, attempt: int, required: float | None, stop: Eve
 
 
 def certificate_problem(error: BaseException) -> bool:
-    """Tell whether a connection failed due to a certificate: no retry helps then."""
+    """Return whether a connection failed due to a certificate: no retry helps then."""
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, ssl.SSLCertVerificationError):

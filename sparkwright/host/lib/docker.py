@@ -1,4 +1,4 @@
-"""Docker: asked over its socket, which takes a tenth of its command's time; acted on by command."""
+"""Docker: read over its socket, in a tenth of its command's time; changed by command."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ _HERE = "unix://"
 
 def place() -> str:
     """Docker's socket, as its own command finds it."""
-    told = os.environ.get("DOCKER_HOST", "")
-    return told[len(_HERE) :] if told.startswith(_HERE) else "/var/run/docker.sock"
+    address = os.environ.get("DOCKER_HOST", "")
+    return address[len(_HERE) :] if address.startswith(_HERE) else "/var/run/docker.sock"
 
 
 def get(path: str, timeout: float | None = 10) -> Any:

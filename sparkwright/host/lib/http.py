@@ -57,7 +57,7 @@ def api_key(secrets: str) -> str:
 
 @dataclass(frozen=True)
 class Server:
-    """A server on this host, asked with a key where there is one."""
+    """A server on this host, with its key where there is one."""
 
     address: str
     port: int
@@ -127,7 +127,7 @@ class Server:
 
 
 class Refused(Exception):
-    """The server answers with an error where a stream was asked for."""
+    """The server answers with an error where a stream was requested."""
 
     def __init__(self, answer: Answer) -> None:
         super().__init__(f"HTTP {answer.status}")

@@ -28,7 +28,7 @@ PROGRESS = (GENERATED, READ, STEPS)
 _SAMPLE = re.compile(r"^(vllm:[a-z0-9_]+)(?:\{(.*)\})? (\S+)$", re.MULTILINE)
 _LABEL = re.compile(r'(\w+)="([^"]*)"')
 _REASON = re.compile(r'finished_reason="([a-z_]+)"')
-#: Parts of histograms, dates and sums that are told elsewhere.
+#: Parts of histograms, dates and sums that other samples hold.
 _NO_TOTAL = ("_bucket", "_created", "_info", "_by_reason")
 
 
@@ -73,7 +73,7 @@ def progress(found: dict[str, float]) -> float:
 
 
 def ask(server: Server) -> dict[str, float] | None:
-    """A server's totals now; None when it does not tell them."""
+    """A server's totals now; None when it does not report them."""
     from sparkwright.host.lib.http import NoAnswer  # parsing alone needs no HTTP
 
     try:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:  # typing takes 3 ms to import
 
 UNITS = Path("/etc/systemd/system")
 SERVICES, TIMERS = "multi-user.target.wants", "timers.target.wants"
-#: What is asked of a unit.
+#: Properties that are read of a unit.
 FIELDS = (
     "Id,LoadState,ActiveState,SubState,Result,UnitFileState,NRestarts,NeedDaemonReload,"
     "ExecMainStatus,ExecMainStartTimestamp,ActiveEnterTimestamp"
@@ -55,7 +55,7 @@ def reload() -> None:
 
 
 def is_enabled(name: str, wants: str = SERVICES) -> bool:
-    """Whether a unit is started at boot; asked of the files, since ``enable`` reloads."""
+    """Whether a unit is started at boot; read from the files, since ``enable`` reloads."""
     return (UNITS / wants / name).is_symlink()
 
 

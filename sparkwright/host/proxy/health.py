@@ -1,4 +1,4 @@
-"""Says whether the services of this host generate: the health that a proxy goes by.
+"""Says whether the services of this host generate: the health that a proxy checks.
 
 vLLM's own /health says only that the engine's loop runs; a wedged one goes on saying so. Here a
 service is well while its counters of tokens rise, or, when nobody asks it anything, while a
@@ -131,7 +131,7 @@ def serve(service: Service, port: int) -> None:
             self.wfile.write(text)
 
         def log_message(self, *_: object) -> None:
-            """Asked every two seconds: nothing to tell."""
+            """Called every two seconds: nothing is logged."""
 
     server = ThreadingHTTPServer(("127.0.0.1", port), Handler)
     threading.Thread(target=server.serve_forever, daemon=True).start()
@@ -146,14 +146,14 @@ def main(path: str) -> int:
     for service, one in zip(services, config.services, strict=True):
         serve(service, one.health_port)
         threading.Thread(target=service.watch, daemon=True).start()
-    told: dict[str, tuple[bool, str]] = {}
+    reported: dict[str, tuple[bool, str]] = {}
     while True:
         now = {service.name: (service.well, service.said) for service in services}
-        if now != told:
+        if now != reported:
             for name, (well, said) in now.items():
-                if name not in told or told[name][0] != well:
+                if name not in reported or reported[name][0] != well:
                     print(f"{name}: {'well' if well else 'NOT well'}: {said}", flush=True)
-            told = now
+            reported = now
             state = json.dumps({"at": time.time(), "services": now})
             files.write(Path(config.state), state, 0o644, durable=False)
         time.sleep(0.2)

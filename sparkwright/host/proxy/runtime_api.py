@@ -86,6 +86,6 @@ def running(answers: Iterable[str], proxy: str, replica: str) -> int:
 
 
 def busy(master: str, proxy: str, replica: str) -> int:
-    """The requests on a replica now, in every worker; asked of the master's socket."""
+    """The requests on a replica now, in every worker; read from the master's socket."""
     listed = workers(ask(master, PROCESSES))
     return running([ask(master, at_worker(one, SERVERS)) for one in listed], proxy, replica)

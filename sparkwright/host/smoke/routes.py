@@ -104,7 +104,7 @@ def completion(client: Client) -> str:
 def stream(client: Client) -> str:
     """Tokens arrive as they are generated, one event after the other, with usage at the end."""
     body = {**client.body(check.FORESEEABLE, 96), "stream": True}
-    # Up to the budget: many tokens tell a fast engine from a stream that is held back.
+    # Up to the budget: with few tokens, a fast engine looks like a stream that is held back.
     body |= {"stream_options": {"include_usage": True}, "ignore_eos": True}
     texts: list[str] = []
     times: list[float] = []

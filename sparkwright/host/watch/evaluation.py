@@ -117,7 +117,7 @@ def _service(
         seen = f"KV cache full for {_minutes(seconds)}, {now.waiting or 0:.0f} requests wait"
         yield _finding("kv-cache-full", _WARNING, seen, name)
     yield from _acceptance(name, samples, limits)
-    # Seen twice: between two lines of a deploy nothing is as it shall be.
+    # Seen twice: in the middle of a deploy nothing is as planned yet.
     if now.drift and len(samples) > 1 and samples[-2][1].drift:
         yield _finding("drift", _WARNING, "; ".join(now.drift), name)
 
@@ -177,10 +177,10 @@ def _drafted(before: ServiceSample, now: ServiceSample) -> tuple[float, float] |
     return (drafted, accepted) if drafted >= 0 and accepted >= 0 else None
 
 
-def gpu_state(told: Gpus, limits: Thresholds, heat: int, brake: int) -> GpuSample:
+def gpu_state(answer: Gpus, limits: Thresholds, heat: int, brake: int) -> GpuSample:
     """What is wrong with the GPU by nvidia-smi's answer, in words; empty where nothing is."""
-    found = {"silent": "" if told.gpus else told.said[:200] or "no GPU"}
-    for one in told.gpus:
+    found = {"silent": "" if answer.gpus else answer.said[:200] or "no GPU"}
+    for one in answer.gpus:
         if one.event_reasons & heat:
             found["heat"] = _words(one)
         elif one.event_reasons & brake:

@@ -32,7 +32,7 @@ def main(request: WatchInstallRequest) -> list[str]:
         systemd.reload()
     systemd.enable_timer(request.timer)
     systemd.start(request.timer)
-    return ["told the watch what to expect"]
+    return ["configured the watch"]
 
 
 def _units(request: WatchInstallRequest) -> tuple[str, str]:

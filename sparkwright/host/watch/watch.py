@@ -48,17 +48,17 @@ def service(one: WatchedService, expected: ExpectedService | None) -> ServiceSam
         health: int | None = server.get("/health").status
     except NoAnswer:
         health = None
-    told = metrics.ask(server) if health == 200 else None
-    known = told or {}
+    totals = metrics.ask(server) if health == 200 else None
+    known = totals or {}
     drafted = known.get(metrics.DRAFTED)
     return ServiceSample(
         health=health,
         active=shown.get("ActiveState"),
         restarts=int(shown.get("NRestarts") or 0),
-        running=None if told is None else known.get(metrics.RUNNING, 0.0),
-        waiting=None if told is None else known.get(metrics.WAITING, 0.0),
-        cache=None if told is None else round(known.get(metrics.CACHE, 0.0), 3),
-        progress=None if told is None else metrics.progress(known),
+        running=None if totals is None else known.get(metrics.RUNNING, 0.0),
+        waiting=None if totals is None else known.get(metrics.WAITING, 0.0),
+        cache=None if totals is None else round(known.get(metrics.CACHE, 0.0), 3),
+        progress=None if totals is None else metrics.progress(known),
         drafted=drafted,
         accepted=None if drafted is None else known.get(metrics.ACCEPTED, 0.0),
         drift=tuple(drift(one, expected)),
@@ -102,8 +102,8 @@ def look(config: WatchConfig, now: float) -> list[str]:
 
 
 def document(state: WatchState) -> object:
-    """The content of watch.json: what a service did not tell is absent, as earlier versions want
-    it."""
+    """The content of watch.json: what a service did not report is absent, as earlier
+    versions expect."""
     found = encode(state)
     for one in found["ring"]:
         for name, service in one["services"].items():

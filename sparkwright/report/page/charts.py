@@ -50,13 +50,13 @@ def charts(bench: Bench) -> tuple[tuple[str, Markup], ...]:
 
 
 def _decode(cells: Iterable[CellComparison]) -> Iterable[Bar]:
-    told: set[str] = set()
+    shown: set[str] = set()
     for compared in cells:
         cell = compared.cell
         if cell.concurrency != 1 or cell.prompt_tokens >= SHORT_PROMPT or cell.decode is None:
             continue
-        if cell.category not in told:
-            told.add(cell.category)
+        if cell.category not in shown:
+            shown.add(cell.category)
             card = next((v.published for v in compared.verdicts if v.measure == "decode"), None)
             yield Bar(cell.category, cell.decode, card)
 

@@ -233,21 +233,21 @@ def _fleet(
     *,
     dry: bool,
 ) -> Iterator[FleetRow]:
-    told: set[tuple[str, str]] = set()
+    shown: set[tuple[str, str]] = set()
     for row in rows:
         for service in row.services:
-            told.add((row.host, service.name))
+            shown.add((row.host, service.name))
             yield _of_run(row, service, newest.get((row.host, service.name)), dry=dry)
     for (host, name), result in newest.items():
-        if (host, name) not in told:
-            told.add((host, name))
+        if (host, name) not in shown:
+            shown.add((host, name))
             yield FleetRow(
                 host, name, "measured only", True, result.gpu.name, result.gpu.driver, None,
                 result.release, result.tag, None, _models(result.models), None,
             )  # fmt: skip
     for host, services in planned.items():
         for name in services:
-            if (host, name) not in told:
+            if (host, name) not in shown:
                 yield FleetRow(
                     host, name, "not deployed", False, None, None, None, None, None, None, (), None
                 )

@@ -21,7 +21,7 @@ class Finding:
 
     Attributes:
         loads: at how many loads.
-        of: how many loads were compared; None where that is not told.
+        of: how many loads were compared; None where unknown.
         cell, worst: where it is worst.
     """
 

@@ -80,7 +80,7 @@ def _renamed(hosts: Any) -> Any:
 
 
 def read_history(path: Path, problems: list[Finding]) -> tuple[Switch, ...]:
-    """``{"history": [...]}``, the oldest first; an entry that can't be read is told of."""
+    """``{"history": [...]}``, the oldest first; an entry that can't be read is reported."""
     data = _json(path, problems)
     entries = (data or {}).get("history", [])
     if not isinstance(entries, list):

@@ -1,7 +1,7 @@
 """Plots as inline SVG: text in, markup out, nothing drawn by anyone else.
 
 Colours come from the page's style by class (``s0`` to ``s6``), so that they follow its light and
-dark scheme. Nothing is told by colour alone: the card's bars are outlines, lines have markers of
+dark scheme. Nothing is shown by colour alone: the card's bars are outlines, lines have markers of
 their own, and every bar has its number. All text is escaped.
 """
 

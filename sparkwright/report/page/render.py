@@ -1,4 +1,4 @@
-"""The page as one HTML file that asks nobody for anything, and as JSON."""
+"""The page as one HTML file that loads nothing from outside, and as JSON."""
 
 from __future__ import annotations
 

@@ -81,7 +81,7 @@ def test_no_secret_leaves_the_host(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert '"MAX_NUM_BATCHED_TOKENS": "32768"' in text
 
 
-def test_a_service_that_hangs_is_given_time_and_then_told(
+def test_a_service_that_hangs_is_given_time_and_then_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     host(tmp_path, monkeypatch, [inspected()])

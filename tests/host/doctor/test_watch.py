@@ -21,7 +21,7 @@ from sparkwright.host.watch import install
 from sparkwright.host.watch import watch as program
 from sparkwright.operations import watch as operation
 from sparkwright.plan.desired import Desired
-from sparkwright.report.status import render_status, story, well
+from sparkwright.report.status import deployment, render_status, well
 from tests.host.doctor.hosts import host, inspected, vllm
 from tests.host.doctor.hosts import program as put
 from tests.unit.builders import plan, wanted
@@ -211,8 +211,8 @@ def test_removing_everything_takes_the_timer_too(
     assert [one.name for one in units.iterdir()] == ["another.timer"]
 
 
-def _told(**watched: Any) -> Any:
-    return story(
+def _reported(**watched: Any) -> Any:
+    return deployment(
         {
             "now": NOW, "lock": None, "switch": None, "history": [], "services": {}, "planned": {},
             "watch": {"at": NOW - 30, "findings": [], **watched},
@@ -225,12 +225,14 @@ def test_status_says_what_the_watch_holds_to_be_wrong() -> None:
         "name": "wedge", "service": "qwen36", "severity": "error",
         "seen": "3 requests run, and no token for 9 min", "since": NOW - 7200,
     }  # fmt: skip
-    ill = _told(findings=[finding])
+    ill = _reported(findings=[finding])
     text = render_status({"spark-1": ill})
     assert "error: wedge: spark-1: qwen36\n" in text
     assert "observed: 3 requests run, and no token for 9 min (watched for 2 h)\n" in text
     assert "remedy:   sudo systemctl restart sparkwright-qwen36; " in text
     assert not well(ill)
-    assert well(_told(findings=[{**finding, "severity": "warning"}]))
-    assert "watch" not in render_status({"spark-1": _told()})
-    assert "the watch has not looked for 2 h" in render_status({"spark-1": _told(at=NOW - 7200)})
+    assert well(_reported(findings=[{**finding, "severity": "warning"}]))
+    assert "watch" not in render_status({"spark-1": _reported()})
+    assert "the watch has not looked for 2 h" in render_status(
+        {"spark-1": _reported(at=NOW - 7200)}
+    )

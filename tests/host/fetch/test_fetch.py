@@ -197,7 +197,7 @@ def test_a_cut_leaves_whole_pages_only(fetch: Fetch) -> None:
 
 
 def test_a_chunk_that_takes_longer_than_a_stall_is_waited_for(fetch: Fetch) -> None:
-    """A slow line: its bytes come all the time, and hf_transfer tells of whole chunks only."""
+    """A slow line: its bytes come all the time, and hf_transfer reports whole chunks only."""
     fetch.hub.rate = 100_000
     code, said = fetch.here(downloader="hf_transfer", chunk_size=256 << 10, stall=2)
     assert code == 0, said

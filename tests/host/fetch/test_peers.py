@@ -302,7 +302,7 @@ def test_a_limit_makes_threads_wait_as_long_as_their_bytes_take() -> None:
     for _ in range(4):
         one.take(1_000_000, clock)
     # Nobody really waits here: four seconds' bytes are asked for in an instant, and the later
-    # ones are told to wait longer: 0.5 + 1.5 + 2.5 + 3.5, all four within half a second's credit.
+    # ones must wait longer: 0.5 + 1.5 + 2.5 + 3.5, all four within half a second's credit.
     assert clock.waited == pytest.approx(8.0, abs=0.2)
     free, idle = limit(None), Clock()
     free.take(10**12, idle)

@@ -165,7 +165,7 @@ def test_a_token_that_runs_out_midway_is_replaced(fetch: Fetch, registry: Regist
 @pytest.mark.parametrize(
     ("account", "remedy"), [(None, "docker login"), ("robot:wrong", "docker login|may not read it")]
 )
-def test_without_the_right_account_the_remedy_is_told(
+def test_without_the_right_account_the_remedy_is_reported(
     fetch: Fetch, registry: Registry, account: str | None, remedy: str
 ) -> None:
     code, said = pull(fetch, registry, account)

@@ -1,4 +1,4 @@
-"""Who holds the lab, and what others are told: without a fleet, and in a place of the test's."""
+"""Who holds the lab, and what others are shown: without a fleet, and in a place of the test's."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def another(file: Path, code: str = HOLD) -> Iterator[subprocess.Popen[str]]:
         process.communicate()
 
 
-def test_another_one_is_told_at_once_who_holds_it_since_when_and_what_to_do(file: Path) -> None:
+def test_another_one_is_reported_at_once_who_holds_it_since_when_and_what_to_do(file: Path) -> None:
     with another(file) as other:
         time.sleep(1.1)
         began = time.monotonic()
@@ -167,7 +167,7 @@ def test_what_a_dead_holder_wrote_is_not_who_holds_it(file: Path) -> None:
         with another(file) as second:
             text = file.read_text()
             file.write_text(left)
-            # Not believed; and as soon as the holder has written who it is, that is told.
+            # Not believed; and as soon as the holder has written who it is, that is shown.
             late = start(file, code=TRY)
             time.sleep(0.3)
             file.write_text(text)
@@ -217,7 +217,7 @@ class TestThroughAKeeper:
         with held("tests", file=file):  # at once, or in the moment that the keeper takes to end
             pass
 
-    def test_it_tells_who_else_holds_it(self, file: Path) -> None:
+    def test_it_reports_who_else_holds_it(self, file: Path) -> None:
         code = START + "\nwith kept(sys.argv[1:]): print('held')"
         with another(file) as other:
             result, said = ended(start(*python(KEEP, file, os.getpid()), code=code))
@@ -234,7 +234,7 @@ class TestCall:
         assert call(["sh", "-c", "kill -9 $$"]) == 137
 
     def test_it_lasts_until_the_command_has_ended(self, tmp_path: Path) -> None:
-        """Told to end, it hands that on, and does not release what the command still uses."""
+        """When stopped, it hands that on, and does not release what the command still uses."""
         script = "trap 'sleep 0.3; echo done; exit 0' TERM; echo held; while :; do sleep 0.05; done"
         process = start("sh", "-c", script, code=START + "\ncall(sys.argv[1:])")
         assert line(process) == "held\n"

@@ -1,4 +1,4 @@
-"""What a checkout is told that goes on with another checkout's fleet."""
+"""What a checkout reports when it goes on with another checkout's fleet."""
 
 from __future__ import annotations
 
@@ -12,27 +12,29 @@ def test_its_own_fleet_needs_no_word(tmp_path: Path) -> None:
     mine = origin.here()
     origin.write(mine, tmp_path / "origin.json")
     assert origin.read(tmp_path / "origin.json") == mine
-    assert origin.told(mine, origin.here()) == []
+    assert origin.differences(mine, origin.here()) == []
 
 
 def test_another_checkout_s_is_named_with_its_age() -> None:
     mine = origin.here()
-    (line,) = origin.told(replace(mine, checkout="/home/a/site", since=mine.since - 600), mine)
+    (line,) = origin.differences(
+        replace(mine, checkout="/home/a/site", since=mine.since - 600), mine
+    )
     assert "/home/a/site" in line
     assert "(10 min ago)" in line
 
 
-def test_machines_of_other_files_are_told_with_the_remedy() -> None:
+def test_machines_of_other_files_are_reported_with_the_remedy() -> None:
     mine = origin.here()
-    (line,) = origin.told(replace(mine, machines="other"), mine)
+    (line,) = origin.differences(replace(mine, machines="other"), mine)
     assert "lab down" in line
 
 
-def test_a_fleet_that_says_nothing_is_told_too(tmp_path: Path) -> None:
+def test_a_fleet_that_says_nothing_is_reported_too(tmp_path: Path) -> None:
     (tmp_path / "origin.json").write_text("{")
     assert origin.read(tmp_path / "origin.json") is None
     assert origin.read(tmp_path / "none.json") is None
-    (line,) = origin.told(None, origin.here())
+    (line,) = origin.differences(None, origin.here())
     assert "lab down" in line
 
 

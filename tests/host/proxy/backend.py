@@ -1,4 +1,4 @@
-"""A replica that does what a test wants, and tells what reached it.
+"""A replica that does what a test wants, and reports what reached it.
 
 In the test's own process it can be held between two chunks; as a program
 (``python -m tests.host.proxy.backend NAME``) it can be killed.
@@ -145,7 +145,7 @@ class _Requests(BaseHTTPRequestHandler):
         self.wfile.write(b"0\r\n\r\n")
 
     def _hold(self) -> None:
-        """Answer when told to, or notice that nobody waits any more."""
+        """Answer when released, or notice that nobody waits any more."""
         while not self.backend.go.acquire(blocking=False):
             if self._is_alone():
                 self.backend.left.set()

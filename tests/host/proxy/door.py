@@ -63,7 +63,7 @@ def free_port() -> int:
 
 
 def replica(backend: Backend) -> Replica:
-    """A backend of a test as the gateway is told of it."""
+    """A backend of a test as the proxy's configuration has it."""
     return Replica(backend.name, "127.0.0.1", backend.port, backend.health_port)
 
 
@@ -152,10 +152,10 @@ class OpenDoor:
     def _until_ready(self) -> None:
         for _ in range(100):
             try:
-                told = self._notified.recv(4096).splitlines()
+                states = self._notified.recv(4096).splitlines()
             except TimeoutError:
                 raise AssertionError(self.log.read_text()) from None
-            if b"READY=1" in told:
+            if b"READY=1" in states:
                 return
         raise AssertionError("never ready")
 

@@ -35,14 +35,14 @@ def test_it_runs_alone_as_its_unit_starts_it(tmp_path: Path) -> None:
         )  # fmt: skip
         try:
             until = time.monotonic() + 20
-            told: list[object] = []
-            while told != [True, "generates"] and time.monotonic() < until:
+            reported: list[object] = []
+            while reported != [True, "generates"] and time.monotonic() < until:
                 time.sleep(0.1)
                 if state.exists():
-                    told = json.loads(state.read_text())["services"]["qwen36"]
+                    reported = json.loads(state.read_text())["services"]["qwen36"]
                 assert running.poll() is None, running.communicate()
         finally:
             running.kill()
             running.communicate()
-    assert told == [True, "generates"]
+    assert reported == [True, "generates"]
     assert state.stat().st_mode & 0o777 == 0o644

@@ -156,7 +156,7 @@ def test_thinking(small: Reply, answer: Reply, cause: str) -> None:
     assert fault(reasoning.switched_on, client)[0] == cause
 
 
-def test_more_thoughts_than_the_card_says_are_told_not_failed() -> None:
+def test_more_thoughts_than_the_card_says_are_reported_not_failed() -> None:
     lost = chat(None, finish="length", reasoning_content="hm")
 
     def answers(_: str, body: Any) -> Reply:
@@ -250,7 +250,7 @@ def test_lengths(check: Callable[[Client], str], answer: Reply, cause: str, word
     assert words in said[1]
 
 
-def test_a_tokenizer_that_is_not_told_is_taken_to_make_a_token_of_a_word() -> None:
+def test_a_tokenizer_that_is_unknown_is_taken_to_make_a_token_of_a_word() -> None:
     def answers(path: str, body: Any) -> Reply:
         if path == "/tokenize":
             return 404, ""

@@ -121,7 +121,7 @@ def test_a_host_without_the_service_says_so(well: Server, tmp_path: Path) -> Non
     assert answer.release is None
 
 
-def test_the_release_that_runs_is_told(well: Server, tmp_path: Path) -> None:
+def test_the_release_that_runs_is_reported(well: Server, tmp_path: Path) -> None:
     (tmp_path / "releases/0123456789ab").mkdir(parents=True)
     (tmp_path / "current").symlink_to("releases/0123456789ab")
     (tmp_path / "secrets.env").write_text("VLLM_API_KEY=x\n")
@@ -135,7 +135,7 @@ def test_the_release_that_runs_is_told(well: Server, tmp_path: Path) -> None:
     assert answer.journal == ()
 
 
-def test_a_wedge_is_told_check_by_check_and_soon(
+def test_a_wedge_is_reported_check_by_check_and_soon(
     model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """No check stops the others, and nobody waits half an hour for an engine that hangs."""
@@ -153,7 +153,7 @@ def test_a_wedge_is_told_check_by_check_and_soon(
     )
 
 
-def test_garbage_is_told_for_what_it_is(model: Path, tmp_path: Path) -> None:
+def test_garbage_is_reported_for_what_it_is(model: Path, tmp_path: Path) -> None:
     with launched(model, *WORDS, VLLM_STAND_IN_FAULT="garbage") as server:
         found = ask(server, tmp_path, request())
     marked = [name for name, one in found.items() if one.cause == "marks"]
@@ -161,7 +161,7 @@ def test_garbage_is_told_for_what_it_is(model: Path, tmp_path: Path) -> None:
 
 
 def test_a_budget_that_thoughts_took_is_explained_not_failed(model: Path, tmp_path: Path) -> None:
-    """As seeds 001 and 004 tell of it: `content: null`, `finish_reason: length`."""
+    """As the cards describe it: `content: null`, `finish_reason: length`."""
     with launched(model, *WORDS, VLLM_STAND_IN_FAULT="always-thinks") as server:
         small = ask(server, tmp_path, request(), max_tokens=4)["chat"]
         assert small.verdict == "passed"
@@ -193,7 +193,7 @@ def test_what_the_plan_leaves_open_the_server_is_asked(
     assert found["long-2k"].verdict == ("skipped" if "context" in changes else "passed")
 
 
-def test_something_else_on_the_port_is_told_apart(tmp_path: Path) -> None:
+def test_something_else_on_the_port_is_distinguished(tmp_path: Path) -> None:
     """Each check meets an answer in no shape of vLLM's, and none ends in a traceback."""
     import http.server
     import threading

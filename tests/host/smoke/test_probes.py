@@ -117,7 +117,7 @@ class Page(Server):
         return Answer(200, (self.page or "").encode())
 
 
-def test_counters_are_summed_over_engines_and_the_cache_is_told() -> None:
+def test_counters_are_summed_over_engines_and_the_cache_is_reported() -> None:
     page = (
         "# HELP vllm:prefix_cache_hits_total hits\n"
         'vllm:prefix_cache_hits_total{engine="0"} 16.0\n'

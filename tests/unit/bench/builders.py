@@ -14,7 +14,7 @@ NOON = dt.datetime(2026, 7, 2, 12, tzinfo=dt.UTC)
 
 
 def cell(**changes: Any) -> Cell:
-    """One stream of coding, exactly as seed 001's single-stream table has it."""
+    """One stream of coding, as in the single-stream table of the card of Qwen3.6-35B-A3B."""
     data: dict[str, Any] = {
         "category": "coding",
         "concurrency": 1,

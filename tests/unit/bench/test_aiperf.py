@@ -102,9 +102,9 @@ def test_failed_requests_are_counted_by_phase_and_say_why() -> None:
 
 def test_requests_of_others_are_seen() -> None:
     metrics = captured("phases/c8/server_metrics.json")
-    assert aiperf.strangers(EIGHT, metrics) == 0
-    assert aiperf.strangers(Load(1, 3, 1), metrics) > 5
-    assert aiperf.strangers(ONE, {}) == 0
+    assert aiperf.foreign_requests(EIGHT, metrics) == 0
+    assert aiperf.foreign_requests(Load(1, 3, 1), metrics) > 5
+    assert aiperf.foreign_requests(ONE, {}) == 0
 
 
 def test_the_configuration_has_a_warm_up_before_each_load_and_no_secret() -> None:
@@ -134,7 +134,7 @@ def _venv(folder: Path, version: str) -> Path:
     return folder
 
 
-def test_a_missing_or_another_generator_is_told_with_its_remedy(tmp_path: Path) -> None:
+def test_a_missing_or_another_generator_is_reported_with_its_remedy(tmp_path: Path) -> None:
     version = pinned(BENCH_PINS.read_text())
     assert version is not None
     with pytest.raises(UserError, match=r"not installed in .*\n.*make bench-tools"):

@@ -56,7 +56,7 @@ def test_a_run_that_changes_something_is_not_counted(
     assert changes == []
 
 
-def test_a_checkout_that_never_converges_is_told(
+def test_a_checkout_that_never_converges_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _pretend(monkeypatch, tmp_path, [["Unit"]] * running.TRIES)

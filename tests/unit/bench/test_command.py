@@ -118,16 +118,16 @@ def test_the_key_is_in_the_environment_and_nowhere_else(asked: list[Any], tmp_pa
 
 def test_as_json_it_has_result_verdicts_and_causes(asked: list[Any], tmp_path: Path) -> None:
     done = _run(*ONE, "--results", str(tmp_path / "results"), "--json")
-    (told,) = json.loads(done.stdout)
-    first = told["comparison"][0]
+    (entry,) = json.loads(done.stdout)
+    first = entry["comparison"][0]
     assert first["load"] == {"category": "coding", "concurrency": 1, "prompt_tokens": 70,
                              "max_tokens": 256, "temperature": 0.0}  # fmt: skip
     assert {v["measure"]: v["state"] for v in first["verdicts"]}["decode"] == "worse"
     assert "failing-requests" in first["causes"]
-    assert (told["well"], told["result"]["host"]) == (False, "spark-1")
+    assert (entry["well"], entry["result"]["host"]) == (False, "spark-1")
 
 
-def test_what_runs_but_is_not_planned_is_told_and_its_settings_are_unknown(
+def test_what_runs_but_is_not_planned_is_reported_and_its_settings_are_unknown(
     asked: list[Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(FACTS, "planned", {"qwen36": "ffffffffffff"})
@@ -182,7 +182,7 @@ def test_results_are_handed_on_as_one_file_and_read_from_it(
     assert "spark-1  qwen36   measured only" in done.output
 
 
-def test_a_file_that_is_no_export_is_told(tmp_path: Path) -> None:
+def test_a_file_that_is_no_export_is_reported(tmp_path: Path) -> None:
     for content, said in (("[1", "not valid JSON"), ("[1]", "not a file of results"),
                           ('{"results": [1]}', "results.0")):  # fmt: skip
         path = tmp_path / "x.json"
@@ -195,7 +195,7 @@ def _service(context: int | None = 65536) -> Service:
     return Service("http://127.0.0.1:1", "m", Secret(KEY), context)
 
 
-def test_a_context_that_does_not_fit_is_left_out_and_told(
+def test_a_context_that_does_not_fit_is_left_out_and_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Service, "tokens", lambda self, text: len(text) // 4)
@@ -209,7 +209,7 @@ def test_a_context_that_does_not_fit_is_left_out_and_told(
     assert len(set(sent["dataset"])) == len(sent["dataset"]) == 2
 
 
-def test_when_nothing_is_answered_the_generators_last_words_are_told(tmp_path: Path) -> None:
+def test_when_nothing_is_answered_the_generators_last_words_are_reported(tmp_path: Path) -> None:
     sweep = (Batch("coding", None, (Load(1, 6, 1),)),)
     with pytest.raises(UserError, match=r"no request was answered.*no route to host"):
         run.measure(fake(tmp_path, fails=True), _service(), sweep, seed="1", say=lambda line: None)

@@ -134,7 +134,7 @@ def test_a_range_says_how_wide_it_is_and_why() -> None:
     assert found.ratio == pytest.approx(70 / 91.7)
     assert (found.low, found.high) == pytest.approx((91.7 / 1.25, 91.7 * 1.25))
     assert "1.25 times apart" in found.why
-    assert "seed 000" in found.why
+    assert "card of vllm-ultimate-dgx-spark" in found.why
 
 
 def test_a_cards_own_spread_widens_the_range() -> None:

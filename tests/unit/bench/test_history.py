@@ -18,7 +18,7 @@ def found(*decodes: float, **changes: Any) -> list[str]:
     return [one.measure for one in regressions(every[-1], every)]
 
 
-def test_a_tenth_less_than_usual_is_told_with_what_is_usual() -> None:
+def test_a_tenth_less_than_usual_is_reported_with_what_is_usual() -> None:
     every = runs(100, 101, 99, 90)
     (one,) = regressions(every[-1], every)
     assert (one.measure, one.now, one.usual, one.runs) == ("decode", 90, 100, 3)
@@ -26,7 +26,7 @@ def test_a_tenth_less_than_usual_is_told_with_what_is_usual() -> None:
     assert one.bound == pytest.approx(5)
 
 
-def test_less_than_the_noise_is_not_told() -> None:
+def test_less_than_the_noise_is_not_reported() -> None:
     assert found(100, 101, 99, 95.5) == []
     assert found(100, 101, 99, 94.5) == ["decode"]
 
@@ -85,7 +85,7 @@ def test_what_changed_since_the_run_before_is_named() -> None:
     assert one.since == ("release 1b45a560efec -> aaaabbbbcccc", "driver 580.95.05 -> 581.10")
 
 
-def test_noise_of_one_percent_is_never_told_and_a_tenth_less_nearly_always() -> None:
+def test_noise_of_one_percent_is_never_reported_and_a_tenth_less_nearly_always() -> None:
     chance = random.Random(7)
 
     def run(last: float) -> list[str]:

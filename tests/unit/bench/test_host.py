@@ -59,7 +59,7 @@ def test_settings_are_single_values_and_the_drafts_length() -> None:
     assert "speculative_config" not in found
 
 
-def test_a_change_during_the_run_is_told() -> None:
+def test_a_change_during_the_run_is_reported() -> None:
     def facts(release: str, driver: str = "1") -> Facts:
         return Facts(gpu=replace(GB10, driver=driver), services={"a": Running(release=release)})
 
@@ -101,8 +101,8 @@ def test_what_runs_is_read_from_container_and_release(
 
 
 def test_the_gpu_is_looked_at_while_the_service_is_busy(monkeypatch: pytest.MonkeyPatch) -> None:
-    told = iter([0, 1, 2, 0, 3])
-    monkeypatch.setattr(metrics, "ask", lambda server: {metrics.RUNNING: float(next(told))})
+    counts = iter([0, 1, 2, 0, 3])
+    monkeypatch.setattr(metrics, "ask", lambda server: {metrics.RUNNING: float(next(counts))})
     monkeypatch.setattr(program, "first_gpu", lambda: GB10)
     monkeypatch.setattr("time.sleep", lambda seconds: None)
     service = BenchService("qwen36", "/", "127.0.0.1", 1)

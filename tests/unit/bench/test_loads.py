@@ -40,12 +40,12 @@ def test_lists_are_read(text: str, numbers: tuple[int, ...]) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "0", "-1", "1.5", "2m", "1,,2", "9999999"])
-def test_what_is_no_list_is_told(text: str) -> None:
+def test_what_is_no_list_is_reported(text: str) -> None:
     with pytest.raises(UserError, match="is no number from 1 to 1024"):
         read_numbers("--concurrency", text)
 
 
-def test_a_category_without_prompts_is_told() -> None:
+def test_a_category_without_prompts_is_reported() -> None:
     assert read_categories("prose, coding,prose") == ("coding", "prose")
     with pytest.raises(UserError, match="did you mean 'coding'"):
         read_categories("codeing")

@@ -1,4 +1,4 @@
-"""Every mistake in the user's input is told with its place and a remedy, all at once."""
+"""Every mistake in the user's input is reported with its place and a remedy, all at once."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def problems(services: Any = None, **data: Any) -> list[Finding]:
         ),
     ],
 )
-def test_a_mistake_is_told_with_its_place_and_remedy(
+def test_a_mistake_is_reported_with_its_place_and_remedy(
     services: Any, data: dict[str, Any], where: str, what: str, remedy: str
 ) -> None:
     (problem,) = problems(services, **data)
@@ -83,12 +83,12 @@ def test_one_port_and_one_name_for_each_service() -> None:
     assert "taken by service 'a'" in found[0].observed
 
 
-def test_a_host_without_services_is_told_so() -> None:
+def test_a_host_without_services_is_reported() -> None:
     with pytest.raises(UserError, match="this host has no services"):
         parse_settings("spark-1", {}, origin)
 
 
-def test_all_mistakes_are_told_at_once() -> None:
+def test_all_mistakes_are_reported_at_once() -> None:
     found = problems({"q": {"recip": "x", "port": -1}}, imge_tag="x", disk_headroom_gib="much")
     assert len(found) == 5
 
@@ -102,7 +102,7 @@ def test_keys_of_pyinfra_and_of_the_user_are_passed_over() -> None:
     assert list(settings.services) == ["qwen36"]
 
 
-def test_the_same_mistake_on_many_hosts_is_told_once() -> None:
+def test_the_same_mistake_on_many_hosts_is_reported_once() -> None:
     same = [mistake("a.py: key", "wrong", "right", host) for host in ("one", "two")]
     text = str(UserError(same))
     assert text.count("wrong") == 1

@@ -304,7 +304,7 @@ def test_the_number_of_an_xid_says_what_to_do() -> None:
     assert "reboot" in one.remedy
 
 
-def test_what_look_and_watch_both_see_is_told_once() -> None:
+def test_what_look_and_watch_both_see_is_reported_once() -> None:
     finding = {
         "name": "wedge", "service": "qwen36", "severity": "error",
         "seen": "3 requests, no token for 9 min", "since": NOW - 540,
@@ -316,7 +316,7 @@ def test_what_look_and_watch_both_see_is_told_once() -> None:
     assert "no token for 9 min (watched for 9 min)" in alone.observed
 
 
-def test_preflights_findings_are_told_too() -> None:
+def test_preflights_findings_are_reported_too() -> None:
     finding = {
         "id": "clock", "severity": "warning", "subject": {"host": "spark-1"},
         "observed": "the clock is not synchronised", "expected": "a synchronised clock",

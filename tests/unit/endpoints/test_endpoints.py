@@ -1,4 +1,4 @@
-"""Endpoints: what clients are told of a planned fleet, and what they are never told."""
+"""Endpoints: what clients are given of a planned fleet, and what they never are."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def test_a_service_of_the_host_alone_is_left_out_and_said(bind: str) -> None:
         exported(spark_2=(spark(bind=bind), {}))
 
 
-def test_hosts_without_an_address_are_told_all_at_once() -> None:
+def test_hosts_without_an_address_are_reported_all_at_once() -> None:
     known = planned(spark_1=(SPARK, {}), spark_2=(SPARK, {}))
     with pytest.raises(UserError) as caught:
         export(known, {"spark-1": "@local", "spark-2": "@docker/x"})
@@ -224,7 +224,7 @@ def test_the_address_is_ssh_s_where_the_inventory_gives_one(
     assert entry["base_url"] == "http://my-spark.local:8000/v1"
 
 
-def test_a_file_that_can_t_be_written_is_told(
+def test_a_file_that_can_t_be_written_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(ROOT)

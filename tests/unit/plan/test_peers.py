@@ -16,7 +16,7 @@ def test_whoever_has_it_gives_it() -> None:
     assert peers(["new"], ["a", "b"]) == {"new": ["a", "b"]}
 
 
-def test_givers_share_the_takers() -> None:
+def test_seeds_share_the_leeches() -> None:
     found = peers(["x", "y"], ["a", "b"])
     assert (found["x"][0], found["y"][0]) == ("a", "b")
 

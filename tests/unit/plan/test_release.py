@@ -27,7 +27,7 @@ def compose(text: str) -> dict[str, Any]:
     return service
 
 
-#: The production compose file of the card (seed 001), argument for argument.
+#: The production compose file of the model's card, argument for argument.
 CARD = [
     "serve",
     "/models/qwen36",

@@ -124,7 +124,7 @@ def test_what_only_disturbs_is_a_warning(check: str, changes: dict[str, Any]) ->
     assert errors(found.values()) == []
 
 
-def test_all_faults_are_told_at_once_errors_first() -> None:
+def test_all_faults_are_reported_at_once_errors_first() -> None:
     found = judge(
         wanted(plan()),
         probe(gpu=ABSENT, toolkit=ABSENT, sudo="no", docker_socket=False, python=[3, 8]),

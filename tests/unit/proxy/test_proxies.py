@@ -46,8 +46,8 @@ def test_a_service_behind_a_door_listens_where_only_the_door_reaches_it() -> Non
     assert [(one.address, one.port, one.health_port) for one in door.replicas] == [
         ("127.0.0.1", 18000, 28000)
     ]
-    (told,) = json.loads(health_file(behind) or "")["services"]
-    assert (told["port"], told["health_port"], told["model"]) == (
+    (service,) = json.loads(health_file(behind) or "")["services"]
+    assert (service["port"], service["health_port"], service["model"]) == (
         18000,
         28000,
         "qwen36-35b-heretic",

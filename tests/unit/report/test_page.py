@@ -147,7 +147,7 @@ _nasty = st.sampled_from(
 
 @given(_nasty)
 def test_whatever_a_host_says_is_text(word: str) -> None:
-    def told(name: str) -> Seen:
+    def read(name: str) -> Seen:
         row, *_ = example_report.rows(1)
         (service,) = row.services
         assert service.smoke
@@ -184,7 +184,7 @@ def test_whatever_a_host_says_is_text(word: str) -> None:
             )
         )
 
-    plainly, nastily = told("word"), told(word)
+    plainly, nastily = read("word"), read(word)
     assert nastily.elements == plainly.elements
     assert [name for name, _ in nastily.attributes] == [name for name, _ in plainly.attributes]
     assert "".join(nastily.words).count(word) >= 20
@@ -347,12 +347,12 @@ def test_the_terminal_says_the_same_in_short() -> None:
     assert "6 changes of a release" in said
 
 
-def test_failed_requests_are_told_in_the_terminal() -> None:
+def test_failed_requests_are_reported_in_the_terminal() -> None:
     said = text(page(results={("spark-1", "qwen36"): (result(cell(errors=2)),)}))
     assert "spark-1/qwen36: 2 requests failed" in said
 
 
-def test_many_hosts_are_told_in_short() -> None:
+def test_many_hosts_are_reported_in_short() -> None:
     assert hosts_in_short(["a", "b"]) == "a, b"
     assert hosts_in_short([str(n) for n in range(100)]) == "0, 1, 2, 3, 4 and 95 more"
     assert count(1, "host") == "1 host"

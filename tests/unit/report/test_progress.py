@@ -27,7 +27,7 @@ def test_says_what_is_not_simply_fetched() -> None:
     )
 
 
-def test_reads_what_a_job_tells_and_survives_one_that_tells_nothing() -> None:
+def test_reads_what_a_job_reports_and_survives_one_that_reports_nothing() -> None:
     progress: dict[str, object] = {"state": "running", "bytes_done": 1, "bytes_total": 2, "rate": 3}
     assert Job.of("x", JobStatus(True, False, progress)) == Job("x", "running", 1, 2, 3.0)
     assert Job.of("x", JobStatus(True, False)) == Job("x", "starting")

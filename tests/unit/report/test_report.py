@@ -75,7 +75,7 @@ def test_the_same_as_data() -> None:
     assert data["hosts"][0]["services"][0]["smoke"]["passed"] == 4
 
 
-def test_a_failed_check_is_told_in_its_own_words() -> None:
+def test_a_failed_check_is_reported_in_its_own_words() -> None:
     verdict = smoke_of(
         [
             CheckResult("health", True, 1.0, "200"),

@@ -83,7 +83,7 @@ def test_a_broken_result_is_a_warning_in_terminal_and_page(project: Path) -> Non
     assert bad.name in page
 
 
-def test_a_page_that_can_not_be_written_is_told(project: Path) -> None:
+def test_a_page_that_can_not_be_written_is_reported(project: Path) -> None:
     (project / "file").touch()
     done = _run("--output", "file/page.html")
     assert done.exit_code == 2

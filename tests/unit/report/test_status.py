@@ -13,11 +13,11 @@ from sparkwright.host.contracts.switch import HistoryEntry
 from sparkwright.plan.rollout import behind_another_proxy, earlier
 from sparkwright.report.page.inputs import read_history
 from sparkwright.report.status import (
-    Story,
+    Deployment,
+    deployment,
     render_diff,
     render_history,
     render_status,
-    story,
     switches,
     well,
 )
@@ -27,7 +27,7 @@ NOW = 1_800_000_000.0
 STARTED = "2027-01-15T06:00:00.123456789Z"  # two hours before
 
 
-def answer(**changes: Any) -> Story:
+def answer(**changes: Any) -> Deployment:
     service = {
         "current": "b" * 12,
         "good": "b" * 12,
@@ -48,7 +48,7 @@ def answer(**changes: Any) -> Story:
         "at": NOW - 9e4, "why": ["release"], "down_seconds": 3.21, "result": "good", "reasons": [],
     }  # fmt: skip
     planned = {"release": "b" * 12, "tag": "new", "texts": {"compose.yaml": "one\ntwo\n"}}
-    return story(
+    return deployment(
         {
             "now": NOW,
             "lock": None,
@@ -61,7 +61,7 @@ def answer(**changes: Any) -> Story:
     )
 
 
-def line(seen: Story) -> str:
+def line(seen: Deployment) -> str:
     return render_status({"spark-1": seen}).splitlines()[1]
 
 
@@ -99,10 +99,10 @@ def test_who_is_at_work_is_said() -> None:
 
 
 def test_history_is_one_line_a_switch() -> None:
-    told_lines = render_history({"spark-1": answer()}, 10).splitlines()
-    assert told_lines[1].split()[:4] == ["2027-01-14", "07:00Z", "spark-1", "qwen36"]
+    lines = render_history({"spark-1": answer()}, 10).splitlines()
+    assert lines[1].split()[:4] == ["2027-01-14", "07:00Z", "spark-1", "qwen36"]
     for word in (f"{'a' * 12} (old)", f"{'b' * 12} (new)", "ann@laptop", "3.2 s", "good"):
-        assert word in told_lines[1]
+        assert word in lines[1]
     assert render_history({"spark-1": answer(history=[])}, 10) == "no switch is recorded"
 
 

@@ -61,7 +61,7 @@ def test_gemma_has_two_kinds_of_layers() -> None:
         ),
     ],
 )
-def test_what_is_not_told_is_not_guessed(config: Any, found: tuple[KvLayers, ...]) -> None:
+def test_what_is_unknown_is_not_guessed(config: Any, found: tuple[KvLayers, ...]) -> None:
     assert kv_layers(config) == found
 
 

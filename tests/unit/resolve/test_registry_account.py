@@ -43,15 +43,15 @@ def test_each_registry_gets_its_own_account_and_no_other(tmp_path: Path) -> None
         ({"auths": {"ghcr.io": {}}, "credsStore": "desktop"}, "credential store"),
     ],
 )
-def test_a_file_that_can_not_be_used_is_told(tmp_path: Path, data: Any, words: str) -> None:
+def test_a_file_that_can_not_be_used_is_reported(tmp_path: Path, data: Any, words: str) -> None:
     with pytest.raises(UserError, match=words):
         account(file(tmp_path, data), "https://ghcr.io")
 
 
-def test_a_missing_file_and_an_unencrypted_registry_are_told(tmp_path: Path) -> None:
+def test_a_missing_file_and_an_unencrypted_registry_are_reported(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="can't be read"):
         account(str(tmp_path / "none"), "https://ghcr.io")
     path = file(tmp_path, {"auths": {"10.0.0.5:5000": entry("me:secret")}})
-    with pytest.raises(UserError, match="unencrypted") as told:
+    with pytest.raises(UserError, match="unencrypted") as raised:
         account(path, "http://10.0.0.5:5000")
-    assert "secret" not in str(told.value)
+    assert "secret" not in str(raised.value)

@@ -1,4 +1,4 @@
-"""Every way to fail has its meaning, remedy and source, and is told with them."""
+"""Every way to fail has its meaning, remedy and source, and is shown with them."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_a_check_says_more_than_what_holds_for_any() -> None:
     assert cause_of("chat", "no-such-cause") is None
 
 
-def told(**image: Any) -> dict[str, Any]:
+def failing(**image: Any) -> dict[str, Any]:
     checked = [
         {"name": "health", "verdict": "passed", "seconds": 0.01, "detail": "200"},
         {"name": "image", "verdict": "failed", "seconds": 1.25, "detail": "!!!!", "cause": "marks"},
@@ -63,7 +63,7 @@ def told(**image: Any) -> dict[str, Any]:
 
 
 def test_a_table_then_what_failed_with_its_meaning_and_remedy() -> None:
-    text = render(verdicts("spark-1", told(), NOW))
+    text = render(verdicts("spark-1", failing(), NOW))
     lines = text.splitlines()
     assert lines[0].split() == ["HOST", "SERVICE", "CHECK", "VERDICT", "SECONDS", "DETAIL"]
     assert lines[1].split() == ["spark-1", "qwen36", "health", "ok", "0.0", "200"]
@@ -80,20 +80,20 @@ def test_a_table_then_what_failed_with_its_meaning_and_remedy() -> None:
 
 
 def test_what_nobody_has_written_down_still_says_where_to_look() -> None:
-    text = render(verdicts("spark-1", told(cause=None), NOW))
+    text = render(verdicts("spark-1", failing(cause=None), NOW))
     assert "reason:   the cause is not known" in text
     assert "remedy:   journalctl -u sparkwright-qwen36" in text
 
 
-def test_a_release_that_is_not_the_planned_one_is_told() -> None:
-    answer = told()
+def test_a_release_that_is_not_the_planned_one_is_reported() -> None:
+    answer = failing()
     answer["qwen36"]["release"] = "b" * 12
     text = render(verdicts("spark-1", answer, NOW))
     assert f"release {'b' * 12} runs, and was asked for what {'a' * 12} is planned to do" in text
 
 
 def test_results_lie_where_others_find_them(tmp_path: Path) -> None:
-    save(verdicts("spark-1", told(), NOW), tmp_path / "state/smoke")
+    save(verdicts("spark-1", failing(), NOW), tmp_path / "state/smoke")
     data = json.loads((tmp_path / "state/smoke/spark-1-qwen36.json").read_text())
     assert data["at"] == "2026-07-03T12:00:00+00:00"
     assert (data["host"], data["service"], data["recipe"]) == ("spark-1", "qwen36", "r")
@@ -109,9 +109,9 @@ def test_results_lie_where_others_find_them(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("answers", "silent", "code"),
     [
-        ({"spark-1": told(verdict="passed", cause=None)}, [], 0),
-        ({"spark-1": told()}, [], 1),
-        ({"spark-1": told(verdict="passed", cause=None)}, ["spark-2"], 1),
+        ({"spark-1": failing(verdict="passed", cause=None)}, [], 0),
+        ({"spark-1": failing()}, [], 1),
+        ({"spark-1": failing(verdict="passed", cause=None)}, ["spark-2"], 1),
         ({}, ["spark-1"], 1),
     ],
 )

@@ -21,22 +21,22 @@ def of(recipe: str, **arguments: Any) -> DeepRequest:
 
 
 def test_the_production_recipe_is_asked_for_everything() -> None:
-    told = of("qwen36-35b-a3b-heretic-dflash")
-    assert told.skip == {}
-    assert (told.tool_parser, told.reasoning_parser) == ("qwen3_coder", "qwen3")
-    assert (told.max_num_seqs, told.context, told.prefix_caching) == (64, 262144, True)
-    # Seeds 001 and 004: at least 2048 tokens for requests that think.
-    assert told.thinking_tokens == 2048
+    made = of("qwen36-35b-a3b-heretic-dflash")
+    assert made.skip == {}
+    assert (made.tool_parser, made.reasoning_parser) == ("qwen3_coder", "qwen3")
+    assert (made.max_num_seqs, made.context, made.prefix_caching) == (64, 262144, True)
+    # The cards of Qwen3.6-35B-A3B and its image: at least 2048 tokens for requests that think.
+    assert made.thinking_tokens == 2048
 
 
 @pytest.mark.parametrize("recipe", sorted(catalog().recipes))
 def test_every_recipe_can_be_asked_and_skips_only_with_a_reason(recipe: str) -> None:
-    told = of(recipe)
-    assert set(told.skip) <= {one.name for one in deep.CHECKS}
-    assert all(told.skip.values())
+    made = of(recipe)
+    assert set(made.skip) <= {one.name for one in deep.CHECKS}
+    assert all(made.skip.values())
     model = catalog().models[catalog().recipes[recipe].body.model]
-    assert ("image" in told.skip) == ("image" not in model.capabilities)
-    assert "concurrency" not in told.skip
+    assert ("image" in made.skip) == ("image" not in model.capabilities)
+    assert "concurrency" not in made.skip
 
 
 @pytest.mark.parametrize(
@@ -62,9 +62,9 @@ def test_what_a_service_has_no_reason_for_is_left_out(
 
 @pytest.mark.parametrize("context", [None, -1, "auto", "256K"])
 def test_a_context_that_vllm_reads_is_asked_of_the_server(context: object) -> None:
-    told = of("qwen36-35b-a3b-heretic-dflash", max_model_len=context)
-    assert told.context is None
-    assert not set(LONG) & set(told.skip)
+    made = of("qwen36-35b-a3b-heretic-dflash", max_model_len=context)
+    assert made.context is None
+    assert not set(LONG) & set(made.skip)
 
 
 def test_a_text_model_is_shown_no_picture() -> None:
@@ -72,9 +72,9 @@ def test_a_text_model_is_shown_no_picture() -> None:
 
 
 def test_a_prefix_cache_that_nobody_mentions_is_left_to_vllm() -> None:
-    told = of("qwen36-35b-a3b-heretic-dflash", enable_prefix_caching=None)
-    assert told.prefix_caching is None
-    assert "prefix-cache" not in told.skip
+    made = of("qwen36-35b-a3b-heretic-dflash", enable_prefix_caching=None)
+    assert made.prefix_caching is None
+    assert "prefix-cache" not in made.skip
 
 
 def test_the_short_request_is_part_of_it() -> None:
@@ -85,7 +85,7 @@ def test_the_short_request_is_part_of_it() -> None:
 
 @pytest.mark.parametrize("sequences", [1, 64, 256])
 def test_the_whole_is_given_at_least_what_its_checks_are(sequences: int) -> None:
-    told = request(arguments={"max_num_seqs": sequences}, smoke={"max_tokens": 4096})
-    limits = [told.service.first_answer_seconds + one.seconds(told) for one in deep.CHECKS]
-    assert told.service.boot_seconds + sum(limits) <= deep_seconds(told)
-    assert deep_seconds(told) < told.service.boot_seconds + 2 * sum(limits)
+    made = request(arguments={"max_num_seqs": sequences}, smoke={"max_tokens": 4096})
+    limits = [made.service.first_answer_seconds + one.seconds(made) for one in deep.CHECKS]
+    assert made.service.boot_seconds + sum(limits) <= deep_seconds(made)
+    assert deep_seconds(made) < made.service.boot_seconds + 2 * sum(limits)

@@ -121,7 +121,7 @@ def test_what_the_parser_takes_passes(version: str, arguments: dict[str, Any]) -
         ("speculative_method", {"speculative_config": {**DFLASH, "method": "ours"}}),
     ],
 )
-def test_a_builds_own_values_may_be_told(name: str, arguments: dict[str, Any]) -> None:
+def test_a_builds_own_values_may_be_declared(name: str, arguments: dict[str, Any]) -> None:
     assert len(_found("0.24.0", arguments)) == 1
     assert _found("0.24.0", arguments, {name: ["ours"]}) == []
 

@@ -1,4 +1,4 @@
-"""Every host's story, from the hosts themselves."""
+"""Every host's deployment, read from the hosts."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ import json
 from pathlib import Path
 
 from sparkwright.cli.hosts import ask_hosts
-from sparkwright.report.status import Story, story, switches
+from sparkwright.report.status import Deployment, deployment, switches
 
 
-def stories(
+def deployments(
     inventory: Path, limit: tuple[str, ...], overrides: tuple[str, ...]
-) -> dict[str, Story]:
-    """By host; those that did not answer are told on standard error and left out.
+) -> dict[str, Deployment]:
+    """By host; those that did not answer are named on standard error and left out.
 
     The history is kept for the fleet's page.
     """
     answers = ask_hosts(inventory, limit, overrides, "roles.status.status")
-    found = {name: story(answer) for name, answer in answers.items()}
+    found = {name: deployment(answer) for name, answer in answers.items()}
     if found:
         kept = Path(".sparkwright/status.json")
         kept.parent.mkdir(mode=0o700, exist_ok=True)
