@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from docs.generate.cards import CARDS, named
+from docs.generate.cards import CARDS
 from docs.generate.markdown import GENERATED, table
 from sparkwright.catalog import Catalog
 from sparkwright.catalog.gpu import family
@@ -37,7 +37,7 @@ def page(catalog: Catalog) -> str:
         _CARDS,
         table(
             ("name", "of", "read", "published at"),
-            ((name, of, day, f"<{at}>") for name, of, day, at in CARDS.values()),
+            ((name, of, day, f"<{at}>") for name, of, day, at in CARDS),
         ),
         "## Systems",
         table(
@@ -49,7 +49,7 @@ def page(catalog: Catalog) -> str:
                     ", ".join(family(cap) for cap in recipe.needs.compute_caps),
                     recipe.status,
                     f"{recipe.image}:{recipe.tag or catalog.images[recipe.image].newest_tag}",
-                    named(recipe.source),
+                    recipe.source,
                 )
                 for recipe in recipes
             ),
@@ -108,7 +108,7 @@ def _aliases(catalog: Catalog) -> Iterable[Sequence[str]]:
                 _figure(alias.top_k),
                 _figure(alias.presence_penalty),
                 {None: "-", True: "on", False: "off"}[alias.thinking],
-                named(alias.source),
+                alias.source,
             )
             lines.setdefault(line, []).append(f"`{recipe.name}`")
     for shared, recipes in lines.items():

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from docs.generate.cards import named
 from docs.generate.markdown import GENERATED, table
 from sparkwright.catalog import Catalog
 from sparkwright.doctor import CHECKS
@@ -32,7 +31,7 @@ def page(catalog: Catalog) -> str:
                     str(check.severity),
                     check.reason,
                     check.remedy,
-                    named(check.source),
+                    check.source,
                 )
                 for check in CHECKS
             ),
@@ -52,4 +51,4 @@ def _causes(catalog: Catalog) -> Iterable[Sequence[str]]:
             scope += [f"{cause.prompt_tokens} tokens and more"] if cause.prompt_tokens else []
             scope += [f"tag {' or '.join(cause.tags)}"] if cause.tags else []
             scope += [f"not with {key} {value}" for key, value in cause.ruled_out_by.items()]
-            yield f"`{cause.id}`", "; ".join(scope), cause.what, cause.look, named(cause.source)
+            yield f"`{cause.id}`", "; ".join(scope), cause.what, cause.look, cause.source

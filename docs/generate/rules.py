@@ -8,7 +8,6 @@ from typing import Any
 
 import yaml
 
-from docs.generate.cards import named
 from docs.generate.markdown import GENERATED, table
 from sparkwright.catalog import Catalog
 from sparkwright.rules import RULES
@@ -41,7 +40,7 @@ def page(catalog: Catalog, known_issues: Path) -> str:
 
 def _rules(catalog: Catalog) -> Iterable[Sequence[str]]:
     for rule in RULES:
-        source = named(rule.source)
+        source = rule.source
         yield f"`{rule.id}`", str(rule.severity), rule.title, rule.reason, source
         if rule.id == "vllm-arguments":
             for name in RULE_IDS:
@@ -49,7 +48,7 @@ def _rules(catalog: Catalog) -> Iterable[Sequence[str]]:
     for image in catalog.images.values():
         for issue in image.issues:
             where = f"{issue.what} ({image.name}: {', '.join(issue.tags) or 'every tag'})"
-            yield f"`{issue.id}`", issue.severity, where, issue.why, named(issue.source)
+            yield f"`{issue.id}`", issue.severity, where, issue.why, issue.source
 
 
 def _issues(file: Path) -> Iterable[Sequence[str]]:

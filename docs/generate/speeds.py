@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from docs.generate.cards import named
 from docs.generate.markdown import table
 from sparkwright.catalog import Catalog, Recipe
 from sparkwright.catalog.measurements import Measurement, Row, Value
@@ -36,7 +35,7 @@ def _rows(catalog: Catalog) -> Iterator[tuple[str, ...]]:
             shown.add((recipe.system, capability))
             speed, source = "none", "-"
             if capability == _MEASURED_ON and (best := _best(recipe, catalog)):
-                speed, source = _figures(*best), named(best[0].source.partition(";")[0])
+                speed, source = _figures(*best), best[0].source.partition(";")[0]
             yield recipe.title.partition(",")[0], _GPUS[capability], speed, source, "not yet"
 
 

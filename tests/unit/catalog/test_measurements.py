@@ -16,7 +16,7 @@ ALL = catalog().measurements
 def test_a_table_is_plausible(name: str) -> None:
     table = ALL[name]
     assert catalog().files["measurement", name].stem == name
-    assert table.source.startswith("seed 00")
+    assert table.source.startswith("card of ")
     for row in table.rows:
         numbers = row.model_dump(
             exclude_none=True, exclude={"label", "category", "categories", "errors"}

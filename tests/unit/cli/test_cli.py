@@ -45,7 +45,7 @@ def test_check_names_host_file_key_reason_source_and_remedy() -> None:
         in result.output
     )
     assert "services.qwen36.arguments.max_num_seqs" in result.output
-    assert "seed 000, note of 2026-06-18" in result.output
+    assert "card of vllm-ultimate-dgx-spark, note of 2026-06-18" in result.output
     assert "    remedy:   max_num_seqs: 32" in result.output
 
 
@@ -122,8 +122,10 @@ def test_the_catalog_lists_shows_and_sources() -> None:
     assert "vllm: 0.20.1" in _run("catalog", "show", "vllm-openai").output
     sources = json.loads(_run("catalog", "sources", "--json").output)
     assert all(text for text in sources.values())
-    assert sources["rule dflash-nvfp4-kv"].startswith("seed 000")
-    assert sources["alias qwen36-35b-a3b-heretic-dflash:qwen36-fast"].startswith("seed 001")
+    assert sources["rule dflash-nvfp4-kv"].startswith("card of vllm-ultimate-dgx-spark")
+    assert sources["alias qwen36-35b-a3b-heretic-dflash:qwen36-fast"].startswith(
+        "card of Qwen3.6-35B-A3B-heretic-NVFP4"
+    )
 
 
 def test_a_lock_check_asks_nobody(tmp_path: Path) -> None:

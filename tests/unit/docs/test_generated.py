@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from docs.generate.__main__ import main
-from docs.generate.cards import named
 from docs.generate.commands import commands
 from docs.generate.pages import pages
 from docs.generate.schema import UNDOCUMENTED, documented
@@ -41,19 +40,6 @@ def test_every_command_has_a_section() -> None:
 def test_sources_are_named_as_readers_know_them() -> None:
     named = {name for name, text in generated().items() if re.search(r"\bseeds? \d", text)}
     assert named == set()
-
-
-@pytest.mark.parametrize(
-    ("source", "shown"),
-    [
-        ("seed 001, 'Vision fix'", "Qwen3.6-35B-A3B-heretic card, 'Vision fix'"),
-        ("seeds 002 and 003", "vllm-dflash card and Gemma-4-26B-A4B card"),
-        ("seeds 002 to 004", "vllm-dflash card, Gemma-4-26B-A4B card, vllm-spark-omni-q36 card"),
-        ("reference hosts, Weights", "field reports, Weights"),
-    ],
-)
-def test_a_number_becomes_the_name_of_a_card(source: str, shown: str) -> None:
-    assert named(source) == shown
 
 
 def test_the_readme_is_one_screen() -> None:
