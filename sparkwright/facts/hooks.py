@@ -152,3 +152,16 @@ def share_facts(host: Host, answered: Callable[[type, dict[str, Any]], tuple[boo
         return value if known else original(fact, *args, **kwargs)
 
     host.get_fact = get_fact  # type: ignore[method-assign, assignment]
+
+
+def changed_by(host: Host) -> set[str]:
+    """Operations of this run that have changed the host, by pyinfra's hash of each.
+
+    Reason: the callback of an operation's success comes before pyinfra itself knows whether it
+    changed anything.
+    """
+    return {
+        name
+        for name, one in host.state.ops.get(host, {}).items()
+        if one.operation_meta.is_complete() and one.operation_meta.did_change()
+    }

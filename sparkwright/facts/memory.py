@@ -24,6 +24,7 @@ class HostMemory:
 
     Attributes:
         stale: whether the host was changed since it was asked.
+        accounted: operations whose changes ``stale`` knows of, by pyinfra's hash.
         asked, observation: the last question to the host and its answer; None before.
         changes: what operations of ours changed, in words, in their order.
         failure: why an operation failed; None while none did.
@@ -33,6 +34,7 @@ class HostMemory:
     """
 
     stale: bool = False
+    accounted: set[str] = field(default_factory=set)
     asked: ObservationRequest | None = None
     observation: Observation | None = None
     changes: list[str] = field(default_factory=list)

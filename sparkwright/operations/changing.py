@@ -118,6 +118,8 @@ def _change(state: State, host: Host, act: Act, services_root: str, break_lock: 
         done = act(host)
     except HostError as error:
         return _fail(state, host, str(error).splitlines())
+    if host.executing_op_hash:
+        known.accounted.add(host.executing_op_hash)  # it says itself what it has made stale
     for line in done:
         known.changes.append(line)
         host.log(line)

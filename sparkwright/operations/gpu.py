@@ -8,6 +8,7 @@ from pyinfra.api.host import Host
 from pyinfra.api.operation import operation
 from pyinfra.context import ctx_host
 
+from sparkwright.facts.memory import memory
 from sparkwright.facts.observation import observed
 from sparkwright.host.contracts.observation import Observation, ObservationRequest
 from sparkwright.host.contracts.proof import ProofRequest, Versions
@@ -68,6 +69,7 @@ def seen_in_containers(
             versions=versions,
         )
         jobs.prove(host, request)
+        memory(host).forget()
         return ["a container sees the GPU"]
 
     yield from change(

@@ -37,21 +37,25 @@ def removed(
         answered: is told what was removed and what was left.
         break_lock: whether to take the lock from another run.
     """
+    homes = {name: f"{services_root}/services/{name}" for name in services or ()}
     seen = observed(
         ctx_host.get(),
         ObservationRequest(
             models_root=models_root,
             services_root=services_root,
-            directories=(services_root, *(f"{services_root}/services/{n}" for n in services or ())),
+            directories=(services_root, *homes.values()),
         ),
     )
+    gone = [name for name, home in homes.items() if not seen.directories.get(home)]
     if services is None:
         root = seen.directories.get(services_root)
         pending = [f"remove {unit}" for unit in seen.unit_files]
         pending += [f"remove {services_root}"] if root else []
         pending += [f"remove the models below {models_root}"] if weights else []
     else:
-        pending = [f"remove service {name}" for name in services]
+        pending = [f"remove service {name}" for name in services if name not in gone]
+    if not pending and answered:
+        answered(RemovalAnswer((), tuple(f"service {name!r}: there is none" for name in gone)))
 
     def act(host: Host) -> Sequence[str]:
         chosen = tuple(services) if services is not None else None
@@ -66,5 +70,5 @@ def removed(
 
     yield from change(
         pending, act, services_root=services_root, break_lock=break_lock,
-        otherwise="nothing of sparkwright's is here",
+        otherwise="no such service is here" if services else "nothing of sparkwright's is here",
     )  # fmt: skip
