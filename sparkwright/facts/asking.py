@@ -105,7 +105,7 @@ def execute(
         raise HostError(f"{label}: no answer within {timeout:.0f} s") from None
     except (OSError, EOFError, SSHException, PyinfraError) as error:
         raise HostError(
-            f"{label}: the connection is lost ({error or type(error).__name__})"
+            f"{label}: the connection is lost ({str(error) or type(error).__name__})"
         ) from None
     if not ok:
         lines = [line for line in output.stderr_lines if line.strip()]

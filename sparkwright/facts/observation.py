@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import fields, replace
 from typing import Any, ClassVar, Generic, TypeVar
 
@@ -9,6 +10,7 @@ from pyinfra.api.command import QuoteString, StringCommand
 from pyinfra.api.exceptions import FactProcessError
 from pyinfra.api.facts import FactBase, ShortFactBase
 from pyinfra.api.host import Host
+from pyinfra.api.state import State
 
 from sparkwright.facts import hooks, others, programs
 from sparkwright.facts.asking import HostError, Sudo, execute, parse
@@ -21,6 +23,7 @@ _T = TypeVar("_T")
 _LABEL = "sparkwright-observe"
 #: Seconds until a host that does not answer an observation counts as lost.
 _TIMEOUT = 60
+_ANY = ObservationRequest()
 
 
 class HostObservation(FactBase[Observation]):
@@ -38,18 +41,45 @@ class HostObservation(FactBase[Observation]):
         observation.gpus[0].driver
     """
 
-    def command(self, **wanted: Any) -> StringCommand:
-        """Arguments are those of ``ObservationRequest``: what else to look at (models, images…)."""
-        request = ObservationRequest(**wanted)
-        # pyinfra's own _sudo and its password apply to a fact that is read by itself.
+    def __init__(self) -> None:
+        self._host: Host | None = None
+        self._asked = ObservationRequest()
+
+    def check_preconditions(self, state: State, host: Host) -> None:
+        """There is none; but it is here that pyinfra tells a fact whose it is."""
+        self._host = host
+
+    def command(
+        self,
+        models_root: str = _ANY.models_root,
+        services_root: str = _ANY.services_root,
+        directories: Sequence[str] = (),
+        files: Sequence[str] = (),
+        texts: Sequence[str] = (),
+        images: Sequence[str] = (),
+        ports: Sequence[int] = (),
+        units: Sequence[str] = (),
+    ) -> StringCommand:
+        """Arguments are those of ``ObservationRequest``: what else to look at."""
+        self._asked = request = ObservationRequest(
+            models_root, services_root, tuple(directories), tuple(files), tuple(texts),
+            tuple(images), ports=tuple(ports), units=tuple(units),
+        )  # fmt: skip
+        # pyinfra's own _sudo and its password apply to a fact that is asked for by itself.
         return StringCommand("sudo -n", _run(request), "||", _run(request))
 
     def process(self, output: list[str]) -> Observation:
         """The program's answer, checked against its type."""
         try:
-            return parse(_LABEL, output, Observation)
+            found = parse(_LABEL, output, Observation)
         except HostError as error:
             raise FactProcessError(str(error)) from None
+        # What was seen without sudo, or was asked for less, does not take another answer's place.
+        if self._host is not None and found.sudo is None:
+            known = memory(self._host).asked
+            if known is None or _covers(self._asked, known):
+                _remember(self._host, self._asked, found)
+        return found
 
 
 class View(ShortFactBase[_T], Generic[_T]):
@@ -95,16 +125,19 @@ def observe_anew(host: Host, request: ObservationRequest) -> Observation:
     Raises:
         HostError: when the host does not answer.
     """
-    known = memory(host)
-    first = known.observation is None
     # Without sudo it still reports everything that needs no root, and why.
     lines = execute(host, _LABEL, _run(request), Sudo.IF_POSSIBLE, _TIMEOUT)
-    known.asked, known.observation = request, parse(_LABEL, lines, Observation)
-    known.stale = False
+    return _remember(host, request, parse(_LABEL, lines, Observation))
+
+
+def _remember(host: Host, request: ObservationRequest, answer: Observation) -> Observation:
+    known = memory(host)
+    first = known.observation is None
+    known.asked, known.observation, known.stale = request, answer, False
     if first:
         others.follow(host.state)
         hooks.share_facts(host, lambda fact, arguments: _shared(host, fact, arguments))
-    return known.observation
+    return answer
 
 
 def _run(request: ObservationRequest) -> StringCommand:
@@ -118,8 +151,13 @@ def _covers(known: ObservationRequest, wanted: ObservationRequest) -> bool:
 
 
 def joined(known: ObservationRequest, wanted: ObservationRequest) -> ObservationRequest:
-    """One question for everything that both ask for."""
+    """One question for everything that both ask for; a root that is not the usual one counts."""
     more: dict[str, Any] = {
+        name: root
+        for name in ("models_root", "services_root")
+        if (root := getattr(wanted, name)) != getattr(_ANY, name)
+    }
+    more |= {
         field.name: tuple(dict.fromkeys((*mine, *getattr(wanted, field.name))))
         for field in fields(ObservationRequest)
         if isinstance(mine := getattr(known, field.name), tuple)

@@ -23,9 +23,11 @@ from sparkwright.host.contracts import records
 from sparkwright.host.lib import light_dataclasses
 
 _IMPORT = re.compile(r"^ *from (sparkwright\.host[\w.]*) import ([\w ,]+|\([^)]*\))", re.MULTILINE)
-#: A docstring, or a string of several lines that is none: only the latter begins within a line.
-_STRING = re.compile(r'^( *)"""(?:.|\n)*?"""|^ *[^\s"#][^"\n]*"""(?:.|\n)*?"""', re.MULTILINE)
-_COMMENT = re.compile(r"^ *#.*$", re.MULTILINE)
+#: A docstring, a comment's line, or a string of several lines that is no docstring: it begins
+#: within a line, and is matched so that nothing in it is taken for a comment.
+_WORDS = re.compile(
+    r'^(?P<docstring> *)"""[\s\S]*?"""|^ *#.*$|^ *[^\s"#][^"\n]*"""[\s\S]*?"""', re.MULTILINE
+)
 
 #: Makes modules of the sources, in order, with their packages, and prints what main() answers.
 _BOOTSTRAP = """
@@ -106,9 +108,11 @@ def bare(module: ModuleType) -> str:
 
     def emptied(match: re.Match[str]) -> str:
         text = match[0]
-        return text if match[1] is None else f"{match[1]}''" + "\n" * text.count("\n")
+        if (indent := match["docstring"]) is not None:
+            return f"{indent}''" + "\n" * text.count("\n")
+        return "" if text.lstrip().startswith("#") else text
 
-    return _COMMENT.sub("", _STRING.sub(emptied, source(module)))
+    return _WORDS.sub(emptied, source(module))
 
 
 def laid_out(home: str, *programs: ModuleType) -> dict[str, str]:

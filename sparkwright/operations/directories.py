@@ -8,6 +8,7 @@ from pyinfra.api.host import Host
 from pyinfra.context import ctx_host
 
 from sparkwright.facts.asking import run_program
+from sparkwright.facts.memory import memory
 from sparkwright.facts.observation import observed
 from sparkwright.host import directories as program
 from sparkwright.host.contracts.directories import DirectoriesRequest, Directory
@@ -40,7 +41,9 @@ def present(
             directories=[Directory("/opt/models"), Directory("/srv/cache", 0o750)]
         )
     """
-    request = ObservationRequest(directories=tuple(one.path for one in directories))
+    request = ObservationRequest(
+        services_root=services_root, directories=tuple(one.path for one in directories)
+    )
     seen = observed(ctx_host.get(), request).directories
     todo = []
     for one in directories:
@@ -55,6 +58,7 @@ def present(
 
     def act(host: Host) -> Sequence[str]:
         run_program(host, program, DirectoriesRequest(tuple(one for one, _ in todo)))
+        memory(host).forget()
         return pending
 
     yield from change(

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pyinfra.api.host import Host
 from pyinfra.context import ctx_host
 
+from sparkwright.facts.memory import memory
 from sparkwright.facts.observation import observed
 from sparkwright.host.contracts.observation import Observation, ObservationRequest
 from sparkwright.host.contracts.proof import ProofRequest, Versions
@@ -67,6 +68,7 @@ def seen_in_containers(
             versions=versions,
         )
         jobs.prove(host, request)
+        memory(host).forget()
         return ["a container sees the GPU"]
 
     yield from change(

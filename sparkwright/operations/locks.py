@@ -58,13 +58,16 @@ def take(host: Host, services_root: str, *, break_lock: bool = False) -> None:
     answer = _ask(host, services_root, take=OWNER)
     if not answer.held and answer.by and (_is_dead(answer.by) or break_lock):
         host.log(f"taking over the lock of {described(answer.by, answer.now)}")
-        answer = _ask(host, services_root, take=OWNER, instead_of=answer.by.token)
+        answer = _ask(host, services_root, take=OWNER, instead_of=answer.by)
     if not answer.held:
         assert answer.by is not None
         raise HostError(_busy(answer.by, answer.now))
     known.locked = services_root
     hooks.before_disconnecting(host, lambda: release(host))
-    if known.observation is not None and answer.last != known.observation.last_lock:
+    looked = (
+        known.observation if known.asked and known.asked.services_root == services_root else None
+    )
+    if looked is not None and answer.last != looked.last_lock:
         raise HostError("somebody else changed this host since it was looked at: run again")
 
 
@@ -99,11 +102,12 @@ def _ask(
     *,
     take: Owner | None = None,
     release: str | None = None,
-    instead_of: str | None = None,
+    instead_of: Owner | None = None,
 ) -> LockAnswer:
     request = LockRequest(
-        state=f"{services_root}/state", take=take, release=release, instead_of=instead_of,
-        breaking=instead_of is not None,
+        state=f"{services_root}/state", take=take, release=release,
+        # A lock that a power cut left empty has no token, and is broken all the same.
+        breaking=instead_of is not None, instead_of=instead_of.token if instead_of else None,
     )  # fmt: skip
     return ask(host, program, request, LockAnswer, timeout=30)
 

@@ -72,5 +72,5 @@ def removed(
 
     yield from change(
         pending, act, services_root=services_root, break_lock=break_lock,
-        otherwise="nothing of sparkwright's is here",
+        otherwise="no such service is here" if services else "nothing of sparkwright's is here",
     )  # fmt: skip

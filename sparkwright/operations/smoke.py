@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from pyinfra.api.host import Host
+from pyinfra.context import ctx_host
 
 from sparkwright.facts.asking import ask
 from sparkwright.host.contracts.smoke import SmokeAnswer, SmokeRequest, SmokeRequests
@@ -47,4 +48,7 @@ def answers(
                 wrong += [f"    journal: {line}" for line in answer.journal]
         return wrong
 
+    if not services:
+        ctx_host.get().noop("no service of this host")
+        return
     yield from look(inspect)

@@ -7,8 +7,10 @@ import json
 import subprocess
 import sys
 from importlib import import_module
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from pkgutil import walk_packages
+from types import ModuleType
 
 import pytest
 
@@ -71,16 +73,25 @@ def test_an_observation_needs_no_plan(python: str) -> None:
         assert set(seen.disks) == {"/opt/models", "/opt/sparkwright"}
 
 
-def test_what_is_sent_has_no_words_and_keeps_its_lines() -> None:
+def test_what_is_sent_has_no_words_and_keeps_its_lines(tmp_path: Path) -> None:
     text = '"""A.\n\nB."""\n\n# gone\nA = """\n# kept\n"""\n\n\nclass B(E):\n    """Only."""\n'
-    sent = programs.bare(text)
-    assert sent == '\'\'\n\n\n\n\nA = """\n# kept\n"""\n\n\nclass B(E):\n    \'\''
+    sent = programs.bare(_module(tmp_path, text))
+    assert sent == '\'\'\n\n\n\n\nA = """\n# kept\n"""\n\n\nclass B(E):\n    \'\'\n'
     compile(sent, "sent", "exec")
     whole, sent = programs.source(install), programs.bare(install)
     assert len(sent) < len(whole)
     assert [line for line in sent.splitlines() if line.startswith(("def ", "import "))] == [
         line for line in whole.splitlines() if line.startswith(("def ", "import "))
     ]
+
+
+def _module(place: Path, text: str) -> ModuleType:
+    """A module of this text; it is not run."""
+    file = place / "written.py"
+    file.write_text(text)
+    spec = spec_from_file_location("written", file)
+    assert spec is not None
+    return module_from_spec(spec)
 
 
 def test_programs_are_of_3_10_and_import_nothing_of_ours_but_each_other() -> None:

@@ -2,58 +2,136 @@
 
 from __future__ import annotations
 
+import base64
 import json
-from collections.abc import Callable, Iterator
+import re
+import zlib
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
 
+import click
 from pyinfra.api.command import FunctionCommand
+from pyinfra.api.exceptions import PyinfraError
 from pyinfra.connectors.util import CommandOutput, OutputLine
 from pyinfra.context import ctx_host, ctx_state
 
 from sparkwright.facts.memory import HostMemory, memory
+from sparkwright.host.contracts.lock import LockAnswer, Owner
 from sparkwright.host.contracts.observation import Observation, ObservationRequest
 from sparkwright.host.contracts.records import encode
 
+_LABEL = re.compile(r"sparkwright-([\w-]+)$")
+_PACKED = re.compile(r'b64decode\("([^"]+)"\)')
+#: Another run of another machine.
+ANN = Owner("t0", "ann@laptop", "elsewhere", 1, since=820.0)
 
-@dataclass
+
+@dataclass(frozen=True)
+class Said:
+    """What a program prints, where that is no answer."""
+
+    out: str = ""
+    err: str = ""
+    ok: bool = True
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One remote execution: the program, its request as JSON has it, and how it was run."""
+
+    program: str
+    request: Any
+    text: str
+    arguments: dict[str, Any]
+
+
+@dataclass(eq=False)
+class FakeState:
+    """As much of pyinfra's state as operations look at."""
+
+    is_executing: bool = False
+    config: Any = field(default_factory=lambda: SimpleNamespace(DIFF=False, SUDO_PASSWORD=None))
+    active_hosts: set[Any] = field(default_factory=set)
+    ops: dict[Any, dict[str, Any]] = field(default_factory=dict)
+    callback_handlers: list[Any] = field(default_factory=list)
+
+    def add_callback_handler(self, handler: Any) -> None:
+        """As pyinfra's."""
+        self.callback_handlers.append(handler)
+
+    def fail_hosts(self, hosts: set[Any]) -> None:
+        """As pyinfra does it: with none left it raises."""
+        self.active_hosts -= hosts
+        if not self.active_hosts:
+            raise PyinfraError("No hosts remaining!")
+
+
+@dataclass(eq=False)
 class FakeHost:
     """A host that answers questions from a table, and remembers what it was asked.
 
     Attributes:
-        answers: program (the label in process lists) -> its answer, or what makes one of a request.
-        asked: program and request of every remote execution.
-        noops, lines: what operations say.
+        answers: program -> its answer, what makes one of a request, or what is raised.
+        noops, lines: what operations say, without colours.
     """
 
     name: str = "spark-1"
     answers: dict[str, Any] = field(default_factory=dict)
-    asked: list[tuple[str, Any]] = field(default_factory=list)
+    asked: list[Asked] = field(default_factory=list)
     noops: list[str] = field(default_factory=list)
     lines: list[str] = field(default_factory=list)
     connector_data: dict[str, Any] = field(default_factory=dict)
-    state: Any = None
-    data: dict[str, Any] = field(default_factory=dict)
     connector: Any = field(default_factory=lambda: SimpleNamespace(disconnect=lambda: None))
+    state: FakeState = field(default_factory=FakeState)
+    data: dict[str, Any] = field(default_factory=dict)
+    executing_op_hash: str | None = None
+
+    @property
+    def memory(self) -> HostMemory:
+        """What is remembered of the host."""
+        return memory(self)  # type: ignore[arg-type]
+
+    @property
+    def programs(self) -> list[str]:
+        """The programs that were run, in their order."""
+        return [one.program for one in self.asked]
+
+    def request(self, program: str) -> Any:
+        """The one request that a program was given."""
+        (found,) = [one.request for one in self.asked if one.program == program]
+        return found
 
     def noop(self, words: str) -> None:
         self.noops.append(words)
 
     def log(self, words: str) -> None:
-        self.lines.append(words)
+        self.lines.append(click.unstyle(words))
 
     def get_fact(self, *_: Any, **__: Any) -> None:
         """Nothing is asked in vain."""
 
     def run_shell_command(self, command: Any, **arguments: Any) -> tuple[bool, CommandOutput]:
-        label = str(command.bits[-1])
-        request = json.loads(arguments["_stdin"])["request"] if "_stdin" in arguments else None
-        self.asked.append((label, request))
-        answer = self.answers[label]
-        found = answer(request) if callable(answer) else answer
-        text = json.dumps(encode(found))
-        return True, CommandOutput([OutputLine("stdout", text)])
+        text = command.get_raw_value()
+        label = _LABEL.search(text)
+        assert label is not None, f"no program of ours: {text[-80:]}"
+        if "_stdin" in arguments:
+            request = json.loads(arguments["_stdin"])["request"]
+        else:
+            packed = _PACKED.search(text)
+            assert packed is not None
+            request = json.loads(zlib.decompress(base64.b64decode(packed[1])))["request"]
+        self.asked.append(Asked(label[1], request, text, arguments))
+        answer = self.answers[label[1]]
+        if callable(answer) and not isinstance(answer, type):
+            answer = answer(request)
+        if isinstance(answer, BaseException):
+            raise answer
+        said = answer if isinstance(answer, Said) else Said(json.dumps(encode(answer)))
+        lines = [OutputLine("stdout", one) for one in said.out.splitlines()]
+        lines += [OutputLine("stderr", one) for one in said.err.splitlines()]
+        return said.ok, CommandOutput(lines)
 
 
 @dataclass
@@ -67,17 +145,25 @@ class Ran:
     @property
     def memory(self) -> HostMemory:
         """What is remembered of the host."""
-        return memory(self.host)  # type: ignore[arg-type]
+        return self.host.memory
 
 
-def fake(observation: Observation, request: ObservationRequest, **answers: Any) -> FakeHost:
-    """A host that was observed; programs' answers by label, with _ for -."""
-    host = FakeHost(answers={name.replace("_", "-"): one for name, one in answers.items()})
-    host.state = SimpleNamespace(
-        is_executing=False, config=SimpleNamespace(DIFF=False, SUDO_PASSWORD=None)
-    )
-    known = memory(host)  # type: ignore[arg-type]
-    known.observation, known.asked = observation, request
+def fake(
+    observation: Observation | None, request: ObservationRequest | None = None, **answers: Any
+) -> FakeHost:
+    """A host that was observed; programs' answers by name, with _ for -.
+
+    Args:
+        observation: None for a host that was not looked at.
+        request: what was asked for it.
+    """
+    host = FakeHost(answers={"lock": held})
+    host.answers |= {name.replace("_", "-"): one for name, one in answers.items()}
+    host.state.active_hosts = {host, object()}
+    if observation is not None:
+        host.answers.setdefault("observe", observation)
+        known = host.memory
+        known.observation, known.asked = observation, request or ObservationRequest()
     return host
 
 
@@ -94,10 +180,88 @@ def run(host: FakeHost, operation: Any, *args: Any, execute: bool = False, **kwa
     return Ran(host, commands, well)
 
 
-def locked(request: Any) -> dict[str, Any]:
-    """The lock's answer: it is ours."""
-    return {"held": True, "last": None}
+def held(request: Any) -> LockAnswer:
+    """The lock's answer: it is ours, and nobody had it since the host was looked at."""
+    return LockAnswer(request["take"] is not None)
 
 
-Question = Callable[[Any], Any]
-Cases = Iterator[tuple[str, Any]]
+def busy(request: Any) -> LockAnswer:
+    """The lock's answer: Ann has it, for three minutes."""
+    return LockAnswer(False, ANN, 1000.0)
+
+
+def as_json(record: object) -> Any:
+    """A record as it travels."""
+    return json.loads(json.dumps(encode(record)))
+
+
+@dataclass(frozen=True)
+class Case:
+    """A state of a host, an operation's arguments, and what comes of them.
+
+    Attributes:
+        seen: what the observation has otherwise than a fresh Spark's.
+        arguments: of the operation.
+        noop: why there is nothing to do; None where there is something.
+        would: what would be done, in words.
+        asks: program and request of what is asked after the lock is taken; None for any request.
+        answers: of those programs.
+        done: what is remembered as changed; without, what would be done.
+    """
+
+    id: str
+    seen: dict[str, Any] = field(default_factory=dict)
+    arguments: dict[str, Any] = field(default_factory=dict)
+    noop: str | None = None
+    would: tuple[str, ...] = ()
+    asks: tuple[tuple[str, object | None], ...] = ()
+    answers: dict[str, Any] = field(default_factory=dict)
+    done: tuple[str, ...] | None = None
+
+    def __str__(self) -> str:
+        return self.id
+
+
+def check(operation: Any, case: Case, seen: Observation, request: ObservationRequest) -> None:
+    """What a case says is what happens: looked at only, executed, and where another run is."""
+    dry = run(fake(seen, request, **case.answers), operation, **case.arguments)
+    if case.noop is not None:
+        assert (dry.commands, dry.host.lines) == ([], [])
+        assert dry.host.noops == [case.noop]
+        assert dry.host.asked == []
+        return
+    assert dry.host.lines == [f"would {line}" for line in case.would]
+    assert len(dry.commands) == 1
+    assert (dry.host.noops, dry.host.programs) == ([], [])
+
+    done = run(fake(seen, request, **case.answers), operation, execute=True, **case.arguments)
+    assert done.well, done.host.lines
+    assert done.host.programs == ["lock", *(program for program, _ in case.asks)]
+    for program, record in case.asks:
+        if record is not None:
+            assert done.host.request(program) == as_json(record)
+    expected = case.would if case.done is None else case.done
+    assert tuple(done.memory.changes) == expected
+    assert tuple(done.host.lines) == expected
+    assert done.memory.failure is None
+
+    taken = run(
+        fake(seen, request, **{**case.answers, "lock": busy}),
+        operation, execute=True, **case.arguments,
+    )  # fmt: skip
+    _refused(taken, ["lock"], "ann@laptop (for 3 min) is at work on this host: wait, or break")
+
+    for failing in dict(case.asks):
+        broken = {**case.answers, failing.replace("-", "_"): Said(err="it broke", ok=False)}
+        lost = run(fake(seen, request, **broken), operation, execute=True, **case.arguments)
+        _refused(lost, None, f"sparkwright-{failing}: it broke")
+
+
+def _refused(ran: Ran, programs: Iterable[str] | None, why: str) -> None:
+    assert not ran.well
+    assert ran.memory.changes == []
+    assert ran.memory.failure is not None
+    assert ran.memory.failure.startswith(why)
+    assert ran.host.lines[0] == ran.memory.failure
+    if programs is not None:
+        assert ran.host.programs == programs

@@ -1,0 +1,72 @@
+"""Real hosts of pyinfra behind its own connector for tests, ``@fake``: nothing leaves this process.
+
+What ``harness.py`` makes up is a host's answers; here pyinfra itself runs, so that its interfaces,
+public or not, are what is tested.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from pyinfra.api.config import Config
+from pyinfra.api.connect import connect_all
+from pyinfra.api.host import Host
+from pyinfra.api.inventory import Inventory
+from pyinfra.api.state import State, StateStage
+from pyinfra.context import ctx_host, ctx_state
+
+from sparkwright.host.contracts.records import encode
+
+INSTANT = {"fake_delay": 0, "fake_delay_jitter": 0}
+
+
+def real_state(*names: str, **responses: Any) -> State:
+    """Connected hosts.
+
+    Args:
+        responses: program -> its answer, with _ for -; what every host says.
+    """
+    said = {f"sparkwright-{key.replace('_', '-')}": _text(one) for key, one in responses.items()}
+    data = {**INSTANT, "fake_responses": said}
+    hosts = [(f"@fake/{name}", dict(data)) for name in names or ("a",)]
+    state = State(Inventory((hosts, {})), Config())
+    with ctx_state.use(state):
+        state.set_stage(StateStage.Connect)
+        connect_all(state)
+        state.set_stage(StateStage.Prepare)
+    return state
+
+
+def _text(answer: Any) -> Any:
+    return answer if isinstance(answer, str | dict) else json.dumps(encode(answer))
+
+
+def host_of(state: State, name: str = "a") -> Host:
+    """A host by its name."""
+    found = state.inventory.get_host(f"@fake/{name}")
+    assert isinstance(found, Host)
+    return found
+
+
+def executed(host: Host) -> list[str]:
+    """The last word of every command that was run on a host: our programs' labels."""
+    connector: Any = host.connector
+    return [command.rpartition(" ")[2] for command in connector.executed_commands]
+
+
+def says(host: Host, program: str, answer: Any) -> None:
+    """Have a program answer something else from here on."""
+    connector: Any = host.connector
+    connector.data["fake_responses"] = {
+        **connector.data["fake_responses"], f"sparkwright-{program}": _text(answer),
+    }  # fmt: skip
+
+
+@contextmanager
+def on(host: Host) -> Iterator[Host]:
+    """pyinfra's context of a host, as within a deploy."""
+    with ctx_state.use(host.state), ctx_host.use(host):
+        yield host

@@ -1,0 +1,97 @@
+"""Runs over sites that have no hosts: plans of the shipped catalog, and what hosts look like."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from sparkwright.config.secrets import Secret
+from sparkwright.config.settings import RolloutSettings
+from sparkwright.host.contracts.observation import Observation
+from sparkwright.host.contracts.records import encode
+from sparkwright.operations.run import HostRun, Run, attach
+from sparkwright.plan.missing import digest
+from sparkwright.plan.rollout import Rollout, batches
+from sparkwright.plan.services import DesiredService
+from sparkwright.proxy.proxies import proxies_of
+from tests.operations.harness import FakeHost, fake
+from tests.unit.builders import SPARK, plan, probe, wanted
+
+KEY = Secret("sk-0123456789abcdef")
+#: Before anything here was started.
+CREATED = "2026-07-01T00:00:00Z"
+
+
+def host_run(host: FakeHost, services: Mapping[str, Any] = SPARK, **data: Any) -> HostRun:
+    """A host in a run; settings as group_data gives them."""
+    planned = plan(services, host=host.name, **data)
+    everyone = {host.name: {"services": dict(services), **data}}
+    return HostRun(
+        host.name, wanted(planned), (), KEY, None, host.memory, f"10.0.0.{host.name[-1]}",
+        proxies_of(planned, everyone),
+    )  # fmt: skip
+
+
+def site(
+    *hosts: FakeHost, services: Mapping[str, Any] = SPARK, rollout: Any = None, **data: Any
+) -> Run:
+    """A run of these hosts, attached to them; one pyinfra state for all."""
+    settings = RolloutSettings.model_validate(rollout or {})
+    named = {host.name: host for host in hosts}
+    every = {name: host_run(host, services, **data) for name, host in named.items()}
+    order = Rollout(batches(list(named), settings))
+    found = Run("inventory/lab.py", every, Secret("peers"), order, settings, dry=False)
+    attach(found, named)  # type: ignore[arg-type]
+    for host in hosts:
+        host.state = hosts[0].state
+        host.state.active_hosts = set(hosts)
+    return found
+
+
+def spark(name: str = "spark-1", **answers: Any) -> FakeHost:
+    """A host that was not looked at yet."""
+    host = fake(None, **answers)
+    host.name = name
+    return host
+
+
+def looked_at(host: FakeHost, one: HostRun, **changes: Any) -> Observation:
+    """Have the host observed, in perfect order but for ``changes``."""
+    known = host.memory
+    known.asked, known.observation = one.request, probe(**changes)
+    host.answers["observe"] = known.observation
+    return known.observation
+
+
+def running(services: tuple[DesiredService, ...], release: str | None = None) -> dict[str, Any]:
+    """What is seen of services that run as desired, or of an earlier release."""
+    states, units = {}, {}
+    for one in services:
+        runs = release or one.release
+        container = {
+            "id": f"c-{one.name}", "running": True, "created": CREATED, "release": runs,
+            "image": one.image,
+        }  # fmt: skip
+        states[one.name] = {
+            "current": runs,
+            "good": runs,
+            "compose": digest(one.compose) if release is None else None,
+            "unit": digest(one.unit_text),
+            "secrets": {"sha256": digest(one.environment.value), "mode": 0o600, "uid": 0},
+            "container": container,
+        }
+        units[one.unit] = {"ActiveState": "active", "UnitFileState": "enabled"}
+    return {"services": states, "units": units}
+
+
+def written(files: Mapping[str, tuple[str, int]]) -> dict[str, Any]:
+    """What is seen of files that are there as they must be."""
+    return {
+        path: {"sha256": digest(text), "mode": mode, "uid": 0}
+        for path, (text, mode) in files.items()
+    }
+
+
+def plain(record: object) -> Any:
+    """A record as plain data."""
+    return encode(record)

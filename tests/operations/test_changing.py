@@ -1,0 +1,142 @@
+"""The shape that all operations have: dry words, one command, one message for one failed host."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from pyinfra.context import ctx_host, ctx_state
+
+from sparkwright.facts.asking import HostError, Sudo, execute
+from sparkwright.findings.finding import Finding, Severity
+from sparkwright.operations import changing
+from tests.operations.harness import FakeHost, Ran, Said, fake, run
+from tests.unit.builders import probe
+
+BAD = Finding("driver", Severity.ERROR, observed="none", expected="one")
+WARNING = Finding("slow", Severity.WARNING, observed="slow")
+
+
+def _run(operation: Any, *args: Any, execute: bool = False, **kwargs: Any) -> Ran:
+    return run(fake(probe()), SimpleNamespace(_inner=operation), *args, execute=execute, **kwargs)
+
+
+def test_the_lock_is_taken_before_the_first_change_and_once() -> None:
+    host = fake(probe())
+    programs: list[list[str]] = []
+
+    def act(of: Any) -> list[str]:
+        programs.append(of.programs)
+        return ["did it"]
+
+    for _ in range(2):
+        inner = SimpleNamespace(_inner=changing.change)
+        run(host, inner, ["do it"], act, services_root="/srv/sw", execute=True)
+    assert programs == [["lock"], ["lock"]]
+    assert host.request("lock")["state"] == "/srv/sw/state"
+    assert host.memory.changes == ["did it", "did it"]
+
+
+def test_words_of_what_would_be_done_are_for_looking_only() -> None:
+    ran = _run(changing.change, ["a", "b"], list, services_root="/srv")
+    assert ran.host.lines == ["would a", "would b"]
+    assert (
+        _run(changing.change, ["a"], lambda _: (), services_root="/s", execute=True).host.lines
+        == []
+    )
+
+
+def test_a_failure_of_several_lines_is_told_whole_and_remembered_by_its_first() -> None:
+    def act(_: Any) -> list[str]:
+        raise HostError("first\n    second")
+
+    ran = _run(changing.change, ["a"], act, services_root="/srv", execute=True)
+    assert not ran.well
+    assert ran.host.lines == ["first", "    second"]
+    assert ran.memory.failure == "first"
+
+
+def test_verified_reports_warnings_and_fails_for_errors() -> None:
+    ran = _run(changing.verified, [WARNING], "fine")
+    assert ran.host.noops == ["fine"]
+    assert ran.host.lines[0] == "warning: slow"
+    ran = _run(changing.verified, [WARNING, BAD], "fine", execute=True)
+    assert not ran.well
+    assert ran.host.noops == []
+    assert ran.memory.failure == "driver: none, needed: one"
+
+
+def test_looking_happens_only_once_everything_before_is_done() -> None:
+    looks: list[bool] = []
+
+    def inspect(of: Any) -> list[str]:
+        looks.append(of.state.is_executing)
+        return []
+
+    assert _run(changing.look, inspect).commands == []
+    assert _run(changing.look, inspect, execute=True).commands == []
+    assert looks == [True]
+
+    def lost(_: Any) -> list[str]:
+        raise HostError("the connection is lost")
+
+    ran = _run(changing.look, lost, execute=True)
+    assert not ran.well
+    assert ran.memory.failure == "the connection is lost"
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "lines"),
+    [
+        ("a\n", "a\n", []),
+        (None, "a\n", ["Will create /f", "    @@ -0,0 +1 @@", "    +a"]),
+        (
+            "a\nb\n",
+            "a\nc\n",
+            ["Will change /f", "    @@ -1,2 +1,2 @@", "     a", "    -b", "    +c"],
+        ),
+    ],
+)
+def test_a_diff(before: str | None, after: str, lines: list[str]) -> None:
+    host = fake(probe())
+    with ctx_state.use(host.state), ctx_host.use(host):
+        changing.show_diff("/f", before, after)
+        assert host.lines == []
+        host.state.config.DIFF = True
+        changing.show_diff("/f", before, after)
+    assert host.lines == lines
+
+
+def _execute(host: FakeHost, sudo: Sudo) -> Any:
+    from pyinfra.api.command import StringCommand
+
+    execute(host, "l", StringCommand("python3", "sparkwright-l"), sudo, 7)  # type: ignore[arg-type]
+    return host.asked[-1]
+
+
+def test_how_a_program_becomes_root() -> None:
+    host = fake(probe(), l=Said("{}"))
+    host.answers["l"] = Said()
+    run_shell_command = host.run_shell_command
+    found: list[Any] = []
+
+    def note(command: Any, **arguments: Any) -> Any:
+        found.append((command.get_raw_value(), arguments))
+        return run_shell_command(command, **{**arguments, "_stdin": '{"request": null}'})
+
+    host.run_shell_command = note  # type: ignore[method-assign]
+    _execute(host, Sudo.NEEDED)
+    _execute(host, Sudo.IF_POSSIBLE)
+    host.state.config.SUDO_PASSWORD = "pw"
+    _execute(host, Sudo.IF_POSSIBLE)
+    host.state.config.SUDO_PASSWORD = None
+    host.data["_sudo_password"] = "of this host"
+    _execute(host, Sudo.NEEDED)
+    root = {"_timeout": 7, "_sudo": True}
+    assert found == [
+        ("python3 sparkwright-l", {**root, "_sudo_password": None}),
+        ("sudo -n python3 sparkwright-l || python3 sparkwright-l", {"_timeout": 7}),
+        ("python3 sparkwright-l", {**root, "_sudo_password": "pw"}),
+        ("python3 sparkwright-l", {**root, "_sudo_password": "of this host"}),
+    ]

@@ -1,0 +1,101 @@
+"""The end of a run: its table and its record, or the answers to a question of the command line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from sparkwright.operations import ending
+from sparkwright.operations.run import Run
+from sparkwright.report.run import Outcome
+from sparkwright.smoke.result import Smoke
+from tests.operations.sites import looked_at, site, spark
+
+PASSED = Smoke(6, 6, 2.8, ())
+
+
+@pytest.fixture(autouse=True)
+def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("SPARKWRIGHT_API_KEY", raising=False)
+
+
+def _run() -> Run:
+    """One host that serves, one that was rolled back, one that was not reached."""
+    hosts = [spark(f"spark-{n}") for n in (1, 2, 3)]
+    run = site(*hosts)
+    for host in hosts[:2]:
+        one = run.hosts[host.name]
+        looked_at(host, one)
+        one.smoke["qwen36"] = PASSED
+        host.memory.executions = 2
+        host.memory.changes.append("service qwen36: restart")
+    run.hosts["spark-2"].outcomes["qwen36"] = Outcome("reverted", "0123456789ab", None)
+    run.hosts["spark-2"].memory.failure = "no answer: what ran before runs again"
+    run.hosts["spark-3"].memory.failure = "not reached: timed out"
+    return run
+
+
+def test_rows_of_a_run(capsys: pytest.CaptureFixture[str]) -> None:
+    run = _run()
+    release = run.hosts["spark-1"].services[0].release
+    ending.report(run, as_json=False)
+    text, error = capsys.readouterr()
+    assert error == ""
+    rows = {line.split()[0]: line.split() for line in text.splitlines() if line[:5] == "spark"}
+    assert rows["spark-1"][2:4] == ["serving,", "changed"]
+    assert rows["spark-1"][4] == "http://10.0.0.1:8000/v1"
+    assert release in rows["spark-1"]
+    assert "6/6" in rows["spark-1"]
+    # What runs, and not what was planned.
+    assert rows["spark-2"][2] == "reverted"
+    assert "0123456789ab" in rows["spark-2"]
+    assert release not in rows["spark-2"]
+    assert rows["spark-3"][2:] == ["left", "alone", "-", "-", "-", "-"]
+    assert "spark-3: not reached: timed out" in text
+    assert "2 changes, " in text
+    assert "remote executions: spark-1 2, spark-2 2, spark-3 0" in text
+    assert "NOT as planned: spark-2, spark-3" in text
+    key = run.hosts["spark-1"].settings.api_key_file
+    assert f'Authorization: Bearer $(cat {key})"' in text
+    record = json.loads(Path(".sparkwright/last-run.json").read_text())
+    first = record["hosts"][0]
+    assert (first["host"], first["gpu"], first["driver"]) == ("spark-1", "NVIDIA GB10", "580.95.05")
+    assert record["hosts"][2]["refused"] == "not reached: timed out"
+    assert Path(".sparkwright").stat().st_mode & 0o777 == 0o700
+
+
+def test_pyinfras_json_is_not_mixed_with_the_table(capsys: pytest.CaptureFixture[str]) -> None:
+    ending.report(_run(), as_json=True)
+    text, error = capsys.readouterr()
+    assert text == ""
+    assert "HOST" in error
+
+
+def test_the_key_of_the_environment(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SPARKWRIGHT_API_KEY", "sk-not-to-be-shown-0")
+    ending.report(_run(), as_json=False)
+    text = capsys.readouterr().out
+    assert 'Bearer $SPARKWRIGHT_API_KEY"' in text
+    assert "not-to-be-shown" not in text
+
+
+def test_a_question_is_answered_in_a_file_and_nowhere_else(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    run = _run()
+    run.answers = "answers.json"
+    run.hosts["spark-1"].answer = {"services": {}}
+    ending.report(run, as_json=False)
+    assert capsys.readouterr() == ("", "")
+    assert json.loads(Path("answers.json").read_text()) == {
+        "spark-1": {"answer": {"services": {}}, "refused": None},
+        "spark-2": {"answer": None, "refused": "no answer: what ran before runs again"},
+        "spark-3": {"answer": None, "refused": "not reached: timed out"},
+    }
+    # The record is of the last deploy, which a question is not.
+    assert not Path(".sparkwright").exists()

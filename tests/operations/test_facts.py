@@ -1,0 +1,250 @@
+"""Facts: captured answers in, typed values out (``facts/``); and one execution for all of them."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyinfra.api.exceptions import FactProcessError
+from pyinfra.api.operation import add_op
+from pyinfra.api.operations import run_ops
+from pyinfra.api.state import StateStage
+from pyinfra.operations import server
+
+from sparkwright import facts
+from sparkwright.facts import (
+    Docker,
+    Gpus,
+    HostObservation,
+    LockHolder,
+    NvidiaDriver,
+    observed,
+)
+from sparkwright.facts.asking import HostError
+from sparkwright.facts.memory import memory
+from sparkwright.facts.observation import observe_anew
+from sparkwright.host.contracts.directories import Directory
+from sparkwright.host.contracts.observation import ObservationRequest
+from sparkwright.host.contracts.proof import ModelAt
+from sparkwright.operations import directories, docker
+from tests.operations.harness import as_json
+from tests.operations.real import executed, host_of, on, real_state, says
+from tests.unit.builders import gpus, probe
+
+CAPTURES = Path(__file__).parent / "facts"
+OBSERVE = "sparkwright-observe"
+IMAGE = ObservationRequest(images=("vllm:a",))
+
+
+def test_captures_are_read_as_pyinfras_own_tests_do() -> None:
+    folders = {folder.name: len(list(folder.iterdir())) for folder in CAPTURES.iterdir()}
+    assert set(folders) == set(facts.__all__) - {"observed"}
+    words = ["-q", "-p", "no:cacheprovider", "tests/operations/captured_facts.py"]
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", *words],
+        cwd=Path(__file__).parents[2], capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout
+    assert f"{sum(folders.values())} passed" in done.stdout
+
+
+def test_the_question_needs_neither_input_nor_a_password() -> None:
+    command = HostObservation().command(ports=[8000]).get_raw_value()
+    once, again = command.split(" || ")
+    assert once == f"sudo -n {again}"
+    assert again.startswith("python3 -IS -c ")
+    assert again.endswith(f" {OBSERVE}")
+    assert len(command) < 2 * 100_000  # an argument holds 128 KiB
+
+
+@pytest.mark.parametrize(
+    ("output", "words"),
+    [
+        (["Welcome to spark-1!", "{}"], "the host's login prints text of its own"),
+        (["{}"], "not a valid answer: Observation: time is missing"),
+        ([json.dumps({**as_json(probe()), "user": 7})], "Observation.user: 7 is not of type str"),
+        ([json.dumps({**as_json(probe()), "python": [3]})], "2 values are needed, not 1"),
+    ],
+)
+def test_an_answer_that_is_none_is_refused_by_name(output: list[str], words: str) -> None:
+    with pytest.raises(FactProcessError, match=words):
+        HostObservation().process(output)
+
+
+def test_an_answer_of_another_version_is_read_as_far_as_it_is_known() -> None:
+    said = {**as_json(probe()), "quantum": True}
+    del said["switching"]
+    assert HostObservation().process([json.dumps(said)]) == probe()
+
+
+# --- Through pyinfra itself -----------------------------------------------------------------------
+
+
+def test_three_views_are_one_execution() -> None:
+    host = host_of(real_state(observe=probe()))
+    with on(host):
+        assert host.get_fact(NvidiaDriver) == "580.95.05"
+        assert host.get_fact(Docker) == probe().docker
+        assert host.get_fact(Gpus) == probe().gpu.gpus
+        assert host.get_fact(HostObservation) == probe()
+        assert observed(host) == probe()
+    assert executed(host) == [OBSERVE]
+
+
+def test_views_share_what_an_operation_of_ours_asked_for() -> None:
+    host = host_of(real_state(observe=probe(images={"vllm:a": True})))
+    with on(host):
+        observed(host, IMAGE)
+        assert host.get_fact(NvidiaDriver) == "580.95.05"
+    assert executed(host) == [OBSERVE]
+
+
+def test_each_host_has_its_own_answer() -> None:
+    state = real_state("a", "b", observe=probe())
+    one, other = host_of(state, "a"), host_of(state, "b")
+    says(other, "observe", probe(gpu=gpus("NVIDIA GB10, 12.1, 590.1, [N/A]\n")))
+    with on(one):  # a host may be asked while pyinfra is at another one
+        assert other.get_fact(NvidiaDriver) == "590.1"
+        assert one.get_fact(NvidiaDriver) == "580.95.05"
+        assert other.get_fact(Docker) is not None
+    assert (executed(one), executed(other)) == ([OBSERVE], [OBSERVE])
+
+
+def test_a_fact_with_arguments_asks_for_more() -> None:
+    host = host_of(real_state(observe=probe()))
+    with on(host):
+        host.get_fact(NvidiaDriver)
+        host.get_fact(HostObservation, services_root="/srv/sw", images=["vllm:a"])
+        assert memory(host).asked == ObservationRequest(
+            services_root="/srv/sw", images=("vllm:a",)
+        )  # fmt: skip
+        host.get_fact(LockHolder, files=["/etc/x"])
+    assert executed(host) == [OBSERVE] * 3
+    # What is known is kept: this answer holds less.
+    assert memory(host).asked == ObservationRequest(services_root="/srv/sw", images=("vllm:a",))
+
+
+def test_it_is_asked_anew_after_a_change() -> None:
+    host = host_of(real_state(observe=probe()))
+    with on(host):
+        host.get_fact(NvidiaDriver)
+        says(host, "observe", probe(docker=None))
+        assert host.get_fact(Docker) is not None
+        memory(host).forget()
+        assert host.get_fact(Docker) is None
+        assert host.get_fact(NvidiaDriver) == "580.95.05"
+    assert executed(host) == [OBSERVE] * 2
+
+
+def test_what_needs_more_asks_for_all_of_it_at_once() -> None:
+    host = host_of(real_state(observe=probe()))
+    model = ObservationRequest(models=(ModelAt("/m", "c"),), services_root="/srv/sw")
+    with on(host):
+        observed(host, IMAGE)
+        observed(host, ObservationRequest())
+        assert len(executed(host)) == 1
+        observed(host, model)
+        assert memory(host).asked == ObservationRequest(
+            services_root="/srv/sw", images=("vllm:a",), models=(ModelAt("/m", "c"),)
+        )  # fmt: skip
+        observed(host, IMAGE)
+        observed(host, model)
+    assert len(executed(host)) == 2
+
+
+def test_what_was_seen_without_sudo_is_asked_again() -> None:
+    """pyinfra's own fact knows no password for sudo, an operation of ours may."""
+    host = host_of(real_state(observe=probe(sudo="a password is required", docker=None)))
+    with on(host):
+        assert host.get_fact(Docker) is None
+        says(host, "observe", probe())
+        assert observed(host).docker is not None
+    assert executed(host) == [OBSERVE] * 2
+
+
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        ("Welcome to spark-1!", "the host's login prints text of its own (check .bashrc and"),
+        ("{}", "not a valid answer: Observation: time is missing (is another version of"),
+        ({"success": False, "stderr": "bash: python3: command not found"},
+         "sparkwright-observe: bash: python3: command not found"),
+    ],
+)  # fmt: skip
+def test_a_host_without_an_answer_fails_alone(said: Any, words: str) -> None:
+    state = real_state("a", "b", observe=probe())
+    bad, good = host_of(state, "a"), host_of(state, "b")
+    says(bad, "observe", said)
+    with on(bad), pytest.raises(HostError) as raised:
+        observe_anew(bad, ObservationRequest())
+    assert words in str(raised.value)
+    assert memory(bad).observation is None
+    with on(bad):
+        assert bad.get_fact(NvidiaDriver) is None  # pyinfra's way: the default, and the host failed
+    assert state.failed_hosts == {bad}
+    with on(good):
+        assert good.get_fact(NvidiaDriver) == "580.95.05"
+    assert state.active_hosts == {good}
+
+
+def _execute(state: Any) -> None:
+    state.set_stage(StateStage.Execute)
+    state.is_executing = True
+    run_ops(state)
+
+
+def test_what_pyinfras_own_operations_change_is_seen_by_ours() -> None:
+    """Docker is installed by an operation before ours: it is there once that has run."""
+    state = real_state(observe=probe(docker=None, docker_found=False))
+    host = host_of(state)
+
+    def install(*_: Any) -> None:
+        says(host, "observe", probe())
+
+    add_op(state, server.shell, commands=["apt-get install docker.io"])
+    add_op(state, docker.verify)
+    connector: Any = host.connector
+    run_shell_command = connector.run_shell_command
+
+    def run(command: Any, *args: Any, **kwargs: Any) -> Any:
+        done = run_shell_command(command, *args, **kwargs)
+        if "apt-get" in str(command):
+            install()
+        return done
+
+    connector.run_shell_command = run
+    _execute(state)
+    assert state.failed_hosts == set()
+    assert state.results[host].success_ops == 2
+    assert executed(host)[0] == executed(host)[-1] == OBSERVE
+    assert len(executed(host)) == 3
+
+
+def test_what_changes_nothing_or_is_ours_costs_no_further_look() -> None:
+    there = {"mode": 0o755, "uid": 0}
+    state = real_state(
+        observe=probe(directories={"/srv/a": None, "/srv/b": there}),
+        lock={"held": True}, directories="null",
+    )  # fmt: skip
+    host = host_of(state)
+    for path in ("/srv/b", "/srv/b"):
+        add_op(state, directories.present, [Directory(path)])
+    add_op(state, docker.verify)
+    _execute(state)
+    assert executed(host) == [OBSERVE]
+    assert state.results[host].success_ops == 3
+
+
+def test_a_host_that_refuses_fails_alone_within_a_run() -> None:
+    state = real_state("a", "b", observe=probe())
+    says(host_of(state, "b"), "observe", probe(docker=None))
+    add_op(state, docker.verify)
+    _execute(state)
+    assert state.failed_hosts == {host_of(state, "b")}
+    assert memory(host_of(state, "b")).failure == (
+        "docker: the Docker daemon does not answer, needed: Docker >= 25, running"
+    )

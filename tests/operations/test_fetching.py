@@ -1,0 +1,376 @@
+"""Models, images, the jobs that bring them, and serving them to other hosts."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sparkwright.config.secrets import Secret
+from sparkwright.host.contracts.fetch import BuildFile, ImageBuild
+from sparkwright.host.contracts.jobs import JobStatus
+from sparkwright.host.contracts.observation import ObservationRequest, StoreAt
+from sparkwright.host.contracts.proof import ModelAt, ProofRequest
+from sparkwright.operations import images, jobs, models, peers, runtime
+from sparkwright.operations.fetching import Sources
+from sparkwright.resolve.hub import RemoteFile
+from sparkwright.resolve.runtime import Runtime, RuntimeBundleError
+from tests.operations.harness import Case, FakeHost, Said, as_json, check, fake, run
+from tests.unit.builders import COMMIT, DIGEST, PLATFORM, probe
+
+REPOSITORY = "AEON-7/Qwen3.6"
+PLACE = f"/opt/models/AEON-7--Qwen3.6/{COMMIT}"
+NAMED = f"{REPOSITORY}@{COMMIT[:12]}"
+FILES = (RemoteFile("model.safetensors", 22 << 30, "d" * 64, None),)
+MODEL = {"repository": REPOSITORY, "commit": COMMIT, "files": FILES}
+IMAGE = "ghcr.io/me/vllm:sha256-abab"
+STORE = f"/opt/sparkwright/images/{'ab' * 32}"
+PULL = {
+    "image": IMAGE, "registry": "https://ghcr.io", "repository": "me/vllm", "digest": DIGEST,
+    "platforms": {"arm64": PLATFORM},
+}  # fmt: skip
+WITH_SECRETS = Sources(
+    peers=lambda: ("http://10.0.0.1:18650",), peer_token=Secret("between-peers"),
+    token=Secret("hf_secret"), limit=5e6, connections=4, headroom=7, adopt=("/mnt/*",),
+)  # fmt: skip
+OF_MODELS = ObservationRequest(models=(ModelAt(PLACE, COMMIT),))
+OF_IMAGES = ObservationRequest(images=(IMAGE,), stores=(StoreAt(STORE, "ab" * 32),))
+
+
+@pytest.fixture(autouse=True)
+def libraries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """The fetch program's libraries, without PyPI; which ones were built."""
+    archive = tmp_path / "libraries.tar.gz"
+    archive.write_bytes(b"libraries")
+    built: list[Any] = []
+
+    def build(architecture: str, python: str, cache: Path) -> Runtime:
+        built.append((architecture, python, cache))
+        return Runtime(archive, "f" * 64, 9)
+
+    monkeypatch.setattr(runtime, "build_runtime", build)
+    monkeypatch.setattr(jobs._LIVE, "on", False)
+    return built
+
+
+def _ends(request: Any) -> dict[str, JobStatus]:
+    """Every job that is watched has ended well."""
+    return {one["unit"]: JobStatus(False, False) for one in request["watch"]}
+
+
+def _answers(**others: Any) -> dict[str, Any]:
+    return {"install_runtime": None, "jobs": _ends, "proof": [], **others}
+
+
+def _model(**changes: Any) -> FakeHost:
+    return fake(probe(models={PLACE: "is not there"}), OF_MODELS, **_answers(**changes))
+
+
+def _image(**changes: Any) -> FakeHost:
+    return fake(probe(images={IMAGE: False}), OF_IMAGES, **_answers(**changes))
+
+
+STARTED = (("install-runtime", None), ("jobs", None))
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        Case("complete", {"models": {PLACE: None}}, MODEL, noop=f"{NAMED} is complete"),
+        Case(
+            "not there", {"models": {PLACE: "is not there"}}, {**MODEL, "wait": False},
+            would=(f"fetch {NAMED} (22.00 GiB): {PLACE} is not there",), asks=STARTED,
+            done=(f"fetching {NAMED}",),
+        ),
+        Case(
+            "damaged", {"models": {PLACE: "has another size of a.safetensors"}},
+            {**MODEL, "wait": False}, asks=STARTED, done=(f"fetching {NAMED}",),
+            would=(f"fetch {NAMED} (22.00 GiB): {PLACE} has another size of a.safetensors",),
+        ),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_models_present(case: Case) -> None:
+    check(models.present, replace(case, answers=_answers()), probe(**case.seen), OF_MODELS)
+
+
+def test_a_model_that_is_waited_for_is_proved_and_forgotten() -> None:
+    host = _model()
+    ran = run(host, models.present, execute=True, **MODEL)
+    assert host.programs == ["lock", "install-runtime", "jobs", "jobs", "proof"]
+    assert host.request("proof") == as_json(ProofRequest(models=(ModelAt(PLACE, COMMIT),)))
+    assert ran.memory.changes == [f"{NAMED} is on the disk and verified"]
+    assert ran.memory.stale
+
+
+def test_what_a_model_is_fetched_with() -> None:
+    host = _model()
+    run(host, models.present, execute=True, wait=False, sources=WITH_SECRETS, **MODEL)
+    asked = host.request("jobs")
+    (job,) = asked["start"]
+    (place,) = job["files"]
+    request = json.loads(job["files"][place])
+    state = f"/opt/sparkwright/state/{job['unit']}"
+    assert place == f"{state}/request.json"
+    assert job["argv"][-1] == place
+    assert job["argv"][4:6] == ["--task", "run"]
+    assert job["description"] == f"sparkwright: fetch {NAMED}"
+    expected = {
+        "endpoint": "https://huggingface.co", "repo": REPOSITORY, "revision": COMMIT,
+        "destination": PLACE, "state_dir": state, "limit": 5e6, "max_connections": 4,
+        "headroom": 7, "adopt": ["/mnt/*"], "peers": ["http://10.0.0.1:18650"], "offline": False,
+        "token_file": "/opt/sparkwright/state/hub-token", "downloader": "hf_transfer",
+        "peer_token_file": "/opt/sparkwright/state/share-token",
+    }  # fmt: skip
+    assert {key: request[key] for key in expected} == expected
+    assert [one["path"] for one in request["files"]] == ["model.safetensors"]
+    # Secrets travel apart, by standard input, and stand in no other place.
+    assert asked["secrets"] == {
+        "/opt/sparkwright/state/share-token": "between-peers",
+        "/opt/sparkwright/state/hub-token": "hf_secret",
+    }
+    assert "hf_secret" not in json.dumps(asked["start"])
+    assert all("hf_secret" not in one.text for one in host.asked)
+
+
+def test_the_program_is_brought_once_for_the_hosts_kind(libraries: list[Any]) -> None:
+    host = _model()
+    run(host, models.present, execute=True, wait=False, **MODEL)
+    run(host, models.present, execute=True, wait=False, **MODEL)
+    assert host.programs == ["lock", "install-runtime", "jobs", "jobs"]
+    assert libraries[0] == ("aarch64", "3.12", runtime.CACHE)
+    request = host.request("install-runtime")
+    name = request["home"].rpartition("/")[2]
+    assert request["digest"] == "f" * 64
+    assert "sparkwright/host/fetch/fetch.py" in request["program"]
+    there = probe(models={PLACE: "is not there"}, runtimes=[name])
+    again = fake(there, OF_MODELS, **_answers())
+    run(again, models.present, execute=True, wait=False, **MODEL)
+    assert again.programs == ["lock", "jobs"]
+
+
+def test_a_bundle_brings_the_libraries_and_nobody_else_is_asked(libraries: list[Any]) -> None:
+    host = _model()
+    run(host, models.present, execute=True, wait=False, sources=Sources(bundle="/mnt/b"), **MODEL)
+    assert libraries[0][2] == Path("/mnt/b/runtime")
+    (text,) = host.request("jobs")["start"][0]["files"].values()
+    assert json.loads(text)["offline"] is True
+
+
+def test_libraries_that_cant_be_had_fail_the_host(monkeypatch: pytest.MonkeyPatch) -> None:
+    def build(*_: Any) -> Runtime:
+        raise RuntimeBundleError("no wheel of hf_transfer: run pip download")
+
+    monkeypatch.setattr(runtime, "build_runtime", build)
+    ran = run(_model(), models.present, execute=True, **MODEL)
+    assert not ran.well
+    assert ran.memory.failure == "no wheel of hf_transfer: run pip download"
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        Case("there", {"images": {IMAGE: True}}, PULL, noop=f"{IMAGE} is there"),
+        Case("titled", {"images": {IMAGE: True}}, {**PULL, "title": "vllm"}, noop="vllm is there"),
+        Case(
+            "not there", {"images": {IMAGE: False}}, {**PULL, "title": "vllm", "wait": False},
+            would=("pull vllm",), asks=STARTED, done=("pulling vllm",),
+        ),
+        Case(
+            "never asked", {}, {**PULL, "wait": False}, would=(f"pull {IMAGE}",), asks=STARTED,
+            done=(f"pulling {IMAGE}",),
+        ),
+        Case(
+            "built", {}, {**PULL, "wait": False, "build": lambda: ImageBuild("base", {})},
+            would=(f"build {IMAGE}",), asks=STARTED, done=(f"building {IMAGE}",),
+        ),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_images_present(case: Case) -> None:
+    check(images.present, replace(case, answers=_answers()), probe(**case.seen), OF_IMAGES)
+
+
+def test_what_an_image_is_pulled_with() -> None:
+    build = ImageBuild("base:1", {"Dockerfile": BuildFile("RlJPTQ==")})
+    how = replace(WITH_SECRETS, keep_parts=lambda: True)
+    host = _image()
+    run(
+        host, images.present, execute=True, wait=False, build=lambda: build, account="me:secret",
+        sources=how, **PULL,
+    )  # fmt: skip
+    asked = host.request("jobs")
+    server, job = asked["start"]
+    assert server["instead_of"] == "sparkwright-share-*"
+    (text,) = job["files"].values()
+    pull = json.loads(text)
+    state = f"/opt/sparkwright/state/{job['unit']}"
+    assert pull["name"] == IMAGE
+    assert pull["source"] == f"127.0.0.1:18650/me/vllm@{DIGEST}"
+    assert pull["layers"] == ["3" * 64, "4" * 64]
+    assert pull["keep"] is True
+    assert pull["build"]["base_name"] == "base:1"
+    fetch = pull["fetch"]
+    assert (fetch["source"], fetch["endpoint"]) == ("registry", "https://ghcr.io")
+    assert (fetch["repo"], fetch["revision"]) == ("me/vllm", "ab" * 32)
+    assert (fetch["destination"], fetch["state_dir"]) == (STORE, state)
+    assert fetch["token_file"] == f"{state}/account"
+    assert asked["secrets"][f"{state}/account"] == "me:secret"
+    assert "me:secret" not in json.dumps(asked["start"])
+
+
+def test_an_image_that_is_waited_for_is_proved() -> None:
+    host = _image()
+    ran = run(host, images.present, execute=True, **PULL)
+    assert host.programs == ["lock", "install-runtime", "jobs", "jobs", "proof"]
+    assert host.request("proof") == as_json(ProofRequest(images=(IMAGE,)))
+    assert ran.memory.changes == [f"{IMAGE} is on the disk and verified"]
+    assert ran.memory.stale
+
+
+WATCHED = {
+    models.watched_job(PLACE, "/opt/models", "/opt/sparkwright"): "Qwen3.6",
+    images.watched_job(IMAGE, "/opt/sparkwright"): "image v1",
+}
+FETCH, PULLED = (job.unit for job in WATCHED)
+PROVED = ProofRequest(models=(ModelAt(PLACE, COMMIT),), images=(IMAGE,))
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        Case("nothing was started", {}, {"jobs": {}, "proved": PROVED},
+             noop="everything is on the disk and verified"),
+        Case(
+            "two jobs", {}, {"jobs": WATCHED, "proved": PROVED},
+            would=("wait for Qwen3.6", "wait for image v1"),
+            asks=(("jobs", None), ("proof", PROVED)),
+            done=(
+                "Qwen3.6 is on the disk and verified", "image v1 is on the disk and verified",
+            ),
+        ),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_jobs_finished(case: Case) -> None:
+    check(jobs.finished, replace(case, answers=_answers()), probe(), ObservationRequest())
+
+
+def _in_turn(*answers: dict[str, JobStatus]) -> Any:
+    left = list(answers)
+    return lambda _: left.pop(0)
+
+
+def test_jobs_are_followed_with_their_progress_until_all_have_ended() -> None:
+    half = {"state": "running", "bytes_done": 5 * 10**9, "bytes_total": 10**10, "rate": 10**8}
+    running = JobStatus(True, False, half)
+    host = fake(probe(), **_answers(jobs=_in_turn(
+        {FETCH: running, PULLED: JobStatus(True, False)},
+        {FETCH: JobStatus(False, False), PULLED: running},
+        {FETCH: JobStatus(False, False), PULLED: JobStatus(False, False)},
+    )))  # fmt: skip
+    ran = run(host, jobs.finished, WATCHED, PROVED, execute=True)
+    assert host.programs == ["lock", "jobs", "jobs", "jobs", "proof"]
+    request = host.asked[1].request
+    assert request["start"] == []
+    assert {one["unit"]: one["state"] for one in request["watch"]} == {
+        unit: f"/opt/sparkwright/state/{unit}" for unit in (FETCH, PULLED)
+    }
+    assert request["wait"] == jobs._LINE_EVERY
+    assert host.asked[1].arguments["_timeout"] > request["wait"]
+    assert host.lines[0] == (
+        "5.00 of 10.00 GB at 100 MB/s, 50 s left: Qwen3.6 50 %, image v1 starting"
+    )
+    assert ran.memory.stale
+
+
+@pytest.mark.parametrize(
+    ("job", "words"),
+    [
+        (JobStatus(False, True), "Qwen3.6: failed without output"),
+        (
+            JobStatus(False, True, {"state": "failed", "message": "404: no such file"}, ("x",)),
+            "Qwen3.6: 404: no such file",
+        ),
+        # A progress file of a job that was killed says nothing of its end.
+        (
+            JobStatus(False, True, {"state": "running", "message": "old"},
+                      ("Started fetch.", "Out of memory", "Main process exited, code=killed")),
+            "Qwen3.6: Out of memory",
+        ),
+    ],
+)  # fmt: skip
+def test_a_job_that_failed_fails_the_host_with_its_own_words(job: JobStatus, words: str) -> None:
+    answer = {FETCH: job, PULLED: JobStatus(True, False)}
+    ran = run(
+        fake(probe(), **_answers(jobs=answer)), jobs.finished, WATCHED, PROVED, execute=True
+    )  # fmt: skip
+    assert not ran.well
+    assert ran.memory.failure == words
+    assert ran.host.programs == ["lock", "jobs"]
+
+
+def test_a_job_is_not_waited_for_without_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The job itself goes on; what it has not brought by then is not proved."""
+    monkeypatch.setattr(jobs, "_PATIENCE", 0)
+    wrong = [f"{PLACE} is not there"]
+    host = fake(probe(), **_answers(proof=wrong))
+    ran = run(host, jobs.finished, WATCHED, PROVED, execute=True)
+    assert not ran.well
+    assert ran.memory.failure == wrong[0]
+
+
+SERVED = "AEON-7/Qwen3.6@cccc"
+
+
+def test_a_host_that_nobody_asks_serves_nobody() -> None:
+    for execute in (False, True):
+        ran = run(fake(probe()), peers.serving, lambda: [], execute=execute)
+        assert ran.commands == []
+        assert ran.host.noops == ["no other host asks this one"]
+
+
+def test_a_host_that_others_ask_serves_them() -> None:
+    """What others ask for is known only after all hosts were looked at: not while preparing."""
+    asked: list[str] = []
+
+    def contents() -> list[str]:
+        asked.append("")
+        return [SERVED]
+
+    how = replace(WITH_SECRETS, peer_port=18700)
+    dry = run(fake(probe()), peers.serving, contents, sources=how)
+    assert (dry.commands, asked) == ([], [])
+    host = fake(probe(), **_answers())
+    ran = run(host, peers.serving, contents, sources=how, execute=True)
+    assert host.programs == ["lock", "install-runtime", "jobs"]
+    request = host.request("jobs")
+    (job,) = request["start"]
+    (text,) = job["files"].values()
+    assert json.loads(text) == {
+        "port": 18700,
+        "token_file": "/opt/sparkwright/state/share-token",
+        "roots": {"models": "/opt/models", "images": "/opt/sparkwright/images"},
+        "idle": 900,
+    }
+    assert request["secrets"] == {"/opt/sparkwright/state/share-token": "between-peers"}
+    assert job["argv"][4:6] == ["--task", "peer-server"]
+    assert "ProtectSystem=strict" in job["properties"]
+    assert ran.memory.changes == [f"serves {SERVED} to other hosts"]
+
+
+def test_another_port_is_another_server() -> None:
+    one, same, other = (
+        peers.server_job("/opt/sparkwright/runtime/r", Sources(peer_port=port)).unit
+        for port in (1, 1, 2)
+    )
+    assert one == same != other
+
+
+def test_a_host_that_refuses_the_job_is_named() -> None:
+    host = _model(jobs=Said(err="Failed to start transient service unit", ok=False))
+    ran = run(host, models.present, execute=True, **MODEL)
+    assert ran.memory.failure == "sparkwright-jobs: Failed to start transient service unit"

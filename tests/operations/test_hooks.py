@@ -1,0 +1,312 @@
+"""Hooks into pyinfra, each against pyinfra itself: what it replaces, and what it leaves alone."""
+
+from __future__ import annotations
+
+import inspect
+import os
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import click
+import gevent
+import pytest
+from pyinfra.api import util
+from pyinfra.api.config import Config
+from pyinfra.api.connect import connect_all, disconnect_all
+from pyinfra.api.exceptions import PyinfraError
+from pyinfra.api.inventory import Inventory
+from pyinfra.api.operation import add_op
+from pyinfra.api.state import BaseStateCallback, State
+from pyinfra.connectors import ssh
+from pyinfra.context import ctx_state
+from pyinfra.facts.server import Arch, Command
+from pyinfra.operations import server
+
+from sparkwright.facts import hooks
+from sparkwright.facts.memory import memory
+from sparkwright.operations import connections
+from tests.operations.real import INSTANT, host_of, on, real_state
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def test_pyinfras_own_options() -> None:
+    with click.Context(click.Command("pyinfra"), info_name="x") as context:
+        context.params.update(dry=True, limit=("a",))
+        found = hooks.command_line()
+        assert found == {"dry": True, "limit": ("a",)}
+        found["dry"] = False
+        assert context.params["dry"] is True
+
+
+def test_planning_comes_after_reading_and_before_connecting() -> None:
+    told: list[Any] = []
+    state = State()
+    inventory = Inventory(([("@fake/a", INSTANT), ("@fake/b", INSTANT)], {}))
+    limit = [inventory.get_host("@fake/b")]
+
+    class Connected(BaseStateCallback):
+        def host_before_connect(self, state: Any, host: Any) -> None:  # type: ignore[override]
+            told.append(host.name)
+
+    def plan(of: Inventory, limited: Any) -> None:
+        told.append(("plan", of is inventory, limited == limit, state.initialised))
+
+    def ready(of: State) -> None:
+        told.append(("ready", of is state, of.initialised))
+        of.add_callback_handler(Connected())
+
+    with ctx_state.use(state):
+        hooks.before_connecting(plan, ready)
+        state.init(inventory, Config(), initial_limit=limit)
+        connect_all(state)
+    assert told == [("plan", True, True, False), ("ready", True, True), "@fake/b"]
+
+
+def test_a_plan_that_stops_the_run_leaves_pyinfra_before_its_start() -> None:
+    state = State()
+
+    def plan(*_: Any) -> None:
+        sys.exit(2)
+
+    with ctx_state.use(state):
+        hooks.before_connecting(plan, lambda _: pytest.fail("it went on"))
+        with pytest.raises(SystemExit):
+            state.init(Inventory(([("@fake/a", INSTANT)], {})), Config())
+    assert not state.initialised
+
+
+_CONFIG = """
+from sparkwright.facts import hooks
+def plan(inventory, limit):
+    print("plan", [host.name for host in inventory], hooks.command_line()["dry"])
+hooks.before_connecting(plan, lambda state: print("ready"))
+"""
+
+
+def test_pyinfras_command_line_calls_it_between_inventory_and_connection(tmp_path: Path) -> None:
+    """Not its API, but its own program, since that is what the hook relies on."""
+    (tmp_path / "config.py").write_text(_CONFIG)
+    (tmp_path / "inventory.py").write_text(f"hosts = [('@fake/a', {INSTANT!r})]\n")
+    (tmp_path / "deploy.py").write_text("")
+    program = Path(sys.executable).with_name("pyinfra")
+    done = subprocess.run(
+        [str(program), "inventory.py", "deploy.py", "--dry"], cwd=tmp_path, check=False,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout
+    lines = [line.strip() for line in done.stdout.splitlines()]
+    order = [lines.index("plan ['@fake/a'] True"), lines.index("ready")]
+    connected = next(n for n, line in enumerate(lines) if "Connected" in line)
+    assert order == sorted(order)
+    assert order[1] < connected
+
+
+def test_executions_are_counted_and_the_lock_is_released_before_the_disconnect() -> None:
+    state = real_state()
+    host = host_of(state)
+    told: list[str] = []
+    connector: Any = host.connector
+    connector.disconnect = lambda: told.append("disconnect")
+    hooks.count_executions(host, lambda: told.append("run"))
+    hooks.before_disconnecting(host, lambda: told.append(f"leave {host.connected}"))
+    with on(host):
+        host.get_fact(Arch)
+        host.run_shell_command("true")
+    disconnect_all(state)
+    assert told == ["run", "run", "leave True", "disconnect"]
+
+
+def test_a_fact_that_is_known_is_not_asked_for() -> None:
+    host = host_of(real_state())
+    asked: list[Any] = []
+
+    def answered(fact: type, arguments: dict[str, Any]) -> tuple[bool, Any]:
+        asked.append((fact, arguments))
+        return fact is Arch and "_sudo" not in arguments, "aarch64"
+
+    hooks.share_facts(host, answered)
+    connector: Any = host.connector
+    with on(host):
+        assert host.get_fact(Arch) == "aarch64"
+        assert connector.executed_commands == []
+        assert host.get_fact(Arch, _sudo=True) is None
+        host.get_fact(Command, "true")  # arguments without a name: pyinfra's own
+    assert len(connector.executed_commands) == 2
+    assert asked == [(Arch, {}), (Arch, {"_sudo": True})]
+
+
+def test_operations_have_the_order_that_pyinfra_gives_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    stock = (inspect.stack, inspect.getframeinfo)
+    assert (util.stack, util.getframeinfo) == stock  # type: ignore[attr-defined]
+
+    def orders() -> Any:
+        state = real_state()
+
+        def deploy() -> None:
+            for n in range(2):
+                add_op(state, server.shell, commands=[f"echo {n}"])
+            add_op(state, server.shell, commands=["echo last"])
+
+        deploy()
+        deploy()
+        names = [state.op_meta[one].args for one in state.get_op_order()]
+        return names, sorted(meta.op_order for meta in state.op_meta.values())
+
+    found = []
+    for quick in (False, True):
+        with monkeypatch.context() as patched:
+            for name in ("stack", "getframeinfo"):
+                patched.setattr(util, name, getattr(util, name))
+            if quick:
+                hooks.quick_operation_order()
+                assert util.stack is not inspect.stack  # type: ignore[attr-defined]
+            found.append(orders())
+    assert found[0] == found[1]
+    assert len(found[0][0]) == 6
+    assert (util.stack, util.getframeinfo) == stock  # type: ignore[attr-defined]
+
+
+def test_a_deploy_files_place_is_found_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("stack", "getframeinfo"):
+        monkeypatch.setattr(util, name, getattr(util, name))
+    state: Any = SimpleNamespace(current_deploy_filename=__file__, current_op_file_number=0)
+
+    def where() -> Any:
+        return util.get_operation_order_from_stack(state)
+
+    found = []
+    for quick in (False, True):
+        if quick:
+            hooks.quick_operation_order()
+        found.append(where())
+    assert found[0] == found[1]
+    assert len(found[0]) >= 2
+
+
+class _Transport:
+    """A connection whose channels open when it is their turn."""
+
+    def __init__(self) -> None:
+        self.opened: list[Any] = []
+
+    def open_session(self, *args: Any, **kwargs: Any) -> Any:
+        self.opened.append((args, kwargs))
+        if len(self.opened) == 3:
+            raise EOFError
+        return f"channel {len(self.opened)}"
+
+
+def test_the_next_channel_is_opened_while_one_is_used() -> None:
+    transport = _Transport()
+    hooks.keep_a_channel_open(transport)
+    gevent.sleep(0)
+    assert len(transport.opened) == 1
+    assert transport.open_session() == "channel 1"
+    gevent.sleep(0)
+    assert len(transport.opened) == 2
+    # The third cannot be opened: told to the one who uses it, and not before.
+    assert transport.open_session() == "channel 2"
+    with pytest.raises(EOFError):
+        transport.open_session()
+    assert transport.open_session() == "channel 4"
+
+
+def test_a_channel_of_another_kind_is_opened_as_asked() -> None:
+    transport = _Transport()
+    hooks.keep_a_channel_open(transport)
+    transport.open_session(window_size=7)
+    assert ((), {"window_size": 7}) in transport.opened
+
+
+def _ssh_state(**data: Any) -> State:
+    return State(Inventory(([("spark-1", data)], {})), Config())
+
+
+def _connected_with(monkeypatch: pytest.MonkeyPatch, state: State) -> Any:
+    """What paramiko is told when pyinfra connects, with our tuning of connections."""
+    told: list[Any] = []
+
+    class Client:
+        def connect(self, hostname: str, **arguments: Any) -> None:
+            told.append(arguments["_pyinfra_ssh_paramiko_connect_kwargs"])
+
+        def get_transport(self) -> Any:
+            return SimpleNamespace(sock=None)
+
+    monkeypatch.setattr(ssh, "SSHClient", Client)
+    state.add_callback_handler(connections.Connections())
+    with ctx_state.use(state):
+        connect_all(state)
+    (found,) = told
+    return found
+
+
+def test_connections_are_made_with_our_transport(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = _connected_with(monkeypatch, _ssh_state())
+    assert found == {"transport_factory": connections._tuned}
+
+
+def test_what_the_user_set_for_connections_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    given = {"banner_timeout": 9}
+    found = _connected_with(monkeypatch, _ssh_state(ssh_paramiko_connect_kwargs=given))
+    assert found == {"transport_factory": connections._tuned, "banner_timeout": 9}
+    assert given == {"banner_timeout": 9}
+    own = {"transport_factory": "mine"}
+    found = _connected_with(monkeypatch, _ssh_state(ssh_paramiko_connect_kwargs=own))
+    assert found == own
+
+
+def test_a_connector_without_a_transport_is_left_alone() -> None:
+    host = host_of(real_state())
+    hooks.with_transport(host, object)
+    assert hooks.transport_of(host) is None
+    assert "ssh_paramiko_connect_kwargs" not in host.connector.data
+    assert connections.addresses(host) is None
+
+
+def test_a_host_that_is_not_reached_is_remembered_with_what_to_check() -> None:
+    state = _ssh_state(ssh_hostname="127.0.0.1", ssh_port=9)
+    state.add_callback_handler(connections.Connections())
+    with ctx_state.use(state), pytest.raises(PyinfraError):
+        connect_all(state)
+    failure = memory(state.inventory.get_host("spark-1")).failure or ""
+    assert failure.startswith("not reached: ")
+    assert failure.endswith("(check that it is on, 'ssh spark-1', and its ssh_ settings)")
+
+
+def test_connections_count_executions() -> None:
+    state = State(Inventory(([("@fake/a", INSTANT)], {})), Config())
+    state.add_callback_handler(connections.Connections())
+    host = host_of(state)
+    with ctx_state.use(state):
+        connect_all(state)
+        host.run_shell_command("true")
+        assert memory(host).executions == 1
+        disconnect_all(state)
+
+
+def test_the_last_host_can_be_left_out_too() -> None:
+    state = real_state("a", "b")
+    for name in ("a", "b"):
+        hooks.leave_out(host_of(state, name))
+    assert state.active_hosts == set()
+    assert len(state.failed_hosts) == 2
+
+
+def test_nobody_is_asked_when_a_host_fails() -> None:
+    state = real_state("a", "b")
+    state.config.FAIL_PERCENT = 0
+    with pytest.raises(PyinfraError, match="Over 0%"):
+        state.fail_hosts({host_of(state, "a")})
+    state = real_state("a", "b")
+    state.config.FAIL_PERCENT = 0
+    hooks.never_ask_about_failed_hosts(state)
+    state.fail_hosts({host_of(state, "a")})
+    assert len(state.active_hosts) == 1

@@ -1,0 +1,208 @@
+"""One run at a time on a host: the lock as it is asked for, refused, taken over and released."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from sparkwright.facts.asking import HostError
+from sparkwright.host.contracts.lock import LockAnswer, LockRequest, Owner
+from sparkwright.host.contracts.observation import ObservationRequest
+from sparkwright.operations import locks
+from tests.operations.harness import ANN, FakeHost, Said, as_json, fake
+from tests.unit.builders import probe
+
+ROOT = "/opt/sparkwright"
+TAKE = as_json(LockRequest(f"{ROOT}/state", take=locks.OWNER))
+
+
+def _dead() -> Owner:
+    """A run of this machine that has ended without a word."""
+    process = subprocess.Popen(["true"])
+    process.wait()
+    return replace(locks.OWNER, token="t1", by="bob@here", pid=process.pid, since=940.0)
+
+
+def _taken_by(owner: Owner) -> Any:
+    """A lock that is another's until it is broken by that owner's name."""
+
+    def answer(request: Any) -> LockAnswer:
+        if request["breaking"] and request["instead_of"] == owner.token:
+            return LockAnswer(True)
+        return LockAnswer(False, owner, 1000.0)
+
+    return answer
+
+
+def _host(lock: Any = None, **changes: Any) -> FakeHost:
+    return fake(probe(**changes), lock=lock or LockAnswer(True))
+
+
+def take(host: FakeHost, **arguments: Any) -> None:
+    locks.take(host, ROOT, **arguments)  # type: ignore[arg-type]
+
+
+def release(host: FakeHost) -> None:
+    locks.release(host)  # type: ignore[arg-type]
+
+
+def test_it_is_taken_once_in_a_run() -> None:
+    host = _host()
+    take(host)
+    take(host)
+    assert host.request("lock") == TAKE
+    assert TAKE["take"]["pid"] == os.getpid()
+    assert host.memory.locked == ROOT
+    # Its token opens the lock: it travels by standard input.
+    assert locks.OWNER.token is not None
+    assert locks.OWNER.token not in host.asked[0].text
+
+
+def test_it_is_released_before_the_connection_is_closed() -> None:
+    host = _host()
+    take(host)
+    host.connector.disconnect()
+    assert [one.request.get("release") for one in host.asked] == [None, locks.OWNER.token]
+    assert host.memory.locked is None
+
+
+def test_another_run_is_named_with_its_age_and_the_way_on() -> None:
+    host = _host(_taken_by(ANN))
+    with pytest.raises(HostError) as raised:
+        take(host)
+    assert str(raised.value) == (
+        "ann@laptop (for 3 min) is at work on this host: "
+        "wait, or break the lock with --data break_lock=True"
+    )
+    assert host.memory.locked is None
+    assert host.programs == ["lock"]
+
+
+@pytest.mark.parametrize(
+    "owner",
+    [
+        replace(locks.OWNER, token="t1", by="bob@here"),  # another run in this very process
+        replace(locks.OWNER, token="t1", pid=1),  # somebody else's process
+        replace(_dead(), machine="elsewhere"),  # a process id says nothing of another machine
+        Owner("t1", "bob@here", locks.OWNER.machine, None),
+    ],
+)
+def test_a_run_that_may_still_live_keeps_it(owner: Owner) -> None:
+    host = _host(_taken_by(owner))
+    with pytest.raises(HostError, match="is at work on this host"):
+        take(host)
+    assert len(host.asked) == 1
+
+
+def test_a_run_that_died_on_this_machine_is_taken_over() -> None:
+    host = _host(_taken_by(_dead()))
+    take(host)
+    first, second = (one.request for one in host.asked)
+    assert first == TAKE
+    assert second == {**TAKE, "breaking": True, "instead_of": "t1"}
+    assert host.lines == ["taking over the lock of bob@here (for 1 min)"]
+    assert host.memory.locked == ROOT
+
+
+def test_it_is_broken_on_request_by_its_owners_name() -> None:
+    host = _host(_taken_by(ANN))
+    take(host, break_lock=True)
+    assert host.asked[1].request["instead_of"] == "t0"
+    assert host.lines == ["taking over the lock of ann@laptop (for 3 min)"]
+
+
+def test_who_comes_first_to_a_broken_lock_has_it() -> None:
+    """A third run took it meanwhile: it is named, and not broken in its turn."""
+    cat = replace(ANN, token="t2", by="cat@desk")
+    owners = [ANN, cat]
+    host = _host(lambda _: LockAnswer(False, owners.pop(0), 1000.0))
+    with pytest.raises(HostError, match=r"^cat@desk"):
+        take(host, break_lock=True)
+    assert len(host.asked) == 2
+
+
+def test_a_lock_that_a_power_cut_left_empty_is_broken_without_a_name() -> None:
+    host = _host(_taken_by(Owner(since=1000.0)))
+    take(host, break_lock=True)
+    assert host.asked[1].request["breaking"] is True
+    assert host.lines == ["taking over the lock of somebody (for 0 s)"]
+
+
+def test_a_host_that_was_changed_since_it_was_looked_at_is_left_alone() -> None:
+    host = _host(LockAnswer(True, last="t9"), last_lock="t8")
+    with pytest.raises(HostError, match="somebody else changed this host since it was"):
+        take(host)
+    # It is ours by now, and is released with the connection.
+    assert host.memory.locked == ROOT
+    host = _host(LockAnswer(True, last="t8"), last_lock="t8")
+    take(host)
+
+
+def test_a_look_at_another_place_says_nothing_of_this_lock() -> None:
+    host = fake(
+        probe(last_lock=None), ObservationRequest(services_root="/srv/other"),
+        lock=LockAnswer(True, last="t8"),
+    )  # fmt: skip
+    take(host)
+    assert host.memory.locked == ROOT
+
+
+def test_it_is_released_once_and_a_lost_connection_does_not_matter() -> None:
+    host = _host()
+    release(host)
+    assert host.asked == []
+    take(host)
+    release(host)
+    release(host)
+    assert host.programs == ["lock", "lock"]
+    assert host.asked[1].request == as_json(
+        LockRequest(f"{ROOT}/state", release=locks.OWNER.token)
+    )  # fmt: skip
+    assert host.memory.locked is None
+    take(host)
+    host.answers["lock"] = OSError("Socket is closed")
+    release(host)
+    assert host.memory.locked is None
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (OSError("Socket closed"), "sparkwright-lock: the connection is lost (Socket closed)"),
+        (EOFError(), "sparkwright-lock: the connection is lost (EOFError)"),
+        (TimeoutError(), "sparkwright-lock: no answer within 30 s"),
+        (Said(err="a\nsudo: a password is required\n", ok=False),
+         "sparkwright-lock: sudo: a password is required"),
+        (Said(ok=False), "sparkwright-lock: failed without output"),
+    ],
+)  # fmt: skip
+def test_a_host_that_does_not_answer(answer: Any, words: str) -> None:
+    host = _host(answer)
+    with pytest.raises(HostError) as raised:
+        take(host)
+    assert str(raised.value) == words
+    assert host.memory.locked is None
+
+
+@pytest.mark.parametrize(
+    ("owner", "break_lock", "words"),
+    [
+        (None, False, None),
+        (ANN, False, "ann@laptop (for 3 min) is at work on this host: "
+         "wait, or break the lock with --data break_lock=True"),
+        (ANN, True, None),
+        (_dead(), False, None),
+    ],
+)  # fmt: skip
+def test_who_is_in_the_way_is_known_without_asking(
+    owner: Owner | None, break_lock: bool, words: str | None
+) -> None:
+    host = _host(lock=owner and as_json(owner))
+    host.memory.observation = probe(lock=owner and as_json(owner))
+    found = locks.in_the_way(host, break_lock=break_lock)  # type: ignore[arg-type]
+    assert found == words
+    assert host.asked == []

@@ -1,0 +1,146 @@
+"""Preflight: one observation, every finding at once, and a host that fails is left as it is."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from sparkwright.host.contracts.jobs import JobStatus
+from sparkwright.operations import preflight
+from sparkwright.operations.run import HostRun, host_run
+from sparkwright.operations.switching import UNIT
+from tests.operations.harness import ANN, FakeHost, Said, as_json, run
+from tests.operations.sites import site, spark
+from tests.unit.builders import gpus, probe
+
+
+@pytest.fixture(autouse=True)
+def _clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The controller's clock is as a fresh Spark's."""
+    monkeypatch.setattr(preflight, "time", SimpleNamespace(time=lambda: 1000.0))
+
+
+def _judged(host: FakeHost, *, dry: bool = False, **data: Any) -> tuple[HostRun, bool]:
+    one = site(host, spark("spark-2"), **data).hosts[host.name]
+    return one, preflight.judged(host, one, dry=dry)  # type: ignore[arg-type]
+
+
+def test_a_host_in_order_goes_on_after_one_execution() -> None:
+    host = spark(observe=probe())
+    one, on = _judged(host)
+    assert on
+    assert host.programs == ["observe"]
+    assert host.request("observe") == as_json(one.request)
+    assert (one.findings, host.lines, host.memory.failure) == ([], [], None)
+    # Without sudo's password the question travels in the command, once as root and once without.
+    assert host.asked[0].text.startswith("sudo -n python3 ")
+    assert "_stdin" not in host.asked[0].arguments
+    ran = run(host, preflight.passed, 0)
+    assert (ran.commands, host.noops) == ([], ["preflight passed, 0 warnings"])
+
+
+def test_everything_that_is_wrong_refuses_the_host_in_one_go() -> None:
+    host = spark(
+        observe=probe(gpu=gpus("NVIDIA GB10, 12.1, 570.1, [N/A]\n"), docker=None,
+                      clock_synchronised=False),
+    )  # fmt: skip
+    one, on = _judged(host)
+    assert not on
+    assert {finding.id for finding in one.findings} >= {"nvidia-driver", "docker"}
+    ids = [line for line in host.lines if line.startswith("error: ")]
+    assert ids[:2] == ["error: nvidia-driver", "error: docker"]
+    assert host.memory.failure == "refused by preflight: nvidia-driver, docker"
+    assert host.lines[-1] == f"{host.memory.failure}: this host is left as it is"
+    # It takes part in nothing any more; the others go on.
+    assert host not in host.state.active_hosts
+    assert host_run(host) is None  # type: ignore[arg-type]
+    assert len(host.state.active_hosts) == 1
+
+
+def test_a_warning_is_told_and_passed() -> None:
+    host = spark(observe=probe(docker_socket=False))
+    one, on = _judged(host)
+    assert on
+    assert [finding.id for finding in one.findings] == ["docker-user"]
+    assert host.lines[0] == "warning: docker-user"
+
+
+def test_rules_are_judged_again_by_the_real_hardware() -> None:
+    host = spark(observe=probe(memory={"total": 40 << 30, "available": 40 << 30}))
+    one, on = _judged(host)
+    assert not on
+    assert any("silence it on this service" in finding.remedy for finding in one.findings)
+
+
+@pytest.mark.parametrize(
+    ("answer", "why"),
+    [
+        (OSError("Socket is closed"),
+         "sparkwright-observe: the connection is lost (Socket is closed)"),
+        (Said("Welcome!\n"), "sparkwright-observe: the host's login prints text of its own "
+         "(check .bashrc and /etc/profile.d)"),
+    ],
+)  # fmt: skip
+def test_a_host_that_does_not_answer_is_refused_alone(answer: Any, why: str) -> None:
+    host = spark(observe=answer)
+    _, on = _judged(host)
+    assert not on
+    assert host.memory.failure == why
+    assert len(host.state.active_hosts) == 1
+
+
+def _switching(*looks: Any, **changes: Any) -> FakeHost:
+    """A host in the middle of a switch; what it looks like, look by look."""
+    left = [probe(switching=one, **changes) for one in looks]
+    return spark(observe=lambda _: left.pop(0))
+
+
+def test_a_switch_that_was_begun_before_is_waited_for() -> None:
+    host = _switching(True, False)
+    host.answers["jobs"] = {UNIT: JobStatus(False, False, {"id": "x", "step": "ended"})}
+    _, on = _judged(host)
+    assert on
+    assert host.programs == ["observe", "jobs", "observe"]
+    assert host.request("jobs")["start"] == []
+    assert host.lines == [
+        "a switch that was begun before is still under way: waiting for its end"
+    ]  # fmt: skip
+
+
+def test_one_that_was_interrupted_is_left_to_this_run() -> None:
+    host = _switching(True, True)
+    host.answers["jobs"] = {UNIT: JobStatus(False, True, None, ("killed",))}
+    _, on = _judged(host)
+    assert on
+    assert host.programs == ["observe", "jobs", "observe"]
+
+
+def test_who_only_looks_waits_for_nothing() -> None:
+    host = _switching(True)
+    _, on = _judged(host, dry=True)
+    assert on
+    assert host.programs == ["observe"]
+
+
+def test_another_run_that_switches_is_not_waited_for() -> None:
+    host = _switching(True, lock=as_json(ANN))
+    _, on = _judged(host)
+    assert not on
+    assert (host.memory.failure or "").startswith("ann@laptop (for 3 min) is at work on this host")
+    host = _switching(True, False, lock=as_json(ANN))
+    host.answers["jobs"] = {UNIT: JobStatus(False, False, {"id": "x", "step": "ended"})}
+    assert _judged(host, break_lock=True)[1]
+
+
+def test_the_clock_is_compared_with_the_middle_of_the_round_trip(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    ticks = [900.0, 1100.0]
+    monkeypatch.setattr(preflight, "time", SimpleNamespace(time=lambda: ticks.pop(0)))
+    one, on = _judged(spark(observe=probe()))
+    assert (on, one.findings) == (True, [])
+    ticks[:] = [2000.0, 2000.0]
+    one, _ = _judged(spark(observe=probe()))
+    assert [finding.id for finding in one.findings] == ["clock"]

@@ -1,0 +1,152 @@
+"""Proxies: their files, what of them is not as desired, and what the host is asked to do."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from sparkwright.host.contracts.proxies import HEALTH_UNIT
+from sparkwright.operations import proxies
+from sparkwright.proxy.haproxy import UNIT
+from tests.operations.harness import Case, as_json, check, fake, run
+from tests.operations.sites import KEY, host_run, spark, written
+from tests.unit.builders import SPARK, probe
+
+HOME = "/opt/sparkwright/gateway"
+UNITS = "/etc/systemd/system"
+ONE = host_run(spark(), {"qwen36": {**SPARK["qwen36"], "proxy": True}})
+PROXY, FILES = ONE.proxies, ONE.proxy_files
+ASKED = proxies.request_of(PROXY, FILES)
+ACTIVE = {UNIT: {"ActiveState": "active"}, HEALTH_UNIT: {"ActiveState": "active"}}
+IN_PLACE: dict[str, Any] = {"files": written(FILES), "units": ACTIVE, "unit_files": [UNIT]}
+CONFIG = f"{HOME}/haproxy.cfg"
+KEYS = {"sha256": "0", "mode": 0o600}
+OTHER = {"command": "vllm", "cgroup": "/system.slice/docker-1.scope"}
+OURS = {"command": "haproxy", "cgroup": f"/system.slice/{UNIT}"}
+
+
+def test_its_files() -> None:
+    modes = {path: mode for path, (_, mode) in FILES.items()}
+    assert modes[CONFIG] == 0o644
+    assert modes[f"{HOME}/keys"] == 0o600
+    assert {f"{UNITS}/{UNIT}", f"{UNITS}/{HEALTH_UNIT}", f"{HOME}/health.py"} <= set(modes)
+    # HAProxy knows the key's hash alone.
+    assert not any(KEY.value in text for text, _ in FILES.values())
+    assert proxies.files_of(None, [KEY], None, None) == {}
+    assert (ASKED.ports, ASKED.units) == ((8000,), (UNIT, HEALTH_UNIT))
+
+
+def _case(name: str, seen: dict[str, Any], *would: str, **changes: Any) -> Case:
+    """A host that is to have the proxy."""
+    wanted: tuple[Any, Any] = changes.pop("wanted", (PROXY, FILES))
+    arguments = changes.pop("arguments", {})
+    return Case(
+        name, seen, {"wanted": wanted, **arguments}, would=would,
+        asks=(("configure", None),) if would else (), answers={"configure": list(would)},
+        **changes,
+    )  # fmt: skip
+
+
+class _Serving:
+    """``proxies.serving`` with its two arguments as one."""
+
+    @staticmethod
+    def _inner(wanted: tuple[Any, Any], **arguments: Any) -> Any:
+        return proxies.serving._inner(*wanted, **arguments)
+
+
+DESIRED = "proxies are as desired"
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        _case("in place", IN_PLACE, noop=DESIRED),
+        _case("none wanted, none there", {}, wanted=(None, {}), noop=DESIRED),
+        _case("none wanted", IN_PLACE, "remove the proxy", wanted=(None, {})),
+        _case("another key", {**IN_PLACE, "files": {**IN_PLACE["files"], f"{HOME}/keys": KEYS}},
+              f"write {HOME}/keys"),
+        _case("health stopped", {**IN_PLACE, "units": {UNIT: {"ActiveState": "active"}}},
+              f"start {HEALTH_UNIT}"),
+        _case("nothing there", {}, *(f"write {path}" for path in FILES), f"start {UNIT}",
+              f"start {HEALTH_UNIT}"),
+        # vLLM itself still listens there: it is switched later, and the proxy started with it.
+        _case("the port is taken", {**IN_PLACE, "units": {}, "ports": {8000: OTHER}}, noop=DESIRED),
+        _case("the port is its own", {**IN_PLACE, "units": {}, "ports": {8000: OURS}},
+              f"start {UNIT}", f"start {HEALTH_UNIT}"),
+        _case("with the switch", {}, arguments={"later": True}, noop="changes with the services"),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_serving(case: Case) -> None:
+    asked = ASKED if case.arguments["wanted"][0] else proxies.request_of(None, {})
+    check(_Serving, case, probe(**case.seen), asked)
+
+
+def test_what_the_host_is_asked_for() -> None:
+    host = fake(probe(), ASKED, configure=["started the proxy"])
+    ran = run(host, proxies.serving, PROXY, FILES, execute=True)
+    request = host.request("configure")
+    assert request["files"] == as_json(FILES)
+    assert (request["unit"], request["health"]) == (UNIT, HEALTH_UNIT)
+    assert (request["config"], request["start"]) == (CONFIG, True)
+    assert ["qwen36", "self", "127.0.0.1", "18000", "28000"] in request["keep"]
+    assert ran.memory.changes == ["started the proxy"]
+    assert ran.memory.stale
+    host = fake(probe(ports={8000: OTHER}), ASKED, configure=[])
+    run(host, proxies.serving, PROXY, FILES, execute=True)
+    assert host.request("configure")["start"] is False
+
+
+def test_taking_it_away_names_where_it_would_be() -> None:
+    host = fake(probe(**IN_PLACE), configure=["removed the proxy"])
+    run(host, proxies.serving, None, {}, services_root="/srv/sw", execute=True)
+    request = host.request("configure")
+    assert (request["files"], request["health"]) == ({}, None)
+    assert request["config"] == "/srv/sw/gateway/haproxy.cfg"
+
+
+def test_a_switch_takes_the_proxies_with_it() -> None:
+    root = "/opt/sparkwright"
+    assert proxies.switched(PROXY, FILES, probe(**IN_PLACE), root) is None
+    found = proxies.switched(PROXY, FILES, probe(), root)
+    assert found is not None
+    assert found.to.files == FILES
+    # Also what only the plan before had: going back takes it up again.
+    assert set(FILES) <= set(found.managed)
+    assert found.health_path == f"{UNITS}/{HEALTH_UNIT}"
+    gone = proxies.switched(None, {}, probe(**IN_PLACE), root)
+    assert gone is not None
+    assert (gone.to.files, gone.managed) == ({}, found.managed)
+
+
+def test_diff_shows_configuration_and_units_and_no_keys() -> None:
+    host = fake(probe(), ASKED)
+    host.state.config.DIFF = True
+    shown = (CONFIG, f"{UNITS}/{UNIT}", f"{UNITS}/{HEALTH_UNIT}")
+    host.answers["observe"] = probe(texts=dict.fromkeys(shown) | {CONFIG: "global\n"})
+    run(host, proxies.serving, PROXY, FILES)
+    assert tuple(host.request("observe")["texts"]) == shown
+    titles = [line for line in host.lines if line.startswith("Will")]
+    assert titles == [
+        f"Will change {CONFIG}", *(f"Will create {UNITS}/{unit}" for unit in (UNIT, HEALTH_UNIT)),
+    ]  # fmt: skip
+    key_lines = FILES[f"{HOME}/keys"][0].split()
+    assert not any(word in line for word in key_lines for line in host.lines)
+
+
+def test_a_dry_run_over_a_host_with_services_shows_no_diff_of_what_changes_later() -> None:
+    host = fake(probe(), ASKED)
+    host.state.config.DIFF = True
+    assert run(host, proxies.serving, PROXY, FILES, later=True).commands == []
+    assert host.asked == []
+
+
+def test_another_root() -> None:
+    host = fake(probe(), ASKED, configure=[])
+    wanted = replace(PROXY, home="/srv/sw/gateway") if PROXY else None
+    run(host, proxies.serving, wanted, FILES, services_root="/srv/sw", execute=True)
+    assert host.request("lock")["state"] == "/srv/sw/state"
+    assert host.request("configure")["config"] == "/srv/sw/gateway/haproxy.cfg"

@@ -1,0 +1,99 @@
+"""Questions of the command line: what hosts are asked, and how answers get to who asked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from pyinfra.context import ctx_host
+
+from sparkwright.facts.asking import HostError
+from sparkwright.host.contracts.disk_usage import DiskUsageRequest
+from sparkwright.host.contracts.status import HostStatus
+from sparkwright.host.contracts.verify_models import Verified
+from sparkwright.operations import asked, questions
+from sparkwright.operations.run import HostRun
+from tests.operations.harness import FakeHost, Said, run
+from tests.operations.sites import running, site, spark
+from tests.unit.builders import probe
+
+MODEL = "/opt/models/AEON-7--Qwen3.6-35B-A3B-heretic-NVFP4/cccccccccccccccccccccccccccccccccccccccc"
+
+
+def _one(**answers: Any) -> tuple[FakeHost, HostRun]:
+    host = spark(**answers)
+    return host, site(host, spark("spark-2")).hosts["spark-1"]
+
+
+def _hashed(host: FakeHost, one: HostRun) -> list[str]:
+    return questions.hashed_again(host, one)  # type: ignore[arg-type]
+
+
+def test_models_are_hashed_again_and_what_is_wrong_is_told() -> None:
+    host, one = _one(verify_models={MODEL: Verified(3, 2 * 10**9, 4.0, ())})
+    assert _hashed(host, one) == []
+    assert MODEL in host.request("verify-models")["directories"]
+    assert host.lines == [f"{MODEL}: 3 files, 2.00 GB in 4.0 s (0.50 GB/s), 0 wrong"]
+    host, one = _one(verify_models={MODEL: Verified(3, 0, 0.0, ("a: another sha256",))})
+    assert _hashed(host, one) == [
+        f"{MODEL}: a: another sha256",
+        "deploy again: what is wrong is fetched anew, and the rest is kept",
+    ]
+
+
+def test_what_a_plan_needs_of_the_disk() -> None:
+    _, one = _one()
+    request = questions.disk_usage_request(one)
+    assert isinstance(request, DiskUsageRequest)
+    assert MODEL in request.planned
+    assert one.desired.images[0].name in request.planned
+    assert one.desired.images[0].store in request.planned
+    assert (request.keep_releases, request.prune) == (one.settings.keep_releases, False)
+
+
+def test_status_is_beside_what_is_planned() -> None:
+    status = HostStatus(1000.0, None, None, (), {})
+    host, one = _one(status=status)
+    host.answers["observe"] = probe(**running(one.services))
+    found = questions.compared(host, one)  # type: ignore[arg-type]
+    assert host.programs == ["observe", "status"]
+    assert found["planned"]["qwen36"]["drift"] == []
+    assert found["planned"]["qwen36"]["release"] == one.services[0].release
+    host.answers["observe"] = probe(**running(one.services, "0123456789ab"))
+    found = questions.compared(host, one)  # type: ignore[arg-type]
+    (release, *_), planned = found["planned"]["qwen36"]["drift"], one.services[0].release
+    assert release == f"release {planned} after 0123456789ab"
+
+
+def test_an_answer_is_kept_for_who_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    host, one = _one()
+    kept: list[Any] = []
+    monkeypatch.setattr(questions, "answered", lambda **given: kept.append(given))
+    monkeypatch.setattr(ctx_host, "get", lambda: host)
+    asked.ask_each("Look", lambda of, its: (id(of) == id(host), its is one))
+    (given,) = kept
+    assert given["name"] == "Look"
+    assert one.answer is None
+    assert given["question"](host) == ()
+    assert one.answer == (True, True)
+    # A host that failed is not asked.
+    host.state.active_hosts.remove(host)
+    asked.ask_each("Look", lambda *_: None)
+    assert len(kept) == 1
+
+
+@pytest.mark.parametrize(
+    ("wrong", "failure"), [((), None), (("a file is wrong", "deploy again"), "a file is wrong")]
+)
+def test_what_a_question_returns_is_wrong(wrong: Sequence[str], failure: str | None) -> None:
+    host, _ = _one()
+    ran = run(host, questions.answered, lambda _: wrong, execute=True)
+    assert (ran.memory.failure, ran.well) == (failure, failure is None)
+    assert ran.memory.changes == []
+
+
+def test_a_question_that_gets_no_answer_fails_the_host() -> None:
+    host, one = _one(status=Said(err="no python3", ok=False))
+    with pytest.raises(HostError, match="sparkwright-status: no python3"):
+        questions.status_of(host, one, texts=False)  # type: ignore[arg-type]

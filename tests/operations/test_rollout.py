@@ -1,0 +1,197 @@
+"""What the report says of hosts whose switch did not end as planned, and going back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from sparkwright.facts.asking import HostError
+from sparkwright.host.contracts.smoke import CheckResult
+from sparkwright.host.contracts.status import HostStatus, KeptRelease, ServiceStatus
+from sparkwright.host.contracts.switch import HistoryEntry
+from sparkwright.operations import rollback, rollout, services
+from sparkwright.operations.run import HostRun, Run
+from sparkwright.operations.switching import SwitchResult
+from sparkwright.report.run import Outcome
+from tests.operations.harness import FakeHost, Said
+from tests.operations.sites import looked_at, running, site, spark
+from tests.unit.builders import SPARK, probe
+
+OLD, OLDER = "0123456789ab", "ba9876543210"
+CHECKS = (CheckResult("health", False, 2.0, "no answer"),)
+
+
+def _host(**changes: Any) -> tuple[Run, FakeHost, HostRun]:
+    """A host that serves an earlier release."""
+    host = spark()
+    run = site(host, spark("spark-2"))
+    one = run.hosts["spark-1"]
+    looked_at(host, one, **{**running(one.services, OLD), **changes})
+    return run, host, one
+
+
+def _ended(result: str, checks: Any = None) -> SwitchResult:
+    return SwitchResult(result, ("no answer", "journal"), 1.0, {"qwen36": checks or CHECKS})
+
+
+def _switch(one: HostRun) -> list[Any]:
+    (service,) = one.services
+    return services.to_desired([(service, ["release new after old"])], one.observed)
+
+
+def test_a_batch_that_does_not_come_leaves_its_services() -> None:
+    _, _, one = _host()
+    rollout.leave(one)
+    (service,) = one.services
+    assert one.outcomes == {"qwen36": Outcome("left", OLD, service.image)}
+    _, _, one = _host(**running(_host()[2].services))
+    rollout.leave(one)
+    assert one.outcomes == {}
+
+
+@pytest.mark.parametrize(
+    ("result", "release", "smoke"), [("reverted", OLD, True), ("failed", None, False)]
+)
+def test_a_switch_that_did_not_end_well_is_reported(
+    result: str, release: str | None, smoke: bool
+) -> None:
+    run, _, one = _host()
+    rollout.remember(one, _switch(one), _ended(result), run)
+    outcome = one.outcomes["qwen36"]
+    assert (outcome.state, outcome.release) == (result, release)
+    assert (outcome.smoke is not None) == smoke
+    assert (outcome.image is not None) == smoke
+    assert run.rollout.switched == {}
+
+
+def test_a_good_switch_is_as_planned_and_may_be_taken_back() -> None:
+    run, _, one = _host()
+    rollout.remember(one, _switch(one), _ended("good"), run)
+    assert one.outcomes == {}
+    assert run.rollout.switched == {"spark-1": {"qwen36": OLD}}
+    assert rollout.to_take_back(run, one) == []
+    run.rollout.stop("spark-2 did not get through")
+    (back,) = rollout.to_take_back(run, one)
+    assert (back.to, back.from_release) == (OLD, one.services[0].release)
+    assert back.why == ("spark-2 did not get through",)
+    # Hosts that were not switched, or not from anything, have nothing to go back to.
+    assert rollout.to_take_back(run, run.hosts["spark-2"]) == []
+
+
+def test_a_first_start_is_not_taken_back() -> None:
+    run, _, one = _host(services={"qwen36": {}}, units={})
+    rollout.remember(one, _switch(one), _ended("good"), run)
+    run.rollout.stop("spark-2 did not get through")
+    assert rollout.to_take_back(run, one) == []
+
+
+@pytest.mark.parametrize(
+    ("result", "state", "release", "words"),
+    [
+        ("good", "taken back", OLD, "taken back, since spark-2 failed"),
+        ("reverted", None, None, "could not be taken back: no answer: what ran before runs again"),
+        ("failed", "failed", None,
+         "could not be taken back: no answer: nothing that is proved runs here now"),
+    ],
+)  # fmt: skip
+def test_a_host_that_was_taken_back_is_not_as_planned(
+    result: str, state: str | None, release: str | None, words: str
+) -> None:
+    run, _, one = _host()
+    run.rollout.stop("spark-2 failed")
+    run.rollout.switched = {"spark-1": {"qwen36": OLD}}
+    back = rollout.to_take_back(run, one)
+    with pytest.raises(HostError) as raised:
+        rollout.remember_taken_back(run, one, back, _ended(result))
+    assert str(raised.value).splitlines()[0] == words
+    outcome = one.outcomes.get("qwen36")
+    assert (outcome and outcome.state, outcome and outcome.release) == (state, release)
+
+
+def test_what_was_rolled_back_on_request_is_reported() -> None:
+    _, _, one = _host(**running(_host()[2].services))
+    (service,) = one.services
+    back = services.to_release(service, OLD, service.release, "by request")
+    rollout.remember_rolled_back(one, [back], _ended("good"))
+    assert (one.outcomes["qwen36"].state, one.outcomes["qwen36"].release) == ("rolled back", OLD)
+    rollout.remember_rolled_back(one, [back], _ended("reverted"))
+    outcome = one.outcomes["qwen36"]
+    assert (outcome.state, outcome.release, outcome.image) == (
+        "reverted", service.release, service.image,
+    )  # fmt: skip
+
+
+def test_the_proxies_of_a_switch() -> None:
+    _, _, one = _host()
+    assert rollout.proxies_of(one) is None
+
+
+# --- Going back on request ------------------------------------------------------------------------
+
+
+def _status(current: str | None, *kept: str, history: tuple[HistoryEntry, ...] = ()) -> HostStatus:
+    releases = {name: KeptRelease(float(n)) for n, name in enumerate(kept)}
+    state = ServiceStatus(current, current, releases, None, {}, None)
+    return HostStatus(1000.0, None, None, history, {"qwen36": state} if current else {})
+
+
+def _went(before: str, to: str, result: str = "good") -> HistoryEntry:
+    return HistoryEntry("qwen36", before, to, "ann", 1.0, (), 1.0, result, ())
+
+
+def _back(
+    status: Any, to: str | None = None, service: str | None = None, **data: Any
+) -> tuple[FakeHost, list[Any] | None]:
+    host = spark(observe=probe(), status=status)
+    run = site(host, spark("spark-2"), **data)
+    return host, rollback.targets_of(host, run.hosts["spark-1"], to=to, service=service)  # type: ignore[arg-type]
+
+
+def test_back_to_the_release_before() -> None:
+    host, found = _back(_status("now", OLDER, OLD, "now", history=(_went(OLD, "now"),)))
+    assert host.programs == ["observe", "status"]
+    assert found is not None
+    (one,) = found
+    assert (one.name, one.to, one.from_release) == ("qwen36", OLD, "now")
+    assert one.why == ("rolled back by request",)
+    # A switch that did not hold is no past of the service.
+    history = (_went(OLDER, "now"), _went(OLD, "now", "reverted"))
+    _, found = _back(_status("now", OLDER, OLD, "now", history=history))
+    assert [one.to for one in found or ()] == [OLDER]
+
+
+def test_back_to_a_named_release() -> None:
+    _, found = _back(_status("now", OLDER, OLD, "now"), to=OLDER)
+    assert [one.to for one in found or ()] == [OLDER]
+    _, found = _back(_status(OLD, OLDER, OLD), to=OLD)
+    assert found == []
+    _, found = _back(_status("now", OLD, "now"), service="another")
+    assert found == []
+
+
+@pytest.mark.parametrize(
+    ("status", "to", "why"),
+    [
+        (_status(None), None, "service qwen36 was never started here"),
+        (_status("now", "now"), None, "service qwen36 has no earlier release here"),
+        (_status("now", OLD, "now"), "x",
+         f"service qwen36 has no release x here; there are {OLD}, now"),
+        (Said(err="no python3", ok=False), None, "sparkwright-status: no python3"),
+    ],
+)  # fmt: skip
+def test_a_host_that_cant_go_back_is_refused_before_any_is_touched(
+    status: Any, to: str | None, why: str
+) -> None:
+    host, found = _back(status, to)
+    assert found is None
+    assert host.memory.failure == why
+    assert host not in host.state.active_hosts
+    assert "lock" not in host.programs
+
+
+def test_a_release_of_another_proxy_is_no_way_back() -> None:
+    behind = {"qwen36": {**SPARK["qwen36"], "proxy": True}}
+    host, found = _back(_status("now", OLD, "now"), services=behind)
+    assert found is None
+    assert (host.memory.failure or "").startswith(f"release {OLD} of qwen36 was made without")

@@ -1,0 +1,317 @@
+"""Services: noop, what would change, the switch that is requested, and how it ends."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from sparkwright.facts.asking import HostError
+from sparkwright.host.contracts.jobs import JobStatus
+from sparkwright.host.contracts.smoke import CheckResult
+from sparkwright.host.contracts.switch import ServiceSwitch, SwitchJournal, request_of
+from sparkwright.operations import services, switching
+from sparkwright.operations.switching import UNIT, Interrupted, SwitchResult
+from sparkwright.plan.services import DesiredService
+from sparkwright.site.services import desired_services
+from tests.operations.harness import FakeHost, as_json, busy, fake, run
+from tests.operations.sites import KEY, running
+from tests.unit.builders import plan, probe, wanted
+
+ROOT = "/opt/sparkwright"
+(SERVICE,) = desired_services(wanted(plan()), KEY, None, frozenset())
+NOW = SERVICE.release
+OLD = "0123456789ab"
+GOOD = SwitchResult("good", (), 2.5, {})
+
+
+def _host(*, jobs: Any = None, old: bool = False, **changes: Any) -> FakeHost:
+    """A Spark on which the service runs as desired, or an earlier release of it."""
+    seen = probe(**{**running((SERVICE,), OLD if old else None), **changes})
+    host = fake(seen, services.request_of((SERVICE,), ROOT))
+    host.answers["jobs"] = jobs or ends()
+    return host
+
+
+def ends(result: str = "good", *reasons: str, **journal: Any) -> Any:
+    """The switch that is asked for has ended like that."""
+
+    def answer(request: Any) -> dict[str, JobStatus]:
+        found = SwitchJournal(
+            _request(request)["id"], "ended", result, reasons, 2.5, **journal
+        )  # fmt: skip
+        return {UNIT: JobStatus(False, result != "good", as_json(found))}
+
+    return answer
+
+
+def _request(asked: Any) -> Any:
+    (job,) = asked["start"]
+    return json.loads(job["files"][f"{ROOT}/state/switch/request.json"])
+
+
+def _state(**changes: Any) -> dict[str, Any]:
+    """The observation's services, with changes of the one."""
+    return {"services": {"qwen36": {**running((SERVICE,))["services"]["qwen36"], **changes}}}
+
+
+def _unit(**changes: str) -> dict[str, Any]:
+    unit = {"ActiveState": "active", "UnitFileState": "enabled", **changes}
+    return {"units": {SERVICE.unit: unit}}
+
+
+CONTAINER = running((SERVICE,))["services"]["qwen36"]["container"]
+
+
+@pytest.mark.parametrize(
+    ("seen", "words", "restart"),
+    [
+        (_state(unit="0"), "unit, restart", True),
+        (_unit(NeedDaemonReload="yes"), "unit, restart", True),
+        (_state(secrets=None), "API key, restart", True),
+        (_unit(UnitFileState="disabled"), "start at boot", False),
+        (_unit(ActiveState="failed"), "start", True),
+        (_state(container=None), "start", True),
+        (_state(container={**CONTAINER, "running": False}), "start", True),
+        (_state(container={**CONTAINER, "release": OLD}), "restart", True),
+        (_state(current=OLD), f"release {NOW} after {OLD}, restart", True),
+        (_state(current=None, container=None), f"release {NOW}, start", True),
+        # Killed after it wrote and before it restarted.
+        (_state(newest=2e9), "restart", True),
+    ],
+)
+def test_what_is_not_as_desired_is_what_would_be_done(
+    seen: dict[str, Any], words: str, restart: bool
+) -> None:
+    dry = run(_host(**seen), services.running, (SERVICE,))
+    assert dry.host.lines == [f"would service qwen36: {words}"]
+    assert (len(dry.commands), dry.host.asked) == (1, [])
+    host = _host(**seen)
+    ran = run(host, services.running, (SERVICE,), execute=True)
+    assert ran.well, host.lines
+    assert host.programs == ["lock", "jobs"]
+    assert ran.memory.changes == [f"service qwen36: {words}"]
+    assert ran.memory.stale
+    (one,) = _request(host.request("jobs"))["services"]
+    assert (one["to"], one["restart"], one["why"]) == (NOW, restart, words.split(", "))
+
+
+def test_what_is_as_desired_is_left_alone() -> None:
+    for execute in (False, True):
+        ran = run(_host(), services.running, (SERVICE,), execute=execute)
+        assert (ran.commands, ran.host.asked) == ([], [])
+        assert ran.host.noops == ["every service runs as desired"]
+    assert run(_host(), services.running, ()).host.noops == ["no service of this host"]
+
+
+def test_the_whole_request_of_a_switch() -> None:
+    host = _host(old=True, ports={
+        8000: {"command": "docker-proxy", "cgroup": "docker.service", "container": "old-vllm no"},
+    })  # fmt: skip
+    run(host, services.running, (SERVICE,), execute=True)
+    asked = host.request("jobs")
+    (job,) = asked["start"]
+    assert (job["unit"], job["urgent"]) == (UNIT, True)
+    assert "SuccessExitStatus=3 4" in job["properties"]
+    assert f"{ROOT}/state/switch/sparkwright/host/switch.py" in job["files"]
+    request = request_of(_request(asked))
+    assert f"--unit={UNIT}" in request.settle
+    assert request.settle[request.settle.index("--") + 1 :] == tuple(job["argv"])
+    document = _request(asked)
+    assert document["strangers"] == ["old-vllm no"]
+    assert document["doors"] is None
+    (one,) = request.services
+    assert (one.name, one.home) == ("qwen36", f"{ROOT}/services/qwen36")
+    assert (one.from_release, one.image) == (OLD, SERVICE.image)
+    # There is a way back: the first crash is enough, and the new one is looked on for a while.
+    assert (one.gate.fail_fast, one.soak_seconds) == (True, 75.0)
+    directory = f"{ROOT}/services/qwen36/releases/{NOW}"
+    modes = {path: mode for path, (_, mode) in one.files.items()}
+    assert modes == {
+        f"{directory}/compose.yaml": 0o640,
+        f"{directory}/unit.service": 0o640,
+        f"{directory}/release.json": 0o640,
+        f"{ROOT}/services/qwen36/secrets.env": 0o600,
+    }
+    assert one.files[one.secrets][0] == f"VLLM_API_KEY={KEY.value}\n"
+    # The key is in no command, and nothing of it is shown.
+    assert all(KEY.value not in execution.text for execution in host.asked)
+    assert not any(KEY.value in line for line in host.lines)
+
+
+def test_a_first_start_has_no_way_back_and_time_for_its_crashes() -> None:
+    host = _host(services={"qwen36": {}}, units={})
+    run(host, services.running, (SERVICE,), execute=True)
+    (one,) = request_of(_request(host.request("jobs"))).services
+    assert (one.from_release, one.gate.fail_fast, one.soak_seconds) == (None, False, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("jobs", "failure", "lines"),
+    [
+        (
+            ends("reverted", "qwen36: no answer within 900 s", "CUDA out of memory"),
+            "qwen36: no answer within 900 s: what ran before runs again",
+            ["    CUDA out of memory"],
+        ),
+        (
+            ends("failed", "qwen36: the unit fails"),
+            "qwen36: the unit fails: nothing that is proved runs here now", [],
+        ),
+        (
+            {UNIT: JobStatus(False, True, None, ("killed", "code=137"))},
+            "the switch was interrupted: killed; code=137", [],
+        ),
+        (
+            {UNIT: JobStatus(False, False, as_json(SwitchJournal("other", "ended", "good")))},
+            "another switch is under way here (starting the switch): run again when it has ended",
+            [],
+        ),
+    ],
+)  # fmt: skip
+def test_a_switch_that_did_not_end_well_fails_the_host(
+    jobs: Any, failure: str, lines: list[str]
+) -> None:
+    host = _host(old=True, jobs=jobs)
+    ran = run(host, services.running, (SERVICE,), execute=True)
+    assert not ran.well
+    assert ran.memory.failure == failure
+    assert host.lines[-1 - len(lines) :] == [failure, *lines]
+    assert ran.memory.changes == []
+
+
+def test_a_switch_is_followed_step_by_step() -> None:
+    steps = ["writing", "stopping", "stopping", "proving"]
+    request: dict[str, Any] = {}
+
+    def answer(asked: Any) -> dict[str, JobStatus]:
+        if asked["start"]:
+            request.update(_request(asked))
+        if steps:
+            return {UNIT: JobStatus(True, False, {"id": request["id"], "step": steps.pop(0)})}
+        ended = SwitchJournal(request["id"], "ended", "good")
+        return {UNIT: JobStatus(False, False, as_json(ended))}
+
+    host = _host(old=True, jobs=answer)
+    ran = run(host, services.running, (SERVICE,), execute=True)
+    assert ran.well
+    assert host.lines[:3] == ["writing the release", "stopping", "waiting for real answers"]
+    # Only the first question starts it.
+    assert [bool(one.request["start"]) for one in host.asked[1:]] == [True] + [False] * 4
+
+
+def test_following_a_switch_that_nobody_works_on_is_an_interruption() -> None:
+    host = _host(jobs={UNIT: JobStatus(False, False, {"id": "x", "step": "stopping"})})
+    with pytest.raises(Interrupted, match="the switch was interrupted: it ended without output"):
+        switching.follow(host, ROOT)  # type: ignore[arg-type]
+
+
+def test_the_turn_decides_and_the_end_is_told() -> None:
+    told: list[Any] = []
+    host = _host(old=True)
+
+    def turn(of: Any, carry_out: Any) -> SwitchResult:
+        told.append(host.programs)
+        result: SwitchResult = carry_out(of)
+        return result
+
+    ran = run(
+        host, services.running, (SERVICE,), execute=True, turn=turn,
+        ended=lambda done, result: told.append((done[0].to, result.result)),
+    )  # fmt: skip
+    # The lock is held while a host waits for its turn.
+    assert told == [["lock"], (NOW, "good")]
+    assert ran.memory.changes[-1] == "down for 2.5 s"
+
+
+def test_a_turn_that_does_not_come_leaves_the_host() -> None:
+    def turn(*_: Any) -> SwitchResult:
+        raise HostError("not switched, since spark-1 did not get through")
+
+    ran = run(_host(old=True), services.running, (SERVICE,), execute=True, turn=turn)
+    assert not ran.well
+    assert ran.host.programs == ["lock"]
+    assert ran.memory.failure == "not switched, since spark-1 did not get through"
+
+
+def test_a_failed_switch_is_told_before_the_host_fails() -> None:
+    checks: dict[str, tuple[CheckResult, ...]] = {
+        "qwen36": (CheckResult("health", False, 1.0, "no answer"),)
+    }
+    told: list[SwitchResult] = []
+    host = _host(old=True, jobs=ends("reverted", "no answer", checks=checks))
+    run(host, services.running, (SERVICE,), execute=True, ended=lambda _, end: told.append(end))
+    assert told == [SwitchResult("reverted", ("no answer",), 2.5, checks)]
+
+
+def test_another_run_keeps_its_host() -> None:
+    host = _host(old=True)
+    host.answers["lock"] = busy
+    ran = run(host, services.running, (SERVICE,), execute=True)
+    assert not ran.well
+    assert host.programs == ["lock"]
+
+
+def test_diff_shows_compose_file_and_unit_and_no_key() -> None:
+    texts = {f"{SERVICE.home}/current/compose.yaml": "services: {}\n", SERVICE.unit_path: None}
+    host = _host(old=True)
+    host.state.config.DIFF = True
+    host.answers["observe"] = probe(**running((SERVICE,), OLD), texts=texts)
+    run(host, services.running, (SERVICE,))
+    assert host.programs == ["observe"]
+    assert set(host.request("observe")["texts"]) == set(texts)
+    assert host.lines[0] == "Will change qwen36: compose.yaml"
+    assert "    -services: {}" in host.lines
+    assert f"Will create {SERVICE.unit_path}" in host.lines
+    assert "    +[Unit]" in host.lines
+    assert not any(KEY.value in line for line in host.lines)
+    host = _host()
+    host.state.config.DIFF = True
+    run(host, services.running, (SERVICE,))
+    assert host.asked == []
+
+
+def _back(service: DesiredService = SERVICE) -> ServiceSwitch:
+    return services.to_release(service, OLD, NOW, "rolled back by request")
+
+
+def test_switched_back() -> None:
+    host = _host()
+    ran = run(host, services.switched_back, lambda: [_back()])
+    assert host.lines == [f"would service qwen36: {NOW} back to {OLD}"]
+    assert len(ran.commands) == 1
+    ran = run(_host(), services.switched_back, list)
+    assert ran.commands == []
+    assert ran.host.noops == ["every service runs that release"]
+    host = _host()
+    told: list[Any] = []
+    ran = run(
+        host, services.switched_back, lambda: [_back()], execute=True,
+        ended=lambda done, end: told.append((done[0].to, end.result)),
+    )  # fmt: skip
+    assert host.programs == ["lock", "jobs"]
+    (one,) = request_of(_request(host.request("jobs"))).services
+    # Its own release.json says what the earlier release needs.
+    assert (one.to, one.from_release, one.image, one.files) == (OLD, NOW, None, {})
+    assert (one.restart, one.why) == (True, ("rolled back by request",))
+    assert told == [(OLD, "good")]
+    assert ran.memory.changes == [f"service qwen36: {NOW} back to {OLD}", "down for 2.5 s"]
+
+
+def test_what_goes_back_is_asked_when_the_operation_runs() -> None:
+    """Which hosts are taken back is known only once another one has failed."""
+    targets: list[ServiceSwitch] = []
+    host = _host()
+    assert run(host, services.switched_back, lambda: targets).commands == []
+    targets.append(replace(_back(), why=("spark-2 failed",)))
+    assert run(host, services.switched_back, lambda: targets, execute=True).well
+    assert _request(host.request("jobs"))["services"][0]["why"] == ["spark-2 failed"]
+
+
+def test_switching_back_that_fails_fails_the_host() -> None:
+    host = _host(jobs=ends("reverted", "no answer"))
+    ran = run(host, services.switched_back, lambda: [_back()], execute=True)
+    assert not ran.well
+    assert ran.memory.failure == "no answer: what ran before runs again"

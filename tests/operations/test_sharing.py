@@ -1,0 +1,184 @@
+"""Who takes what from whom: decided once for a run, by what all of its hosts were seen to have."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace as Space
+from typing import Any
+
+import pytest
+
+from sparkwright.facts.asking import HostError
+from sparkwright.operations import bundle_server, sharing
+from sparkwright.operations.run import Run
+from sparkwright.resolve import build_context
+from tests.operations.harness import FakeHost
+from tests.operations.sites import looked_at, site, spark
+from tests.unit.builders import COMMIT, DIGEST
+
+MODEL = f"AEON-7/Qwen3.6-35B-A3B-heretic-NVFP4@{COMMIT}"
+DRAFTER = f"z-lab/Qwen3.6-35B-A3B-DFlash@{COMMIT}"
+IMAGE = f"ghcr.io/aeon-7/aeon-vllm-ultimate:2026-07-01-v0.24.0 {DIGEST} aarch64"
+
+
+def _seen(run: Run, host: FakeHost, *, models: bool, image: bool, parts: bool = True) -> None:
+    """What a host has of what it is to have."""
+    one = run.hosts[host.name]
+    fault = None if models else "is not there"
+    looked_at(
+        host, one,
+        models={model.directory: fault for model in one.desired.models},
+        images={wanted.name: image for wanted in one.desired.images},
+        stores=[wanted.store for wanted in one.desired.images] if parts else [],
+    )  # fmt: skip
+    one.connection = ("10.0.0.100", f"10.0.0.{host.name[-1]}")
+
+
+def _fleet(*has: bool, **data: Any) -> tuple[Run, list[FakeHost]]:
+    """Hosts that have everything, or nothing."""
+    hosts = [spark(f"spark-{n}") for n in range(1, len(has) + 1)]
+    run = site(*hosts, **data)
+    for host, there in zip(hosts, has, strict=True):
+        _seen(run, host, models=there, image=there)
+    return run, hosts
+
+
+def _peers(run: Run, host: FakeHost, content: str = MODEL) -> tuple[str, ...]:
+    return sharing.sources(run, run.hosts[host.name], content).peers()
+
+
+def test_a_host_that_has_it_is_asked_first() -> None:
+    run, (first, second, third) = _fleet(True, False, False)
+    assert _peers(run, second) == ("http://10.0.0.1:18650",)
+    assert _peers(run, third)[0] == "http://10.0.0.1:18650"
+    assert sharing.asked_for(run, run.hosts["spark-1"]) == sorted([MODEL, DRAFTER, IMAGE])
+    assert sharing.asked_for(run, run.hosts["spark-2"]) == []
+    assert next(sharing.described(run)) == (
+        f"spark-1 would serve {sorted([MODEL, DRAFTER, IMAGE])[0]} to other hosts"
+    )
+    assert first.asked == second.asked == third.asked == []
+
+
+def test_where_nobody_has_it_one_fetches_it_from_outside_for_all() -> None:
+    run, hosts = _fleet(False, False, False)
+    outside = {
+        content: [host.name for host in hosts if not _peers(run, host, content)]
+        for content in (MODEL, DRAFTER, IMAGE)
+    }
+    assert all(len(names) == 1 for names in outside.values())
+    # Not the same one for everything.
+    assert len({names[0] for names in outside.values()}) > 1
+
+
+def test_it_is_decided_once_for_a_run_also_where_nothing_is_to_be_taken(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    decided: list[Run] = []
+    real = sharing._decide
+
+    def decide(run: Run) -> Any:
+        decided.append(run)
+        return real(run)
+
+    monkeypatch.setattr(sharing, "_decide", decide)
+    run, hosts = _fleet(True, True)
+    for host in hosts:
+        assert sharing.asked_for(run, run.hosts[host.name]) == []
+        assert _peers(run, host) == ()
+    assert (len(decided), run.takes_from) == (1, {})
+
+
+def test_hosts_that_do_not_share_take_no_part() -> None:
+    run, (_, second) = _fleet(True, False, seeding=False)
+    assert _peers(run, second) == ()
+    # Nor one whose address nobody knows, behind a jump host.
+    run, (_, second) = _fleet(True, False)
+    run.hosts["spark-1"].connection = None
+    assert _peers(run, second) == ()
+    run, (_, second) = _fleet(True, False, lan_address="10.9.9.9", seeding_port=18700)
+    run.hosts["spark-1"].connection = None
+    assert _peers(run, second) == ("http://10.9.9.9:18700",)
+
+
+def test_a_host_that_failed_since_is_not_asked() -> None:
+    run, (first, second) = _fleet(True, False)
+    assert _peers(run, second)
+    first.memory.failure = "refused by preflight"
+    assert _peers(run, second) == ()
+
+
+def test_an_image_is_given_only_while_its_parts_are_kept() -> None:
+    run, (first, second) = _fleet(True, False)
+    _seen(run, first, models=True, image=True, parts=False)
+    assert _peers(run, second, IMAGE) == ()
+    assert sharing.asked_for(run, run.hosts["spark-1"]) == sorted([MODEL, DRAFTER])
+
+
+def test_parts_are_kept_where_others_will_ask_for_them() -> None:
+    run, (first, second) = _fleet(False, False)
+    first_choice = {
+        host.name: sharing.sources(run, run.hosts[host.name], IMAGE).keep_parts()
+        for host in (first, second)
+    }
+    assert sorted(first_choice.values()) == [False, True]
+
+
+def test_the_settings_of_a_host() -> None:
+    run, _ = _fleet(
+        True, False, fetch_limit_mb=12.5, weights_mover="http", weights_connections=3,
+        disk_headroom_gib=1, adopt_directories=["/mnt/*"],
+    )  # fmt: skip
+    found = sharing.sources(run, run.hosts["spark-1"])
+    assert (found.limit, found.downloader, found.connections) == (12.5e6, "http", 3)
+    assert (found.headroom, found.adopt, found.bundle) == (1 << 30, ("/mnt/*",), None)
+    assert found.peer_token is run.peer_token
+
+
+def test_a_bundle_is_served_by_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    served: list[Any] = []
+
+    def serve(bundle: str, port: int, token: Any) -> int:
+        served.append((bundle, port, token))
+        return 18999
+
+    monkeypatch.setattr(bundle_server, "serve", serve)
+    run, (_, second) = _fleet(True, False, bundle="/mnt/bundle")
+    assert _peers(run, second) == ("http://10.0.0.100:18999",)
+    assert served == [("/mnt/bundle", 18650, run.peer_token)]
+    run.hosts["spark-2"].connection = None
+    with pytest.raises(HostError, match="which a jump host prevents"):
+        _peers(run, second)
+
+
+def test_a_pulled_image_has_no_context() -> None:
+    run, _ = _fleet(True)
+    one = run.hosts["spark-1"]
+    assert sharing.build_of(one, one.desired.images[0]) is None
+
+
+def test_the_context_of_a_built_image_is_fetched_by_the_controller(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    asked: list[Any] = []
+
+    def context(*arguments: Any) -> dict[str, tuple[str, bool]]:
+        asked.append(arguments)
+        if len(asked) == 2:
+            raise build_context.BuildContextError("no such commit: check the catalog")
+        return {"Dockerfile": ("RlJPTQ==", False)}
+
+    monkeypatch.setattr(sharing, "build_context", context)
+    run, _ = _fleet(True, bundle=str(tmp_path))
+    one = run.hosts["spark-1"]
+    planned = Space(context="https://git.example/x", directory="docker", base_name="base:1")
+    image: Any = Space(
+        release=Space(service=Space(image=Space(build=planned))), commit="c0ffee"
+    )  # fmt: skip
+    build = sharing.build_of(one, image)
+    assert build is not None
+    assert asked == []
+    found = build()
+    assert (found.base_name, list(found.files)) == ("base:1", ["Dockerfile"])
+    assert asked == [("https://git.example/x", "c0ffee", "docker", tmp_path / "build")]
+    with pytest.raises(HostError, match="no such commit: check the catalog"):
+        build()

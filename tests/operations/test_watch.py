@@ -1,0 +1,96 @@
+"""The watch: every file of it in place and its timer on, or none of it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from sparkwright.doctor.watch import SERVICE, TIMER, watch_of
+from sparkwright.host.contracts.observation import ObservationRequest
+from sparkwright.host.contracts.watch import WatchInstallRequest
+from sparkwright.operations import watch
+from tests.operations.harness import Case, check, fake, run
+from tests.operations.sites import written
+from tests.unit.builders import plan, probe, wanted
+
+DESIRED = wanted(plan())
+WATCH = watch_of(DESIRED.plan, DESIRED.releases)
+FILES = watch.files_of(WATCH)
+HOME = "/opt/sparkwright/watch"
+EXPECTED = "/opt/sparkwright/state/expected.json"
+
+
+def _timer(**changes: str) -> dict[str, Any]:
+    return {TIMER: {"ActiveState": "active", "UnitFileState": "enabled", **changes}}
+
+
+IN_PLACE: dict[str, Any] = {
+    "files": written(FILES),
+    "units": _timer(),
+    "unit_files": [SERVICE, TIMER],
+}
+INSTALL = WatchInstallRequest(HOME, TIMER, SERVICE, FILES)
+
+
+def test_its_files_are_its_programs_and_what_they_read() -> None:
+    assert WATCH is not None
+    assert f"{HOME}/sparkwright/host/watch/watch.py" in FILES
+    assert FILES[EXPECTED] == (WATCH.expected, 0o644)
+    assert FILES[f"/etc/systemd/system/{TIMER}"] == (WATCH.timer, 0o644)
+    assert watch.request_of(FILES) == ObservationRequest(files=tuple(FILES), units=(TIMER,))
+    assert watch.files_of(None) == {}
+    assert watch.request_of({}) == ObservationRequest()
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        Case("in place", IN_PLACE, {"watch": WATCH}, noop="the watch is as desired"),
+        Case("none wanted, none there", {}, {"watch": None}, noop="the watch is as desired"),
+        Case(
+            "other services since", {
+                **IN_PLACE,
+                "files": {**IN_PLACE["files"], EXPECTED: {"sha256": "0", "mode": 0o644}},
+            },
+            {"watch": WATCH}, would=(f"write {EXPECTED}",), asks=(("install", INSTALL),),
+        ),
+        Case(
+            "another mode", {
+                **IN_PLACE,
+                "files": {
+                    **IN_PLACE["files"], EXPECTED: {**IN_PLACE["files"][EXPECTED], "mode": 0o600},
+                },
+            },
+            {"watch": WATCH}, would=(f"write {EXPECTED}",), asks=(("install", INSTALL),),
+        ),
+        Case(
+            "stopped", {**IN_PLACE, "units": _timer(ActiveState="inactive")},
+            {"watch": WATCH}, would=(f"start {TIMER}",), asks=(("install", INSTALL),),
+        ),
+        Case(
+            "not at boot", {**IN_PLACE, "units": _timer(UnitFileState="disabled")},
+            {"watch": WATCH}, would=(f"start {TIMER}",), asks=(("install", INSTALL),),
+        ),
+        Case(
+            "there, and no longer wanted", IN_PLACE, {"watch": None}, would=("remove the watch",),
+            asks=(("install", replace(INSTALL, files={})),),
+        ),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_installed(case: Case) -> None:
+    request = watch.request_of(FILES if case.arguments["watch"] else {})
+    answered = replace(case, answers={"install": list(case.would)})
+    check(watch.installed, answered, probe(**case.seen), request)
+
+
+def test_a_fresh_host_gets_all_of_it_in_one_execution() -> None:
+    host = fake(probe(), watch.request_of(FILES), install=["installed the watch"])
+    ran = run(host, watch.installed, WATCH, services_root="/opt/sparkwright", execute=True)
+    assert host.programs == ["lock", "install"]
+    assert ran.memory.changes == ["installed the watch"]
+    assert ran.memory.stale
+    dry = run(fake(probe(), watch.request_of(FILES)), watch.installed, WATCH)
+    assert dry.host.lines == [*(f"would write {path}" for path in FILES), f"would start {TIMER}"]

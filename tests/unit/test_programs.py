@@ -1,0 +1,89 @@
+"""Programs of hosts as they are sent: the same code, found without a parser and sent without words.
+
+``sparkwright/facts/programs.py`` reads them by regular expressions, which is quick; here each
+module is compared with what Python's own parser makes of it.
+"""
+
+from __future__ import annotations
+
+import ast
+from importlib import import_module
+from pkgutil import walk_packages
+from types import ModuleType
+
+import pytest
+
+import sparkwright.host
+from sparkwright.facts import programs
+
+_PACKAGE = "sparkwright.host"
+MODULES = [
+    import_module(one.name)
+    for one in walk_packages(sparkwright.host.__path__, f"{_PACKAGE}.")
+    if not one.ispkg
+]
+
+
+def _name(module: ModuleType) -> str:
+    return module.__name__.removeprefix(f"{_PACKAGE}.")
+
+
+each = pytest.mark.parametrize("module", MODULES, ids=_name)
+
+
+def _code(text: str, *, places: bool) -> str:
+    """A text's code: strings that stand alone, as docstrings do, are as good as empty."""
+    tree = ast.parse(text)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+            node.value = ast.Constant("")
+    if places:
+        return str([(type(one).__name__, one.lineno) for one in _statements(tree)])
+    return ast.dump(tree)
+
+
+def _statements(tree: ast.AST) -> list[ast.stmt]:
+    return [one for one in ast.walk(tree) if isinstance(one, ast.stmt)]
+
+
+def test_every_program_is_compared() -> None:
+    names = {_name(module) for module in MODULES}
+    assert {"observe", "switch", "contracts.records", "contracts.jobs", "fetch.fetch"} <= names
+
+
+@each
+def test_what_is_sent_is_the_same_code_on_the_same_lines(module: ModuleType) -> None:
+    whole, sent = programs.source(module), programs.bare(module)
+    assert _code(sent, places=False) == _code(whole, places=False)
+    assert _code(sent, places=True) == _code(whole, places=True)
+    assert sent.count("\n") == whole.count("\n")
+
+
+@each
+def test_what_is_sent_has_no_docstring(module: ModuleType) -> None:
+    tree = ast.parse(programs.bare(module))
+    kinds = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    told = [ast.get_docstring(one) for one in ast.walk(tree) if isinstance(one, kinds)]
+    assert not any(told)
+
+
+@each
+def test_imports_are_those_that_the_parser_finds(module: ModuleType) -> None:
+    """Also within functions, of several names, over several lines, and renamed."""
+    found = set()
+    for node in ast.walk(ast.parse(programs.source(module))):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(_PACKAGE):
+            for alias in node.names:
+                inner = f"{node.module}.{alias.name}"
+                found.add(inner if programs._is_module(inner) else node.module)
+        if isinstance(node, ast.Import):
+            assert not any(alias.name.startswith("sparkwright") for alias in node.names)
+    assert set(programs._imports(module)) == found
+
+
+@each
+def test_modules_come_after_what_they_import(module: ModuleType) -> None:
+    order = [one.__name__ for one in programs.modules(module)]
+    assert order[-1] == module.__name__
+    for n, one in enumerate(programs.modules(module)):
+        assert set(programs._imports(one)) <= set(order[:n])
