@@ -9,7 +9,7 @@ from sparkwright.catalog.data import Data, Name
 
 Workload = Literal[
     "chat",  # one interactive user, short to medium context
-    "agents",  # a proxies: one long conversation and many short-lived helpers
+    "agents",  # a gateway of agents: one long conversation and many short-lived helpers
     "long-context",  # few sessions beyond 32K tokens
     "capacity",  # many sessions or long contexts: the KV cache is what runs out
     "throughput",  # many requests at a time, latency does not matter

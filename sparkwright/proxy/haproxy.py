@@ -147,7 +147,7 @@ class Files:
 
 
 def render_proxies(proxies: Proxies) -> Files:
-    """The files of a proxies, except for the keys.
+    """The files of the proxies, except for the keys.
 
     Raises:
         UserError: when names, addresses or ports would not survive, all problems in one.
