@@ -46,6 +46,12 @@ class Asked:
     text: str
     arguments: dict[str, Any]
 
+    @property
+    def hidden(self) -> bool:
+        """Whether the request travels by standard input: in a command, others on the host see it,
+        compressed or not."""
+        return "_stdin" in self.arguments and not _PACKED.search(self.text)
+
 
 @dataclass(eq=False)
 class FakeState:

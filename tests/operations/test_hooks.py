@@ -216,6 +216,7 @@ def test_the_next_channel_is_opened_while_one_is_used() -> None:
     with pytest.raises(EOFError):
         transport.open_session()
     assert transport.open_session() == "channel 4"
+    assert transport.opened == [((), {})] * len(transport.opened)
 
 
 def test_a_channel_of_another_kind_is_opened_as_asked() -> None:
