@@ -60,11 +60,10 @@ class FakeState:
     is_executing: bool = False
     config: Any = field(default_factory=lambda: SimpleNamespace(DIFF=False, SUDO_PASSWORD=None))
     active_hosts: set[Any] = field(default_factory=set)
-    ops: dict[Any, dict[str, Any]] = field(default_factory=dict)
+    failed_hosts: set[Any] = field(default_factory=set)
     callback_handlers: list[Any] = field(default_factory=list)
 
     def add_callback_handler(self, handler: Any) -> None:
-        """As pyinfra's."""
         self.callback_handlers.append(handler)
 
     def fail_hosts(self, hosts: set[Any]) -> None:
@@ -89,10 +88,9 @@ class FakeHost:
     noops: list[str] = field(default_factory=list)
     lines: list[str] = field(default_factory=list)
     connector_data: dict[str, Any] = field(default_factory=dict)
-    connector: Any = field(default_factory=lambda: SimpleNamespace(disconnect=lambda: None))
+    connector: Any = field(default_factory=SimpleNamespace)
     state: FakeState = field(default_factory=FakeState)
     data: dict[str, Any] = field(default_factory=dict)
-    executing_op_hash: str | None = None
 
     @property
     def memory(self) -> HostMemory:

@@ -10,7 +10,7 @@ from pyinfra.context import ctx_host, ctx_state
 
 from sparkwright.facts.asking import HostError, Sudo, execute
 from sparkwright.findings.finding import Finding, Severity
-from sparkwright.operations import changing
+from sparkwright.operations import changing, docker
 from tests.operations.harness import FakeHost, Ran, Said, fake, run
 from tests.unit.builders import probe
 
@@ -55,6 +55,17 @@ def test_a_failure_of_several_lines_is_told_whole_and_remembered_by_its_first() 
     assert not ran.well
     assert ran.host.lines == ["first", "    second"]
     assert ran.memory.failure == "first"
+
+
+def test_a_host_that_does_not_answer_while_it_is_compared_fails_alone() -> None:
+    """pyinfra would end the run for all hosts with a traceback."""
+    host = fake(None, observe=OSError("Socket is closed"))
+    ran = run(host, docker.verify)
+    lost = "sparkwright-observe: the connection is lost (Socket is closed)"
+    assert (host.lines, len(ran.commands)) == ([lost], 1)
+    host = fake(None, observe=OSError("Socket is closed"))
+    ran = run(host, docker.verify, execute=True)
+    assert (ran.well, ran.memory.failure, host.lines) == (False, lost, [lost])
 
 
 def test_verified_reports_warnings_and_fails_for_errors() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -28,13 +29,15 @@ from sparkwright.facts.asking import HostError
 from sparkwright.facts.memory import memory
 from sparkwright.facts.observation import observe_anew
 from sparkwright.host.contracts.directories import Directory
+from sparkwright.host.contracts.lock import LockAnswer
 from sparkwright.host.contracts.observation import ObservationRequest
 from sparkwright.host.contracts.proof import ModelAt
 from sparkwright.operations import directories, docker
 from tests.operations.harness import as_json
-from tests.operations.real import executed, host_of, on, real_state, says
+from tests.operations.real import INSTANT, executed, host_of, on, real_state, says
 from tests.unit.builders import gpus, probe
 
+ROOT = Path(__file__).parents[2]
 CAPTURES = Path(__file__).parent / "facts"
 OBSERVE = "sparkwright-observe"
 IMAGE = ObservationRequest(images=("vllm:a",))
@@ -46,7 +49,7 @@ def test_captures_are_read_as_pyinfras_own_tests_do() -> None:
     words = ["-q", "-p", "no:cacheprovider", "tests/operations/captured_facts.py"]
     done = subprocess.run(
         [sys.executable, "-m", "pytest", *words],
-        cwd=Path(__file__).parents[2], capture_output=True, text=True, check=False,
+        cwd=ROOT, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout
     assert f"{sum(folders.values())} passed" in done.stdout
@@ -228,7 +231,7 @@ def test_what_changes_nothing_or_is_ours_costs_no_further_look() -> None:
     there = {"mode": 0o755, "uid": 0}
     state = real_state(
         observe=probe(directories={"/srv/a": None, "/srv/b": there}),
-        lock={"held": True}, directories="null",
+        lock=LockAnswer(True), directories="null",
     )  # fmt: skip
     host = host_of(state)
     for path in ("/srv/b", "/srv/b"):
@@ -248,3 +251,20 @@ def test_a_host_that_refuses_fails_alone_within_a_run() -> None:
     assert memory(host_of(state, "b")).failure == (
         "docker: the Docker daemon does not answer, needed: Docker >= 25, running"
     )
+
+
+def test_pyinfras_command_line_prints_facts_as_json(tmp_path: Path) -> None:
+    data = {**INSTANT, "fake_responses": {OBSERVE: json.dumps(as_json(probe()))}}
+    (tmp_path / "inventory.py").write_text(f"hosts = [('@fake/a', {data!r})]\n")
+    program = Path(sys.executable).with_name("pyinfra")
+    for words, found in (
+        (["sparkwright.facts.Docker"], as_json(probe().docker)),
+        (["sparkwright.facts.HostObservation", "images=vllm:a"], as_json(probe())),
+    ):
+        done = subprocess.run(
+            [str(program), "inventory.py", "fact", *words], cwd=tmp_path, check=False,
+            capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(ROOT)},
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        text = done.stdout + done.stderr
+        assert json.loads(text[text.index("{") : text.rindex("}") + 1]) == {"@fake/a": found}

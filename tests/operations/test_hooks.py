@@ -14,21 +14,26 @@ import click
 import gevent
 import pytest
 from pyinfra.api import util
+from pyinfra.api.command import StringCommand
 from pyinfra.api.config import Config
 from pyinfra.api.connect import connect_all, disconnect_all
 from pyinfra.api.exceptions import PyinfraError
 from pyinfra.api.inventory import Inventory
 from pyinfra.api.operation import add_op
-from pyinfra.api.state import BaseStateCallback, State
+from pyinfra.api.operations import run_host_op, run_ops
+from pyinfra.api.state import BaseStateCallback, State, StateStage
 from pyinfra.connectors import ssh
 from pyinfra.context import ctx_state
 from pyinfra.facts.server import Arch, Command
 from pyinfra.operations import server
 
-from sparkwright.facts import hooks
+from sparkwright.facts import hooks, others
+from sparkwright.facts.asking import HostError
 from sparkwright.facts.memory import memory
-from sparkwright.operations import connections
-from tests.operations.real import INSTANT, host_of, on, real_state
+from sparkwright.host.contracts.lock import LockAnswer
+from sparkwright.host.contracts.observation import Disk
+from sparkwright.operations import connections, locks
+from tests.operations.real import INSTANT, executed, host_of, on, real_state
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -106,19 +111,26 @@ def test_pyinfras_command_line_calls_it_between_inventory_and_connection(tmp_pat
     assert order[1] < connected
 
 
-def test_executions_are_counted_and_the_lock_is_released_before_the_disconnect() -> None:
+def test_executions_are_counted() -> None:
+    host = host_of(real_state())
+    told: list[str] = []
+    hooks.count_executions(host, lambda: told.append("run"))
+    with on(host):
+        host.get_fact(Arch)
+        host.run_shell_command("true")
+    assert told == ["run", "run"]
+
+
+@pytest.mark.parametrize("has_one", [True, False])
+def test_the_host_is_left_before_its_connection_is_closed(has_one: bool) -> None:
     state = real_state()
     host = host_of(state)
     told: list[str] = []
     connector: Any = host.connector
-    connector.disconnect = lambda: told.append("disconnect")
-    hooks.count_executions(host, lambda: told.append("run"))
+    connector.disconnect = (lambda: told.append("disconnect")) if has_one else None
     hooks.before_disconnecting(host, lambda: told.append(f"leave {host.connected}"))
-    with on(host):
-        host.get_fact(Arch)
-        host.run_shell_command("true")
     disconnect_all(state)
-    assert told == ["run", "run", "leave True", "disconnect"]
+    assert told == ["leave True", "disconnect"][: 1 + has_one]
 
 
 def test_a_fact_that_is_known_is_not_asked_for() -> None:
@@ -282,15 +294,17 @@ def test_a_host_that_is_not_reached_is_remembered_with_what_to_check() -> None:
     assert failure.endswith("(check that it is on, 'ssh spark-1', and its ssh_ settings)")
 
 
-def test_connections_count_executions() -> None:
-    state = State(Inventory(([("@fake/a", INSTANT)], {})), Config())
-    state.add_callback_handler(connections.Connections())
+def test_connections_count_executions_and_the_lock_is_released_with_them() -> None:
+    state = real_state(lock=LockAnswer(True))
     host = host_of(state)
-    with ctx_state.use(state):
-        connect_all(state)
+    connections.Connections().host_connect(state, host)
+    with on(host):
         host.run_shell_command("true")
-        assert memory(host).executions == 1
+        locks.take(host, "/opt/sparkwright")
+        assert (memory(host).executions, memory(host).locked) == (2, "/opt/sparkwright")
         disconnect_all(state)
+    assert (memory(host).executions, memory(host).locked) == (3, None)
+    assert executed(host) == ["true", "sparkwright-lock", "sparkwright-lock"]
 
 
 def test_the_last_host_can_be_left_out_too() -> None:
@@ -311,3 +325,99 @@ def test_nobody_is_asked_when_a_host_fails() -> None:
     hooks.never_ask_about_failed_hosts(state)
     state.fail_hosts({host_of(state, "a")})
     assert len(state.active_hosts) == 1
+
+
+def _execute(state: State) -> None:
+    state.set_stage(StateStage.Execute)
+    state.is_executing = True
+    run_ops(state)
+
+
+def test_commands_are_passed_one_by_one_before_they_run() -> None:
+    state = real_state()
+    host = host_of(state)
+    add_op(state, server.shell, commands=["echo a", "echo b"])
+    seen: list[str] = []
+
+    def passed(command: Any) -> Any:
+        seen.append(str(command))
+        connector: Any = host.connector
+        assert len(connector.executed_commands) == len(seen) - 1
+        return StringCommand("echo instead") if len(seen) == 2 else command
+
+    (op_hash,) = state.ops[host]
+    hooks.pass_commands(host, op_hash, passed)
+    hooks.pass_commands(host, "of another host", passed)
+    _execute(state)
+    assert seen == ["echo a", "echo b"]
+    connector: Any = host.connector
+    assert connector.executed_commands == ["echo a", "echo instead"]
+
+
+def test_records_are_printed_as_json() -> None:
+    """By pyinfra's encoder, which asks for ``to_json``; its command line is asked below."""
+    assert Disk(1, 2, True, False).to_json() == {  # type: ignore[attr-defined]
+        "device": 1, "free": 2, "exists": True, "read_only": False,
+    }  # fmt: skip
+
+
+def test_other_operations_are_counted_and_have_what_is_known_forgotten() -> None:
+    for commands, changes in (["true", "true"], ["Touch"]), ([], []):
+        state = real_state()
+        others.follow(state)
+        others.follow(state)
+        known = memory(host_of(state))
+        add_op(state, server.shell, name="Touch", commands=commands)
+        assert (known.changes, known.stale) == ([], False)
+        _execute(state)
+        assert (known.changes, known.stale) == (changes, bool(changes))
+
+
+def test_another_operation_that_fails_is_the_hosts_failure() -> None:
+    state = real_state("a", "b")
+    others.follow(state)
+    bad, good = host_of(state, "a"), host_of(state, "b")
+    bad.connector.data["fake_responses"] = {"false": {"success": False}}
+    add_op(state, server.shell, name="Maybe", commands=["false"], _ignore_errors=True)
+    _execute(state)
+    assert memory(bad).failure is None
+    state.is_executing = False
+    add_op(state, server.shell, name="Surely", commands=["false 2"], host=bad)
+    state.is_executing = True
+    run_single(state, bad)
+    assert memory(bad).failure == "Surely failed"
+    assert memory(good).failure is None
+
+
+def run_single(state: State, host: Any) -> None:
+    """Run what was added to a host last."""
+    with on(host):
+        run_host_op(state, host, host.op_hash_order[-1])
+
+
+def test_a_guard_stops_another_operation_before_it_does_anything() -> None:
+    state = real_state("a", "b")
+    others.follow(state)
+    host = host_of(state)
+
+    def guard() -> None:
+        raise HostError("ann@laptop is at work on this host: wait")
+
+    memory(host).guard = guard
+    add_op(state, server.shell, name="Touch", commands=["true"], host=host)
+    _execute(state)
+    connector: Any = host.connector
+    assert connector.executed_commands == []
+    assert memory(host).failure == "ann@laptop is at work on this host: wait"
+    assert (memory(host).changes, state.failed_hosts) == ([], {host})
+
+
+def test_a_host_that_failed_without_an_operation_has_a_reason_too() -> None:
+    state = real_state("a", "b")
+    others.follow(state)
+    host = host_of(state, "a")
+    with on(host):
+        hooks.leave_out(host)
+        disconnect_all(state)
+    assert memory(host).failure == "a fact failed: pyinfra's own lines say which"
+    assert memory(host_of(state, "b")).failure is None

@@ -61,14 +61,6 @@ def test_it_is_taken_once_in_a_run() -> None:
     assert host.asked[0].hidden
 
 
-def test_it_is_released_before_the_connection_is_closed() -> None:
-    host = _host()
-    take(host)
-    host.connector.disconnect()
-    assert [one.request.get("release") for one in host.asked] == [None, locks.OWNER.token]
-    assert host.memory.locked is None
-
-
 def test_another_run_is_named_with_its_age_and_the_way_on() -> None:
     host = _host(_taken_by(ANN))
     with pytest.raises(HostError) as raised:

@@ -17,7 +17,8 @@ from tests.unit.builders import probe
 ROOT = "/opt/sparkwright"
 HOME = f"{ROOT}/services/qwen36"
 THERE = {"mode": 0o755, "uid": 0}
-ASKED = ObservationRequest(directories=("/opt/models", ROOT, HOME, f"{ROOT}/services/gone"))
+MODELS = "/opt/models"
+ASKED = ObservationRequest(directories=(MODELS, ROOT, HOME, f"{ROOT}/services/gone"))
 DONE = RemovalAnswer(("service qwen36",), ("service 'x': there is none",))
 
 
@@ -33,11 +34,12 @@ DONE = RemovalAnswer(("service qwen36",), ("service 'x': there is none",))
             asks=(("removal", RemovalRequest()),), done=("removed service qwen36",),
         ),
         Case(
-            "everything and the models", {"directories": {ROOT: None, "/opt/models": THERE}},
-            {"weights": True},
+            "everything and the models", {"directories": {MODELS: THERE}}, {"weights": True},
             would=("remove the models below /opt/models",),
             asks=(("removal", RemovalRequest(weights=True)),), done=("removed service qwen36",),
         ),
+        Case("no models are here", {"directories": {MODELS: None}}, {"weights": True},
+             noop="nothing of sparkwright's is here"),
         Case(
             "one service", {"directories": {ROOT: THERE, HOME: THERE}}, {"services": ["qwen36"]},
             would=("remove service qwen36",),
@@ -81,6 +83,9 @@ def test_nothing_to_remove_is_an_answer_too(
     told: list[RemovalAnswer] = []
     run(fake(probe(), ASKED), removal.removed, services, answered=told.append)
     assert told == [RemovalAnswer((), left)]
+    told.clear()
+    run(fake(probe(directories={MODELS: THERE}), ASKED), removal.removed, answered=told.append)
+    assert told == [RemovalAnswer((), (f"{MODELS}: the models (--weights removes them)",))]
 
 
 MODEL = Item("model", "a@1", "/opt/models/a/1", 10, 10)
