@@ -48,7 +48,7 @@ test: check ## everything: format, lint, types, unit tests, the page in a browse
 	$(SUDO) $(BIN)/python -m pytest -n auto --dist loadgroup -m "not fleet and not real_engine and not bench"
 	$(SUDO) $(BIN)/python -m pytest -m "fleet and not faults and not real_engine"
 
-test-faults: setup ## faults one by one, sharing, doors and taking over, on the virtual fleet
+test-faults: setup ## faults one by one, sharing, proxies and taking over, on the virtual fleet
 	$(SUDO) $(BIN)/python -m pytest -m faults
 
 clients: .venv-clients/.ready ## try what `sparkwright endpoints` writes with its clients (250 MB more)

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.fleet.doors import four_replicas
 from tests.fleet.fetching import HOST, fetch
+from tests.fleet.proxies import four_replicas
 from tests.fleet.site import ROOT, Site, bare, hub, ssh
 from tests.held import held_for_tests
 from tests.install.conftest import user, wheel
@@ -20,8 +20,9 @@ from tests.install.conftest import user, wheel
 __all__ = ["user", "wheel"]
 #: One fault after the other takes longer than people wait for: a command of its own.
 FAULTS = (
-    *("test_fetch_faults.py", "test_movers.py", "test_doors.py", "test_switch_faults.py"),
-    *("test_gateway_faults.py", "test_gateway.py", "test_sharing.py", "test_takeover.py"),
+    *("test_fetch_faults.py", "test_downloaders.py", "test_proxies.py", "test_switch_faults.py"),
+    *("test_load_balancer_faults.py", "test_load_balancer.py"),
+    *("test_sharing.py", "test_takeover.py"),
 )
 
 

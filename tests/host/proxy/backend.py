@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-#: The longest that anything here waits for anything: for a broken door, not for a slow machine.
+#: The longest that anything here waits for anything: for a broken proxy, not for a slow machine.
 PATIENCE = 60.0
 
 

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from tests.host.proxy.backend import Backend, serving
-from tests.host.proxy.door import HAPROXY, OpenDoor, opened, proxies_of, replica
+from tests.host.proxy.haproxy import HAPROXY, RunningProxy, opened, proxies_of, replica
 
-Opener = Callable[..., OpenDoor]
+Opener = Callable[..., RunningProxy]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -30,7 +30,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture
 def place() -> Iterator[Path]:
     """A directory with a name short enough for sockets."""
-    path = Path(tempfile.mkdtemp(prefix="door-"))
+    path = Path(tempfile.mkdtemp(prefix="proxy-"))
     yield path
     shutil.rmtree(path)
 
@@ -50,12 +50,12 @@ def two() -> Iterator[Backend]:
 
 
 @pytest.fixture
-def open_door(place: Path) -> Iterator[Opener]:
-    """Open a door in front of replicas; it is closed after the test."""
+def start(place: Path) -> Iterator[Opener]:
+    """Open a proxy in front of replicas; it is closed after the test."""
     with ExitStack() as stack:
 
-        def open_(*backends: Backend, **settings: Any) -> OpenDoor:
-            gateway = proxies_of(place, tuple(map(replica, backends)), **settings)
-            return stack.enter_context(opened(gateway))
+        def open_(*backends: Backend, **settings: Any) -> RunningProxy:
+            proxies = proxies_of(place, tuple(map(replica, backends)), **settings)
+            return stack.enter_context(opened(proxies))
 
         yield open_

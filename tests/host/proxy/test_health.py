@@ -15,7 +15,7 @@ from tests.host.doctor.hosts import vllm
 
 
 def test_it_runs_alone_as_its_unit_starts_it(tmp_path: Path) -> None:
-    home = tmp_path / "gateway"
+    home = tmp_path / "proxies"
     for path, text in {
         **laid_out(str(home), health),
         str(home / "health.py"): entry(str(home), health),

@@ -1,4 +1,4 @@
-"""A door in front of four replicas: nobody notices a roll-out, and nobody gets in."""
+"""A load balancer in front of four replicas: nobody notices a roll-out, and nobody gets in."""
 
 from __future__ import annotations
 
@@ -7,25 +7,25 @@ from pathlib import Path
 import pytest
 
 from tests.fleet.bad_tags import NEW
-from tests.fleet.doors import GATEWAY, REPLICAS, deploy, status
 from tests.fleet.load import Load
+from tests.fleet.proxies import BALANCER, REPLICAS, deploy, status
 from tests.fleet.site import MACHINES, Site, release
 
 ROUTES = Path(__file__).parents[1] / "fixtures/vllm/0.24.0/routes.txt"
 
 
 def test_four_replicas_serve_behind_one_address(behind: Site) -> None:
-    assert status(GATEWAY, 8080, "GET", "/v1/models") == 401
-    assert status(GATEWAY, 8080, "GET", "/v1/models", behind.key) == 200
+    assert status(BALANCER, 8080, "GET", "/v1/models") == 401
+    assert status(BALANCER, 8080, "GET", "/v1/models", behind.key) == 200
     assert deploy(behind).changed == set()
 
 
 def test_no_route_of_vllm_is_open_without_the_key(behind: Site) -> None:
-    """From the LAN, tried one by one: at the gateway, and at the doors of the replicas."""
+    """From the LAN, tried one by one: at the load balancer, and at the proxies of the replicas."""
     lines = ROUTES.read_text().splitlines()
     routes = [line.split() for line in lines if not line.startswith("#")]
     assert len(routes) > 50
-    places = [(GATEWAY, 8080), *((MACHINES[host].address, 8000) for host in REPLICAS)]
+    places = [(BALANCER, 8080), *((MACHINES[host].address, 8000) for host in REPLICAS)]
     for address, port in places:
         for method, path in routes:
             seen = status(address, port, method, path.replace("{", "").replace("}", ""))
@@ -40,7 +40,7 @@ def test_no_route_of_vllm_is_open_without_the_key(behind: Site) -> None:
 @pytest.mark.timeout(600)
 def test_a_rollout_is_not_noticed(behind: Site) -> None:
     before = {host: release(host) for host in REPLICAS}
-    with Load(GATEWAY, 8080, behind.key) as load:
+    with Load(BALANCER, 8080, behind.key) as load:
         deploy(behind, "--data", f"image_tag={NEW}")
     assert all(release(host) != before[host] for host in REPLICAS)
     assert load.wrong == []

@@ -1,4 +1,4 @@
-"""Four replicas, each with a door of its own, behind one more on a host without a service."""
+"""Four replicas, each with a proxy of its own, behind one more on a host without a service."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from lab.layout import SPARES
 from tests.fleet.bad_tags import FAULTS
 from tests.fleet.site import MACHINES, Run, Site, bare
 
-GATEWAY = "10.213.77.14"
+BALANCER = "10.213.77.14"
 REPLICAS = ("spark-1", "spark-2", "spark-3", "rtx-1")
 HOSTS = """
 
@@ -41,7 +41,7 @@ def four_replicas(site: Site) -> Iterator[Site]:
     fleet.up(("spark-3",))
     site.repair()
     inventory = (site.folder / "inventory/virtual.py").read_text()
-    (site.folder / "inventory/doors.py").write_text(inventory + HOSTS)
+    (site.folder / "inventory/proxies.py").write_text(inventory + HOSTS)
     (site.folder / "lab/catalog/faults.yaml").write_text(FAULTS)
     site.rollout(soak_seconds=8)
     try:
@@ -57,7 +57,7 @@ def four_replicas(site: Site) -> Iterator[Site]:
 
 
 def deploy(site: Site, *words: str, code: int = 0) -> Run:
-    run = site.run("--yes", *words, inventory="inventory/doors.py")
+    run = site.run("--yes", *words, inventory="inventory/proxies.py")
     assert run.code == code, run.output
     return run
 

@@ -1,11 +1,11 @@
-"""Bad tags behind a gateway: nobody notices those either."""
+"""Bad tags behind a load balancer: nobody notices those either."""
 
 from __future__ import annotations
 
 import pytest
 
-from tests.fleet.doors import GATEWAY, REPLICAS, deploy
 from tests.fleet.load import Load
+from tests.fleet.proxies import BALANCER, REPLICAS, deploy
 from tests.fleet.site import Site, release
 
 
@@ -13,7 +13,7 @@ from tests.fleet.site import Site, release
 @pytest.mark.parametrize("tag", ["lab-never-healthy", "lab-wedge", "lab-crash", "lab-oom"])
 def test_a_bad_rollout_is_not_noticed(behind: Site, tag: str) -> None:
     before = {host: release(host) for host in REPLICAS}
-    with Load(GATEWAY, 8080, behind.key) as load:
+    with Load(BALANCER, 8080, behind.key) as load:
         run = deploy(behind, "--data", f'image_tag="{tag}"', code=1)
     assert {host: release(host) for host in REPLICAS} == before
     assert load.wrong == []

@@ -1,15 +1,15 @@
-"""A door of a service's own: given to it later, and no way back to where there was none."""
+"""A proxy of a service's own: given to it later, and no way back to where there was none."""
 
 from __future__ import annotations
 
-from tests.fleet.doors import status
+from tests.fleet.proxies import status
 from tests.fleet.site import Site, container, release
 
 HOST, ADDRESS = "spark-1", "10.213.77.11"
 LIMIT = ("inventory/virtual.py", "--limit", HOST)
 
 
-def test_a_release_of_other_doors_is_no_way_back(converged: Site) -> None:
+def test_a_release_of_other_proxies_is_no_way_back(converged: Site) -> None:
     converged.edit("group_data/sparks.py", '"port": 8000,', '"port": 8000, "proxy": True,')
     assert converged.deploy("--limit", HOST).changed == {HOST}
     assert status(ADDRESS, 8000, "GET", "/v1/models") == 401

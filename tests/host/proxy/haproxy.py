@@ -81,13 +81,13 @@ class Answer:
         return json.loads(self.body)
 
 
-class OpenDoor:
-    """A running gateway of one door named ``llm``."""
+class RunningProxy:
+    """A running HAProxy with one proxy named ``llm``."""
 
-    def __init__(self, gateway: Proxies) -> None:
-        self.gateway = gateway
+    def __init__(self, proxies: Proxies) -> None:
+        self.proxies = proxies
         self.process: subprocess.Popen[bytes] | None = None
-        runtime = Path(gateway.runtime)
+        runtime = Path(proxies.runtime)
         runtime.mkdir()
         self._notified = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         self._notified.bind(str(runtime / "notify"))
@@ -96,30 +96,30 @@ class OpenDoor:
 
     @property
     def port(self) -> int:
-        return self.gateway.proxies[0].port
+        return self.proxies.proxies[0].port
 
     # Starting, reloading and ending it, as systemd does.
 
     def write(self, keys: tuple[str, ...] = (KEY,)) -> None:
         """Put the files in place."""
-        files = render_proxies(self.gateway)
-        Path(self.gateway.home).mkdir(exist_ok=True)
-        Path(self.gateway.config).write_text(files.config)
-        Path(self.gateway.waiting_room).write_text(files.waiting_room)
-        secret = Path(self.gateway.keys)
+        files = render_proxies(self.proxies)
+        Path(self.proxies.home).mkdir(exist_ok=True)
+        Path(self.proxies.config).write_text(files.config)
+        Path(self.proxies.waiting_room).write_text(files.waiting_room)
+        secret = Path(self.proxies.keys)
         secret.touch(mode=0o600)
         secret.write_text(key_file([Secret(key) for key in keys]))
 
     def command(self) -> list[str]:
         """The command line of the unit."""
-        found = re.search(r"^ExecStart=(.*)$", render_proxies(self.gateway).unit, re.MULTILINE)
+        found = re.search(r"^ExecStart=(.*)$", render_proxies(self.proxies).unit, re.MULTILINE)
         assert found
         assert HAPROXY
         return [HAPROXY, *shlex.split(found[1])[1:]]
 
     def start(self) -> None:
         """Start it; returns when it says that it is ready."""
-        environment = {**os.environ, "NOTIFY_SOCKET": str(Path(self.gateway.runtime) / "notify")}
+        environment = {**os.environ, "NOTIFY_SOCKET": str(Path(self.proxies.runtime) / "notify")}
         with self.log.open("wb") as log:
             self.process = subprocess.Popen(
                 self.command(), env=environment, stdout=log, stderr=subprocess.STDOUT
@@ -129,9 +129,9 @@ class OpenDoor:
     def reload(self, *, keeping: bool = True) -> None:
         """Take the files as they are now; returns when new requests are taken by a new worker."""
         assert self.process
-        states = Path(self.gateway.states)
+        states = Path(self.proxies.states)
         if keeping:
-            states.write_text(kept(self.ask(STATES), kept_servers(self.gateway)))
+            states.write_text(kept(self.ask(STATES), kept_servers(self.proxies)))
         before = set(self.workers())
         self.process.send_signal(signal.SIGUSR2)
         self._until_ready()
@@ -163,7 +163,7 @@ class OpenDoor:
 
     def ask(self, command: str, *, master: bool = False) -> str:
         """What the runtime API answers."""
-        place = self.gateway.master_socket if master else self.gateway.admin_socket
+        place = self.proxies.master_socket if master else self.proxies.admin_socket
         answers: list[str] = []
 
         def asked() -> bool:
@@ -246,7 +246,7 @@ class OpenDoor:
         return future
 
     def raw(self, data: bytes, *, leave: bool = False) -> bytes:
-        """Send bytes as they are; what comes back until the door closes.
+        """Send bytes as they are; what comes back until the proxy closes.
 
         Args:
             leave: say that nothing more will come, for what is no whole request.
@@ -275,26 +275,26 @@ def whole(response: http.client.HTTPResponse) -> Answer:
 
 
 def proxies_of(home: Path, replicas: tuple[Replica, ...], **settings: Any) -> Proxies:
-    """A gateway with one door, its files and sockets below a directory of the test's."""
-    door = Proxy("llm", free_port(), replicas, bind="127.0.0.1", health_path="/generates")
-    gateway = Proxies(
-        proxies=(door,),
+    """HAProxy with one proxy, its files and sockets below a directory of the test's."""
+    proxy = Proxy("llm", free_port(), replicas, bind="127.0.0.1", health_path="/generates")
+    proxies = Proxies(
+        proxies=(proxy,),
         home=f"{home}/home",
         runtime=f"{home}/run",
         # Only root can change to another user.
         user="haproxy" if os.geteuid() == 0 else None,
         check_milliseconds=50,
     )
-    return replace(gateway, **settings)
+    return replace(proxies, **settings)
 
 
 @contextmanager
-def opened(gateway: Proxies, keys: tuple[str, ...] = (KEY,)) -> Iterator[OpenDoor]:
-    """A gateway that runs while the block does."""
-    door = OpenDoor(gateway)
+def opened(proxies: Proxies, keys: tuple[str, ...] = (KEY,)) -> Iterator[RunningProxy]:
+    """An HAProxy that runs while the block does."""
+    proxy = RunningProxy(proxies)
     try:
-        door.write(keys)
-        door.start()
-        yield door
+        proxy.write(keys)
+        proxy.start()
+        yield proxy
     finally:
-        door.stop()
+        proxy.stop()
