@@ -43,9 +43,10 @@ def serving(
     """
     home = proxies or _empty(services_root)
     seen = observed(ctx_host.get(), request_of(proxies, files))
-    todo = [] if later else pending(proxies, files, seen)
-    if todo:
+    wrong = pending(proxies, files, seen)
+    if wrong:
         _show_diff(home, files)
+    todo = [] if later else wrong
 
     def act(host: Host) -> Sequence[str]:
         done = ask(

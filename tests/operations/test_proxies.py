@@ -138,11 +138,12 @@ def test_diff_shows_configuration_and_units_and_no_keys() -> None:
     assert not any(word in line for word in key_lines for line in host.lines)
 
 
-def test_a_dry_run_over_a_host_with_services_shows_no_diff_of_what_changes_later() -> None:
+def test_what_changes_with_a_switch_is_shown_but_left_to_it() -> None:
     host = fake(probe(), ASKED)
     host.state.config.DIFF = True
+    host.answers["observe"] = probe(texts={CONFIG: "global\n"})
     assert run(host, proxies.serving, PROXY, FILES, later=True).commands == []
-    assert host.asked == []
+    assert f"Will change {CONFIG}" in host.lines
 
 
 def test_another_root() -> None:

@@ -1,0 +1,120 @@
+"""A role of the user's own beside ours, as docs/writing-a-role.md tells it, word for word."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from collections.abc import Iterator
+
+import pytest
+
+from tests.fleet.site import GOOD, ROOT, Site, ssh, until
+
+PAGE = (ROOT / "docs/writing-a-role.md").read_text()
+LOCK = "/opt/sparkwright/state/lock.json"
+LAST = "/opt/sparkwright/state/lock-last.json"
+CHANGE = "Hello | Write the message of the day"
+BOB = {"token": "b0b", "by": "bob@desk", "machine": "another", "pid": 7, "since": 1.5e9}
+
+
+def _block(file: str) -> str:
+    """What the page shows as a file."""
+    (text,) = re.findall(rf"```python\n# {re.escape(file)}\n(.*?)```", PAGE, re.S)
+    return str(text)
+
+
+@pytest.fixture
+def hello(converged: Site) -> Iterator[Site]:
+    """The site with the page's role in it."""
+    folder = converged.folder / "roles/hello"
+    folder.mkdir()
+    (folder / "__init__.py").write_text(_block("roles/hello/__init__.py"))
+    with (converged.folder / "group_data/all.py").open("a") as data:
+        data.write(_block("group_data/all.py"))
+    with (converged.folder / "deploy.py").open("a") as deploy:
+        deploy.write("from roles.hello import hello\nhello()\n")
+    for host in GOOD:
+        ssh(host, "sudo rm -f /etc/motd /etc/sparkwright-note")
+    yield converged
+    shutil.rmtree(folder)
+    converged.restore("deploy.py")
+
+
+def test_it_is_in_the_report_and_not_on_a_refused_host(hello: Site) -> None:
+    dry = hello.run("--dry", "--diff")
+    assert "+ Lab: NVIDIA GB10, driver 580.95.05, serves qwen36" in dry.output
+    assert dry.changed == set()
+    ssh("spark-1", "test ! -e /etc/motd")
+
+    run = hello.deploy(refused={"hopper-1"})
+    assert {host: run.host(host)["changes"] for host in GOOD} == {host: [CHANGE] for host in GOOD}
+    assert ssh("rtx-1", "cat /etc/motd") == (
+        "Lab: NVIDIA GeForce RTX 5090, driver 580.95.05, serves qwen36"
+    )
+    ssh("hopper-1", "test ! -e /etc/motd || ! grep Lab: /etc/motd")
+    for host in GOOD:
+        ssh(host, f"sudo test ! -e {LOCK}")
+
+    before = [ssh(host, f"sudo stat -c %y {LAST}") for host in GOOD]
+    assert hello.deploy(refused={"hopper-1"}).changed == set()
+    assert [ssh(host, f"sudo stat -c %y {LAST}") for host in GOOD] == before  # no lock for nothing
+
+
+def test_it_is_under_the_lock(hello: Site) -> None:
+    """Somebody else begins while only the role has something to do."""
+    ssh("spark-1", f"echo '{json.dumps(BOB)}' | sudo tee {LOCK}")
+    try:
+        run = hello.run("--yes")
+    finally:
+        ssh("spark-1", f"sudo rm {LOCK}")
+    assert run.refused == {"spark-1", "hopper-1"}, run.output
+    assert "bob@desk" in run.host("spark-1")["refused"]
+    ssh("spark-1", "test ! -e /etc/motd")
+    ssh("spark-2", "test -e /etc/motd")
+
+
+def test_an_operation_in_the_shape_of_ours_counts_line_by_line(hello: Site) -> None:
+    role = hello.folder / "roles/hello"
+    (role / "operations.py").write_text(_block("roles/hello/operations.py"))
+    with (hello.folder / "deploy.py").open("a") as deploy:
+        deploy.write(
+            "from roles.hello.operations import note\nnote(name='Note', words='all is well')\n"
+        )
+    dry = hello.run("--dry", "--limit", "spark-2")
+    assert re.search(r"\[spark-2\] +would write /etc/sparkwright-note", dry.output)
+    run = hello.deploy("--limit", "spark-2")
+    assert run.host("spark-2")["changes"] == [
+        CHANGE, "wrote /etc/sparkwright-note", "it says all is well"
+    ]  # fmt: skip
+    assert ssh("spark-2", "cat /etc/sparkwright-note") == "all is well"
+    assert hello.deploy("--limit", "spark-2").changed == set()
+
+
+def test_one_that_fails_is_told_in_the_report(hello: Site) -> None:
+    with (hello.folder / "deploy.py").open("a") as deploy:
+        deploy.write(
+            "from pyinfra.context import host\nfrom pyinfra.operations import server\n"
+            "server.shell(name='Break', commands=[f'test {host.name} != rtx-1'])\n"
+        )
+    run = hello.run("--yes")
+    assert run.code == 1
+    assert run.refused == {"rtx-1", "hopper-1"}
+    assert run.host("rtx-1")["refused"] == "Break failed"
+    assert "NOT as planned: rtx-1, hopper-1" in run.output
+    assert run.host("spark-1")["changes"] == [CHANGE, "Break"]
+
+
+def test_a_change_of_theirs_is_seen_by_ours_after_it(hello: Site) -> None:
+    """What is known of a host is asked anew after it, in the same run."""
+    text = (hello.folder / "deploy.py").read_text()
+    theirs = (
+        "from pyinfra.operations import server\n"
+        "server.shell(name='Stop', commands=['systemctl disable --now sparkwright-watch.timer'],"
+        " _sudo=True)\n"
+    )
+    (hello.folder / "deploy.py").write_text(text.replace("\nwatch()\n", f"\n{theirs}watch()\n"))
+    run = hello.deploy("--limit", "spark-1")
+    assert run.host("spark-1")["changes"][0] == "Stop"
+    assert ssh("spark-1", "systemctl is-enabled sparkwright-watch.timer") == "enabled"
+    until(lambda: "active" in ssh("spark-1", "systemctl is-active sparkwright-watch.timer"), "it")

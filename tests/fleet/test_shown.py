@@ -1,0 +1,136 @@
+"""What a run shows before it changes anything, and that showing changes nothing."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.fleet.site import GOOD, Site, container, fingerprint, inside, release, ssh
+
+HOST = "spark-1"
+ONE = ("--limit", HOST)
+
+
+def _json(site: Site, *words: str, code: int) -> dict[str, Any]:
+    """Standard output of a run with --json, all of which must be one document."""
+    done = subprocess.run(
+        site.command("--json", *words), cwd=site.folder, stdin=subprocess.DEVNULL,
+        capture_output=True, text=True, timeout=300, check=False,
+    )  # fmt: skip
+    assert done.returncode == code, done.stderr
+    return {**json.loads(done.stdout), "said": done.stderr}
+
+
+def test_a_diff_shows_texts_and_no_secret(converged: Site) -> None:
+    """Compose file, units and HAProxy's configuration, of what is there and of what is new."""
+    proxied = '"port": 8000, "door": True,'
+    converged.edit("group_data/sparks.py", '"port": 8000,', proxied)
+    new = converged.run("--dry", "--diff", *ONE)
+    assert f"Will change {HOST}" not in new.output
+    assert "Will change qwen36: compose.yaml" in new.output
+    assert re.search(r"^ +\[spark-1\] +- .*8000", new.output, re.M), new.output
+    assert re.search(r"^ +\[spark-1\] +\+ .*18000", new.output, re.M), new.output
+    assert "Will create /opt/sparkwright/gateway/haproxy.cfg" in new.output
+    assert re.search(r"\+ +bind .*:8000", new.output)
+    assert "Will create /etc/systemd/system/sparkwright-gateway.service" in new.output
+    assert converged.key not in new.output
+
+    done = converged.run("--yes", "--diff", *ONE)
+    assert done.code == 0, done.output
+    assert "Will create /opt/sparkwright/gateway/haproxy.cfg" in done.output
+    assert converged.key not in done.output
+
+    converged.edit("templates/gateway/haproxy.cfg.j2", "global", "# mine\nglobal")
+    converged.edit("templates/serving/unit.service.j2", "[Unit]", "# mine\n[Unit]")
+    run = converged.run("--dry", "--diff", *ONE)
+    assert "Will change /opt/sparkwright/gateway/haproxy.cfg" in run.output
+    assert "Will change /etc/systemd/system/sparkwright-qwen36.service" in run.output
+    assert len(re.findall(r"\+ *# mine", run.output)) == 2, run.output
+    assert converged.key not in run.output
+
+
+def test_json_is_all_that_standard_output_has(converged: Site) -> None:
+    before = {host: container(host) for host in GOOD}
+    home = "/opt/sparkwright/services/qwen36"
+    ssh(HOST, f"sudo chmod 644 {home}/secrets.env")
+    dry = _json(converged, "--dry", code=1)
+    assert dry["results"] is None
+    plan = {one["name"]: one["hosts_with_change"] for one in dry["plan"]}
+    changing = {name: hosts for name, hosts in plan.items() if hosts}
+    assert list(changing.values()) == [[HOST]], changing
+    assert "would service qwen36: API key, restart" in dry["said"]
+    assert "NOT as planned: hopper-1" in dry["said"]
+    assert container(HOST) == before[HOST]
+
+    # Without --yes a run with --json only looks, too.
+    assert _json(converged, code=1)["results"] is None
+    done = _json(converged, "--yes", code=1)
+    assert done["results"]["failed_hosts"] == ["hopper-1"]
+    succeeded = {one["name"]: one["success"] for one in done["results"]["operations"]}
+    assert [hosts for hosts in succeeded.values() if hosts] == [[HOST]]
+    assert "serving, changed" in done["said"]
+    assert ssh(HOST, f"sudo stat -c %a {home}/secrets.env") == "600"
+
+
+@pytest.fixture
+def unneeded(converged: Site) -> Iterator[str]:
+    """A model that nobody needs, with a receipt."""
+    (current,) = ssh(HOST, "ls -d /opt/models/AEON-7--*/*").splitlines()
+    old = f"{current[:-40]}{'0' * 40}"
+    inside(HOST, "cp", "-al", current, old)
+    receipt = f"{old}/.sparkwright-receipt.json"
+    inside(HOST, "sed", "-i", f"s/{current[-40:]}/{'0' * 40}/", receipt)
+    yield old
+    inside(HOST, "rm", "-rf", old)
+
+
+def test_pruning_is_shown_counted_and_then_nothing(converged: Site, unneeded: str) -> None:
+    words = f"model AEON-7/Qwen3.6-35B-A3B-heretic-NVFP4@{'0' * 12}"
+    before = fingerprint(HOST)
+    dry = converged.run("--dry", *ONE, deploy="roles.models.pruned")
+    assert f"would remove {words}" in dry.output
+    assert fingerprint(HOST) == before
+
+    done = converged.run("--yes", *ONE, deploy="roles.models.pruned")
+    assert (done.code, done.host(HOST)["changes"]) == (0, [f"removed {words}"])
+    ssh(HOST, f"sudo test ! -e {unneeded}; sudo test ! -e /opt/sparkwright/state/lock.json")
+    again = converged.run("--yes", *ONE, deploy="roles.models.pruned")
+    assert (again.code, again.changed) == (0, set())
+    assert "No changes" in again.output
+    said = converged.sparkwright("models", "prune", "inventory/virtual.py", *ONE)
+    assert re.match(rf"{HOST}: [0-9.]+ [MG]B in \d+ things\n", said)
+    assert said.endswith("freed: 0 B\n")
+
+
+def test_removal_is_shown_counted_and_then_nothing(converged: Site) -> None:
+    removal = ("--limit", "rtx-1")
+    before = (fingerprint("rtx-1"), container("rtx-1"))
+    dry = converged.run("--dry", *removal, deploy="roles.removal.removed")
+    for words in ("sparkwright-qwen36.service", "/opt/sparkwright and its images"):
+        assert f"would remove {words}" in dry.output
+    assert (fingerprint("rtx-1"), container("rtx-1")) == before
+
+    remove = ("remove", "inventory/virtual.py", *removal, "--yes")
+    assert converged.sparkwright(*remove, "--service", "qwen37") == (
+        "rtx-1: removed nothing\nrtx-1: left service 'qwen37': there is none\n"
+    )
+    assert converged.sparkwright(*remove, "--service", "qwen36") == (
+        "rtx-1: removed service qwen36\n"
+    )
+    assert ssh("rtx-1", "docker ps -q") == ""
+    done = converged.run("--yes", *removal, deploy="roles.removal.removed")
+    assert done.code == 0, done.output
+    assert "removed /opt/sparkwright" in done.host("rtx-1")["changes"]
+    ssh("rtx-1", "test ! -e /opt/sparkwright")
+    again = converged.run("--yes", *removal, deploy="roles.removal.removed")
+    assert (again.code, again.changed) == (0, set())
+    assert "No changes" in again.output
+    assert converged.sparkwright(*remove) == (
+        "rtx-1: removed nothing\nrtx-1: left /opt/models: the models (--weights removes them)\n"
+    )
+    assert release("spark-1")
