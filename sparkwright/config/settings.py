@@ -279,17 +279,19 @@ RENAMED_IN_SERVICES = {"door": "proxy"}
 
 def with_new_names(data: Mapping[str, Any]) -> dict[str, Any]:
     """A host's data by the settings' new names; where both are set, the new one counts."""
-    found = {RENAMED.get(key, key): value for key, value in data.items() if key in RENAMED}
-    found |= {key: value for key, value in data.items() if key not in RENAMED}
+    found = _renamed(data, RENAMED)
     services = found.get("services")
     if isinstance(services, Mapping):
         found["services"] = {
-            name: {RENAMED_IN_SERVICES.get(key, key): value for key, value in one.items()}
-            if isinstance(one, Mapping)
-            else one
+            name: _renamed(one, RENAMED_IN_SERVICES) if isinstance(one, Mapping) else one
             for name, one in services.items()
         }
     return found
+
+
+def _renamed(data: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
+    old = {names[key]: value for key, value in data.items() if key in names}
+    return old | {key: value for key, value in data.items() if key not in names}
 
 
 def renamed_settings(
@@ -332,6 +334,8 @@ def parse_settings(
         UserError: every problem of this host.
     """
     problems: list[Finding] = []
+    # A mistake is where the user wrote it, under the name that it has there.
+    written_as = {new: old for old, new in RENAMED.items() if old in data and new not in data}
     own = {
         key: value
         for key, value in with_new_names(data).items()
@@ -352,8 +356,9 @@ def parse_settings(
         settings = HostSettings.model_validate(own)
     except ValidationError as error:
         for problem in problems_of(error, "", KNOWN_KEYS):
-            key = problem.subject.key or ""
-            where = f"{origin(key.split('.')[0])}: {key}"
+            top, *rest = (problem.subject.key or "").split(".")
+            written = written_as.get(top, top)
+            where = f"{origin(written)}: {'.'.join((written, *rest))}"
             problems.append(mistake(where, problem.observed, problem.remedy, host))
         raise UserError(problems) from None
     for name, service in settings.services.items():
