@@ -149,7 +149,7 @@ def test_a_power_cut_at_its_other_steps(converged: Site, held: str) -> None:
     assert answers(converged, "spark-2")
     # The next switch is this version's, and so is what a later boot would go on with.
     converged.deploy("--limit", "spark-2")
-    converged.deploy("--limit", "spark-2", "--data", 'image_tag="2026-06-11-pr41703"')
+    converged.deploy("--limit", "spark-2", "--data", f"image_tag={NEW}")
     unit = ssh("spark-2", "sudo cat /etc/systemd/system/sparkwright-recover.service")
     assert "from sparkwright.host import switch" in unit
     assert_whole("spark-2")
@@ -175,7 +175,7 @@ _BOOTED = (
     " systemctl show -P ActiveEnterTimestamp sparkwright-qwen36 sparkwright-gateway"
 )
 #: Programs that stay on hosts: those of the watch, and before it the proxy's health check.
-WATCH, HEALTH = "told the watch what to expect", "wrote 8 files of the door"
+WATCH, HEALTH = "configured the watch", "wrote 8 files of the proxy"
 
 
 @pytest.mark.faults
