@@ -28,7 +28,7 @@ def _json(site: Site, *words: str, code: int) -> dict[str, Any]:
 
 def test_a_diff_shows_texts_and_no_secret(converged: Site) -> None:
     """Compose file, units and HAProxy's configuration, of what is there and of what is new."""
-    proxied = '"port": 8000, "door": True,'
+    proxied = '"port": 8000, "proxy": True,'
     converged.edit("group_data/sparks.py", '"port": 8000,', proxied)
     new = converged.run("--dry", "--diff", *ONE)
     assert f"Will change {HOST}" not in new.output

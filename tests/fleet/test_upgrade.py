@@ -148,8 +148,8 @@ def test_a_power_cut_at_its_other_steps(converged: Site, held: str) -> None:
     ended_by_version_before("spark-2")
     assert answers(converged, "spark-2")
     # The next switch is this version's, and so is what a later boot would go on with.
-    converged.deploy("--limit", "spark-2")
     converged.deploy("--limit", "spark-2", "--data", f"image_tag={NEW}")
+    assert converged.deploy("--limit", "spark-2").changed == {"spark-2"}
     unit = ssh("spark-2", "sudo cat /etc/systemd/system/sparkwright-recover.service")
     assert "from sparkwright.host import switch" in unit
     assert_whole("spark-2")
@@ -190,10 +190,10 @@ def test_a_fleet_of_the_version_before_keeps_its_containers(
     shutil.rmtree(before.folder / ".sparkwright")
     now = Site(tmp_path)
     shutil.copytree(now.folder / ".sparkwright", before.folder / ".sparkwright", dirs_exist_ok=True)
-    for one in (before, now):
-        text = (ROOT / "group_data/sparks.py").read_text()
-        key = '"port": 8000, "door": True,' if proxy else '"port": 8000,'
-        (one.folder / "group_data/sparks.py").write_text(text.replace('"port": 8000,', key))
+    text = (ROOT / "group_data/sparks.py").read_text()
+    for one, name in ((before, "door"), (now, "proxy")):
+        port = f'"port": 8000, "{name}": True,' if proxy else '"port": 8000,'
+        (one.folder / "group_data/sparks.py").write_text(text.replace('"port": 8000,', port))
     assert before.deploy("--limit", host).changed == {host}
     assert before.deploy("--limit", host).changed == set()
     shutil.copytree(before.folder / ".sparkwright", now.folder / ".sparkwright", dirs_exist_ok=True)
