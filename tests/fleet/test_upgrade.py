@@ -86,6 +86,10 @@ def begin(site: Site, held: dict[str, str]) -> None:
         shutil.copytree(PROGRAMS, place, dirs_exist_ok=True)
         (place / "request.json").write_text(json.dumps(request))
         (place / f"hold-{name}").touch()
+        if name == "writing":  # before it writes its unit: the host has that of the switch before
+            unit = MACHINES[host].root / "etc/systemd/system/sparkwright-recover.service"
+            unit.write_text(RECOVER)
+            inside(host, "systemctl", "daemon-reload")
         inside(host, *SETTLE)
     for host, name in held.items():
         until(lambda host=host, name=name: step(host) == name, f"{host} is {name}", 60)
