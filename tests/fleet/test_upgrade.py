@@ -193,9 +193,11 @@ def test_a_fleet_of_the_version_before_keeps_its_containers(
     bare(host)
     now = Site(tmp_path)
     # Keys and records go; the bundles for hosts, which the first run here made, stay.
-    for one in (before.folder / ".sparkwright").iterdir():
-        if one.name != "cache":
-            shutil.rmtree(one) if one.is_dir() else one.unlink()
+    for path in (before.folder / ".sparkwright").iterdir():
+        if path.is_dir() and path.name != "cache":
+            shutil.rmtree(path)
+        elif path.is_file():
+            path.unlink()
     text = (ROOT / "group_data/sparks.py").read_text()
     for one, name in ((before, "door"), (now, "proxy")):
         port = f'"port": 8000, "{name}": True,' if proxy else '"port": 8000,'
