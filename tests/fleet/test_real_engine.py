@@ -101,6 +101,7 @@ def test_it_is_measured_as_its_own_counters_say(engine: Site) -> None:
     )  # fmt: skip
     stored = load(engine.folder / ".sparkwright/bench")
     assert not stored.problems
+    assert (HOST, "tiny") in stored.services, done.stdout + done.stderr
     (result,) = stored.services[HOST, "tiny"]
     assert [cell.concurrency for cell in result.cells] == [1, 4], done.stdout + done.stderr
     for cell in result.cells:
