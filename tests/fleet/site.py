@@ -25,7 +25,7 @@ MACHINES: dict[str, Machine] = {host.name: host for host in HOSTS}
 GOOD = ("spark-1", "spark-2", "rtx-1")
 #: What a user has of the project; everything else of it is tests and lab.
 PROJECT = (
-    *("catalog", "config.py", "deploy.py", "group_data"),
+    *("catalog", "config.py", "constraints-bench.txt", "deploy.py", "group_data"),
     *("inventory", "lab/catalog", "roles", "sparkwright", "templates"),
 )
 
