@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from docs.generate.markdown import GENERATED, table
 from sparkwright.catalog import Catalog
-from sparkwright.doctor import CHECKS
+from sparkwright.doctor.diagnose import CHECKS
 
 _INTRODUCTION = """\
 What `sparkwright doctor` finds, with the likely cause and the remedy. The watch on the hosts and

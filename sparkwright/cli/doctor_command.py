@@ -10,7 +10,8 @@ import click
 from sparkwright.cli.findings import format_option, paint, print_findings
 from sparkwright.cli.hosts import ask_hosts
 from sparkwright.cli.options import inventory_argument
-from sparkwright.doctor import diagnose, facts, render
+from sparkwright.doctor.diagnose import diagnose, render
+from sparkwright.doctor.facts import facts
 
 
 @click.command("doctor")

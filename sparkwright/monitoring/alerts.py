@@ -9,8 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from sparkwright.doctor import CHECKS, thresholds
+from sparkwright.doctor import thresholds
 from sparkwright.doctor.check import Check
+from sparkwright.doctor.diagnose import CHECKS
 
 _BY = "by (host, service)"
 _DRAFTED = "vllm:spec_decode_num_draft_tokens_total"

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from sparkwright.doctor import watch_findings
+from sparkwright.doctor.diagnose import watch_findings
 from sparkwright.findings.render import Paint
 from sparkwright.findings.render import text as findings_text
 from sparkwright.host.contracts.records import decode

@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from sparkwright.doctor import diagnose, facts
+from sparkwright.doctor.diagnose import diagnose
+from sparkwright.doctor.facts import facts
 from sparkwright.facts import programs
 from sparkwright.host import doctor as collect
 from sparkwright.host.contracts.doctor import Mount

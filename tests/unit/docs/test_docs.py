@@ -5,7 +5,7 @@ from __future__ import annotations
 import yaml
 
 from docs.generate.cards import CARDS
-from sparkwright.doctor import CHECKS
+from sparkwright.doctor.diagnose import CHECKS
 from sparkwright.rules import rule_ids
 from tests.unit.builders import ROOT, catalog
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sparkwright.doctor import Facts, facts
+from sparkwright.doctor.facts import Facts, facts
 from sparkwright.host.lib import metrics
 from sparkwright.plan.plan import GIB
 from tests.unit.builders import ROOT

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from sparkwright.doctor import CHECKS, Facts, diagnose, render
+from sparkwright.doctor.diagnose import CHECKS, diagnose, render
+from sparkwright.doctor.facts import Facts
 from sparkwright.findings.finding import Severity
 from sparkwright.plan.plan import GIB
 from tests.unit.doctor.builders import (

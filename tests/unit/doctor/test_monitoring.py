@@ -15,7 +15,7 @@ import yaml
 from click.testing import CliRunner
 
 from sparkwright.cli import main
-from sparkwright.doctor import CHECKS
+from sparkwright.doctor.diagnose import CHECKS
 from sparkwright.monitoring import Scraped, files
 from sparkwright.monitoring.alerts import rules
 from sparkwright.monitoring.dashboard import dashboard

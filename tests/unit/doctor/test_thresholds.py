@@ -7,7 +7,8 @@ from dataclasses import fields, replace
 
 import pytest
 
-from sparkwright.doctor import CHECKS, diagnose, thresholds
+from sparkwright.doctor import thresholds
+from sparkwright.doctor.diagnose import CHECKS, diagnose
 from sparkwright.doctor.facts import Facts
 from sparkwright.doctor.watch import watch_of
 from sparkwright.host.contracts.records import decode

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from sparkwright.doctor import CHECKS
+from sparkwright.doctor.diagnose import CHECKS
 from sparkwright.doctor.thresholds import THRESHOLDS
 from sparkwright.host.contracts.records import decode
 from sparkwright.host.contracts.watch import Sample, WatchedService, WatchFinding

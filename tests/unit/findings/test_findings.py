@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from sparkwright.cli import doctor_command, main
-from sparkwright.doctor import diagnose
+from sparkwright.doctor.diagnose import diagnose
 from sparkwright.findings.finding import Finding, Severity, Subject, errors
 from sparkwright.findings.render import counts, data, text
 from sparkwright.findings.sarif import sarif

@@ -1,0 +1,79 @@
+"""Symptoms to reasons to remedies: everything the cards' troubleshooting knows, as checks.
+
+Pure: facts come from sparkwright/host/doctor.py. Each check stands alone; a new one is a few lines
+in the module of its kind, and a test that provokes it. What the watch judges too has no code here:
+its findings are named by the watch's evaluation, and reason, remedy and source are added.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from sparkwright.doctor import engine, hardware, host, logs, service, watched
+from sparkwright.doctor.check import Check, Symptom
+from sparkwright.doctor.evaluated import evaluated
+from sparkwright.doctor.evaluated import watched as seen_by_watch
+from sparkwright.doctor.facts import Facts
+from sparkwright.findings.finding import Finding, Severity, errors_first
+from sparkwright.findings.render import Paint, counts, text
+from sparkwright.host.contracts.watch import WatchReport
+
+#: Every check, the exact ones before those that are vague beside them.
+CHECKS: tuple[Check, ...] = (
+    *logs.CHECKS,
+    *service.CHECKS,
+    *engine.CHECKS,
+    *hardware.CHECKS,
+    *host.CHECKS,
+    *watched.CHECKS,
+)
+_KNOWN = {check.id: check for check in CHECKS}
+#: What preflight warns of and does no harm to what runs.
+_HARMLESS = ("docker-user",)
+
+
+def diagnose(name: str, seen: Facts) -> list[Finding]:
+    """What is wrong with a host, errors first.
+
+    What both the doctor and the watch find is reported once, by the doctor; a vague finding of a
+    service is left out beside an exact error of the same service.
+    """
+    symptoms = [
+        (check.id, symptom) for check in CHECKS if check.look for symptom in check.look(seen)
+    ]
+    symptoms += evaluated(seen)
+    looked = {(id_, symptom.service) for id_, symptom in symptoms}
+    symptoms += [
+        (id_, symptom)
+        for id_, symptom in seen_by_watch(seen.watch, seen.now)
+        if (id_, symptom.service) not in looked
+    ]
+    found = [_finding(name, id_, symptom) for id_, symptom in symptoms]
+    found += [finding for finding in seen.findings if finding.id not in _HARMLESS]
+    exact = {one.subject.service for one in found if one.stops and not _vague(one)}
+    return errors_first(one for one in found if one.subject.service not in exact or not _vague(one))
+
+
+def watch_findings(host: str, watch: WatchReport | None, now: float) -> list[Finding]:
+    """What the watch on a host holds to be wrong, with reason and remedy, errors first."""
+    return errors_first(_finding(host, id_, symptom) for id_, symptom in seen_by_watch(watch, now))
+
+
+def _finding(host: str, id_: str, symptom: Symptom) -> Finding:
+    # A watch that is newer than this table may know more.
+    check = _KNOWN.get(id_) or Check(id_, Severity.WARNING, "", "", "the watch on the host")
+    return check.finding(host, symptom)
+
+
+def _vague(finding: Finding) -> bool:
+    return finding.id in _KNOWN and _KNOWN[finding.id].vague
+
+
+def render(found: Mapping[str, list[Finding]], paint: Paint = str) -> str:
+    """Every host's findings as text."""
+    return "\n".join(
+        f"{host}: {counts(findings)}\n{text(findings, hosts=False, indent=2, paint=paint)}"
+        if findings
+        else f"{host}: nothing found"
+        for host, findings in found.items()
+    )
