@@ -29,8 +29,9 @@ that begin with `_` or `ssh_` are pyinfra's. Keys that were renamed are listed i
 
 Values for one run need the quotes of a Python string: `--data 'image_tag="2026-07-01-v0.24.0"'`.
 
-Variables of the controller's environment: `SPARKWRIGHT_API_KEY` (the API key of the fleet; else one
-is generated in `api_key_file`) and `HF_TOKEN` (gated models)."""
+Variables of the controller's environment: `SPARKWRIGHT_API_KEY` (the API key of the fleet; else
+`api_key_command` prints it, or one is generated in `api_key_file`) and `HF_TOKEN` (gated
+models)."""
 
 
 def page() -> str:

@@ -29,7 +29,7 @@ def image() -> None:
             title=wanted.title,
             store=wanted.store,
             build=build_of(one, wanted),
-            account=account(settings.registry_auth_file, wanted.reference.registry),
+            account=account(settings.registry_auth_source, wanted.reference.registry),
             sources=sources(run_of(host), one, shared),
             wait=False,
             break_lock=settings.break_lock,

@@ -156,17 +156,18 @@ def _targets(
     data = {host.name: host.data for host in read_inventory(inventory, overrides)}
     for name, host in hosts.items():
         settings = host.plan.settings
-        path = Path(settings.api_key_file)
-        if VARIABLE not in os.environ and not path.exists():
+        source = settings.api_key_source
+        made = not isinstance(source, str) or Path(source).exists()
+        if VARIABLE not in os.environ and not made:
             raise UserError(
-                [mistake(str(path), "there is no API key of a fleet here",
+                [mistake(str(source), "there is no API key of a fleet here",
                          f"deploy first, or give the fleet's key in {VARIABLE}")]
             )  # fmt: skip
         addresses = (ssh_address(name, data[name]), settings.lan_address)
         for service in host.plan.services:
             if not names or service.name in names:
                 yield _Target(
-                    host, service, tuple(filter(None, addresses)), api_key(path, os.environ)
+                    host, service, tuple(filter(None, addresses)), api_key(source, os.environ)
                 )
 
 

@@ -117,7 +117,7 @@ def _requests(
                 model = resolution.model(plan.settings.hub_endpoint, reference)
                 if model.directory not in done:
                     done.add(model.directory)
-                    token = hub_token(plan.settings.hub_token_file)
+                    token = hub_token(plan.settings.hub_token_source)
                     request = FetchRequest(
                         endpoint=plan.settings.hub_endpoint,
                         repo=model.repository,
@@ -133,7 +133,7 @@ def _requests(
             if image.digest not in done:
                 done.add(image.digest)
                 source = service.image.build.base if service.image.build else service.image
-                secret = account(plan.settings.registry_auth_file, source.registry)
+                secret = account(plan.settings.registry_auth_source, source.registry)
                 request = _image(plan, source, image, directory, architectures)
                 yield source.name, request, secret
 

@@ -1,18 +1,25 @@
-"""The fleet's API key: taken from the environment, or made once and kept in a 0600 file."""
+"""Secrets of a site: from the environment, a command, or a file of the controller.
+
+The fleet's API key is made once, into a 0600 file, where nothing else gives it.
+"""
 
 from __future__ import annotations
 
 import os
 import re
 import secrets
+import shlex
 import stat
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from sparkwright.config.secret_commands import line
 from sparkwright.findings.user_error import UserError, mistake
 
 VARIABLE = "SPARKWRIGHT_API_KEY"
+#: Where a secret comes from: a file of the controller, or a command that prints it.
+Source = str | tuple[str, ...]
 #: What survives an environment file and an HTTP header unchanged.
 _FORM = re.compile(r"[A-Za-z0-9._~+/=-]{16,256}")
 
@@ -29,14 +36,24 @@ class Secret:
     __repr__ = __str__
 
 
-def api_key(path: Path, environment: Mapping[str, str]) -> Secret:
-    """The key from the environment, else from the file, which is made when it is not there.
+def shown(source: Source) -> str:
+    """How a shell of the controller puts the secret in: ``$(cat FILE)`` or ``$(COMMAND)``."""
+    return f"$({shlex.join(('cat', source) if isinstance(source, str) else source)})"
+
+
+def api_key(source: Source | Path, environment: Mapping[str, str]) -> Secret:
+    """The key from the environment, else from the command or file; a missing file is made.
 
     Raises:
-        UserError: when the key has a form that would not survive, or others may read the file.
+        UserError: when the key has a form that would not survive, others may read the file, or the
+            command prints no key.
     """
     if VARIABLE in environment:
         return _checked(environment[VARIABLE], f"environment: {VARIABLE}")
+    if isinstance(source, tuple):
+        where = f"api_key_command: {shlex.join(source)}"
+        return _checked(line(source, "api_key_command"), where)
+    path = Path(source)
     try:
         mode = path.stat().st_mode
     except FileNotFoundError:

@@ -17,6 +17,7 @@ from pydantic import (
 )
 
 from sparkwright.catalog import ArgumentValue
+from sparkwright.config.secrets import Source
 from sparkwright.findings.finding import Finding, Severity, Subject
 from sparkwright.findings.user_error import UserError, mistake
 from sparkwright.findings.validation import problems_of
@@ -26,6 +27,11 @@ ServiceName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9-]{0,40
 AbsolutePath = Annotated[str, StringConstraints(pattern=r"^/[A-Za-z0-9._/-]+$")]
 AbsolutePattern = Annotated[str, StringConstraints(pattern=r"^/[A-Za-z0-9._/*?-]+$")]
 HttpAddress = Annotated[str, StringConstraints(pattern=r"^https?://[^/\s]+$")]
+
+#: The words of a command that prints a secret.
+Command = Annotated[
+    tuple[Annotated[str, StringConstraints(min_length=1)], ...], Field(min_length=1)
+]
 
 #: Arguments that are settings of the service, so that checks and smoke tests know them.
 _OWN_ARGUMENTS = {
@@ -144,11 +150,14 @@ class HostSettings(_Settings):
             git repository that an image is built from -> address to clone instead.
         hub_endpoint: where models are looked up and fetched.
         hub_token_file: file on the controller with a token for gated models; the environment's
-            HF_TOKEN serves where this is not set.
+            HF_TOKEN serves where neither this nor hub_token_command is set.
+        hub_token_command: prints that token instead: a list of words, run on the controller
+            without a shell, once per run.
         models_root: holds ``<org>--<name>/<commit>/`` with the files of each model.
         services_root: holds services, releases, runtime and job state.
         registry_auth_file: file on the controller with accounts of private registries, as
             ``docker login`` writes it (``config.json``).
+        registry_auth_command: prints the content of such a file instead, as hub_token_command.
         downloader: ``hf_transfer``, ``xet`` (the hub's Xet storage where it has the file,
             hf_transfer elsewhere) or ``http`` (a tenth of the memory).
         download_connections: ranges fetched at once for one file.
@@ -174,6 +183,8 @@ class HostSettings(_Settings):
         disk_headroom_gib: GiB that must stay free after everything is fetched.
         api_key_file: file on the controller with the fleet's API key; made when absent. The
             environment's SPARKWRIGHT_API_KEY goes before it.
+        api_key_command: prints that key and goes before the file, as hub_token_command; for a
+            store such as ``pass``, ``op`` or ``sops``.
         sidecars: what else runs on the host -> GiB of memory that are kept for it.
         catalog_directories: catalogs of the user's own, over the one that is shipped.
         lock_file: pins of everything, made by ``sparkwright lock``; used when it is there.
@@ -186,11 +197,13 @@ class HostSettings(_Settings):
     ] = {}
     hub_endpoint: HttpAddress = "https://huggingface.co"
     hub_token_file: str | None = None
+    hub_token_command: Command | None = None
     models_root: AbsolutePath = "/opt/models"
     services_root: AbsolutePath = "/opt/sparkwright"
     downloader: Literal["hf_transfer", "xet", "http"] = "hf_transfer"
     download_connections: int = Field(default=16, ge=1, le=64)
     registry_auth_file: str | None = None
+    registry_auth_command: Command | None = None
     download_limit_mb: float | None = Field(default=None, ge=0.1)
     peer_sharing: bool = True
     peer_port: int = Field(default=18650, ge=1, le=65535)
@@ -210,9 +223,25 @@ class HostSettings(_Settings):
     watch: bool = True
     disk_headroom_gib: float = Field(default=20, ge=0)
     api_key_file: str = ".sparkwright/api_key"
+    api_key_command: Command | None = None
     catalog_directories: tuple[str, ...] = ()
     sidecars: dict[str, Annotated[float, Field(gt=0)]] = {}
     lock_file: str = "fleet.lock"
+
+    @property
+    def api_key_source(self) -> Source:
+        """Where the fleet's API key comes from."""
+        return self.api_key_command or self.api_key_file
+
+    @property
+    def hub_token_source(self) -> Source | None:
+        """Where the token for gated models comes from."""
+        return self.hub_token_command or self.hub_token_file
+
+    @property
+    def registry_auth_source(self) -> Source | None:
+        """Where the accounts of private registries come from."""
+        return self.registry_auth_command or self.registry_auth_file
 
     @field_validator("services")
     @classmethod

@@ -10,17 +10,18 @@ from sparkwright.endpoints.endpoint import Endpoint, ServedName
 
 
 def render(endpoints: Sequence[Endpoint]) -> str:
-    """``{"endpoints": [...]}``, one object per service; keys by variable and file."""
+    """``{"endpoints": [...]}``, one object per service; keys by name, file or command."""
     return json.dumps({"endpoints": [_entry(one) for one in endpoints]}, indent=2) + "\n"
 
 
 def _entry(endpoint: Endpoint) -> dict[str, Any]:
+    kind = "file" if isinstance(endpoint.key.source, str) else "command"
     return {
         "id": endpoint.id,
         "host": endpoint.host,
         "service": endpoint.service,
         "base_url": endpoint.base_url,
-        "api_key": {"variable": endpoint.key.variable, "file": endpoint.key.file},
+        "api_key": {"variable": endpoint.key.variable, kind: endpoint.key.source},
         "model": endpoint.model,
         "context": endpoint.context,
         "max_output": endpoint.max_output,

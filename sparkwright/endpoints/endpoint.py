@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 from sparkwright.catalog import Alias
+from sparkwright.config.secrets import Source, shown
 
 
 @dataclass(frozen=True)
@@ -15,11 +15,11 @@ class Key:
 
     Attributes:
         variable: the environment variable that a client reads it from.
-        file: the file on the controller that a run makes or takes it from.
+        source: the file on the controller that a run makes or takes it from, or the command.
     """
 
     variable: str
-    file: str
+    source: Source
 
 
 @dataclass(frozen=True)
@@ -111,4 +111,4 @@ def keys(endpoints: Iterable[Endpoint]) -> tuple[Key, ...]:
 
 def key_command(key: Key) -> str:
     """What sets the variable on the controller."""
-    return f'export {key.variable}="$(cat {shlex.quote(key.file)})"'
+    return f'export {key.variable}="{shown(key.source)}"'

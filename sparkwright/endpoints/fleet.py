@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from sparkwright.catalog import ArgumentValue, Catalog
-from sparkwright.config.secrets import VARIABLE
+from sparkwright.config.secrets import VARIABLE, Source
 from sparkwright.endpoints.endpoint import Endpoint, Key, ServedName
 from sparkwright.findings.finding import Finding
 from sparkwright.findings.user_error import UserError, mistake
@@ -64,7 +64,7 @@ def export(hosts: Mapping[str, PlannedHost], addresses: Mapping[str, str]) -> Ex
                 )
                 continue
             reached = address if service.bind in _EVERY_ADDRESS else service.bind
-            key = Key(names[settings.api_key_file], settings.api_key_file)
+            key = Key(names[settings.api_key_source], settings.api_key_source)
             found.append(_endpoint(host, service, planned.catalog, reached, key))
     if not found and not problems:
         problems.append(
@@ -114,17 +114,17 @@ def _is_loopback(bind: str) -> bool:
     return bind in _LOOPBACK or bind.startswith("127.")
 
 
-def _variables(hosts: Mapping[str, PlannedHost]) -> dict[str, str]:
-    """A variable for each key file; those beyond the first are named after their first host."""
-    found: dict[str, str] = {}
+def _variables(hosts: Mapping[str, PlannedHost]) -> dict[Source, str]:
+    """A variable for each key; those beyond the first are named after their first host."""
+    found: dict[Source, str] = {}
     for host, planned in hosts.items():
-        file = planned.plan.settings.api_key_file
-        if file not in found:
+        source = planned.plan.settings.api_key_source
+        if source not in found:
             own = f"{VARIABLE}_{re.sub('[^A-Z0-9]+', '_', host.upper()).strip('_')}"
             name = own if found else VARIABLE
             while name in found.values():  # hosts that differ only in what a variable can't have
                 name += "_"
-            found[file] = name
+            found[source] = name
     return found
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import click
 
+from sparkwright.config.secrets import shown
 from sparkwright.operations.run import HostRun, Run
 from sparkwright.plan.release import Release
 from sparkwright.report import run as table
@@ -86,4 +87,4 @@ def _key_hint(run: Run) -> str:
     if os.environ.get("SPARKWRIGHT_API_KEY"):
         return "$SPARKWRIGHT_API_KEY"
     first = next(iter(run.hosts.values()))
-    return f"$(cat {first.settings.api_key_file})"
+    return shown(first.settings.api_key_source)

@@ -12,7 +12,6 @@ import gc
 import sys
 from collections.abc import Callable, Sequence
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import click
@@ -143,7 +142,7 @@ def _run(
             )
             for name, one in fleet.hosts.items()
         },
-        peer_token=api_key(Path(".sparkwright/share_token"), {}),
+        peer_token=api_key(".sparkwright/share_token", {}),
         rollout=Rollout(batches(list(hosts), fleet.rollout)),
         rollout_settings=fleet.rollout,
         dry=parameters["dry"],

@@ -94,7 +94,7 @@ class HostPlan:
             images=tuple(service.image for service in self.services),
             models=tuple(model for service in self.services for model in service.models),
             hub_endpoint=self.settings.hub_endpoint,
-            registry_auth_file=self.settings.registry_auth_file,
+            registry_auth=self.settings.registry_auth_source,
         )
 
 

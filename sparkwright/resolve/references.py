@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from sparkwright.config.secrets import Source
+
 
 @dataclass(frozen=True)
 class BuildReference:
@@ -58,10 +60,10 @@ class References:
 
     Attributes:
         hub_endpoint: where its models are looked up.
-        registry_auth_file: accounts of private registries; None for none.
+        registry_auth: where the accounts of private registries come from; None for none.
     """
 
     images: tuple[ImageReference, ...]
     models: tuple[ModelReference, ...]
     hub_endpoint: str
-    registry_auth_file: str | None = None
+    registry_auth: Source | None = None

@@ -1,34 +1,37 @@
-"""Accounts of private registries, from a file as ``docker login`` writes it."""
+"""Accounts of private registries, from a file as ``docker login`` writes it, or a command."""
 
 from __future__ import annotations
 
 import base64
 import binascii
 import json
+import shlex
 from functools import cache
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from sparkwright.config.secret_commands import printed
+from sparkwright.config.secrets import Source
 from sparkwright.findings.user_error import UserError, mistake
 
 #: What Docker's file calls Docker Hub, and the host that is asked for its images.
 _HUB = {"index.docker.io": "registry-1.docker.io", "docker.io": "registry-1.docker.io"}
 
 
-def account(file: str | None, registry: str) -> str | None:
+def account(source: Source | None, registry: str) -> str | None:
     """``user:password`` for a registry (``http(s)://host[:port]``), or None.
 
     Raises:
-        UserError: for a file that can't be used, or an account sent without encryption.
+        UserError: for a file or command that can't be used, or an account sent without encryption.
     """
-    if file is None:
+    if source is None:
         return None
     url = urlsplit(registry)
-    found = _accounts(file).get(url.netloc)
+    found = _accounts(source).get(url.netloc)
     # A registry on this machine is the only one that clear text does not betray.
     if found and url.scheme != "https" and url.hostname not in ("127.0.0.1", "localhost"):
         raise _unusable(
-            file,
+            source,
             f"the account of {url.netloc} would cross the network unencrypted",
             f"give {url.netloc} a certificate and set its mirror to https://",
         )
@@ -36,16 +39,20 @@ def account(file: str | None, registry: str) -> str | None:
 
 
 @cache
-def _accounts(file: str) -> dict[str, str]:
+def _accounts(source: Source) -> dict[str, str]:
     try:
-        data = json.loads(Path(file).read_text(encoding="utf-8"))
+        data = json.loads(
+            Path(source).read_text(encoding="utf-8")
+            if isinstance(source, str)
+            else printed(source, "registry_auth_command")
+        )
         entries = dict(data.get("auths") or {})
     except OSError as error:
         raise _unusable(
-            file, f"can't be read: {error.strerror}", "log in with 'docker login'"
+            source, f"can't be read: {error.strerror}", "log in with 'docker login'"
         ) from None
     except (ValueError, AttributeError, TypeError):
-        raise _unusable(file, "is no config.json of Docker's", "name the right file") from None
+        raise _unusable(source, "is no config.json of Docker's", "name the right file") from None
     found: dict[str, str] = {}
     for name, entry in entries.items():
         host = urlsplit(name).netloc if "://" in name else name.partition("/")[0]
@@ -55,15 +62,20 @@ def _accounts(file: str) -> dict[str, str]:
         try:
             found[_HUB.get(host, host)] = base64.b64decode(secret, validate=True).decode()
         except (binascii.Error, UnicodeDecodeError):
-            raise _unusable(file, f"the entry of {host} makes no sense", "log in again") from None
+            raise _unusable(source, f"the entry of {host} makes no sense", "log in again") from None
     if not found and (data.get("credsStore") or data.get("credHelpers")):
         raise _unusable(
-            file,
+            source,
             "Docker keeps the accounts in a credential store, not in this file",
             "log in with a DOCKER_CONFIG directory whose config.json names no credsStore",
         )
     return found
 
 
-def _unusable(file: str, what: str, remedy: str) -> UserError:
-    return UserError([mistake(f"registry_auth_file: {file}", what, remedy)])
+def _unusable(source: Source, what: str, remedy: str) -> UserError:
+    named = (
+        f"registry_auth_file: {source}"
+        if isinstance(source, str)
+        else f"registry_auth_command: {shlex.join(source)}"
+    )
+    return UserError([mistake(named, what, remedy)])

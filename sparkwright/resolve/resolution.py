@@ -50,7 +50,7 @@ def resolve(named: Iterable[References], catalog: Catalog, token: str | None) ->
     images: dict[tuple[str, str, str], tuple[ImageReference, str | None]] = {
         (image.registry, image.repository, image.tag): (
             image,
-            account(one.registry_auth_file, registry_of(image)),
+            account(one.registry_auth, registry_of(image)),
         )
         for one in named
         for image in one.images

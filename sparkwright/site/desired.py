@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from sparkwright.config.inventory import HostInput
@@ -60,11 +59,11 @@ def desired_fleet(
     planned = plan_fleet(inputs).or_raise(more)
     _stop(planned)
     every = [host.plan.settings for host in planned.values()]
-    keys = {path: api_key(Path(path), os.environ) for path in {s.api_key_file for s in every}}
-    tokens = {path: hub_token(path) for path in {s.hub_token_file for s in every}}
+    keys = {one: api_key(one, os.environ) for one in {s.api_key_source for s in every}}
+    tokens = {one: hub_token(one) for one in {s.hub_token_source for s in every}}
     for host in planned.values():
         for service in host.plan.services:
-            account(host.plan.settings.registry_auth_file, registry_of(service.image))
+            account(host.plan.settings.registry_auth_source, registry_of(service.image))
     resolution = pinned(planned)
     planned = with_geometry(planned, resolution)
     _stop(planned)
@@ -81,8 +80,8 @@ def desired_fleet(
                     ),
                 ),
                 violations=host.violations,
-                key=keys[host.plan.settings.api_key_file],
-                token=tokens[host.plan.settings.hub_token_file],
+                key=keys[host.plan.settings.api_key_source],
+                token=tokens[host.plan.settings.hub_token_source],
                 proxies=proxies_of(host.plan, everyone),
             )
             for name, host in planned.items()

@@ -6,7 +6,8 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from sparkwright.config.secrets import Secret
+from sparkwright.config.secret_commands import line
+from sparkwright.config.secrets import Secret, Source
 from sparkwright.findings.finding import Finding
 from sparkwright.findings.user_error import UserError, mistake
 from sparkwright.resolve.lock import Lock, read_lock, to_resolution
@@ -14,22 +15,24 @@ from sparkwright.resolve.resolution import Resolution, known_bad, model_names, r
 from sparkwright.site.fleet import PlannedHost
 
 
-def hub_token(path: str | None) -> Secret | None:
-    """The token for gated models: of a file, or of the environment.
+def hub_token(source: Source | None) -> Secret | None:
+    """The token for gated models: of a file or command, or of the environment.
 
     Raises:
-        UserError: when the file can't be read.
+        UserError: when the file can't be read, or the command prints none.
     """
-    if path is None:
+    if source is None:
         token = os.environ.get("HF_TOKEN", "").strip()
         return Secret(token) if token else None
+    if not isinstance(source, str):
+        return Secret(line(source, "hub_token_command"))
     try:
-        return Secret(Path(path).read_text(encoding="utf-8").strip())
+        return Secret(Path(source).read_text(encoding="utf-8").strip())
     except OSError as error:
         raise UserError(
             [
                 mistake(
-                    f"hub_token_file: {path}",
+                    f"hub_token_file: {source}",
                     f"can't be read: {error.strerror}",
                     "put the token there, or set HF_TOKEN instead",
                 )
@@ -40,13 +43,13 @@ def hub_token(path: str | None) -> Secret | None:
 def ask(hosts: Mapping[str, PlannedHost]) -> Resolution:
     """Ask registries, hubs and git repositories for everything that the plans name."""
     found = Resolution({}, {})
-    groups: dict[tuple[tuple[str, ...], str | None], list[PlannedHost]] = {}
+    groups: dict[tuple[tuple[str, ...], Source | None], list[PlannedHost]] = {}
     for host in hosts.values():
         settings = host.plan.settings
-        key = settings.catalog_directories, settings.hub_token_file
+        key = settings.catalog_directories, settings.hub_token_source
         groups.setdefault(key, []).append(host)
-    for (_, token_file), group in groups.items():
-        token = hub_token(token_file)
+    for (_, source), group in groups.items():
+        token = hub_token(source)
         named = [host.plan.references for host in group]
         part = resolve(named, group[0].catalog, token.value if token else None)
         found.images.update(part.images)

@@ -13,6 +13,7 @@ from click.testing import CliRunner, Result
 from sparkwright.cli import main
 from sparkwright.config.secrets import VARIABLE
 from sparkwright.endpoints import FORMATS, Endpoint
+from sparkwright.endpoints.endpoint import key_command
 from sparkwright.endpoints.fleet import Exported, export
 from sparkwright.findings.user_error import UserError
 from sparkwright.site.fleet import PlannedHost
@@ -140,6 +141,14 @@ def test_each_key_file_has_a_variable_of_its_own() -> None:
     assert [endpoint.key.variable for endpoint in found.endpoints] == [
         VARIABLE, VARIABLE, f"{VARIABLE}_RTX_1",
     ]  # fmt: skip
+
+
+def test_a_key_of_a_command_is_read_by_that_command() -> None:
+    found = exported(spark_1=(SPARK, {"api_key_command": ["pass", "show", "my lab"]}))
+    (key,) = {endpoint.key for endpoint in found.endpoints}
+    assert key_command(key) == f"export {VARIABLE}=\"$(pass show 'my lab')\""
+    entry = json.loads(FORMATS["json"](found.endpoints))["endpoints"][0]
+    assert entry["api_key"] == {"variable": VARIABLE, "command": ["pass", "show", "my lab"]}
 
 
 def test_a_name_of_different_models_is_said() -> None:

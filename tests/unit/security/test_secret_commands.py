@@ -1,0 +1,154 @@
+"""Secrets from commands: no shell in between, nothing endless, and no error that tells them."""
+
+from __future__ import annotations
+
+import base64
+import json
+import shlex
+import sys
+from pathlib import Path
+
+import pytest
+
+from sparkwright.config import secret_commands
+from sparkwright.config.secret_commands import line, printed
+from sparkwright.config.secrets import VARIABLE, api_key
+from sparkwright.config.settings import HostSettings, parse_settings
+from sparkwright.findings.user_error import UserError
+from sparkwright.resolve.registry_account import account
+from sparkwright.site.resolution import hub_token
+
+KEY = "sk-the-key-of-a-password-store-0123456789"
+SETTING = "api_key_command"
+
+
+def python(program: str, *words: str) -> tuple[str, ...]:
+    """A command that runs a program of Python's."""
+    return (sys.executable, "-c", program, *words)
+
+
+def refused(command: tuple[str, ...]) -> str:
+    """What a user reads of a command that gives no secret."""
+    with pytest.raises(UserError) as error:
+        line(command, SETTING)
+    assert f"{SETTING}: {shlex.join(command)}"[:60] in str(error.value)
+    return str(error.value)
+
+
+def test_a_command_gives_key_token_and_account(tmp_path: Path) -> None:
+    assert api_key(python(f"print({KEY!r})"), {}).value == KEY
+    token = hub_token(python("print('  hf_token  ')"))
+    assert token
+    assert token.value == "hf_token"
+    auth = {"auths": {"registry.lab": {"auth": base64.b64encode(b"me:word").decode()}}}
+    file = tmp_path / "config.json"
+    file.write_text(json.dumps(auth, indent=2))
+    assert account(("cat", str(file)), "https://registry.lab") == "me:word"
+
+
+def test_the_environment_goes_before_the_command(tmp_path: Path) -> None:
+    ran = tmp_path / "ran"
+    assert api_key(("touch", str(ran)), {VARIABLE: KEY}).value == KEY
+    assert not ran.exists()
+
+
+def test_no_shell_reads_the_command(tmp_path: Path) -> None:
+    made = tmp_path / "made"
+    words = ("echo", f"$(touch {made})", f"; touch {made}", f"`touch {made}`", "| cat")
+    assert line(words, SETTING) == " ".join(words[1:])
+    assert not made.exists()
+
+
+def test_it_runs_once_a_run_and_its_standard_input_is_empty(tmp_path: Path) -> None:
+    count = tmp_path / "count"
+    command = python(
+        "import sys; open(sys.argv[1], 'a').write('x'); print(repr(sys.stdin.read()))", str(count)
+    )
+    assert [line(command, SETTING) for _ in range(3)] == ["''"] * 3
+    assert count.read_text() == "x"
+
+
+def test_proc_shows_the_command_as_it_was_written_and_no_secret() -> None:
+    own = python("print(open('/proc/self/cmdline').read().replace(chr(0), ' '))")
+    assert line(own, SETTING) == " ".join(own).strip()
+    files = "[open(f'/proc/self/{f}').read() for f in ('cmdline', 'environ')]"
+    assert line(python(f"print('sk-' + 'x' * 30 in ''.join({files}))"), SETTING) == "False"
+
+
+@pytest.mark.parametrize(
+    ("program", "said"),
+    [
+        ("pass", "prints nothing"),
+        ("print()", "prints nothing"),
+        (f"print({KEY!r}); print('user: me')", "prints 2 lines"),
+        ("print('x' * 70000)", "prints more than 65536 bytes"),
+        ("while True: print('x' * 1000)", "prints more than 65536 bytes"),
+        ("import sys; sys.stdout.buffer.write(bytes([255, 254]))", "no text"),
+        ("raise SystemExit(3)", "exit code 3: without a word on standard error"),
+    ],
+)
+def test_what_is_no_secret_is_refused(program: str, said: str) -> None:
+    message = refused(python(program))
+    assert said in message.replace(program, "")
+    assert KEY not in message.replace(repr(program), "").replace(shlex.quote(program), "")
+
+
+def test_an_error_shows_what_it_said_without_the_secret(tmp_path: Path) -> None:
+    program = tmp_path / "store"
+    program.write_text(
+        f"#!{sys.executable}\nimport sys\n"
+        f"print({KEY!r}); print('locked, not {KEY}\\x1b[2J\\rso', file=sys.stderr); sys.exit(2)\n"
+    )
+    program.chmod(0o700)
+    message = refused((str(program),))
+    assert "exit code 2: locked, not (secret) [2J so" in message
+    assert KEY not in message
+    assert "\x1b" not in message
+
+
+def test_a_flood_on_standard_error_blocks_nothing() -> None:
+    program = "import sys; sys.stderr.write('y' * 65000 + 'the end'); print('k' * 20)"
+    assert line(python(program), SETTING) == "k" * 20
+
+
+def test_what_never_ends_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(secret_commands, "TIMEOUT", 0.3)
+    assert "took longer than 0 s" in refused(python("import time; time.sleep(60)"))
+
+
+def test_a_program_that_is_not_there_is_named() -> None:
+    assert "can't be started: No such file or directory" in refused(("no-such-store", "show"))
+
+
+def test_an_unusable_key_of_a_command_is_not_shown() -> None:
+    with pytest.raises(UserError, match="api_key_command: echo") as error:
+        api_key(("echo", "two words of a key that has a blank"), {})
+    assert "no usable API key" in str(error.value)
+    with pytest.raises(UserError, match="registry_auth_command: echo nothing"):
+        account(("echo", "nothing"), "https://registry.lab")
+
+
+@pytest.mark.parametrize("wrong", ["pass show lab/key", [], [""], [1], {"pass": "show"}])
+@pytest.mark.parametrize("key", ["api_key", "hub_token", "registry_auth"])
+def test_a_command_is_a_list_of_words(key: str, wrong: object) -> None:
+    with pytest.raises(UserError, match=f"{key}_command"):
+        parse_settings("a", {"services": {}, f"{key}_command": wrong}, lambda _: "all.py")
+
+
+def test_a_command_goes_before_the_file() -> None:
+    settings = HostSettings.model_validate(
+        {
+            "services": {},
+            "hub_token_file": "token",
+            **{
+                f"{key}_command": ["echo", key] for key in ("api_key", "hub_token", "registry_auth")
+            },
+        }
+    )
+    assert settings.api_key_source == ("echo", "api_key")
+    assert settings.hub_token_source == ("echo", "hub_token")
+    assert settings.registry_auth_source == ("echo", "registry_auth")
+
+
+def test_what_a_command_prints_may_have_lines_where_it_is_a_document() -> None:
+    assert printed(("printf", "a\\nb\\n"), "registry_auth_command") == "a\nb"
