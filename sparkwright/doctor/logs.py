@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
+from sparkwright.doctor import gpu_container
 from sparkwright.doctor.check import Check, Symptom
 from sparkwright.doctor.facts import Facts
 from sparkwright.findings.finding import Severity
@@ -20,19 +21,7 @@ _ENTRIES: tuple[tuple[str, str, str, str, str], ...] = (
         "card of Gemma-4-26B-A4B-it-Uncensored-NVFP4, quick start; NVIDIA's playbooks and "
         "reports of users",
     ),
-    (
-        "docker-without-gpu", r'could not select device driver "" with capabilities: \[\[gpu\]\]',
-        "Docker has no driver for GPUs: nvidia-container-toolkit is missing",
-        "sudo apt install nvidia-container-toolkit && sudo nvidia-ctk runtime configure "
-        "--runtime=docker && sudo systemctl restart docker",
-        "NVIDIA's playbooks and reports of users; card of vllm-spark-omni-q36, hard requirements",
-    ),
-    (
-        "docker-without-runtime", r"unknown or invalid runtime name: nvidia",
-        "the toolkit is installed, but its runtime is not configured in Docker",
-        "sudo nvidia-ctk runtime configure --runtime=docker && sudo systemctl restart docker",
-        "NVIDIA's playbooks and reports of users",
-    ),
+    *gpu_container.ENTRIES,
     (
         "wrong-architecture", r"exec format error",
         "the image is for another CPU: some tags are published for arm64 alone",

@@ -204,7 +204,8 @@ def as_root(request: ObservationRequest) -> dict[str, Any]:
     last = documents.record(Owner, state / "lock-last.json")
     return {
         "docker": info and docker_account(info),
-        "docker_disk": info and disk(info["DockerRootDir"]),
+        "docker_disk": info and disk(docker.store(info)),
+        "docker_kind": docker.kind(info),
         "images": {name: docker.image(name) is not None for name in request.images},
         "models": {
             one.directory: receipt.check(one.directory, one.commit) for one in request.models
@@ -238,6 +239,7 @@ def docker_account(info: dict[str, Any]) -> Docker:
         root=info["DockerRootDir"],
         runtimes=tuple(sorted(info.get("Runtimes") or {})),
         driver=info.get("Driver"),
+        store=docker.store(info),
     )
 
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from pyinfra.api.host import Host
 
+from sparkwright.doctor.gpu_container import explained
 from sparkwright.facts.asking import HostError, ask
 from sparkwright.facts.memory import memory
 from sparkwright.host import jobs as program
@@ -110,11 +111,11 @@ def prove(host: Host, request: ProofRequest, timeout: float = 180) -> None:
     """Have the host prove what a service needs.
 
     Raises:
-        HostError: with everything that is wrong.
+        HostError: with everything that is wrong, and what cures it where that is known.
     """
     wrong = ask(host, proof, request, tuple[str, ...], timeout=timeout)
     if wrong:
-        raise HostError("; ".join(wrong))
+        raise HostError("; ".join(map(explained, wrong)))
 
 
 def _failure(name: str, job: JobStatus) -> str:

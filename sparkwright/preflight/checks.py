@@ -14,6 +14,8 @@ from sparkwright.resolve.registry import ARCHITECTURES
 PROJECT = "sparkwright"
 #: Where the cards list what a host must have.
 CARDS = "cards of vllm-dflash and vllm-spark-omni-q36, hardware requirements"
+#: Where it is known from that real hosts are like that.
+HOSTS = "reports of users"
 
 
 @dataclass(frozen=True)

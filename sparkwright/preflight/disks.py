@@ -57,8 +57,9 @@ def _needs(host: HostCheck) -> list[tuple[str, Disk | None, int]]:
             images[release.image] = platform.pull_bytes if platform else 0
     pulled = sum(images.values())
     models, services = settings.models_root, settings.services_root
+    store = (observed.docker and observed.docker.store) or "Docker's root"
     return [
         (f"weights under {models}", observed.disks.get(models), weights),
         (f"the image's parts under {services}", observed.disks.get(services), pulled),
-        ("the image under Docker's root", observed.docker_disk, int(pulled * (1 + UNPACKED_RATIO))),
+        (f"the image under {store}", observed.docker_disk, int(pulled * (1 + UNPACKED_RATIO))),
     ]

@@ -7,11 +7,31 @@ from collections.abc import Iterator
 
 from sparkwright.findings.finding import Finding
 from sparkwright.host.contracts.observation import Observation
-from sparkwright.preflight.checks import CARDS, HostCheck, error, warning
+from sparkwright.preflight.checks import CARDS, HOSTS, HostCheck, error, warning
 
 LEAST_DOCKER = 25
 _INSTALL = "install Docker: https://docs.docker.com/engine/install/ (DGX OS has it preinstalled)"
-_CONFIGURE = "sudo nvidia-ctk runtime configure --runtime=docker && sudo systemctl restart docker"
+#: What is called docker and is not Docker Engine: what it is, why it can't serve, the remedy.
+_OTHERS = {
+    "snap": (
+        "Docker is snap's", "a snap can't see /opt/models, and has no docker.service for the units",
+        f"sudo snap remove --purge docker (its containers go with it), then {_INSTALL}",
+    ),
+    "desktop": (
+        "Docker is Docker Desktop's", "it runs in a virtual machine that has no NVIDIA GPU",
+        f"sudo apt remove docker-desktop, then {_INSTALL}",
+    ),
+    "rootless": (
+        "Docker runs rootless, as a user's service",
+        "units of the system can't start its containers, and its limits are that user's",
+        "install the system's service beside it: https://docs.docker.com/engine/install/",
+    ),
+    "podman": (
+        "docker is Podman's (podman-docker)",
+        "its answers differ from Docker's where Compose, the GPU and restarts are concerned",
+        f"sudo apt remove podman-docker, then {_INSTALL}",
+    ),
+}  # fmt: skip
 
 
 def check(host: HostCheck) -> Iterator[Finding]:
@@ -32,6 +52,10 @@ def docker_findings(observed: Observation, least: int) -> Iterator[Finding]:
 
 def _docker(observed: Observation, least: int) -> Iterator[Finding]:
     needed, reason = f"Docker >= {least}, running", "services run in containers"
+    if observed.docker_kind in _OTHERS:
+        what, why, remedy = _OTHERS[observed.docker_kind]
+        yield error("docker-kind", what, "Docker Engine, as root's own service", why, remedy, HOSTS)
+        return
     if not observed.docker_found:
         yield error("docker", "docker is not installed", needed, reason, _INSTALL, CARDS)
         return
@@ -66,19 +90,17 @@ def _compose(observed: Observation) -> Iterator[Finding]:
 
 
 def toolkit_findings(observed: Observation) -> Iterator[Finding]:
-    """What is wrong with NVIDIA's container toolkit."""
-    toolkit, docker = observed.toolkit, observed.docker
+    """What is wrong with NVIDIA's container toolkit.
+
+    A runtime named nvidia is not asked for: good Sparks have none, and nothing of ours needs it.
+    That a container sees the GPU is proved by one (operations.gpu.seen_in_containers).
+    """
+    toolkit = observed.toolkit
     if not toolkit.found or toolkit.code != 0:
         found = f"nvidia-ctk fails: {toolkit.err.strip()}"
         yield error(
             "nvidia-container-toolkit",
             found if toolkit.found else "nvidia-ctk is not installed", "nvidia-container-toolkit",
             "containers have no GPU without it",
-            f"sudo apt install nvidia-container-toolkit, then {_CONFIGURE}", CARDS,
-        )  # fmt: skip
-    elif docker is not None and "nvidia" not in docker.runtimes:
-        yield error(
-            "nvidia-runtime", f"Docker's runtimes: {', '.join(docker.runtimes) or 'none'}",
-            "the runtime nvidia", "the toolkit is installed, but not configured in Docker",
-            _CONFIGURE, CARDS,
+            "sudo apt install nvidia-container-toolkit && sudo systemctl restart docker", CARDS,
         )  # fmt: skip

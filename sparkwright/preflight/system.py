@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from sparkwright.findings.finding import Finding
-from sparkwright.preflight.checks import HostCheck, error, warning
+from sparkwright.preflight.checks import HOSTS, HostCheck, error, warning
 
 #: Seconds that a host's clock may differ from the controller's before TLS and logs go wrong.
 CLOCK_TOLERANCE = 30
@@ -38,6 +38,13 @@ def check(host: HostCheck) -> Iterator[Finding]:
         yield warning(
             "systemd", "some units of the host have failed", "no failed unit",
             "a failed unit may be one that the service needs", "systemctl --failed",
+        )  # fmt: skip
+    if "microsoft" in observed.kernel.lower():
+        yield error(
+            "wsl", f"Linux {observed.kernel}: WSL2 on Windows", "Linux on the machine itself",
+            "its GPU is Windows' own, its memory and network belong to a virtual machine that "
+            "Windows stops when it likes",
+            "boot Ubuntu on this box, or serve from another one", HOSTS,
         )  # fmt: skip
     if observed.python < (3, 10):
         yield error(

@@ -66,11 +66,6 @@ NO_TOOLKIT = {"code": None, "found": False}
             docker.verify_container_toolkit, {}, {"toolkit": NO_TOOLKIT}, None,
             "nvidia-container-toolkit: nvidia-ctk is not installed",
         ),
-        (
-            docker.verify_container_toolkit, {},
-            {"docker": {"version": "28.2.2", "root": "/var/lib/docker", "runtimes": ["runc"]}},
-            None, "nvidia-runtime: Docker's runtimes: runc, needed: the runtime nvidia",
-        ),
     ],
 )  # fmt: skip
 def test_verified_without_asking_again(
@@ -142,6 +137,13 @@ def _proof(*images: str) -> tuple[tuple[str, object], ...]:
 def test_seen_in_containers(case: Case) -> None:
     answered = Case(**{**vars(case), "answers": {"proof": []}})
     check(gpu.seen_in_containers, answered, probe(**case.seen), ObservationRequest())
+
+
+def test_a_known_message_of_docker_comes_with_what_cures_it() -> None:
+    said = 'no GPU inside a container: could not select device driver "" with capabilities: [[gpu]]'
+    ran = run(fake(probe(), proof=[said]), gpu.seen_in_containers, execute=True, **IMAGES)
+    assert (ran.memory.failure or "").startswith(f"{said} (Docker has no driver for GPUs")
+    assert "sudo apt install nvidia-container-toolkit" in (ran.memory.failure or "")
 
 
 def test_a_gpu_that_no_container_sees_fails_the_host_with_its_words() -> None:

@@ -73,12 +73,17 @@ class Memory:
 
 @dataclass(frozen=True)
 class Docker:
-    """Docker's own account of itself."""
+    """Docker's own account of itself.
+
+    Attributes:
+        store: where its images lie: below its root, or containerd's own directory.
+    """
 
     version: str | None
     root: str
     runtimes: tuple[str, ...]
     driver: str | None = None
+    store: str | None = None
 
 
 @dataclass(frozen=True)
@@ -148,6 +153,7 @@ class Observation:
         user: who logs in.
         sudo: why the look could not be taken as root; None when it was.
         docker_socket: whether that user may talk to Docker.
+        docker_kind: snap, desktop, rootless or podman, where it is one of these.
         system_state: systemd's own: running, degraded; None when it does not answer.
         disks: by path of the request's roots.
         models: directory -> why it does not hold its commit; None when it does.
@@ -179,6 +185,7 @@ class Observation:
     systemd_version: int | None
     system_state: str | None = None
 
+    docker_kind: str | None = None
     docker: Docker | None = None
     docker_disk: Disk | None = None
     images: dict[str, bool] = field(default_factory=dict)

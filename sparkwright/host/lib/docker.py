@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import socket
+from pathlib import Path
 
 from sparkwright.host.lib.processes import run
 
@@ -74,6 +76,50 @@ def image(name: str, timeout: float | None = 10) -> Any:
 def image_names() -> list[str]:
     """``repository:tag`` of every image."""
     return [name for one in get("/images/json") or [] for name in one.get("RepoTags") or []]
+
+
+def store(info: dict[str, Any]) -> str:
+    """Where Docker's images lie.
+
+    With containerd's image store, the default of fresh installations since Docker 29, they lie in
+    containerd's own directory, whatever data-root says (docker/cli#6645).
+    """
+    status = dict(pair for pair in info.get("DriverStatus") or [] if len(pair) == 2)
+    containerd = status.get("driver-type") == "io.containerd.snapshotter.v1"
+    return "/var/lib/containerd" if containerd else str(info["DockerRootDir"])
+
+
+def kind(info: dict[str, Any] | None) -> str | None:
+    """What stands in for Docker's own engine: snap, desktop, rootless or podman; None otherwise."""
+    if info:
+        if "BuildahVersion" in info:
+            return "podman"
+        if info.get("OperatingSystem") == "Docker Desktop":
+            return "desktop"
+        if any("rootless" in one for one in info.get("SecurityOptions") or []):
+            return "rootless"
+        if str(info.get("DockerRootDir")).startswith("/var/snap/"):
+            return "snap"
+    program = shutil.which("docker", path=f"{os.environ.get('PATH', '')}:/snap/bin") or ""
+    if program.startswith("/snap/"):
+        return "snap"
+    if program and _is_podman(program):
+        return "podman"
+    if info is None and any(Path("/home").glob("*/.docker/desktop/docker.sock")):
+        return "desktop"
+    if info is None and any(Path("/run/user").glob("*/docker.sock")):
+        return "rootless"
+    return None
+
+
+def _is_podman(program: str) -> bool:
+    """Whether it is podman-docker's script, a few lines that call podman."""
+    try:
+        with Path(program).open("rb") as file:
+            head = file.read(4096)
+    except OSError:
+        return False
+    return head.startswith(b"#!") and b"podman" in head
 
 
 def docker(*words: str, timeout: float | None = None) -> Outcome:

@@ -29,6 +29,16 @@ SAID = {
     "docker-without-gpu": 'Error response from daemon: could not select device driver "" with '
     "capabilities: [[gpu]]",
     "docker-without-runtime": "Error response from daemon: unknown or invalid runtime name: nvidia",
+    "cdi-without-devices": "error during container init: Using requested mode 'cdi'\nerror running "
+    "hook: unresolvable CDI devices management.nvidia.com/gpu=all",
+    "nvml-mismatch": "nvidia-container-cli: initialization error: nvml error: driver/library "
+    "version mismatch: unknown",
+    "driver-not-loaded": "nvidia-container-cli: initialization error: nvml error: driver not "
+    "loaded: unknown",
+    "driver-library-missing": "nvidia-container-cli: initialization error: load library failed: "
+    "libnvidia-ml.so.1: cannot open shared object file: no such file or directory: unknown",
+    "driver-too-old-for-image": "nvidia-container-cli: requirement error: unsatisfied condition: "
+    "cuda>=13.0, please update your driver to a newer version",
     "wrong-architecture": "exec /usr/local/bin/vllm: exec format error",
     "wrong-gpu": "CUDA error: no kernel image is available for execution on the device",
     "no-attention-backend": "ValueError: No valid attention backend found for cuda with "

@@ -77,18 +77,11 @@ def test_a_fresh_spark_in_order_has_no_finding() -> None:
         ("docker-compose", {"compose": {**ANSWERED, "code": 1}}, "not installed"),
         ("docker-compose", {"compose": {**ANSWERED, "out": "1.29.2"}}, "1.29.2"),
         ("nvidia-container-toolkit", {"toolkit": ABSENT}, "not installed"),
-        (
-            "nvidia-runtime",
-            {
-                "docker": {
-                    "version": "28.2.2",
-                    "root": "/",
-                    "runtimes": ["runc"],
-                    "driver": "overlay2",
-                }
-            },
-            "runc",
-        ),
+        ("docker-kind", {"docker_kind": "snap"}, "snap"),
+        ("docker-kind", {"docker_kind": "desktop", "docker": None}, "Docker Desktop"),
+        ("docker-kind", {"docker_kind": "rootless", "docker": None}, "rootless"),
+        ("docker-kind", {"docker_kind": "podman"}, "podman-docker"),
+        ("wsl", {"kernel": "6.6.87.2-microsoft-standard-WSL2"}, "WSL2"),
         ("architecture", {"architecture": "x86_64"}, "arm64"),
         ("memory", {"memory": {"total": 64 * GIB, "available": 60 * GIB}}, "64.0 GiB"),
         ("port", {"ports": {"8000": {"command": "nginx", "cgroup": "/system.slice"}}}, "nginx"),
@@ -122,6 +115,12 @@ def test_what_only_disturbs_is_a_warning(check: str, changes: dict[str, Any]) ->
     found = findings(**changes)
     assert found[check].severity is Severity.WARNING
     assert errors(found.values()) == []
+
+
+def test_a_spark_without_a_runtime_named_nvidia_is_a_good_one() -> None:
+    """As on GB10 hosts where ``docker run --gpus all`` works (dgx-spark-playbooks#26)."""
+    bare = {"version": "29.1.3", "root": "/var/lib/docker", "runtimes": ["runc"]}
+    assert findings(docker=bare) == {}
 
 
 def test_all_faults_are_reported_at_once_errors_first() -> None:

@@ -1,0 +1,67 @@
+"""What is called docker on a host, and where its images lie, by what Docker says of itself."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sparkwright.host.lib import docker
+
+ENGINE = {
+    "ServerVersion": "28.2.2", "OperatingSystem": "Ubuntu 24.04.3 LTS", "Driver": "overlay2",
+    "DockerRootDir": "/var/lib/docker", "SecurityOptions": ["name=seccomp,profile=builtin"],
+    "DriverStatus": [["Backing Filesystem", "extfs"], ["Supports d_type", "true"]],
+}  # fmt: skip
+#: As fresh installations of Docker 29 are (canonical/ubuntu-server-documentation#736).
+CONTAINERD = {"DriverStatus": [["driver-type", "io.containerd.snapshotter.v1"]]}
+
+
+@pytest.fixture(autouse=True)
+def no_docker_here(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("info", "kind"),
+    [
+        ({}, None),
+        (CONTAINERD, None),
+        ({"DockerRootDir": "/var/snap/docker/common/var-lib-docker"}, "snap"),
+        ({"OperatingSystem": "Docker Desktop"}, "desktop"),
+        ({"SecurityOptions": ["name=seccomp,profile=builtin", "name=rootless"]}, "rootless"),
+        ({"BuildahVersion": "1.37.2", "Rootless": False}, "podman"),
+    ],
+)
+def test_an_engine_is_told_from_what_only_answers_like_one(
+    info: dict[str, Any], kind: str | None
+) -> None:
+    assert docker.kind({**ENGINE, **info}) == kind
+
+
+@pytest.mark.parametrize(
+    ("program", "kind"),
+    [
+        # podman-docker's /usr/bin/docker, of Debian 12.
+        ('#!/bin/sh\n[ -e /etc/containers/nodocker ] || \\\necho "Emulate Docker CLI using '
+         'podman. Create /etc/containers/nodocker to quiet msg." >&2\nexec /usr/bin/podman "$@"\n',
+         "podman"),
+        ("\x7fELF… podman", None),
+        ("#!/bin/sh\nexec /opt/docker/docker \"$@\"\n", None),
+    ],
+)  # fmt: skip
+def test_without_a_daemon_the_program_tells(
+    no_docker_here: Path, program: str, kind: str | None
+) -> None:
+    place = no_docker_here / "docker"
+    place.write_text(program)
+    place.chmod(0o755)
+    assert docker.kind(None) == kind
+
+
+def test_images_lie_where_the_image_store_is() -> None:
+    assert docker.store(ENGINE) == "/var/lib/docker"
+    assert docker.store({**ENGINE, "DockerRootDir": "/data/docker"}) == "/data/docker"
+    assert docker.store({**ENGINE, "DockerRootDir": "/data", **CONTAINERD}) == "/var/lib/containerd"
