@@ -8,7 +8,17 @@ import subprocess
 
 import pytest
 
-from tests.fleet.site import GOOD, MACHINES, Site, container, fingerprint, ssh
+from lab import machines
+from tests.fleet.site import (
+    GOOD,
+    MACHINES,
+    Site,
+    container,
+    fingerprint,
+    inside,
+    ssh,
+    until,
+)
 
 
 @pytest.mark.timeout(900)
@@ -178,13 +188,33 @@ def test_drift_on_a_host_is_found_and_undone(converged: Site) -> None:
 
 
 def test_a_boot_brings_the_service_back(converged: Site) -> None:
-    from lab import machines  # the power switch is the lab's
-
     machines.cut_power(MACHINES["spark-2"])
     converged.power_on()
     run = converged.deploy("--limit", "spark-2")
     assert [line for line in run.host("spark-2")["changes"] if "restart" not in line] == []
     assert run.host("spark-2")["services"][0]["smoke"]["failures"] == []
+
+
+def test_an_engine_that_ends_well_is_started_again(converged: Site) -> None:
+    """vLLM can end with code 0 when a worker dies (vllm#48966)."""
+    before = container("spark-2")
+    inside("spark-2", "docker", "kill", "--signal", "TERM", "sparkwright-qwen36")
+    until(lambda: _running("spark-2") not in ("", before), "another container runs", 60)
+    assert converged.deploy(refused={"hopper-1"}).changed == set()
+
+
+def test_docker_stopped_and_started_brings_the_service_back(converged: Site) -> None:
+    before = container("spark-2")
+    inside("spark-2", "systemctl", "stop", "docker.service", "docker.socket")
+    inside("spark-2", "systemctl", "start", "docker.socket", "docker.service")
+    until(lambda: _running("spark-2") not in ("", before), "another container runs", 60)
+    assert converged.deploy(refused={"hopper-1"}).changed == set()
+
+
+def _running(host: str) -> str:
+    """Id of the service's container; empty while none runs."""
+    look = ["docker", "ps", "-q", "--no-trunc", "--filter", "name=^sparkwright-qwen36$"]
+    return machines.inside(MACHINES[host], look).stdout.strip()
 
 
 def test_preflight_runs_alone(converged: Site) -> None:

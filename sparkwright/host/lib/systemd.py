@@ -18,7 +18,7 @@ if TYPE_CHECKING:  # typing takes 3 ms to import
     from sparkwright.host.contracts.outcome import Outcome
 
 UNITS = Path("/etc/systemd/system")
-SERVICES, TIMERS = "multi-user.target.wants", "timers.target.wants"
+TIMERS = "timers.target.wants"
 #: Properties that are read of a unit.
 FIELDS = (
     "Id,LoadState,ActiveState,SubState,Result,UnitFileState,NRestarts,NeedDaemonReload,"
@@ -54,9 +54,14 @@ def reload() -> None:
     systemctl("daemon-reload")
 
 
-def is_enabled(name: str, wants: str = SERVICES) -> bool:
-    """Whether a unit is started at boot; read from the files, since ``enable`` reloads."""
-    return (UNITS / wants / name).is_symlink()
+def is_enabled(name: str) -> bool:
+    """Whether all that a unit's [Install] wants it by want it; from files: ``enable`` reloads."""
+    try:
+        lines = (UNITS / name).read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return False
+    wanted = [words for line in lines if (words := line.partition("WantedBy=")[2].split())]
+    return all((UNITS / f"{one}.wants" / name).is_symlink() for words in wanted for one in words)
 
 
 def enable(*units: str) -> None:

@@ -119,6 +119,13 @@ def test_the_unit_limits_restarts_over_the_time_of_three_boots() -> None:
     assert "{{" not in unit
 
 
+def test_an_engine_that_ends_is_started_again_whatever_its_code() -> None:
+    """vLLM can end with code 0 when a worker dies (vllm#48966); and Docker comes and goes."""
+    unit = release().unit
+    assert "Restart=always" in unit
+    assert "WantedBy=multi-user.target docker.service" in unit
+
+
 def test_the_same_plan_gives_the_same_release() -> None:
     assert release().id == release().id
 
