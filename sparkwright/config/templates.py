@@ -9,6 +9,7 @@ from pathlib import Path
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 
 from sparkwright.config.places import template_folders
+from sparkwright.host.lib import sandbox
 
 
 def template(name: str) -> Template:
@@ -27,6 +28,7 @@ def _environment(folders: tuple[Path, ...]) -> Environment:
         autoescape=False,
     )
     environment.filters["quoted"] = _quoted
+    environment.globals["sandbox"] = sandbox.lines
     return environment
 
 

@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 from sparkwright.host.contracts.jobs import Job, JobsRequest, JobStatus, WatchedJob
-from sparkwright.host.lib import documents, files, journal, systemd
+from sparkwright.host.lib import credentials, documents, files, journal, sandbox, systemd
 from sparkwright.host.lib.processes import run
 
 MODEST = ("Nice=10", "IOSchedulingClass=idle", "OOMScoreAdjust=500")
@@ -26,12 +26,17 @@ def start(job: Job) -> None:
     for path, text in job.files.items():
         files.write(Path(path), text, 0o600)
         Path(path).with_name("progress.json").unlink(missing_ok=True)
+    for path in job.writable:
+        Path(path).mkdir(mode=0o755, parents=True, exist_ok=True)
     words = ["--quiet", "--service-type=exec", f"--unit={job.unit}"]
     words.append(f"--description={job.description}")
+    writable = (f"ReadWritePaths={' '.join(job.writable)}",) if job.writable else ()
     # A box that is already serving must not suffer from what is fetched for later.
-    properties = (*job.properties, *(() if job.urgent else MODEST))
-    words += [f"--property={one}" for one in properties]
-    done = run("systemd-run", *words, "--", *job.argv)
+    modest = () if job.urgent else MODEST
+    # With this type it returns when the program runs, and so has its credentials.
+    with credentials.handed(job.credentials) as loaded:
+        words += sandbox.arguments((*job.properties, *writable, *modest, *loaded))
+        done = run("systemd-run", *words, "--", *job.argv)
     if not done.ok and "already" not in done.err:
         raise SystemExit(f"{job.description}: {done.err.strip()}")
 

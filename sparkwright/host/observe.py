@@ -15,6 +15,7 @@ import sys
 import time
 from pathlib import Path
 
+from sparkwright.host import leftovers
 from sparkwright.host.contracts.lock import Owner
 from sparkwright.host.contracts.observation import (
     Container,
@@ -227,6 +228,7 @@ def as_root(request: ObservationRequest) -> dict[str, Any]:
         "lock": documents.record(Owner, state / "lock.json"),
         "last_lock": last and last.token,
         "switching": switching(state),
+        "leftovers": tuple(map(str, leftovers.found(request.services_root))),
         "gpu_checks": gpu_checks(state / "gpu-check.json"),
         "units": systemd.shown(shown.outcome().out) if shown else {},
     }

@@ -11,6 +11,27 @@ from typing import Any
 from sparkwright.config.secrets import Secret
 from sparkwright.operations.changing import MODELS_ROOT, SERVICES_ROOT
 
+#: What a job that fetches needs beyond the sandbox of every unit.
+SANDBOX = (
+    # What lies there may be of another owner's: it is read, replaced, and given to root.
+    "CapabilityBoundingSet=CAP_CHOWN CAP_DAC_OVERRIDE CAP_FOWNER",
+    "SystemCallFilter=@system-service",
+    "SystemCallFilter=~@privileged @resources",
+    "SystemCallFilter=@chown",
+    # Earlier downloads lie in homes; they are only read.
+    "ProtectHome=read-only",
+    # Hub, registry and peers; names are looked up over netlink and sockets; Docker has a socket.
+    "RestrictAddressFamilies=AF_UNIX AF_INET AF_INET6 AF_NETLINK",
+    # What the host received is counted in /proc/net.
+    "ProcSubset=all",
+    # Chunks are held whole until they are written, many at once. A library that takes more is
+    # killed alone, and what it left undone is fetched without it.
+    "MemoryMax=4G",
+    "OOMPolicy=continue",
+    "TasksMax=512",
+)
+#: Names of a job's credentials.
+HUB_TOKEN, ACCOUNT = "hub-token", "account"
 #: For those who name none: hosts then take nothing from each other, and only their own Docker asks.
 _THIS_PROCESS = Secret(secrets.token_urlsafe(32))
 
@@ -54,17 +75,9 @@ class Sources:
         return f"{self.services_root}/state/share-token"
 
     @property
-    def token_file(self) -> str | None:
-        """The file on the host with the hub's token."""
-        return f"{self.services_root}/state/hub-token" if self.token else None
-
-    @property
-    def secrets(self) -> dict[str, str]:
-        """Both files' texts, by path."""
-        found = {self.peer_token_file: self.peer_token.value}
-        if self.token and self.token_file:
-            found[self.token_file] = self.token.value
-        return found
+    def credentials(self) -> dict[str, str]:
+        """The hub's token, for a job."""
+        return {HUB_TOKEN: self.token.value} if self.token else {}
 
     def request(self, state: str) -> dict[str, Any]:
         """The part of a fetch request that says how, whatever is fetched."""

@@ -13,14 +13,17 @@ from pyinfra.context import ctx_host
 from sparkwright.facts.memory import memory
 from sparkwright.facts.observation import observed
 from sparkwright.host.contracts.fetch import FetchFile, FetchRequest, ImageBuild, PullRequest
-from sparkwright.host.contracts.jobs import Job, WatchedJob
+from sparkwright.host.contracts.jobs import Job, WatchedJob, credential
 from sparkwright.host.contracts.observation import ObservationRequest, StoreAt
 from sparkwright.host.contracts.proof import ProofRequest
 from sparkwright.host.fetch.request import document
 from sparkwright.operations import jobs, peers, runtime
 from sparkwright.operations.changing import Commands, change, operation
-from sparkwright.operations.fetching import Sources, job_state, job_unit
+from sparkwright.operations.fetching import ACCOUNT, SANDBOX, Sources, job_state, job_unit
 from sparkwright.resolve.registry import ARCHITECTURES, PlatformImage
+
+#: Where `docker build` keeps its own state: root's home is read-only to the job.
+_BUILDX = "Environment=BUILDX_CONFIG=/tmp/buildx"
 
 
 @operation()
@@ -82,7 +85,6 @@ def present(
         platform = platforms[ARCHITECTURES[observed(host).architecture]]
         watched = watched_job(image, how.services_root)
         assert watched.state is not None
-        account_file = f"{watched.state}/account" if account else None
         pull = PullRequest(
             name=image,
             source=f"127.0.0.1:{how.peer_port}/{repository}@{digest}",
@@ -99,7 +101,7 @@ def present(
                 files=tuple(FetchFile(one.hex, one.size, one.hex) for one in platform.files),
                 manifests=tuple(one.hex for one in platform.manifests),
                 downloader="http",
-                token_file=account_file,
+                token_file=credential(watched.unit, ACCOUNT) if account else None,
                 **how.request(watched.state),
             ),
         )
@@ -110,10 +112,11 @@ def present(
             description=f"sparkwright: {verb} {image}",
             argv=runtime.command(home, "pull", file),
             files={file: document(pull)},
+            credentials={ACCOUNT: account} if account else {},
+            writable=(place.rpartition("/")[0], watched.state),
+            properties=(*SANDBOX, _BUILDX),
         )
-        secrets = dict(how.secrets)
-        if account and account_file:
-            secrets[account_file] = account
+        secrets = {how.peer_token_file: how.peer_token.value}
         jobs.start(host, [peers.server_job(home, how), job], secrets)
         if not wait:
             return [f"{verb}ing {words}"]

@@ -6,13 +6,17 @@ import time
 from collections.abc import Mapping, Sequence
 
 from pyinfra.api.host import Host
+from pyinfra.context import ctx_host
 
 from sparkwright.doctor.gpu_container import explained
 from sparkwright.facts.asking import HostError, ask
 from sparkwright.facts.memory import memory
+from sparkwright.facts.observation import observed
 from sparkwright.host import jobs as program
-from sparkwright.host import proof
+from sparkwright.host import leftovers, proof
 from sparkwright.host.contracts.jobs import Job, JobsRequest, JobStatus, WatchedJob
+from sparkwright.host.contracts.leftovers import LeftoversRequest
+from sparkwright.host.contracts.observation import ObservationRequest
 from sparkwright.host.contracts.proof import ProofRequest
 from sparkwright.operations.changing import SERVICES_ROOT, Commands, change, operation
 from sparkwright.operations.live import Live
@@ -88,21 +92,30 @@ def finished(
 ) -> Commands:
     """Wait until jobs have ended, then prove that what they were to bring is there.
 
+    Secrets that an earlier version left in files for its jobs are removed then.
+
     Args:
         jobs: job -> what it is called; none when nothing was to be fetched.
         proved: models and images that are looked for afterwards.
         services_root: where the host's lock lies.
         break_lock: whether to take the lock from another run.
     """
+    left = observed(ctx_host.get(), ObservationRequest(services_root=services_root)).leftovers
 
     def act(host: Host) -> Sequence[str]:
-        follow(host, jobs)
-        prove(host, proved)
+        if jobs:
+            follow(host, jobs)
+            prove(host, proved)
+        done = [f"{name} is on the disk and verified" for name in jobs.values()]
+        if left:
+            request = LeftoversRequest(services_root)
+            done += map(_removed, ask(host, leftovers, request, tuple[str, ...]))
         memory(host).forget()
-        return [f"{name} is on the disk and verified" for name in jobs.values()]
+        return done
 
     yield from change(
-        [f"wait for {name}" for name in jobs.values()], act, services_root=services_root,
+        [*(f"wait for {name}" for name in jobs.values()), *map(_removed, left)],
+        act, services_root=services_root,
         break_lock=break_lock, otherwise="everything is on the disk and verified",
     )  # fmt: skip
 
@@ -116,6 +129,10 @@ def prove(host: Host, request: ProofRequest, timeout: float = 180) -> None:
     wrong = ask(host, proof, request, tuple[str, ...], timeout=timeout)
     if wrong:
         raise HostError("; ".join(map(explained, wrong)))
+
+
+def _removed(place: str) -> str:
+    return f"remove {place}, which an earlier version left: a job is given its secrets in memory"
 
 
 def _failure(name: str, job: JobStatus) -> str:

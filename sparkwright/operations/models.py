@@ -11,13 +11,13 @@ from sparkwright.facts.asking import HostError
 from sparkwright.facts.memory import memory
 from sparkwright.facts.observation import observed
 from sparkwright.host.contracts.fetch import ExpectedContents, FetchFile, FetchRequest
-from sparkwright.host.contracts.jobs import Job, WatchedJob
+from sparkwright.host.contracts.jobs import Job, WatchedJob, credential
 from sparkwright.host.contracts.observation import ObservationRequest
 from sparkwright.host.contracts.proof import ModelAt, ProofRequest
 from sparkwright.host.fetch.request import document
 from sparkwright.operations import jobs, runtime
 from sparkwright.operations.changing import MODELS_ROOT, Commands, change, operation
-from sparkwright.operations.fetching import Sources, job_state, job_unit
+from sparkwright.operations.fetching import HUB_TOKEN, SANDBOX, Sources, job_state, job_unit
 from sparkwright.plan.plan import GIB
 from sparkwright.resolve.hub import HubError, RemoteFile, resolve_model
 
@@ -68,7 +68,7 @@ def present(
 
     def act(host: Host) -> Sequence[str]:
         job, watched = _job(host, repository, commit, directory, endpoint, files, expected, how)
-        jobs.start(host, [job], how.secrets)
+        jobs.start(host, [job], {how.peer_token_file: how.peer_token.value})
         if not wait:
             return [f"fetching {named}"]
         jobs.follow(host, {watched: repository.rpartition("/")[2]})
@@ -119,7 +119,7 @@ def _job(
         destination=directory,
         files=tuple(FetchFile(one.path, one.size, one.sha256, one.blob_id) for one in files),
         downloader=how.downloader,
-        token_file=how.token_file,
+        token_file=credential(watched.unit, HUB_TOKEN) if how.token else None,
         expect=expected,
         adopt=how.adopt,
         **how.request(watched.state),
@@ -131,4 +131,7 @@ def _job(
         description=f"sparkwright: fetch {repository}@{commit[:12]}",
         argv=runtime.command(home, "run", place),
         files={place: document(request)},
+        credentials=how.credentials,
+        writable=(root, watched.state),
+        properties=SANDBOX,
     ), watched

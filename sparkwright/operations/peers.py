@@ -22,13 +22,15 @@ from sparkwright.operations.fetching import Sources, job_state
 
 #: Seconds without a request after which the server ends.
 _IDLE = 900
-#: What the server may do besides reading below its two roots and answering: nothing.
+#: What the server needs beyond the sandbox of every unit.
 _PROPERTIES = (
-    "ProtectSystem=strict",
-    "ProtectHome=yes",
-    "NoNewPrivileges=yes",
+    # Parts that a fetch writes are for its owner alone.
     "CapabilityBoundingSet=CAP_DAC_READ_SEARCH",
+    # Whether a fetch still runs is seen at its process.
+    "ProtectProc=default",
     "RestrictAddressFamilies=AF_INET AF_INET6 AF_UNIX",
+    # A thread for each connection.
+    "TasksMax=512",
     "MemoryMax=512M",
 )
 

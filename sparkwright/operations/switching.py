@@ -26,6 +26,7 @@ from sparkwright.host.contracts.switch import (
     SwitchRequest,
     request_document,
 )
+from sparkwright.host.lib import sandbox
 from sparkwright.operations import jobs
 
 UNIT = "sparkwright-switch"
@@ -34,6 +35,29 @@ _EVERY = 5
 _ENTRY = (
     'import sys; sys.path.insert(0, "{}"); from sparkwright.host import switch; '
     "sys.exit(switch.main(sys.argv[1:]))"
+)
+_PROPERTIES = (
+    # Killed, it begins again and finds in its journal how far it was.
+    "Restart=on-abnormal",
+    "RestartSec=1",
+    # That it went back is its result and not an error of the unit.
+    "SuccessExitStatus=3 4",
+    # It writes units and releases. Where a proxy is new to the host, it has apt install HAProxy,
+    # whose packages write anywhere, own files by other users, and run programs of any kind.
+    "ProtectSystem=no",
+    "ProtectProc=default",
+    "ProcSubset=all",
+    "RestrictSUIDSGID=no",
+    "MemoryDenyWriteExecute=no",
+    "CapabilityBoundingSet=CAP_CHOWN CAP_DAC_OVERRIDE CAP_FOWNER CAP_FSETID CAP_KILL CAP_SETGID "
+    "CAP_SETUID CAP_SETFCAP CAP_SYS_CHROOT CAP_AUDIT_WRITE CAP_NET_BIND_SERVICE",
+    "SystemCallFilter=@system-service",
+    # Compose may be a plugin in root's home.
+    "ProtectHome=read-only",
+    # Docker, systemd and HAProxy have sockets; apt looks names up over netlink.
+    "RestrictAddressFamilies=AF_UNIX AF_INET AF_INET6 AF_NETLINK",
+    "MemoryMax=2G",
+    "TasksMax=512",
 )
 _WORDS = {
     "writing": "writing the release",
@@ -95,16 +119,15 @@ def switch(
     name = secrets.token_hex(6)
     entry = _ENTRY.format(home)
     argv = ("/usr/bin/python3", "-IS", "-c", entry, "--run", f"{home}/request.json")
-    # Killed, it begins again and finds in its journal how far it was.
-    # That it went back is its result and not an error of the unit.
-    properties = ("Restart=on-abnormal", "RestartSec=1", "SuccessExitStatus=3 4")
     again = ["systemd-run", "--quiet", "--no-block", f"--unit={UNIT}"]
-    again += [f"--property={one}" for one in properties]
+    again += sandbox.arguments(_PROPERTIES)
     request = SwitchRequest(
         id=name,
         by=f"{getpass.getuser()}@{socket.gethostname()}",
         settle=(*again, "--", *argv),
-        recover=template("serving/recover.service.j2").render(place=home, program=entry),
+        recover=template("serving/recover.service.j2").render(
+            place=home, program=entry, services_root=services_root
+        ),
         services=tuple(services),
         unmanaged=tuple(unmanaged),
         proxies=proxies,
@@ -117,7 +140,7 @@ def switch(
             **laid_out(home, program),
             f"{home}/request.json": json.dumps(request_document(request)),
         },
-        properties=properties,
+        properties=_PROPERTIES,
         urgent=True,
     )
     ended = follow(host, services_root, (job,))

@@ -1,8 +1,24 @@
-"""The API key reaches no argument list, log, diff, readable file or record."""
+"""Secrets reach no argument list, log, diff, readable file or record, and outlive no use."""
 
 from __future__ import annotations
 
-from tests.fleet.site import GOOD, Site, inside, ssh
+import pytest
+
+from lab.hub.access import MEMBER_TOKEN
+from tests.fleet.fetching import HOST, fetch, parts, whole
+from tests.fleet.site import GOOD, Site, hub, inside, ssh, until
+from tests.fleet.test_fetch_faults import SHARD
+
+
+def everywhere(host: str, text: str) -> list[str]:
+    """Files of a host with this in them, on all its disks and in memory, Docker's among them."""
+    beyond = " ".join(f"--exclude-dir={one}" for one in ("proc", "sys", "dev"))
+    found = inside(host, "sh", "-c", f"grep -rlsF {beyond} -e '{text}' / || true").splitlines()
+    assert text not in inside(host, "sh", "-c", "cat /proc/[0-9]*/cmdline | tr '\\0' ' '").replace(
+        f"-e {text}", ""
+    )
+    assert text not in inside(host, "journalctl", "--no-pager", "-o", "cat")
+    return found
 
 
 def test_the_key_is_nowhere_but_in_its_files(converged: Site) -> None:
@@ -14,10 +30,7 @@ def test_the_key_is_nowhere_but_in_its_files(converged: Site) -> None:
     records = [p for p in (converged.folder / ".sparkwright").iterdir() if p.is_file()]
     assert [p.name for p in records if key in p.read_text()] == ["api_key"]
     for host in GOOD:
-        assert key not in inside(host, "sh", "-c", "cat /proc/[0-9]*/cmdline | tr '\\0' ' '")
-        assert key not in inside(host, "journalctl", "--no-pager", "-o", "cat")
-        found = ssh(host, f"sudo grep -rlF -e '{key}' /opt /etc /tmp /var/tmp /home || true")
-        assert found == "/opt/sparkwright/services/qwen36/secrets.env"
+        assert everywhere(host, key) == ["/opt/sparkwright/services/qwen36/secrets.env"]
 
 
 def test_a_changed_key_is_rolled_out(converged: Site) -> None:
@@ -30,3 +43,52 @@ def test_a_changed_key_is_rolled_out(converged: Site) -> None:
     )
     assert ssh("spark-1", f"{ask} {key}'") == "200"
     assert ssh("spark-1", f"{ask} {converged.key}'") == "401"
+
+
+@pytest.fixture
+def with_token(empty: Site, monkeypatch: pytest.MonkeyPatch) -> Site:
+    """A host without models, and a run that has a token for the hub."""
+    monkeypatch.setenv("HF_TOKEN", MEMBER_TOKEN)
+    return empty
+
+
+def test_a_hub_token_is_gone_after_success_and_failure(with_token: Site) -> None:
+    fetch(with_token)
+    assert whole()
+    assert everywhere(HOST, MEMBER_TOKEN) == []
+    ssh(HOST, "sudo rm -rf /opt/models/*")
+    hub("POST", order={"match": SHARD, "corrupt_at": 1_000_000})
+    fetch(with_token, code=1)
+    assert everywhere(HOST, MEMBER_TOKEN) == []
+
+
+def test_a_hub_token_is_gone_when_its_job_is_killed(with_token: Site) -> None:
+    hub("POST", order={"match": SHARD, "sleep": 30.0, "times": 3})
+    run = with_token.start("--limit", HOST, deploy="fetch-deploy.py")
+    try:
+        until(lambda: parts() > 1_000_000, "it fetches")
+        # The job has it, in memory: what is looked for later would be found.
+        assert MEMBER_TOKEN in inside(
+            HOST, "sh", "-c", "cat /run/credentials/sparkwright-fetch-*/*"
+        )
+        inside(HOST, "systemctl", "kill", "--signal=KILL", "sparkwright-fetch-*.service")
+        run.wait(timeout=60)
+    finally:
+        run.kill()
+        run.wait()
+    assert everywhere(HOST, MEMBER_TOKEN) == []
+    hub("DELETE")
+    fetch(with_token)
+    assert whole()
+
+
+def test_what_an_earlier_version_left_is_removed_once(alone: Site) -> None:
+    places = "/opt/sparkwright/state/hub-token /opt/sparkwright/state/sparkwright-pull-0/account"
+    ssh(HOST, "sudo mkdir -p /opt/sparkwright/state/sparkwright-pull-0")
+    ssh(HOST, f"echo {MEMBER_TOKEN} | sudo tee {places} >/dev/null")
+    changes = fetch(alone).host(HOST)["changes"]
+    assert [line.split(",")[0] for line in changes if line.startswith("remove ")] == [
+        f"remove {place}" for place in places.split()
+    ]
+    assert everywhere(HOST, MEMBER_TOKEN) == []
+    assert fetch(alone).changed == set()

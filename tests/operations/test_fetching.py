@@ -12,8 +12,10 @@ import pytest
 from sparkwright.config.secrets import Secret
 from sparkwright.host.contracts.fetch import BuildFile, ImageBuild
 from sparkwright.host.contracts.jobs import JobStatus
+from sparkwright.host.contracts.leftovers import LeftoversRequest
 from sparkwright.host.contracts.observation import ObservationRequest, StoreAt
 from sparkwright.host.contracts.proof import ModelAt, ProofRequest
+from sparkwright.host.lib import sandbox
 from sparkwright.operations import images, jobs, models, peers, runtime
 from sparkwright.operations.fetching import Sources
 from sparkwright.resolve.hub import RemoteFile
@@ -122,17 +124,16 @@ def test_what_a_model_is_fetched_with() -> None:
         "endpoint": "https://huggingface.co", "repo": REPOSITORY, "revision": COMMIT,
         "destination": PLACE, "state_dir": state, "limit": 5e6, "max_connections": 4,
         "headroom": 7, "adopt": ["/mnt/*"], "peers": ["http://10.0.0.1:18650"], "offline": False,
-        "token_file": "/opt/sparkwright/state/hub-token", "downloader": "hf_transfer",
+        "token_file": f"/run/credentials/{job['unit']}.service/hub-token",
+        "downloader": "hf_transfer",
         "peer_token_file": "/opt/sparkwright/state/share-token",
     }  # fmt: skip
     assert {key: request[key] for key in expected} == expected
     assert [one["path"] for one in request["files"]] == ["model.safetensors"]
-    # Secrets travel apart, by standard input, and stand in no other place.
-    assert asked["secrets"] == {
-        "/opt/sparkwright/state/share-token": "between-peers",
-        "/opt/sparkwright/state/hub-token": "hf_secret",
-    }
-    assert "hf_secret" not in json.dumps(asked["start"])
+    # Secrets travel by standard input; the hub's token goes to no file, and to nothing but the job.
+    assert asked["secrets"] == {"/opt/sparkwright/state/share-token": "between-peers"}
+    assert job["credentials"] == {"hub-token": "hf_secret"}
+    assert json.dumps(asked).count("hf_secret") == 1
     assert all(one.hidden for one in host.asked)
 
 
@@ -217,9 +218,9 @@ def test_what_an_image_is_pulled_with() -> None:
     assert (fetch["source"], fetch["endpoint"]) == ("registry", "https://ghcr.io")
     assert (fetch["repo"], fetch["revision"]) == ("me/vllm", "ab" * 32)
     assert (fetch["destination"], fetch["state_dir"]) == (STORE, state)
-    assert fetch["token_file"] == f"{state}/account"
-    assert asked["secrets"][f"{state}/account"] == "me:secret"
-    assert "me:secret" not in json.dumps(asked["start"])
+    assert fetch["token_file"] == f"/run/credentials/{job['unit']}.service/account"
+    assert job["credentials"] == {"account": "me:secret"}
+    assert json.dumps(asked).count("me:secret") == 1
     assert all(one.hidden for one in host.asked)
 
 
@@ -258,6 +259,34 @@ PROVED = ProofRequest(models=(ModelAt(PLACE, COMMIT),), images=(IMAGE,))
 )  # fmt: skip
 def test_jobs_finished(case: Case) -> None:
     check(jobs.finished, replace(case, answers=_answers()), probe(), ObservationRequest())
+
+
+LEFT = "/opt/sparkwright/state/hub-token"
+REMOVED = f"remove {LEFT}, which an earlier version left: a job is given its secrets in memory"
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        Case(
+            "nothing to fetch", {"leftovers": [LEFT]}, {"jobs": {}, "proved": PROVED},
+            would=(REMOVED,), asks=(("leftovers", LeftoversRequest("/opt/sparkwright")),),
+        ),
+        Case(
+            "after the jobs", {"leftovers": [LEFT]}, {"jobs": WATCHED, "proved": PROVED},
+            would=("wait for Qwen3.6", "wait for image v1", REMOVED),
+            asks=(("jobs", None), ("proof", PROVED), ("leftovers", None)),
+            done=(
+                "Qwen3.6 is on the disk and verified", "image v1 is on the disk and verified",
+                REMOVED,
+            ),
+        ),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_secrets_of_an_earlier_version_are_removed(case: Case) -> None:
+    answers = _answers(leftovers=[LEFT])
+    check(jobs.finished, replace(case, answers=answers), probe(**case.seen), ObservationRequest())
 
 
 def _in_turn(*answers: dict[str, JobStatus]) -> Any:
@@ -359,7 +388,7 @@ def test_a_host_that_others_ask_serves_them() -> None:
     }
     assert request["secrets"] == {"/opt/sparkwright/state/share-token": "between-peers"}
     assert job["argv"][4:6] == ["--task", "peer-server"]
-    assert "ProtectSystem=strict" in job["properties"]
+    assert "ProtectSystem=strict" in sandbox.properties(*job["properties"])
     assert ran.memory.changes == [f"serves {SERVED} to other hosts"]
 
 

@@ -13,7 +13,10 @@ class Job:
         unit: name without ``.service``; a job of this name that runs already is followed.
         argv: its command.
         files: path -> text, written before it starts, for root alone.
-        properties: of its unit, as ``Name=value``.
+        credentials: name -> secret. The job finds each at ``credential(unit, name)``; it is in
+            memory only, and gone when the job ends, however it ends.
+        writable: directories that it writes to, made where they are not there; nothing else is.
+        properties: of its unit, as ``Name=value``: in place of the sandbox's, or beyond them.
         urgent: whether it may slow down what the host serves.
         instead_of: pattern of units that make room for it.
     """
@@ -22,9 +25,16 @@ class Job:
     description: str
     argv: tuple[str, ...]
     files: dict[str, str] = field(default_factory=dict)
+    credentials: dict[str, str] = field(default_factory=dict)
+    writable: tuple[str, ...] = ()
     properties: tuple[str, ...] = ()
     urgent: bool = False
     instead_of: str | None = None
+
+
+def credential(unit: str, name: str) -> str:
+    """Where a job finds one of its credentials (systemd.exec(5), LoadCredential=)."""
+    return f"/run/credentials/{unit}.service/{name}"
 
 
 @dataclass(frozen=True)

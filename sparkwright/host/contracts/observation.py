@@ -166,6 +166,7 @@ class Observation:
         gpu_checks: image -> what its proof of the GPU was made with.
         last_lock: token of the run that held the host last.
         switching: whether a switch to other releases is under way.
+        leftovers: files with secrets that an earlier version left.
     """
 
     time: float
@@ -204,3 +205,4 @@ class Observation:
     lock: Owner | None = None
     last_lock: str | None = None
     switching: bool = False
+    leftovers: tuple[str, ...] = ()

@@ -1,0 +1,105 @@
+"""A job's secrets: handed to systemd over a socket, for root alone, and in no file after that."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from sparkwright.host import jobs
+from sparkwright.host.contracts.jobs import Job, JobsRequest
+from sparkwright.host.lib import sandbox
+
+TOKEN = "hf_a-token-of-the-users-own"
+#: As much of systemd-run as is asked: loads credentials as systemd does, and notes its words.
+SYSTEMD_RUN = """#!{python}
+import json, os, socket, sys
+place, words = {place!r}, sys.argv[1:]
+loaded = {{}}
+for word in words:
+    if word.startswith("--property=LoadCredential="):
+        name, _, path = word.partition("=LoadCredential=")[2].partition(":")
+        with socket.socket(socket.AF_UNIX) as connection:
+            connection.connect(path)
+            loaded[name] = connection.makefile().read()
+        mode = os.stat(os.path.dirname(path)).st_mode & 0o777
+        loaded["mode"] = mode
+with open(place, "w") as file:
+    json.dump({{"words": words, "loaded": loaded}}, file)
+sys.exit({code})
+"""
+
+
+@pytest.fixture
+def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A machine's directories and its systemd."""
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "run").mkdir()
+    monkeypatch.setattr("sparkwright.host.lib.credentials.RUN", str(tmp_path / "run"))
+    monkeypatch.setenv("PATH", f"{tmp_path}/bin:{os.environ['PATH']}")
+    _program(tmp_path / "bin/systemctl", "#!/bin/sh\nexit 0\n")
+    yield tmp_path
+    assert list((tmp_path / "run").iterdir()) == []
+
+
+def _program(place: Path, text: str) -> None:
+    place.write_text(text)
+    place.chmod(place.stat().st_mode | stat.S_IXUSR)
+
+
+def _systemd_run(root: Path, code: int = 0) -> Path:
+    said = root / "said.json"
+    text = SYSTEMD_RUN.format(python=sys.executable, place=str(said), code=code)
+    _program(root / "bin/systemd-run", text)
+    return said
+
+
+def _job(root: Path) -> Job:
+    request = str(root / "state/job/request.json")
+    return Job(
+        "sparkwright-fetch-x", "a fetch", ("/bin/true", request),
+        files={request: "{}"}, credentials={"hub-token": TOKEN}, writable=(str(root / "models"),),
+        properties=("ProtectHome=read-only",),
+    )  # fmt: skip
+
+
+def _files_with(root: Path, text: str) -> list[Path]:
+    return [
+        path for path in root.rglob("*") if path.is_file() and text.encode() in path.read_bytes()
+    ]
+
+
+@pytest.mark.parametrize("code", [0, 1])
+def test_a_token_is_loaded_by_systemd_and_in_no_file(root: Path, code: int) -> None:
+    said = _systemd_run(root, code)
+    request = JobsRequest(start=(_job(root),))
+    if code:
+        with pytest.raises(SystemExit, match="a fetch"):
+            jobs.main(request)
+    else:
+        jobs.main(request)
+    found = json.loads(said.read_text())
+    assert found["loaded"] == {"hub-token": TOKEN, "mode": 0o700}
+    assert TOKEN not in str(found["words"])
+    said.unlink()
+    assert _files_with(root, TOKEN) == []
+    assert (root / "models").is_dir()
+
+
+def test_a_token_that_nobody_fetches_does_not_hold_the_start(root: Path) -> None:
+    _program(root / "bin/systemd-run", "#!/bin/sh\nexit 0\n")
+    jobs.main(JobsRequest(start=(_job(root),)))
+    assert _files_with(root, TOKEN) == []
+
+
+def test_no_job_starts_without_the_sandbox(root: Path) -> None:
+    said = _systemd_run(root)
+    jobs.start(_job(root))
+    words = said.read_text()
+    for one in sandbox.properties("ProtectHome=read-only", f"ReadWritePaths={root}/models"):
+        assert f'"--property={one}"' in words

@@ -1,0 +1,92 @@
+"""Every unit has the sandbox, and what it has otherwise is named and has a reason."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from sparkwright.config.templates import template
+from sparkwright.doctor.watch import watch_of
+from sparkwright.host.lib import sandbox
+from sparkwright.proxy.haproxy import render_proxies
+from sparkwright.proxy.proxies import health_unit, proxies_of
+from tests import systemd
+from tests.unit.builders import SPARK, plan, wanted
+
+ROOT = Path(__file__).resolve().parents[3]
+#: The most that `systemd-analyze security` may say of each.
+MOST = {
+    "serving/unit.service.j2": 2.0,
+    "serving/recover.service.j2": 2.0,
+    "gateway/unit.service.j2": 3.0,
+    "gateway/health.service.j2": 2.0,
+    "watch/unit.service.j2": 3.0,
+}
+
+
+def rendered() -> dict[str, str]:
+    """Every unit that is put on a host, by its template."""
+    services = {"qwen36": {**SPARK["qwen36"], "proxy": True}}
+    planned = plan(services)
+    releases = wanted(planned).releases
+    proxies = proxies_of(planned, {planned.host: {"services": services}})
+    watch = watch_of(planned, releases)
+    assert proxies is not None
+    assert watch is not None
+    place = "/opt/sparkwright/state/switch"
+    recover = template("serving/recover.service.j2")
+    return {
+        "serving/unit.service.j2": releases[0].unit,
+        "serving/recover.service.j2": recover.render(
+            place=place, program="pass", services_root="/opt/sparkwright"
+        ),
+        "gateway/unit.service.j2": render_proxies(proxies).unit,
+        "gateway/health.service.j2": health_unit(planned),
+        "watch/unit.service.j2": watch.service,
+    }
+
+
+UNITS = rendered()
+
+
+def test_no_template_of_a_unit_is_left_out() -> None:
+    found = (ROOT / "templates").rglob("*.service.j2")
+    assert {str(path.relative_to(ROOT / "templates")) for path in found} == set(UNITS)
+    assert set(MOST) == set(UNITS)
+
+
+@pytest.mark.parametrize("name", UNITS)
+def test_a_unit_has_the_whole_set(name: str) -> None:
+    found = systemd.settings(UNITS[name])
+    assert set(found) >= systemd.NAMES
+    # A setting of its own is in place of the set's: systemd would add up those of a list.
+    for one, values in systemd.settings(sandbox.lines()).items():
+        assert (
+            found[one] == values or not set(values) & set(found[one]) or one == "SystemCallFilter"
+        )
+
+
+@pytest.mark.parametrize("name", UNITS)
+def test_systemd_holds_a_unit_to_be_closed(name: str, tmp_path: Path) -> None:
+    unit = f"sparkwright-{name.replace('/', '-').removesuffix('.j2')}"
+    assert systemd.exposure(tmp_path, unit, UNITS[name]) <= MOST[name]
+    assert systemd.faults(tmp_path, unit, UNITS[name]) == []
+
+
+def test_a_unit_without_the_set_is_seen(tmp_path: Path) -> None:
+    bare = "[Service]\nExecStart=/usr/bin/python3 -c pass\n"
+    assert systemd.exposure(tmp_path, "sparkwright-bare.service", bare) > 9
+    wrong = f"{bare}ProtectSystem=perhaps\n"
+    assert systemd.faults(tmp_path, "sparkwright-wrong.service", wrong)
+
+
+def test_a_setting_of_a_unit_replaces_that_of_the_set() -> None:
+    found = sandbox.properties(
+        "ProtectHome=read-only", "SystemCallFilter=@system-service", "Nice=5"
+    )
+    assert [one for one in found if one.startswith("ProtectHome=")] == ["ProtectHome=read-only"]
+    filters = [one for one in found if one.startswith("SystemCallFilter=")]
+    assert filters == ["SystemCallFilter=@system-service"]
+    assert found[-1] == "Nice=5"
+    assert set(found) >= {one for one in sandbox.SET if "Home" not in one and "Filter" not in one}
