@@ -60,8 +60,8 @@ def releases(services_root: Path, keep: int) -> tuple[dict[str, str], list[Path]
 
 
 def our_images() -> list[str]:
-    """Our images in Docker."""
-    return [name for name in docker.image_names() if _OURS.search(name)]
+    """Our images in Docker, by name: Docker's own order changes from one answer to the next."""
+    return sorted(name for name in docker.image_names() if _OURS.search(name))
 
 
 def being_fetched(stage: Path) -> bool:
@@ -128,8 +128,8 @@ def pruned(item: Item) -> Item:
     # What has no receipt is not known to be ours: it is named, and left.
     if item.used_by or item.fault == "has no receipt":
         return item
-    fault = remove(item) or item.fault
-    return replace(item, fault=fault, removed=not Path(item.path).exists())
+    fault = remove(item)
+    return replace(item, fault=fault or item.fault, removed=fault is None)
 
 
 def main(request: DiskUsageRequest) -> DiskUsage:

@@ -1,0 +1,42 @@
+"""What is not needed is removed, and what can't be is not called removed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from sparkwright.host import disk_usage
+from sparkwright.host.contracts.disk_usage import DiskUsageRequest
+from sparkwright.host.contracts.outcome import Outcome
+from sparkwright.host.lib import docker
+
+NAMES = [f"ghcr.io/x/vllm:sha256-{digit * 64}" for digit in "cab"]
+
+
+@pytest.fixture
+def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> DiskUsageRequest:
+    """A host with three images, of which one is in use by a container of somebody's."""
+
+    def command(*words: str, **_: object) -> Outcome:
+        held = words[-1] == NAMES[0]
+        return Outcome(int(held), "", "conflict: a container is using it" if held else "")
+
+    monkeypatch.setattr(docker, "image_names", lambda: [*NAMES, "somebody:else"])
+    monkeypatch.setattr(docker, "image", lambda *_, **__: {"Size": 5})
+    monkeypatch.setattr(docker, "docker", command)
+    return DiskUsageRequest(str(tmp_path / "models"), str(tmp_path / "services"))
+
+
+def test_an_image_that_can_not_be_removed_is_not_called_removed(host: DiskUsageRequest) -> None:
+    asked = DiskUsageRequest(host.models_root, host.services_root, prune=True)
+    removed = {one.name: (one.removed, one.fault) for one in disk_usage.main(asked).things}
+    assert removed == {
+        NAMES[1]: (True, None),
+        NAMES[2]: (True, None),
+        NAMES[0]: (False, "conflict: a container is using it"),
+    }
+
+
+def test_images_are_listed_by_name(host: DiskUsageRequest) -> None:
+    assert [one.name for one in disk_usage.main(host).things] == sorted(NAMES)
