@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 from sparkwright.host.contracts.directories import DirectoriesRequest
+from sparkwright.host.lib import trusted
 
 
 def main(request: DirectoriesRequest) -> None:
@@ -18,6 +18,4 @@ def main(request: DirectoriesRequest) -> None:
             )
         if place.exists() and not place.is_dir():
             raise SystemExit(f"{one.path} is not a directory: move it away")
-        place.mkdir(parents=True, exist_ok=True)
-        os.chown(place, one.uid, one.uid)
-        place.chmod(one.mode)
+        trusted.set_up(place, one.uid, one.mode)

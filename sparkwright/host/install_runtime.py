@@ -8,26 +8,49 @@ import hashlib
 import io
 import shutil
 import tarfile
+import zlib
 from pathlib import Path
 
 from sparkwright.host.contracts.runtime import RuntimeRequest
+from sparkwright.host.lib import archives, trusted
+
+#: Bytes of the unpacked tar; the libraries take 40 MB.
+_MOST = 256 << 20
 
 
 def main(request: RuntimeRequest) -> None:
     """Put ``packages/`` and the program's files below ``home``, whole or not at all."""
     home = Path(request.home)
+    trusted.take_over(home.parent)
     if home.exists():
-        return
-    content = gzip.decompress(base64.b64decode(request.archive))
+        if trusted.exposed(home) is None:
+            return
+        shutil.rmtree(home)  # another user has made it, before the directory was root's
+    content = _unpacked(base64.b64decode(request.archive))
     if hashlib.sha256(content).hexdigest() != request.digest:
         raise SystemExit("the runtime was damaged on its way to the host: run again")
     staging = home.with_name(f".{home.name}")
     shutil.rmtree(staging, ignore_errors=True)
     (staging / "packages").mkdir(parents=True)
     with tarfile.open(fileobj=io.BytesIO(content)) as archive:
-        archive.extractall(staging / "packages")
+        try:
+            archives.unpack(archive, staging / "packages", _MOST)
+        except archives.Refused as error:
+            raise SystemExit(f"the runtime's archive {error}: it is not installed") from None
     for path, source in request.program.items():
         place = staging / path
         place.parent.mkdir(parents=True, exist_ok=True)
         place.write_text(source, encoding="utf-8")
     staging.replace(home)
+
+
+def _unpacked(packed: bytes) -> bytes:
+    """The tar, never more than its limit in memory."""
+    try:
+        with gzip.open(io.BytesIO(packed)) as file:
+            content = file.read(_MOST + 1)
+    except (OSError, EOFError, zlib.error):
+        return b""
+    if len(content) > _MOST:
+        raise SystemExit(f"the runtime's archive has more than {_MOST >> 20} MiB: refused")
+    return content

@@ -15,14 +15,14 @@ from pathlib import Path
 
 from sparkwright.host.contracts.lock import LockAnswer, LockRequest, Owner
 from sparkwright.host.contracts.records import encode
-from sparkwright.host.lib import documents, files
+from sparkwright.host.lib import documents, files, trusted
 
 HELD, LAST = "lock.json", "lock-last.json"
 
 
 def take(state: Path, owner: Owner, *, breaking: bool, instead_of: str | None) -> LockAnswer:
     """Take the lock, or return who has it."""
-    state.mkdir(mode=0o700, parents=True, exist_ok=True)
+    trusted.take_over(state, 0o700)
     held = state / HELD
     # A lock that a power cut left empty has no token, and is broken by None.
     if breaking and _owner(held).token == instead_of:

@@ -16,6 +16,7 @@ import time
 from pathlib import Path
 
 from sparkwright.host import leftovers
+from sparkwright.host.contracts.directories import ExposedPath
 from sparkwright.host.contracts.lock import Owner
 from sparkwright.host.contracts.observation import (
     Container,
@@ -32,7 +33,7 @@ from sparkwright.host.contracts.observation import (
 )
 from sparkwright.host.contracts.proof import Versions
 from sparkwright.host.contracts.records import decode
-from sparkwright.host.lib import disks, docker, documents, files, gpu, receipt, systemd
+from sparkwright.host.lib import disks, docker, documents, files, gpu, receipt, systemd, trusted
 from sparkwright.host.lib.processes import Running, run
 
 TYPE_CHECKING = False
@@ -218,7 +219,12 @@ def as_root(request: ObservationRequest) -> dict[str, Any]:
             for store in request.stores
             if receipt.check(store.directory, store.digest) is None
         ),
-        "runtimes": names_in(Path(request.services_root, "runtime"), "*"),
+        "runtimes": tuple(
+            name
+            for name in names_in(Path(request.services_root, "runtime"), "*")
+            if trusted.exposed(Path(request.services_root, "runtime", name)) is None
+        ),
+        "exposed": exposed(request.models_root, request.services_root, str(systemd.UNITS)),
         "ports": ports(request.ports),
         "files": {path: file_state(path) for path in request.files},
         "texts": {path: documents.text(path) for path in request.texts},
@@ -250,6 +256,12 @@ def names_in(place: Path, pattern: str) -> tuple[str, ...]:
     return tuple(sorted(path.name for path in place.glob(pattern)))
 
 
+def exposed(*roots: str) -> tuple[ExposedPath, ...]:
+    """What another user may change above the roots that root writes to, each once."""
+    found = (trusted.exposed(root) for root in roots)
+    return tuple({one.path: one for one in found if one}.values())
+
+
 def switching(state: Path) -> bool:
     """Whether a switch to other releases is under way: its journal has no end yet."""
     journal = documents.read(state / "switch/progress.json")
@@ -266,14 +278,17 @@ def gpu_checks(place: Path) -> dict[str, Versions]:
 
 
 def partial(place: Path) -> int:
-    """Bytes on the disk of a model that is not whole yet; its stage lies beside it."""
-    stage = place.with_name(f".staging-{place.name}")
-    return sum(
-        file.lstat().st_blocks * 512
-        for folder in (stage, place)
-        if stage.is_dir() and folder.is_dir()
+    """Bytes on the disk of a model that is not whole yet; its stage lies beside it.
+
+    Files of another user do not count: they are replaced by copies.
+    """
+    found = (
+        file.lstat()
+        for folder in (place.with_name(f".staging-{place.name}"), place)
+        if folder.is_dir()
         for file in folder.rglob("*")
     )
+    return sum(about.st_blocks * 512 for about in found if trusted.why(about) is None)
 
 
 def directory(path: str) -> DirectoryState | None:

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import time
 import traceback
 from collections.abc import Callable, Iterable
@@ -418,11 +417,10 @@ class Switch:
             release = service.to if result == GOOD else service.from_release
             if touched and result != FAILED and release:
                 files.point(Path(service.home, "good"), f"releases/{release}")
-        with contextlib.suppress(OSError), (self._place.parent / "history.jsonl").open("a") as file:
+        with contextlib.suppress(OSError):
             # A line that a power cut tore must not take the next one with it.
-            file.writelines(f"\n{json.dumps(entry_document(entry))}\n" for entry in entries)
-            file.flush()
-            os.fsync(file.fileno())
+            lines = "".join(f"\n{json.dumps(entry_document(entry))}\n" for entry in entries)
+            files.append(self._place.parent / "history.jsonl", lines)
         self._note("ended", reasons, result)
         # The key is in there, and what is over needs no files any more.
         done = replace(

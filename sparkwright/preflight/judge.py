@@ -9,6 +9,7 @@ from sparkwright.preflight import (
     disks,
     docker,
     driver,
+    exposed,
     gpu,
     memory,
     ports,
@@ -19,7 +20,7 @@ from sparkwright.preflight.checks import HostCheck
 
 #: What a host with services must have; one with a load balancer alone needs neither GPU nor Docker.
 _SERVING = (driver.check, gpu.check, docker.check, gpu.check_architecture)
-_EVERY = (disks.check, memory.check, ports.check, units.check, system.check)
+_EVERY = (exposed.check, disks.check, memory.check, ports.check, units.check, system.check)
 
 
 def judge(desired: Desired, observed: Observation, now: float) -> list[Finding]:

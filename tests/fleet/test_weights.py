@@ -53,3 +53,37 @@ def test_a_turned_bit_is_found_on_demand_and_fetched_again(converged: Site) -> N
     assert ssh("spark-1", f"sudo sha256sum {shard}") == before
     assert container("spark-1") == running
     assert _verify(converged, "--limit", "spark-1").returncode == 0
+
+
+def test_weights_that_a_user_could_rewrite_are_replaced_by_copies(converged: Site) -> None:
+    """The version before hard linked a user's own download."""
+    shard = ssh("spark-1", "sudo find /opt/models -name 'model-00003*.safetensors'")
+    before = ssh("spark-1", f"sudo sha256sum {shard}")
+    running = container("spark-1")
+    ssh(
+        "spark-1",
+        f"sudo cp -p {shard} ~/blob && sudo chown $(id -u) ~/blob && sudo ln -f ~/blob {shard}",
+    )
+    found = _verify(converged, "--limit", "spark-1")
+    assert found.returncode == 1
+    assert "model-00003-of-00009.safetensors belongs to user spark" in found.stdout
+
+    assert converged.deploy("--limit", "spark-1").changed == {"spark-1"}
+    ssh("spark-1", "printf evil > ~/blob && rm ~/blob")
+    assert ssh("spark-1", f"sudo sha256sum {shard}") == before
+    assert ssh("spark-1", f"sudo stat -c '%U %h' {shard}") == "root 1"
+    assert container("spark-1") == running
+    assert converged.deploy("--limit", "spark-1").changed == set()
+
+
+def test_a_models_directory_of_a_users_is_refused_with_the_remedy(converged: Site) -> None:
+    ssh("spark-1", "sudo chown spark /opt/models")
+    try:
+        run = converged.deploy("--limit", "spark-1", refused={"spark-1"})
+        assert "/opt/models belongs to user spark" in run.output
+        remedy = "sudo chown root:root /opt/models"
+        assert remedy in run.output
+        ssh("spark-1", remedy)
+        assert converged.deploy("--limit", "spark-1").changed == set()
+    finally:
+        ssh("spark-1", "sudo chown root:root /opt/models")

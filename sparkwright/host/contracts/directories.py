@@ -24,3 +24,15 @@ class DirectoriesRequest:
     """Directories to make or to put right, parents first."""
 
     directories: tuple[Directory, ...]
+
+
+@dataclass(frozen=True)
+class ExposedPath:
+    """A path that another user than root may change; ``why`` completes "PATH ...".
+
+    Attributes:
+        path: the directory, link or file itself, maybe far above what was asked for.
+    """
+
+    path: str
+    why: str

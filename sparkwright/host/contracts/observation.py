@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from sparkwright.host.contracts.directories import ExposedPath
 from sparkwright.host.contracts.gpu import Gpus
 from sparkwright.host.contracts.lock import Owner
 from sparkwright.host.contracts.outcome import Outcome
@@ -156,6 +157,7 @@ class Observation:
         docker_kind: snap, desktop, rootless or podman, where it is one of these.
         system_state: systemd's own: running, degraded; None when it does not answer.
         disks: by path of the request's roots.
+        exposed: what another user than root may change above one of these roots, or the root.
         models: directory -> why it does not hold its commit; None when it does.
         partial: directory -> bytes of a fetch that is not complete.
         stores: directories whose parts of an image are complete.
@@ -206,3 +208,4 @@ class Observation:
     last_lock: str | None = None
     switching: bool = False
     leftovers: tuple[str, ...] = ()
+    exposed: tuple[ExposedPath, ...] = ()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from sparkwright.host.fetch.complete import same
 from sparkwright.host.fetch.progress import log
 from sparkwright.host.fetch.verified import cpus, is_pointer
 from sparkwright.host.fetch.workspace import Workspace
-from sparkwright.host.lib import receipt
+from sparkwright.host.lib import receipt, trusted
 
 
 class Existing:
@@ -39,6 +40,7 @@ class Existing:
         """Return the files that are not in the target directory, or not good there."""
         missing: list[FetchFile] = []
         doubtful: list[FetchFile] = []
+        foreign: list[FetchFile] = []
         for file in files:
             path, entry = self._work.base / file.path, known.get(file.path)
             if place.beyond_link(self._work.base, file.path):
@@ -49,6 +51,9 @@ class Existing:
                     fault = "is a Git LFS pointer" if is_pointer(path) else "has another size"
                     log(f"{file.path} {fault}; fetching it")
                 missing.append(file)
+            elif reason := trusted.why(path.lstat()):
+                log(f"{file.path} {reason}; replacing it by a copy")
+                foreign.append(file)
             elif entry and same(file, entry) and receipt.fault(str(path), entry) is None:
                 self._work.verified.add(file, entry)
             else:
@@ -59,6 +64,7 @@ class Existing:
                 verdicts = pool.map(self._hash, doubtful)
                 missing += [file for file, good in zip(doubtful, verdicts) if not good]  # noqa: B905
             self._work.progress.state = "running"
+        missing += self._each(foreign, lambda file: self._use(file, [self._work.base / file.path]))
         return sorted(missing, key=lambda file: -file.size)
 
     def _hash(self, file: FetchFile) -> bool:
@@ -88,39 +94,40 @@ class Existing:
             return missing
         self._work.progress.state = "looking for earlier downloads"
         found = adopt.candidates(self._work.request.adopt, missing)
-        with ThreadPoolExecutor(cpus()) as pool:
-            adopted = pool.map(lambda file: self._use(file, found.get(file.size, [])), missing)
-            missing = [file for file, done in zip(missing, adopted) if not done]  # noqa: B905
+        missing = self._each(
+            missing, lambda file: self._use(file, adopt.worth_copying(file, found))
+        )
         self._work.progress.state = "running"
         return missing
 
+    @staticmethod
+    def _each(files: list[FetchFile], use: Callable[[FetchFile], bool]) -> list[FetchFile]:
+        """Return the files that could not be used; several are tried at once."""
+        with ThreadPoolExecutor(cpus()) as pool:
+            return [file for file, done in zip(files, pool.map(use, files)) if not done]  # noqa: B905
+
     def _use(self, file: FetchFile, paths: list[Path]) -> bool:
-        """Use the first of the likely files that has the right content."""
-        for path in adopt.worth_hashing(file, paths)[:3]:
-            try:
-                source = path.lstat()
-                sha256, blob_id = verify.digests(
-                    path, file.size, file.sha256 is None, self._work.stop
-                )
-            except OSError:
+        """Use the first of the likely files that has the right content.
+
+        What is hashed is what stays: root's own copy, which nobody changes between the two.
+        """
+        work, copy = self._work, self._work.stage.copy(file.path)
+        for path in paths:
+            place.real_directories(work.stage.parts, file.path)
+            room = shutil.disk_usage(work.stage.root).free - work.request.headroom
+            how = adopt.take(path, copy, file.size, room, work.stop)
+            if how is None:
                 continue
+            sha256, blob_id = verify.digests(copy, file.size, file.sha256 is None, work.stop)
             if verify.mismatch(file, sha256, blob_id) is not None:
+                copy.unlink()
                 continue
-            if (
-                shutil.disk_usage(self._work.stage.root).free
-                < file.size + self._work.request.headroom
-            ):
-                return False
-            target = self._work.base / file.path
-            place.real_directories(self._work.base, file.path)
-            if not adopt.place(path, target, world_readable=bool(source.st_mode & 0o004)):
-                return False
-            found = target.lstat()
-            if found.st_ino != source.st_ino:  # a copy, not a link to the user's file
-                self._work.owner.file(target)
-                place.sync(target)
-            entry = ReceiptEntry(file.size, found.st_mtime_ns, sha256, file.blob_id)
-            self._work.verified.add(file, entry, keep=True)
-            log(f"{file.path}: adopted from {path}")
+            if how is not adopt.How.LINKED:  # a link is a file of root's that is there already
+                work.owner.file(copy)
+                place.sync(copy)
+            entry = ReceiptEntry(file.size, copy.lstat().st_mtime_ns, sha256, file.blob_id)
+            copy.replace(work.base / file.path)
+            work.verified.add(file, entry, keep=True)
+            log(f"{file.path}: {how.value} from {path}")
             return True
         return False

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 from threading import Event
 
-from sparkwright.host.contracts.fetch import FetchFile, FetchRequest
+from sparkwright.host.contracts.fetch import ExpectedContents, FetchFile, FetchRequest
 from sparkwright.host.contracts.receipt import Receipt
 from sparkwright.host.fetch import contents, holes, place
 from sparkwright.host.fetch.complete import complete
@@ -48,7 +48,8 @@ def _fetch(work: Workspace, runtime: Path | None, lock: int, new_parent: bool) -
     files = request.files if request.files is not None else upstream.files()
     progress.files_total = len(files)
     progress.bytes_total = sum(file.size for file in files)
-    work.base.mkdir(mode=0o755, parents=True, exist_ok=True)
+    for file in files:
+        place.real_directories(work.base, file.path)
     missing = Existing(work).missing(files)
     kept = _prepare(work, missing)
     if kept:
@@ -98,7 +99,7 @@ def _finish(work: Workspace, files: tuple[FetchFile, ...], new_parent: bool) -> 
     """Check the contents, write the receipt, and give the directory its name."""
     request, base, owner = work.request, work.base, work.owner
     names = [file.path for file in files]
-    faults = contents.faults(base, names, request.expect) if request.expect else []
+    faults = contents.faults(base, names, request.expect or ExpectedContents())
     if faults:
         raise Failed(
             f"{request.repo}@{request.revision[:12]} is complete, but not what the catalog "

@@ -8,9 +8,10 @@ import json
 import os
 import pwd
 import shutil
+import stat
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -20,7 +21,7 @@ from sparkwright.host.contracts.receipt import ReceiptEntry
 from sparkwright.host.contracts.records import decode
 from sparkwright.host.fetch.errors import Failed, Temporary
 from sparkwright.host.fetch.progress import log
-from sparkwright.host.lib import files, receipt
+from sparkwright.host.lib import files, receipt, trusted
 
 _HOLDER = "holder.json"
 _VERIFIED = "verified.json"
@@ -31,7 +32,8 @@ class Stage:
     """The directory `.staging-<commit>` beside the destination, on the same file system.
 
     files/ becomes the destination by one rename, parts/ has what is not verified yet, and
-    verified.json has the receipt entries of a run that did not reach its end.
+    verified.json has the receipt entries of a run that did not reach its end. All of it is root's
+    alone, like the directory that it lies in: one that another user has made is removed.
     """
 
     def __init__(self, request: FetchRequest) -> None:
@@ -43,6 +45,10 @@ class Stage:
         """Return the part of a file."""
         return self.parts / f"{path}.part"
 
+    def copy(self, path: str) -> Path:
+        """Return where a file of this host is copied to, to be verified there."""
+        return self.parts / f"{path}.copy"
+
     def corrupt(self, path: str) -> Path:
         """Return where a file with a wrong hash is set aside."""
         return self.parts / f"{path}.corrupt"
@@ -50,9 +56,9 @@ class Stage:
     def verified(self) -> dict[str, ReceiptEntry]:
         """Return the receipt entries of earlier runs."""
         try:
-            text = (self.root / _VERIFIED).read_text(encoding="utf-8")
+            text = files.read(self.root / _VERIFIED) or ""
             return decode(dict[str, ReceiptEntry], json.loads(text))
-        except (OSError, ValueError):
+        except ValueError:
             return {}
 
     def keep(self, entries: dict[str, ReceiptEntry]) -> None:
@@ -66,9 +72,12 @@ class Stage:
     @contextmanager
     def lock(self, state_dir: str) -> Iterator[int]:
         """Lock the directory. Raises Temporary, naming the holder, when another run has it."""
+        trusted.take_over(self.root.parent)
         while True:
-            self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
-            descriptor = os.open(self.root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            self._make()
+            descriptor = os.open(
+                self.root, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+            )
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
@@ -88,6 +97,21 @@ class Stage:
         finally:
             os.close(descriptor)
 
+    def _make(self) -> None:
+        """Make the directory; what another user has put in its place is removed."""
+        with trusted.directory(self.root.parent) as folder:
+            with suppress(FileExistsError):
+                os.mkdir(self.root.name, 0o700, dir_fd=folder)
+            found = os.lstat(self.root.name, dir_fd=folder)
+            if stat.S_ISDIR(found.st_mode) and trusted.why(found) is None:
+                return
+            log(f"{self.root} was not made by root: removing it")
+            if stat.S_ISDIR(found.st_mode):
+                shutil.rmtree(self.root)
+            else:
+                os.unlink(self.root.name, dir_fd=folder)
+            os.mkdir(self.root.name, 0o700, dir_fd=folder)
+
     def _held(self) -> str:
         try:
             holder = json.loads((self.root / _HOLDER).read_text(encoding="utf-8"))
@@ -103,7 +127,7 @@ def other_revisions(destination: Path) -> list[tuple[Path, dict[str, ReceiptEntr
     found = []
     for directory in sorted(destination.parent.glob("*")):
         known = receipt.read(str(directory)) if directory != destination else None
-        if known is not None:
+        if known is not None and trusted.exposed(directory) is None:
             found.append((directory, known.files))
     return found
 
@@ -135,14 +159,17 @@ def sync(path: Path) -> None:
 
 
 def real_directories(base: Path, path: str) -> None:
-    """Create the directories of a file below base; a link or file in their place is removed."""
+    """Create the directories of a file below base, or have existing ones root's alone.
+
+    A link or file in their place is removed.
+    """
     at = base
-    at.mkdir(mode=0o755, parents=True, exist_ok=True)
+    trusted.take_over(at)
     for part in PurePosixPath(path).parts[:-1]:
         at /= part
         if at.is_symlink() or (at.exists() and not at.is_dir()):
             at.unlink()
-        at.mkdir(mode=0o755, exist_ok=True)
+        trusted.take_over(at)
 
 
 def beyond_link(base: Path, path: str) -> bool:
@@ -203,6 +230,10 @@ class Ownership:
         self._apply(path, _DIRECTORY_MODE)
 
     def _apply(self, path: Path, mode: int) -> None:
-        if self._ids is not None:
-            os.chown(path, *self._ids, follow_symlinks=False)
-        path.chmod(mode)
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+        try:
+            if self._ids is not None:
+                os.fchown(descriptor, *self._ids)
+            os.fchmod(descriptor, mode)
+        finally:
+            os.close(descriptor)

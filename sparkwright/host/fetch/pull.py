@@ -26,6 +26,7 @@ from sparkwright.host.fetch.errors import FAILED, OK, Failed
 from sparkwright.host.fetch.progress import NAME, log, save
 from sparkwright.host.fetch.request import document, read_pull
 from sparkwright.host.lib import docker, documents
+from sparkwright.host.lib.files import write
 
 _TRIES = 3
 _CONTAINERD = Path("/var/lib/containerd/io.containerd.content.v1.content/blobs/sha256")
@@ -76,7 +77,7 @@ def _pull(request: PullRequest) -> str:
         log(f"{len(known)} of {len(request.layers)} layers are in Docker already")
     files = tuple(file for file in request.fetch.files or () if file.path not in known)
     place = Path(request.fetch.state_dir, "fetch.json")
-    place.write_text(document(replace(request.fetch, files=files)), encoding="utf-8")
+    write(place, document(replace(request.fetch, files=files)), 0o600)
     program = Path(__file__).with_name("fetch.py")
     child = subprocess.Popen([sys.executable, "-I", "-S", str(program), str(place)])
     try:

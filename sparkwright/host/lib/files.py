@@ -1,9 +1,20 @@
-"""Writing files on a host so that a power cut leaves the old one or the new one, whole."""
+"""Writing files on a host so that a power cut leaves the old one or the new one, whole.
+
+Every name is looked up in a descriptor of its directory, which must be root's alone (trusted.py),
+and no link is followed: another user can't have root write elsewhere, or read something else back.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import os
+import stat
 from pathlib import Path
+
+from sparkwright.host.lib import trusted
+
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_OLD = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 def write(place: Path, text: str, mode: int, *, parents: int = 0o755, durable: bool = True) -> bool:
@@ -13,29 +24,62 @@ def write(place: Path, text: str, mode: int, *, parents: int = 0o755, durable: b
         parents: mode of a directory that is made for it.
         durable: whether it is on the disk when this returns; what is written every minute, or
             lies in memory, has no need to wait for that.
+
+    Raises:
+        trusted.Exposed: another user may change a directory that it would lie in.
     """
-    if place.is_file() and place.read_text() == text and place.stat().st_mode & 0o777 == mode:
-        return False
-    place.parent.mkdir(mode=parents, parents=True, exist_ok=True)
-    temporary = _beside(place)
-    with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-        file.write(text)
-        os.fchmod(file.fileno(), mode)
+    with trusted.directory(place.parent, make=parents) as folder:
+        found = _opened(place.name, folder)
+        if found is not None:
+            with os.fdopen(found, "rb") as file:
+                same = stat.S_IMODE(os.fstat(found).st_mode) == mode
+                if same and file.read() == text.encode():
+                    return False
+        temporary = _free(f".{place.name}.new", folder)
+        with os.fdopen(os.open(temporary, _NEW, 0o600, dir_fd=folder), "w") as file:
+            file.write(text)
+            os.fchmod(file.fileno(), mode)
+            if durable:
+                file.flush()
+                os.fsync(file.fileno())
+        os.replace(temporary, place.name, src_dir_fd=folder, dst_dir_fd=folder)
         if durable:
-            file.flush()
-            os.fsync(file.fileno())
-    temporary.replace(place)
-    if durable:
-        _sync(place.parent)
+            _sync(folder)
     return True
+
+
+def append(place: Path, text: str, mode: int = 0o644) -> None:
+    """Add to a file's end, on the disk when this returns."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
+    with (
+        trusted.directory(place.parent) as folder,
+        os.fdopen(os.open(place.name, flags, mode, dir_fd=folder), "a") as file,
+    ):
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def read(place: Path) -> str | None:
+    """Text of a file that nobody but root can have written; None for every other, or for none."""
+    try:
+        with trusted.directory(place.parent) as folder:
+            found = _opened(place.name, folder)
+            if found is None:
+                return None
+            with os.fdopen(found, encoding="utf-8") as file:
+                return file.read()
+    except (OSError, ValueError):
+        return None
 
 
 def point(link: Path, target: str) -> None:
     """Switch a link in one step, on the disk before anything else happens."""
-    temporary = _beside(link)
-    temporary.symlink_to(target)
-    temporary.replace(link)
-    _sync(link.parent)
+    with trusted.directory(link.parent) as folder:
+        temporary = _free(f".{link.name}.new", folder)
+        os.symlink(target, temporary, dir_fd=folder)
+        os.replace(temporary, link.name, src_dir_fd=folder, dst_dir_fd=folder)
+        _sync(folder)
 
 
 def target(link: Path) -> str | None:
@@ -43,15 +87,28 @@ def target(link: Path) -> str | None:
     return link.readlink().name if link.is_symlink() else None
 
 
-def _beside(place: Path) -> Path:
-    """A name for what will take the place of a file; nothing lies there."""
-    temporary = place.with_name(f".{place.name}.new")
-    temporary.unlink(missing_ok=True)
-    return temporary
+def _opened(name: str, folder: int) -> int | None:
+    """A descriptor of a regular file that is root's alone; None for every other, or for none."""
+    try:
+        found = os.open(name, _OLD, dir_fd=folder)
+    except OSError:
+        return None
+    about = os.fstat(found)
+    if stat.S_ISREG(about.st_mode) and trusted.why(about) is None:
+        return found
+    os.close(found)
+    return None
 
 
-def _sync(directory: Path) -> None:
-    handle = os.open(directory, os.O_RDONLY)
+def _free(name: str, folder: int) -> str:
+    """The name, with nothing there any more."""
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(name, dir_fd=folder)
+    return name
+
+
+def _sync(folder: int) -> None:
+    handle = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=folder)
     try:
         os.fsync(handle)
     finally:

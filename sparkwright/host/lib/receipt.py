@@ -1,24 +1,32 @@
-"""The receipt of a fetched directory, and its check without reading a byte of the files."""
+"""The receipt of a fetched directory, and its check without reading a byte of the files.
+
+A receipt says what was verified once. It holds for files that root alone can have written since: of
+those that another user may change, size and time say nothing.
+"""
 
 from __future__ import annotations
 
 import json
 import os
 import stat
+from pathlib import Path
 
 from sparkwright.host.contracts.receipt import Receipt, ReceiptEntry
 from sparkwright.host.contracts.records import decode
+from sparkwright.host.lib import files, trusted
 
 NAME = ".sparkwright-receipt.json"
 VERSION = 1
 
 
 def read(directory: str) -> Receipt | None:
-    """Return the receipt of a directory, or None if there is none, or it is not valid."""
+    """Return the receipt of a directory, or None if there is none, or it is not valid.
+
+    One that another user can have written is none.
+    """
     try:
-        with open(os.path.join(directory, NAME), encoding="utf-8") as file:  # noqa: PTH118, PTH123
-            receipt = decode(Receipt, json.load(file))
-    except (OSError, ValueError):
+        receipt = decode(Receipt, json.loads(files.read(Path(directory, NAME)) or ""))
+    except ValueError:
         return None
     return receipt if receipt.version == VERSION else None
 
@@ -31,6 +39,8 @@ def fault(path: str, entry: ReceiptEntry) -> str | None:
         return "is missing"
     if not stat.S_ISREG(found.st_mode):
         return "is not a regular file"
+    if reason := trusted.why(found):
+        return reason
     if found.st_size != entry.size:
         return f"has {found.st_size} bytes, but {entry.size} in the receipt"
     if found.st_mtime_ns != entry.mtime_ns:
@@ -41,7 +51,7 @@ def fault(path: str, entry: ReceiptEntry) -> str | None:
 def check(directory: str, commit: str) -> str | None:
     """Return why a directory is not known to be complete at a commit, None if it is.
 
-    Only lstat is used: type, size and mtime of every file in the receipt. Nothing is hashed.
+    Only lstat is used: owner, type, size and mtime of every file in the receipt. Nothing is hashed.
     """
     try:
         found = os.lstat(directory)
@@ -49,13 +59,28 @@ def check(directory: str, commit: str) -> str | None:
         return "is missing"
     if not stat.S_ISDIR(found.st_mode):
         return "is not a directory"
+    if open_to := trusted.exposed(directory):
+        return f"is not root's alone: {open_to.path} {open_to.why}"
     receipt = read(directory)
     if receipt is None:
         return "has no receipt"
     if receipt.commit != commit:
         return f"has commit {receipt.commit}"
+    for inner in {parent for name in receipt.files for parent in Path(name).parents} - {Path()}:
+        wrong = _foreign(Path(directory, inner))
+        if wrong:
+            return f"{inner} {wrong}"
     for name, entry in receipt.files.items():
         wrong = fault(os.path.join(directory, name), entry)  # noqa: PTH118
         if wrong:
             return f"{name} {wrong}"
     return None
+
+
+def _foreign(directory: Path) -> str | None:
+    """Return why a directory within a model's is not root's own, None if it is, or is not there."""
+    try:
+        found = directory.lstat()
+    except OSError:
+        return None
+    return trusted.why(found) if stat.S_ISDIR(found.st_mode) else "is not a directory"

@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 
 from sparkwright.host.contracts.watch import WatchInstallRequest
-from sparkwright.host.lib import documents, files, systemd
+from sparkwright.host.lib import documents, files, systemd, trusted
 
 
 def remove(request: WatchInstallRequest) -> list[str]:
@@ -23,7 +23,7 @@ def main(request: WatchInstallRequest) -> list[str]:
     """Make it so. Returns what was done."""
     if not request.files:
         return remove(request)
-    Path(request.home, "metrics").mkdir(mode=0o755, parents=True, exist_ok=True)
+    trusted.take_over(Path(request.home, "metrics"))
     known = [documents.text(systemd.UNITS / one) for one in _units(request)]
     for path, (text, mode) in request.files.items():
         files.write(Path(path), text, mode)

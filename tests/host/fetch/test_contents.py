@@ -120,12 +120,19 @@ def test_another_format_than_the_catalogs(
 
 
 def test_a_fetch_puts_nothing_in_place_that_is_not_what_it_should_be(fetch: Fetch) -> None:
-    code, said = fetch.run(expect={"format": "bf16", "checks": []})
-    assert code == 1
-    assert "is complete, but not what the catalog expects" in said
-    assert "small.safetensors is not a safetensors file" in said
-    assert not fetch.destination.exists()
+    fetch.hub.files["small.safetensors"] = bytes(9_999)
+    for expect in ({"format": "bf16", "checks": []}, None):
+        code, said = fetch.run(expect=expect)
+        assert code == 1
+        assert "is complete, but not what the catalog expects" in said
+        assert "small.safetensors is not a safetensors file" in said
+        assert not fetch.destination.exists()
     # Nothing is fetched again for it: the verified files are kept.
+    fetch.hub.add("small.safetensors", bytes(9_999), lfs=True)
+    fetch.hub.hits.clear()
     code, said = fetch.run()
     assert code == 0
     fetch.assert_whole()
+    assert {hit.path.rpartition("/")[2] for hit in fetch.hub.hits if hit.sent} == {
+        "small.safetensors"
+    }

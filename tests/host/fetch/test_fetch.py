@@ -77,7 +77,7 @@ def test_hf_transfer_begins_at_the_beginning(fetch: Fetch) -> None:
 @pytest.mark.parametrize("downloader", ["hf_transfer", "http"])
 def test_kill_and_resume(fetch: Fetch, downloader: str) -> None:
     fetch.hub.rate = 500_000
-    fetch.hub.files[ONE] *= 2
+    fetch.hub.add(ONE, fetch.hub.files[ONE] * 2, lfs=True)
     process = fetch.start(downloader=downloader)
     fetch.hub.wait_for(lambda: _allocated(fetch.stage / "parts") > 1_500_000)
     process.kill()

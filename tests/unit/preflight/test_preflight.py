@@ -86,6 +86,11 @@ def test_a_fresh_spark_in_order_has_no_finding() -> None:
         ("memory", {"memory": {"total": 64 * GIB, "available": 60 * GIB}}, "64.0 GiB"),
         ("port", {"ports": {"8000": {"command": "nginx", "cgroup": "/system.slice"}}}, "nginx"),
         ("systemd", {"systemd_version": None}, "does not answer"),
+        (
+            "exposed-directory",
+            {"exposed": [{"path": "/opt/models", "why": "belongs to user spark"}]},
+            "/opt/models belongs to user spark",
+        ),
         ("python", {"python": [3, 8]}, "3.8"),
         ("clock", {"time": NOW - 3600}, "-3600 s"),
     ],

@@ -1,0 +1,165 @@
+"""What root may trust: files and directories that nobody but root can change, all the way down.
+
+Whoever may write to a directory decides what its names lead to. So root writes, and believes what
+it reads, only below directories of its own, which are opened one by one, by descriptor, without
+following another user's link. A process that is not root has nothing that others lack: for it
+every path is as good.
+"""
+
+from __future__ import annotations
+
+import os
+import pwd
+import stat
+from contextlib import contextmanager, suppress
+
+from sparkwright.host.contracts.directories import ExposedPath
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # typing takes 3 ms to import
+    from collections.abc import Iterator
+    from pathlib import Path
+
+_LINKS = 40  # as many as the kernel follows
+_HANDLE = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+class Exposed(PermissionError):
+    """Another user may change this path; ``filename`` is where, ``strerror`` why."""
+
+
+def why(found: os.stat_result, *, shared: bool = False) -> str | None:
+    """Why something is not root's alone; None if it is, or this process is not root.
+
+    shared: whether a directory like /tmp will do, in which everybody makes names of their own but
+        nobody changes those of others.
+    """
+    if os.geteuid() != 0:
+        return None
+    if found.st_uid != 0:
+        return f"belongs to user {_name(found.st_uid)}"
+    if not found.st_mode & 0o022 or stat.S_ISLNK(found.st_mode):
+        return None
+    if shared and stat.S_ISDIR(found.st_mode) and found.st_mode & stat.S_ISVTX:
+        return None
+    return f"can be written to by others (mode {stat.S_IMODE(found.st_mode):04o})"
+
+
+@contextmanager
+def directory(path: str | Path, *, make: int | None = None, own: bool = True) -> Iterator[int]:
+    """A descriptor of a directory that is reached through root's alone.
+
+    Args:
+        make: mode of the directory where it has to be made; its parents get 0755.
+        own: whether the directory itself must be root's alone, too.
+
+    Raises:
+        Exposed: naming what another user may change.
+        OSError: it can't be opened or made, or is no directory.
+    """
+    handle = _walk(str(path), make, own)
+    try:
+        yield handle
+    finally:
+        os.close(handle)
+
+
+def exposed(path: str | Path) -> ExposedPath | None:
+    """What another user may change on the way to a path, or the path itself. None for nothing.
+
+    What is not there yet will be made by root.
+    """
+    parent, _, name = str(path).rstrip("/").rpartition("/")
+    try:
+        with directory(parent or "/") as folder:
+            found = os.lstat(name or ".", dir_fd=folder)
+            if stat.S_ISDIR(found.st_mode) or stat.S_ISLNK(found.st_mode):
+                with directory(path):
+                    return None
+    except Exposed as error:
+        return ExposedPath(str(error.filename), str(error.strerror))
+    except OSError:
+        return None
+    reason = why(found)
+    return None if reason is None else ExposedPath(str(path), reason)
+
+
+def take_over(path: str | Path, make: int = 0o755) -> None:
+    """Make a directory, or have an existing one root's alone. Its parents must be so already."""
+    with directory(path, make=make, own=False) as handle:
+        if why(os.fstat(handle)) is not None:
+            _set(handle, 0, stat.S_IMODE(os.fstat(handle).st_mode) & ~0o022)
+
+
+def set_up(path: str | Path, uid: int, mode: int) -> None:
+    """Make a directory, or give an existing one this owner, group and mode."""
+    with directory(path, make=mode, own=False) as handle:
+        _set(handle, uid, mode)
+
+
+def _set(handle: int, uid: int, mode: int) -> None:
+    opened = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=handle)
+    try:
+        os.fchown(opened, uid, uid)
+        os.fchmod(opened, mode)
+    finally:
+        os.close(opened)
+
+
+def _walk(path: str, make: int | None, own: bool) -> int:
+    """Open a directory from the root on, name by name."""
+    at, place, links = os.open("/", _HANDLE | os.O_DIRECTORY), "/", 0
+    left = _names(path if path.startswith("/") else f"{os.getcwd()}/{path}")  # noqa: PTH109
+    try:
+        while True:
+            reason = why(os.fstat(at), shared=bool(left)) if own or left else None
+            if reason:
+                raise Exposed(1, reason, place)
+            if not left:
+                return at
+            name = left.pop()
+            place = f"{place.rstrip('/')}/{name}"
+            below = _open(at, name, None if make is None else (0o755 if left else make))
+            found = os.fstat(below)
+            if stat.S_ISLNK(found.st_mode):
+                target, reason, links = os.readlink("", dir_fd=below), why(found), links + 1
+                os.close(below)
+                if reason or links > _LINKS:
+                    raise Exposed(1, f"is a link that {reason or 'leads in circles'}", place)
+                left += _names(target)
+                place = place.rpartition("/")[0] or "/"
+                if target.startswith("/"):
+                    below, place = os.open("/", _HANDLE | os.O_DIRECTORY), "/"
+                else:
+                    continue
+            elif not stat.S_ISDIR(found.st_mode):
+                os.close(below)
+                raise NotADirectoryError(20, "is not a directory", place)
+            os.close(at)
+            at = below
+    except BaseException:
+        os.close(at)
+        raise
+
+
+def _open(at: int, name: str, make: int | None) -> int:
+    try:
+        return os.open(name, _HANDLE, dir_fd=at)
+    except FileNotFoundError:
+        if make is None:
+            raise
+    with suppress(FileExistsError):  # made just now by another: it is judged like any
+        os.mkdir(name, make, dir_fd=at)
+    return os.open(name, _HANDLE, dir_fd=at)
+
+
+def _names(path: str) -> list[str]:
+    """A path's names, the last one first."""
+    return [name for name in reversed(path.split("/")) if name not in ("", ".")]
+
+
+def _name(uid: int) -> str:
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return str(uid)

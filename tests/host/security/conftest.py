@@ -1,0 +1,51 @@
+"""A place that every user can reach, and another user of this machine."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.host.fetch.conftest import Fetch, fetch, hub
+
+__all__ = ["fetch", "hub"]
+#: nobody: a local user without root.
+UID = 65534
+
+
+def as_user(script: str, *words: object) -> None:
+    """Run a shell script as another user; its arguments are $1, $2, ..."""
+    command = ["/bin/sh", "-euc", script, "sh", *map(str, words)]
+    subprocess.run(command, user=UID, group=UID, extra_groups=[], cwd="/", check=True)
+
+
+@pytest.fixture
+def place() -> Iterator[Path]:
+    """A directory of root's that every user can look into."""
+    if os.geteuid() != 0:
+        pytest.skip("only root can be another user, too")
+    made = Path(tempfile.mkdtemp(prefix="sparkwright-security-"))
+    made.chmod(0o755)
+    yield made
+    shutil.rmtree(made)
+
+
+@pytest.fixture
+def users(place: Path) -> Path:
+    """A directory of the other user's."""
+    made = place / "home"
+    made.mkdir()
+    os.chown(made, UID, UID)
+    return made
+
+
+@pytest.fixture
+def fetching(fetch: Fetch, place: Path) -> Fetch:
+    """A fetch to where another user can reach."""
+    fetch.root = place
+    return fetch

@@ -1,0 +1,121 @@
+"""An archive that would put something outside its place, or take a host's memory and disk."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import hashlib
+import io
+import os
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from sparkwright.host import install_runtime
+from sparkwright.host.contracts.runtime import RuntimeRequest
+from sparkwright.host.lib import archives
+from tests.host.security.conftest import UID
+
+
+def _member(name: str, **changes: object) -> tarfile.TarInfo:
+    member = tarfile.TarInfo(name)
+    for key, value in changes.items():
+        setattr(member, key, value)
+    return member
+
+
+def _tar(*members: tarfile.TarInfo) -> bytes:
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w") as archive:
+        for member in members:
+            archive.addfile(member, io.BytesIO(bytes(member.size)))
+    return buffer.getvalue()
+
+
+HOSTILE = {
+    "absolute": [_member("/etc/cron.d/evil", size=4)],
+    "above": [_member("../../escaped", size=4)],
+    "above-in-the-middle": [_member("a/../../../escaped", size=4)],
+    "link-out": [
+        _member("a", type=tarfile.SYMTYPE, linkname="/etc"),
+        _member("a/passwd", size=4),
+    ],
+    "link-within": [_member("a", type=tarfile.SYMTYPE, linkname="b")],
+    "hard-link": [_member("a", type=tarfile.LNKTYPE, linkname="/etc/shadow")],
+    "device": [_member("a", type=tarfile.BLKTYPE, devmajor=8)],
+    "pipe": [_member("a", type=tarfile.FIFOTYPE)],
+    "set-uid": [_member("a", mode=0o4755, size=4)],
+}
+
+
+def _request(home: Path, tar: bytes, digest: str | None = None) -> RuntimeRequest:
+    return RuntimeRequest(
+        home=str(home),
+        digest=digest or hashlib.sha256(tar).hexdigest(),
+        archive=base64.b64encode(gzip.compress(tar)).decode(),
+        program={"sparkwright/host/fetch/fetch.py": "pass\n"},
+    )
+
+
+@pytest.mark.parametrize("filtered", [True, False], ids=["filter", "old-python"])
+@pytest.mark.parametrize("members", HOSTILE.values(), ids=HOSTILE)
+def test_a_hostile_archive_is_refused_whole(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    members: list[tarfile.TarInfo],
+    filtered: bool,
+) -> None:
+    if not filtered:  # as Python 3.10 before 3.10.12
+        monkeypatch.delattr(tarfile, "data_filter")
+    home = tmp_path / "runtime/one"
+    tar = _tar(_member("good.py", size=4), *members)
+    with pytest.raises(SystemExit, match=r"the runtime's archive has .*: it is not installed"):
+        install_runtime.main(_request(home, tar))
+    assert not home.exists()
+    assert not [path for path in tmp_path.rglob("*") if path.is_file()]
+
+
+def test_an_archive_of_too_much_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    many = _tar(*(_member(f"f{n}") for n in range(12)))
+    with tarfile.open(fileobj=io.BytesIO(many)) as archive:
+        monkeypatch.setattr(archives, "MOST_MEMBERS", 11)
+        with pytest.raises(archives.Refused, match="more than 11 members"):
+            archives.unpack(archive, tmp_path, 1 << 20)
+    large = _tar(_member("a", size=3 << 20))
+    with (
+        tarfile.open(fileobj=io.BytesIO(large)) as archive,
+        pytest.raises(archives.Refused, match="or 2 MiB of content"),
+    ):
+        archives.unpack(archive, tmp_path, 2 << 20)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_small_file_does_not_become_all_of_the_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(install_runtime, "_MOST", 1 << 20)
+    home = tmp_path / "runtime/one"
+    with pytest.raises(SystemExit, match="has more than 1 MiB: refused"):
+        install_runtime.main(_request(home, bytes(2 << 20)))
+    assert not home.exists()
+
+
+def test_what_is_not_the_promised_archive_is_not_unpacked(tmp_path: Path) -> None:
+    home = tmp_path / "runtime/one"
+    with pytest.raises(SystemExit, match="damaged on its way"):
+        install_runtime.main(_request(home, _tar(_member("a.py", size=4)), "0" * 64))
+    assert not home.exists()
+
+
+def test_a_runtime_that_a_user_has_put_there_is_replaced(place: Path) -> None:
+    home = place / "runtime/one"
+    evil = home / "packages/huggingface_hub/__init__.py"
+    evil.parent.mkdir(parents=True)
+    evil.write_text("evil()")
+    for path in (home, *home.rglob("*")):
+        os.chown(path, UID, UID)
+    install_runtime.main(_request(home, _tar(_member("huggingface_hub.py", size=4))))
+    assert not evil.exists()
+    assert (home / "packages/huggingface_hub.py").is_file()
+    assert home.stat().st_uid == 0

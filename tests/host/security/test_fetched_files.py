@@ -1,0 +1,206 @@
+"""A local user tries to change weights after they were verified, or what root writes meanwhile."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from sparkwright.host import verify_models
+from sparkwright.host.contracts.verify_models import VerifyRequest
+from sparkwright.host.lib import receipt
+from tests.host.fetch.conftest import Fetch
+from tests.host.fetch.fake_hub import COMMIT
+from tests.host.security.conftest import UID, as_user
+
+ONE = "model-00001-of-00002.safetensors"
+
+
+def _cached(fetching: Fetch, users: Path) -> Path:
+    """The user's own download of one file."""
+    blob = users / "hub" / "blobs" / hashlib.sha256(fetching.hub.files[ONE]).hexdigest()
+    blob.parent.mkdir(parents=True)
+    blob.write_bytes(fetching.hub.files[ONE])
+    for path in (blob, blob.parent, blob.parent.parent):
+        os.chown(path, UID, UID)
+    return blob
+
+
+def _rewrite(path: Path) -> None:
+    """The owner changes one byte, and puts the time back."""
+    as_user('touch -r "$1" "$2"; printf X | dd of="$1" bs=1 seek=999 conv=notrunc 2>/dev/null;'
+            ' touch -r "$2" "$1"', path, path.parent / "time")  # fmt: skip
+
+
+def test_the_owner_of_an_adopted_file_cant_rewrite_it(fetching: Fetch, users: Path) -> None:
+    blob = _cached(fetching, users)
+    code, said = fetching.here(adopt=[str(users)])
+    assert code == 0, said
+    assert f"{ONE}: copied from {blob}" in said or f"{ONE}: cloned from {blob}" in said
+    _rewrite(blob)
+    assert blob.read_bytes() != fetching.hub.files[ONE]
+    fetching.assert_whole()
+    about = (fetching.destination / ONE).stat()
+    assert (about.st_uid, about.st_nlink, about.st_mode & 0o777) == (0, 1, 0o644)
+
+
+@pytest.mark.parametrize("mode", [0o777, 0o775])
+def test_a_file_below_a_directory_of_many_is_copied(
+    fetching: Fetch, place: Path, mode: int
+) -> None:
+    shared = place / "shared/models"
+    shared.mkdir(parents=True)
+    (shared / ONE).write_bytes(fetching.hub.files[ONE])
+    shared.parent.chmod(mode)
+    code, said = fetching.here(adopt=[str(shared)])
+    assert code == 0, said
+    assert not (fetching.destination / ONE).samefile(shared / ONE)
+
+
+def test_a_file_that_only_root_can_write_is_linked(fetching: Fetch, place: Path) -> None:
+    (place / "mine").mkdir()
+    (place / "mine" / ONE).write_bytes(fetching.hub.files[ONE])
+    code, said = fetching.here(adopt=[str(place / "mine")])
+    assert code == 0, said
+    assert (fetching.destination / ONE).samefile(place / "mine" / ONE)
+
+
+def _hard_linked(fetching: Fetch, users: Path) -> Path:
+    """A fleet of before: a file of the model is a second name of the user's."""
+    assert fetching.here()[0] == 0
+    file = fetching.destination / ONE
+    blob = users / "blob"
+    file.rename(blob)
+    os.chown(blob, UID, UID)
+    os.link(blob, file)
+    return blob
+
+
+def test_a_hard_link_of_before_is_found_and_replaced_by_a_copy(
+    fetching: Fetch, users: Path
+) -> None:
+    blob = _hard_linked(fetching, users)
+    directory = str(fetching.destination)
+    assert receipt.check(directory, COMMIT) == f"{ONE} belongs to user nobody"
+    fetching.hub.hits.clear()
+    code, said = fetching.here()
+    assert code == 0, said
+    assert fetching.hub.sent() == 0
+    _rewrite(blob)
+    fetching.assert_whole()
+    assert receipt.check(directory, COMMIT) is None
+    assert blob.stat().st_uid == UID
+    assert fetching.here()[1].startswith("already complete")
+
+
+def test_verification_names_files_of_another_user(
+    fetching: Fetch, users: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "nice", lambda _: 0)  # for good, and this process has other tests
+    _hard_linked(fetching, users)
+    directory = str(fetching.destination)
+    answer = verify_models.main(VerifyRequest((directory,)))
+    assert answer[directory].wrong == (f"{ONE} belongs to user nobody",)
+
+
+def test_a_hard_link_that_was_rewritten_is_fetched_anew(fetching: Fetch, users: Path) -> None:
+    _rewrite(_hard_linked(fetching, users))
+    code, said = fetching.here()
+    assert code == 0, said
+    fetching.assert_whole()
+
+
+def test_a_forged_receipt_is_not_believed(fetching: Fetch) -> None:
+    """A user's model directory with a receipt that says all is well."""
+    assert fetching.here()[0] == 0
+    evil = bytearray(fetching.hub.files[ONE])
+    evil[999] ^= 1
+    file, note = fetching.destination / ONE, fetching.destination / receipt.NAME
+    file.write_bytes(evil)
+    text = json.loads(note.read_text())
+    text["files"][ONE]["mtime_ns"] = file.stat().st_mtime_ns
+    note.write_text(json.dumps(text))
+    os.chown(note, UID, UID)
+    assert receipt.check(str(fetching.destination), COMMIT) == "has no receipt"
+    code, said = fetching.here()
+    assert code == 0, said
+    fetching.assert_whole()
+
+
+@pytest.mark.parametrize("inner", [".", "tokenizer"])
+def test_a_directory_of_another_user_makes_no_model_complete(fetching: Fetch, inner: str) -> None:
+    assert fetching.here()[0] == 0
+    os.chown(fetching.destination / inner, UID, UID)
+    fault = receipt.check(str(fetching.destination), COMMIT)
+    assert fault is not None
+    assert "belongs to user nobody" in fault
+    code, said = fetching.here()
+    assert code == 0, said
+    assert (fetching.destination / inner).stat().st_uid == 0
+    assert receipt.check(str(fetching.destination), COMMIT) is None
+
+
+def _users_parent(fetching: Fetch) -> None:
+    """The models' root is root's; the model's own directory was made by a user."""
+    fetching.destination.parent.mkdir(parents=True)
+    os.chown(fetching.destination.parent, UID, UID)
+
+
+def test_a_stage_that_was_made_before_and_a_forged_note_are_removed(fetching: Fetch) -> None:
+    _users_parent(fetching)
+    evil = bytearray(fetching.hub.files[ONE])
+    evil[999] ^= 1
+    (fetching.stage / "files").mkdir(parents=True)
+    file = fetching.stage / "files" / ONE
+    file.write_bytes(evil)
+    listed = next(one for one in fetching.hub.listing() if one["path"] == ONE)
+    entry = {key: listed[key] for key in ("size", "sha256", "blob_id")}
+    entry["mtime_ns"] = file.stat().st_mtime_ns
+    (fetching.stage / "verified.json").write_text(json.dumps({ONE: entry}))
+    for path in (fetching.stage, *fetching.stage.rglob("*")):
+        os.chown(path, UID, UID)
+    code, said = fetching.here()
+    assert code == 0, said
+    assert "was not made by root: removing it" in said
+    fetching.assert_whole()
+    assert fetching.destination.parent.stat().st_uid == 0
+
+
+def test_a_stage_that_is_a_link_leads_nowhere(fetching: Fetch, place: Path) -> None:
+    victim = place / "victim"
+    victim.mkdir()
+    (victim / "holder.json").write_text("root's own")
+    _users_parent(fetching)
+    as_user('ln -s "$1" "$2"', victim, fetching.stage)
+    code, said = fetching.here()
+    assert code == 0, said
+    fetching.assert_whole()
+    assert {path.name: path.read_text() for path in victim.iterdir()} == {
+        "holder.json": "root's own"
+    }
+
+
+def test_a_root_that_belongs_to_a_user_is_refused(fetching: Fetch) -> None:
+    models = fetching.destination.parent.parent
+    models.mkdir()
+    os.chown(models, UID, UID)
+    code, said = fetching.here()
+    assert code == 1
+    assert said.splitlines() == [f"{models}: belongs to user nobody."]
+    assert not list(models.iterdir())
+
+
+def test_a_state_directory_that_a_user_has_linked_is_not_written_to(
+    fetching: Fetch, users: Path, place: Path
+) -> None:
+    victim = place / "victim"
+    victim.mkdir()
+    (victim / "progress.json").write_text("root's own")
+    as_user('ln -s "$1" "$2"', victim, users / "state")
+    fetching.here(state_dir=str(users / "state"))
+    assert {path.name: path.read_text() for path in victim.iterdir()} == {
+        "progress.json": "root's own"
+    }

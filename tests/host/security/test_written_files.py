@@ -1,0 +1,161 @@
+"""A local user tries to lead root's writes elsewhere: by links, directories, names in /tmp."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from sparkwright.host import directories, lock
+from sparkwright.host.contracts.directories import DirectoriesRequest, Directory
+from sparkwright.host.contracts.lock import Owner
+from sparkwright.host.lib import files, trusted
+from tests.host.security.conftest import UID, as_user
+
+
+@pytest.fixture
+def victim(place: Path) -> Path:
+    """A directory of root's with a file that nobody else may read or change."""
+    made = place / "victim"
+    made.mkdir(mode=0o700)
+    (made / "file").write_text("root's own")
+    return made
+
+
+def unharmed(victim: Path) -> bool:
+    about = victim.stat()
+    return (
+        [path.name for path in victim.iterdir()] == ["file"]
+        and (victim / "file").read_text() == "root's own"
+        and (about.st_uid, about.st_mode & 0o777) == (0, 0o700)
+    )
+
+
+def _linked_directory(users: Path, victim: Path) -> Path:
+    as_user('ln -s "$1" "$2"', victim, users / "state")
+    return users / "state"
+
+
+def _linked_above(users: Path, victim: Path) -> Path:
+    as_user('mkdir "$2" && ln -s "$1" "$2/state"', victim, users / "a")
+    return users / "a/state"
+
+
+def _own_directory(users: Path, victim: Path) -> Path:
+    as_user('mkdir "$2" && ln -s "$1/file" "$2/file"', victim, users / "state")
+    return users / "state"
+
+
+def _in_tmp(users: Path, victim: Path) -> Path:
+    os.chown(users, 0, 0)
+    users.chmod(0o1777)  # like /tmp
+    return _linked_directory(users, victim)
+
+
+@pytest.mark.parametrize("trap", [_linked_directory, _linked_above, _own_directory, _in_tmp])
+def test_nothing_is_written_where_a_user_decides(
+    users: Path, victim: Path, trap: Callable[[Path, Path], Path]
+) -> None:
+    directory = trap(users, victim)
+    with pytest.raises(trusted.Exposed):
+        files.write(directory / "file", "new", 0o644)
+    with pytest.raises(trusted.Exposed):
+        files.append(directory / "file", "more")
+    with pytest.raises(trusted.Exposed):
+        files.point(directory / "file", "elsewhere")
+    with pytest.raises(trusted.Exposed):
+        lock.take(directory / "below", Owner(token="t"), breaking=False, instead_of=None)
+    with pytest.raises(trusted.Exposed):
+        directories.main(DirectoriesRequest((Directory(f"{directory}/below", 0o777),)))
+    assert files.read(directory / "file") is None
+    assert unharmed(victim)
+
+
+def test_a_file_that_is_a_link_is_replaced_and_not_followed(place: Path, victim: Path) -> None:
+    for name in ("file", ".file.new"):
+        (place / name).symlink_to(victim / "file")
+    assert files.write(place / "file", "new", 0o644)
+    assert not (place / "file").is_symlink()
+    assert (place / "file").read_text() == "new"
+    assert not files.write(place / "file", "new", 0o644)
+    (place / "log").symlink_to(victim / "file")
+    with pytest.raises(OSError, match="log"):
+        files.append(place / "log", "more")
+    assert unharmed(victim)
+
+
+def test_a_file_of_a_users_is_neither_believed_nor_kept(place: Path) -> None:
+    file = place / "file"
+    file.write_text("new")
+    file.chmod(0o644)
+    os.chown(file, UID, UID)
+    assert files.read(file) is None
+    assert files.write(file, "new", 0o644)
+    assert file.stat().st_uid == 0
+    assert files.read(file) == "new"
+
+
+def test_a_pipe_does_not_hold_root_up(place: Path) -> None:
+    os.mkfifo(place / "file")
+    assert files.read(place / "file") is None
+    assert files.write(place / "file", "new", 0o600)
+    assert (place / "file").read_text() == "new"
+
+
+@pytest.mark.parametrize("path", ["mine", "mine/below", "mine/below/file", "link/file", "none/x"])
+def test_what_is_roots_alone_is_not_exposed(place: Path, path: str) -> None:
+    (place / "mine/below").mkdir(parents=True)
+    (place / "mine/below/file").touch()
+    (place / "link").symlink_to("mine/below")
+    assert trusted.exposed(place / path) is None
+
+
+@pytest.mark.parametrize(
+    ("path", "where"),
+    [
+        ("home", "home"),
+        ("home/not-there/x", "home"),
+        ("home/file", "home"),
+        ("link/x", "home"),
+        ("all/x", "all"),
+        ("group/x", "group"),
+        ("tmp", "tmp"),
+        ("tmp/theirs/x", "tmp/theirs"),
+        ("tmp/to-root/x", "tmp/to-root"),
+        ("mine/theirs", "mine/theirs"),
+        ("mine/for-all", "mine/for-all"),
+    ],
+)
+def test_what_another_user_can_change_is_named(
+    place: Path, users: Path, path: str, where: str
+) -> None:
+    for name, mode in {"all": 0o777, "group": 0o775, "tmp": 0o1777, "mine": 0o755}.items():
+        (place / name).mkdir()
+        (place / name).chmod(mode)
+    (place / "link").symlink_to(users)
+    as_user('mkdir "$1/theirs" && ln -s / "$1/to-root"', place / "tmp")
+    for name in ("theirs", "for-all"):
+        (place / "mine" / name).touch()
+    os.chown(place / "mine/theirs", UID, UID)
+    (place / "mine/for-all").chmod(0o666)
+    found = trusted.exposed(place / path)
+    assert found is not None
+    assert found.path == str(place / where)
+    assert found.why
+
+
+def test_what_lies_in_tmp_is_roots_if_root_made_it(place: Path) -> None:
+    place.chmod(0o1777)
+    (place / "mine").mkdir()
+    assert files.write(place / "mine/state/file", "text", 0o600)
+    assert trusted.exposed(place / "mine/state/file") is None
+
+
+def test_a_directory_is_given_to_root_with_nobody_else_left_in(users: Path) -> None:
+    users.chmod(0o2777)
+    trusted.take_over(users)
+    assert (users.stat().st_uid, users.stat().st_mode & 0o777) == (0, 0o755)
+    trusted.take_over(users / "a/b", 0o700)
+    assert (users / "a/b").stat().st_mode & 0o777 == 0o700
