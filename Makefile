@@ -22,8 +22,9 @@ setup: .venv/.ready ## install what is missing: system packages and .venv
 	chmod +x $(BIN)/sparkwright
 	touch $@
 
-wheel: setup ## build what `pip install` takes: dist/
+wheel: setup ## build what `pip install` takes, and its SBOM (CycloneDX): dist/
 	$(BIN)/python -m hatchling build
+	$(BIN)/python .ci/sbom.py dist/sparkwright-$$($(BIN)/python -m hatchling version)-py3-none-any.whl
 
 pins: ## pin all dependencies anew, with hashes; UPGRADE=1 takes the newest
 	PYTHON=$(PYTHON) .ci/pins.sh

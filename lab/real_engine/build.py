@@ -83,6 +83,10 @@ def _key() -> str:
 @contextlib.contextmanager
 def _only_one(cache: Path) -> Iterator[None]:
     """One build at a time; the lock is the kernel's, so a killed one holds nothing."""
-    with (cache / "lock").open("w") as lock:
+    flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+    lock = os.open(cache / "lock", flags, 0o600)
+    try:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
+    finally:
+        os.close(lock)

@@ -25,6 +25,7 @@ def weights() -> None:
             root=settings.models_root,
             endpoint=settings.hub_endpoint,
             expected=model.expected,
+            pickles=True,  # the plan has left out all but those that a setting names
             sources=sources(run_of(host), one, model.shared_name),
             wait=False,
             break_lock=settings.break_lock,

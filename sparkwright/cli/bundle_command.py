@@ -22,8 +22,10 @@ from sparkwright.findings.user_error import UserError, mistake
 from sparkwright.host.contracts.fetch import FetchFile, FetchRequest
 from sparkwright.host.fetch.request import document
 from sparkwright.plan.plan import HostPlan
-from sparkwright.resolve.build_context import BuildContextError, build_context
+from sparkwright.resolve import build_context
+from sparkwright.resolve.carried_runtime import carried_runtime
 from sparkwright.resolve.lock import read_lock
+from sparkwright.resolve.pickles import fetched
 from sparkwright.resolve.references import ImageReference
 from sparkwright.resolve.registry import PlatformImage, ResolvedImage
 from sparkwright.resolve.registry_account import account
@@ -110,13 +112,15 @@ def _requests(
     architectures: tuple[str, ...],
 ) -> Iterator[tuple[str, FetchRequest, str | None]]:
     """What is to be fetched, each once: a name, a request without state_dir, and its secret."""
-    done: set[str] = set()
+    done: set[object] = set()
     for plan in plans:
         for service in plan.services:
             for reference in service.models:
-                model = resolution.model(plan.settings.hub_endpoint, reference)
-                if model.directory not in done:
-                    done.add(model.directory)
+                settings = plan.settings
+                every = resolution.model(settings.hub_endpoint, reference)
+                model = fetched(every, settings.allowed_pickles)
+                if (key := (model.directory, len(model.files))) not in done:
+                    done.add(key)
                     token = hub_token(plan.settings.hub_token_source)
                     request = FetchRequest(
                         endpoint=plan.settings.hub_endpoint,
@@ -195,11 +199,14 @@ def _plain() -> dict[str, str]:
 
 def _contexts(plans: list[HostPlan], resolution: Resolution, directory: Path) -> None:
     for service in (service for plan in plans for service in plan.services):
-        build, commit = service.image.build, resolution.image(service.image).commit
-        if build and commit:
+        build, image = service.image.build, resolution.image(service.image)
+        if build and image.commit:
             try:
-                build_context(build.context, commit, build.directory, directory / "build")
-            except BuildContextError as error:
+                files = build_context.build_context(
+                    build.context, image.commit, build.directory, directory / "build"
+                )
+                build_context.verify(files, image.context, carried=True)
+            except build_context.BuildContextError as error:
                 raise UserError([mistake(service.image.name, str(error), "try again")]) from None
 
 
@@ -222,6 +229,7 @@ def _runtimes(
         for python in pythons:
             try:
                 build_runtime(_MACHINES[name], python, directory / "runtime")
+                carried_runtime(_MACHINES[name], python, directory / "runtime")
             except RuntimeBundleError as error:
                 raise UserError(
                     [mistake(f"libraries for {name}, Python {python}", str(error), "try again")]

@@ -11,8 +11,10 @@ from pathlib import Path
 import click
 
 from sparkwright.cli.options import inventory_argument, json_option, load, print_json
+from sparkwright.findings.finding import Finding, errors
 from sparkwright.findings.user_error import UserError
 from sparkwright.plan.plan import HostPlan
+from sparkwright.resolve import build_context
 from sparkwright.resolve.lock import (
     Lock,
     from_resolution,
@@ -21,6 +23,8 @@ from sparkwright.resolve.lock import (
     to_resolution,
     unused,
 )
+from sparkwright.resolve.lock_contexts import with_contexts, without_contexts
+from sparkwright.resolve.pickles import finding
 from sparkwright.resolve.references import References
 from sparkwright.resolve.resolution import Resolution
 from sparkwright.site.fleet import PlannedHost
@@ -86,14 +90,20 @@ def _write(path: Path, hosts: dict[str, PlannedHost], *, upgrade: bool) -> _Repo
     resolution = Resolution({}, {})
     if kept is None or not _complete(plans, kept, str(path)):
         resolution = ask(hosts)
-    text = render_lock(from_resolution(_named(plans), resolution, kept))
+    lock = from_resolution(_named(plans), resolution, kept)
+    lock = with_contexts(_named(plans), lock, build_context.CACHE)
+    text = render_lock(lock)
+    pickles = _pickles(plans, lock, str(path))
+    wrong = [one.observed for one in errors(pickles)]
+    for one in pickles:
+        click.echo(f"{one.severity.value}: {one.observed}. {one.remedy}", err=True)
     before = path.read_text(encoding="utf-8") if path.exists() else ""
     if text == before:
-        return _Report(str(path), "nothing changes", [], [])
+        return _Report(str(path), "nothing changes", wrong, [])
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text, encoding="utf-8")
     state = "written. Look at its diff, and commit it."
-    return _Report(str(path), state, [], _diff(before, text))
+    return _Report(str(path), state, wrong, _diff(before, text))
 
 
 def _named(plans: list[HostPlan]) -> list[References]:
@@ -114,13 +124,32 @@ def _check(path: Path, plans: list[HostPlan]) -> _Report:
         return _Report(str(path), "there is no lock", ["no lock"], [])
     wrong: list[str] = []
     try:
-        to_resolution(_named(plans), lock, str(path))
+        wrong += [one.observed for one in errors(_pickles(plans, lock, str(path)))]
     except UserError as error:
         wrong += [problem.observed for problem in error.findings]
+    wrong += [
+        f"{name} is built, and its context is not pinned: run 'sparkwright lock INVENTORY'"
+        for name in without_contexts(_named(plans), lock)
+    ]
     wrong += [f"{name} is locked, and no host needs it" for name in unused(_named(plans), lock)]
     state = "incomplete" if wrong else "complete"
     counts = f"{len(lock.images)} images, {len(lock.models)} models"
     return _Report(str(path), f"{state}, {counts}", wrong, [])
+
+
+def _pickles(plans: list[HostPlan], lock: Lock, file: str) -> list[Finding]:
+    """Each model's pickles that are not fetched.
+
+    Raises:
+        UserError: for everything that is not locked.
+    """
+    resolution = to_resolution(_named(plans), lock, file)
+    found = (
+        finding(resolution.model(plan.settings.hub_endpoint, model), plan.settings.allowed_pickles)
+        for plan in plans
+        for model in plan.references.models
+    )
+    return list(dict.fromkeys(one for one in found if one is not None))
 
 
 def _diff(before: str, after: str) -> list[str]:
@@ -130,5 +159,5 @@ def _diff(before: str, after: str) -> list[str]:
         for line in difflib.unified_diff(before.splitlines(), after.splitlines(), lineterm="")
         if line[:1] in "+-"
         and not line.startswith(("+++", "---"))
-        and re.search(r"digest:|commit:|^.  \S+:$", line)
+        and re.search(r"digest:|commit:|context:|^.  \S+:$", line)
     ]

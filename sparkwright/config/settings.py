@@ -26,6 +26,8 @@ from sparkwright.findings.validation import problems_of
 ServiceName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9-]{0,40}$")]
 AbsolutePath = Annotated[str, StringConstraints(pattern=r"^/[A-Za-z0-9._/-]+$")]
 AbsolutePattern = Annotated[str, StringConstraints(pattern=r"^/[A-Za-z0-9._/*?-]+$")]
+#: Why something that is wrong for everybody else is right here.
+Reason = Annotated[str, StringConstraints(min_length=8)]
 HttpAddress = Annotated[str, StringConstraints(pattern=r"^https?://[^/\s]+$")]
 
 #: The words of a command that prints a secret.
@@ -120,7 +122,7 @@ class ServiceSettings(_Settings):
     boot_seconds: int | None = Field(default=None, gt=0)
     first_answer_seconds: int | None = Field(default=None, gt=0)
     smoke: SmokeSettings = SmokeSettings()
-    silenced: dict[str, Annotated[str, StringConstraints(min_length=8)]] = {}
+    silenced: dict[str, Reason] = {}
 
 
 class LoadBalancerSettings(_Settings):
@@ -169,6 +171,8 @@ class HostSettings(_Settings):
         lan_address: where other hosts reach this one, if not where the controller does.
         adopt_directories: directories of hosts (with * for any part) where earlier downloads may
             lie; files of the right content are taken from there instead of fetched.
+        allowed_pickles: files of models that are fetched although they are pickles, which run code
+            when they are loaded: pattern of ``org/name/path`` -> why.
         load_balancer: by service, the address at which this host gives requests to the service's
             replicas.
         rollout: how hosts that serve already are switched.
@@ -214,6 +218,7 @@ class HostSettings(_Settings):
         "/root/.cache/huggingface/hub",
         "/home/*/.cache/huggingface/hub",
     )
+    allowed_pickles: dict[str, Reason] = {}
     load_balancer: dict[ServiceName, LoadBalancerSettings] = {}
     rollout: RolloutSettings = RolloutSettings()
     take_over: bool = False

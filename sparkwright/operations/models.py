@@ -15,6 +15,7 @@ from sparkwright.host.contracts.jobs import Job, WatchedJob, credential
 from sparkwright.host.contracts.observation import ObservationRequest
 from sparkwright.host.contracts.proof import ModelAt, ProofRequest
 from sparkwright.host.fetch.request import document
+from sparkwright.host.lib.pickles import is_pickle
 from sparkwright.operations import jobs, runtime
 from sparkwright.operations.changing import MODELS_ROOT, Commands, change, operation
 from sparkwright.operations.fetching import HUB_TOKEN, SANDBOX, Sources, job_state, job_unit
@@ -32,6 +33,7 @@ def present(
     endpoint: str = "https://huggingface.co",
     expected: ExpectedContents | None = None,
     sources: Sources | None = None,
+    pickles: bool = False,
     wait: bool = True,
     break_lock: bool = False,
 ) -> Commands:
@@ -46,6 +48,7 @@ def present(
         files: their paths, sizes and hashes; None to ask the hub, from the controller.
         expected: format and checks that the files' headers and configurations must pass.
         sources: peers, token, limits; the hub alone without.
+        pickles: whether files that run code when they are loaded are fetched, too.
         wait: False only starts the job; ``jobs.finished`` waits for it.
         break_lock: whether to take the lock from another run.
 
@@ -67,7 +70,9 @@ def present(
     size = f" ({sum(file.size for file in files) / GIB:.2f} GiB)" if files is not None else ""
 
     def act(host: Host) -> Sequence[str]:
-        job, watched = _job(host, repository, commit, directory, endpoint, files, expected, how)
+        job, watched = _job(
+            host, repository, commit, directory, endpoint, files, expected, how, pickles
+        )
         jobs.start(host, [job], {how.peer_token_file: how.peer_token.value})
         if not wait:
             return [f"fetching {named}"]
@@ -103,6 +108,7 @@ def _job(
     files: Sequence[RemoteFile] | None,
     expected: ExpectedContents | None,
     how: Sources,
+    pickles: bool,
 ) -> tuple[Job, WatchedJob]:
     if files is None:
         try:
@@ -117,7 +123,11 @@ def _job(
         repo=repository,
         revision=commit,
         destination=directory,
-        files=tuple(FetchFile(one.path, one.size, one.sha256, one.blob_id) for one in files),
+        files=tuple(
+            FetchFile(one.path, one.size, one.sha256, one.blob_id)
+            for one in files
+            if pickles or not is_pickle(one.path)
+        ),
         downloader=how.downloader,
         token_file=credential(watched.unit, HUB_TOKEN) if how.token else None,
         expect=expected,

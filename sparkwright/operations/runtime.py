@@ -20,6 +20,7 @@ from sparkwright.facts.programs import laid_out
 from sparkwright.host import install_runtime
 from sparkwright.host.contracts.runtime import RuntimeRequest
 from sparkwright.host.fetch import fetch, peer_server, pull, run, worker
+from sparkwright.resolve.carried_runtime import carried_runtime
 from sparkwright.resolve.runtime import Runtime, RuntimeBundleError, build_runtime
 
 #: Each module that fetch.py names by its task.
@@ -65,8 +66,10 @@ def command(home: str, task: str, request: str) -> tuple[str, ...]:
 def _libraries(architecture: str, python: tuple[int, int], bundle: str | None) -> Runtime:
     with _BUILD:
         try:
-            cache_ = Path(bundle, "runtime") if bundle else CACHE
-            return build_runtime(architecture, f"{python[0]}.{python[1]}", cache_)
+            version = f"{python[0]}.{python[1]}"
+            if bundle:
+                return carried_runtime(architecture, version, Path(bundle, "runtime"))
+            return build_runtime(architecture, version, CACHE)
         except RuntimeBundleError as error:
             raise HostError(str(error)) from None
 

@@ -15,9 +15,8 @@ from sparkwright.plan.desired import DesiredImage
 from sparkwright.plan.missing import shared
 from sparkwright.plan.peers import peers
 from sparkwright.plan.plan import GIB
-from sparkwright.resolve.build_context import BuildContextError, build_context
+from sparkwright.resolve import build_context
 
-_BUILD_CACHE = Path(".sparkwright/cache/build")
 #: One host at a time fills the cache; the others find it filled.
 _FETCHING = Lock()
 
@@ -51,13 +50,16 @@ def build_of(one: HostRun, image: DesiredImage) -> Callable[[], ImageBuild] | No
     commit = image.commit
     assert commit is not None, "a built image is resolved to a commit"
     bundle = one.settings.bundle
-    cache = Path(bundle, "build") if bundle else _BUILD_CACHE
+    cache = Path(bundle, "build") if bundle else build_context.CACHE
 
     def build() -> ImageBuild:
         try:
             with _FETCHING:
-                files = build_context(planned.context, commit, planned.directory, cache)
-        except BuildContextError as error:
+                files = build_context.build_context(
+                    planned.context, commit, planned.directory, cache
+                )
+            build_context.verify(files, image.context, carried=bundle is not None)
+        except build_context.BuildContextError as error:
             raise HostError(str(error)) from None
         return ImageBuild(planned.base_name, {path: BuildFile(*one) for path, one in files.items()})
 

@@ -10,6 +10,7 @@ from sparkwright.host.contracts.fetch import ContentCheck, ExpectedContents
 from sparkwright.plan.plan import HostPlan
 from sparkwright.plan.release import Release
 from sparkwright.resolve.hub import ResolvedModel
+from sparkwright.resolve.pickles import fetched
 from sparkwright.resolve.references import ImageReference
 from sparkwright.resolve.registry import ARCHITECTURES, PlatformImage
 from sparkwright.resolve.resolution import Resolution
@@ -42,6 +43,7 @@ class DesiredImage:
         reference: of the registry's image; for a built image, of its base.
         digest: of that.
         store: directory of the host for the image's parts.
+        commit, context: of a built image: commit and sha256 of the folder that it is built from.
     """
 
     release: Release
@@ -50,6 +52,7 @@ class DesiredImage:
     store: str
     platforms: dict[str, PlatformImage]
     commit: str | None
+    context: str | None = None
 
     @property
     def name(self) -> str:
@@ -95,7 +98,8 @@ class Desired:
         found: dict[str, DesiredModel] = {}
         for service in self.plan.services:
             for model in service.models:
-                resolved = self.resolution.model(settings.hub_endpoint, model)
+                every = self.resolution.model(settings.hub_endpoint, model)
+                resolved = fetched(every, settings.allowed_pickles)
                 directory = f"{settings.models_root}/{resolved.directory}"
                 expected = self._expected(resolved.repository)
                 found[directory] = DesiredModel(directory, resolved, expected)
@@ -116,6 +120,7 @@ class Desired:
                 f"{resolved.digest.partition(':')[2]}",
                 platforms=dict(resolved.platforms),
                 commit=resolved.commit,
+                context=resolved.context,
             )
         return tuple(found.values())
 

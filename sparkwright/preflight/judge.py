@@ -15,12 +15,21 @@ from sparkwright.preflight import (
     ports,
     system,
     units,
+    weights,
 )
 from sparkwright.preflight.checks import HostCheck
 
 #: What a host with services must have; one with a load balancer alone needs neither GPU nor Docker.
 _SERVING = (driver.check, gpu.check, docker.check, gpu.check_architecture)
-_EVERY = (exposed.check, disks.check, memory.check, ports.check, units.check, system.check)
+_EVERY = (
+    exposed.check,
+    disks.check,
+    memory.check,
+    ports.check,
+    units.check,
+    system.check,
+    weights.check,
+)
 
 
 def judge(desired: Desired, observed: Observation, now: float) -> list[Finding]:

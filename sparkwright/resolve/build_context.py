@@ -6,6 +6,8 @@ The hosts need neither git nor a way to the repository; they get the files.
 from __future__ import annotations
 
 import base64
+import hashlib
+import json
 import shutil
 import subprocess
 import tempfile
@@ -13,6 +15,9 @@ from pathlib import Path, PurePosixPath
 
 #: More than this is no build context but a mistake in the catalog.
 MOST_BYTES = 20 * 1024**2
+MOST_FILES = 1000
+#: Where the controller keeps what it has fetched.
+CACHE = Path(".sparkwright/cache/build")
 
 
 class BuildContextError(Exception):
@@ -38,13 +43,40 @@ def build_context(
     for path in sorted(root.rglob("*")):
         if path.is_symlink() or not path.is_file():
             continue
+        total += path.stat().st_size
+        if total > MOST_BYTES or len(files) == MOST_FILES:
+            raise BuildContextError(
+                f"{directory} of {repository} is larger than 20 MiB or {MOST_FILES} files"
+            )
         content = path.read_bytes()
-        total += len(content)
-        if total > MOST_BYTES:
-            raise BuildContextError(f"{directory} of {repository} is larger than 20 MiB")
         name = str(PurePosixPath(path.relative_to(root)))
         files[name] = (base64.b64encode(content).decode(), bool(path.stat().st_mode & 0o100))
     return files
+
+
+def digest(files: dict[str, tuple[str, bool]]) -> str:
+    """sha256 (hex) of a context: of every path, content and executable bit."""
+    return hashlib.sha256(json.dumps(sorted(files.items())).encode()).hexdigest()
+
+
+def verify(files: dict[str, tuple[str, bool]], pinned: str | None, *, carried: bool) -> None:
+    """Refuse a context that is not the one of the lock.
+
+    carried: whether it comes from a bundle, which nothing but the lock speaks for; what this
+        machine's git has checked out is the commit's.
+    Raises BuildContextError: in one line.
+    """
+    if pinned is None and carried:
+        raise BuildContextError(
+            "the lock has no hash of the build context, so a bundle's can't be trusted: run "
+            "'sparkwright lock INVENTORY' where git reaches the repository, and make the bundle "
+            "again"
+        )
+    if pinned is not None and digest(files) != pinned:
+        raise BuildContextError(
+            f"the build context is not the one of the lock (sha256 {pinned}): it was changed, "
+            "and is not built"
+        )
 
 
 def _fetch(repository: str, commit: str, place: Path) -> None:

@@ -9,10 +9,10 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import yaml
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, StringConstraints, ValidationError
 
 from sparkwright.catalog.entries import KvLayers
 from sparkwright.findings.finding import Finding
@@ -61,11 +61,21 @@ class LockedPlatform(_Locked):
         )
 
 
-class LockedImage(_Locked):
-    """What a tag stands for; ``commit`` for a built image, whose digest is its base's."""
+#: Both become names of directories, and words of commands.
+Commit = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{40}$")]
+Digest = Annotated[str, StringConstraints(pattern=r"^sha256:[0-9a-f]{64}$")]
 
-    digest: str
-    commit: str | None = None
+
+class LockedImage(_Locked):
+    """What a tag stands for.
+
+    ``commit`` and ``context`` (sha256 of the folder's files) for a built image, whose digest is its
+    base's.
+    """
+
+    digest: Digest
+    commit: Commit | None = None
+    context: str | None = None
     platforms: dict[str, LockedPlatform]
 
 
@@ -80,7 +90,7 @@ class LockedFile(_Locked):
 class LockedModel(_Locked):
     """What a revision stands for; ``kv`` by its own config.json."""
 
-    commit: str
+    commit: Commit
     date: dt.date | None = None
     kv: tuple[KvLayers, ...] = ()
     files: dict[str, LockedFile]
@@ -155,6 +165,7 @@ def to_resolution(named: Iterable[References], lock: Lock, path: str) -> Resolut
                 image.digest,
                 {name: locked.platform() for name, locked in image.platforms.items()},
                 image.commit,
+                image.context,
             )
         for model in one.models:
             key = f"{model.repository}@{model.revision}"
@@ -195,6 +206,7 @@ def _image(image: ResolvedImage) -> LockedImage:
     return LockedImage(
         digest=image.digest,
         commit=image.commit,
+        context=image.context,
         platforms={name: LockedPlatform.of(platform) for name, platform in image.platforms.items()},
     )
 

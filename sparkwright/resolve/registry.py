@@ -83,11 +83,13 @@ class ResolvedImage:
             its base.
         platforms: by registry architecture (``arm64``, ``amd64``).
         commit: of a built image's context.
+        context: sha256 of its files, where a lock says.
     """
 
     digest: str
     platforms: Mapping[str, PlatformImage]
     commit: str | None = None
+    context: str | None = None
 
     def local_name(self, reference: ImageReference) -> str:
         """What the image is called on a host, wherever it was pulled from: made of its hashes."""

@@ -77,8 +77,7 @@ def build_runtime(
         raise RuntimeBundleError(
             f"Cannot read the pins {requirements}: {error.strerror}. Reinstall sparkwright."
         ) from error
-    key = hashlib.sha256(b"%d\0" % _FORMAT + pins).hexdigest()[:16]
-    index = cache_dir / f"runtime-{arch}-py{python}-{key}.json"
+    index = cache_dir / f"runtime-{arch}-py{python}-{key_of(pins)}.json"
     cached = _read_index(index)
     if cached is not None:
         return cached
@@ -95,6 +94,16 @@ def build_runtime(
             f"Cannot write the runtime bundle in {cache_dir}: {error.strerror or error}. "
             "Free some space there (60 MB are needed) or name another cache directory."
         ) from error
+
+
+def key_of(pins: bytes) -> str:
+    """What bundles of these pins are called."""
+    return hashlib.sha256(b"%d\0" % _FORMAT + pins).hexdigest()[:16]
+
+
+def name_of(arch: str, python: str, digest: str) -> str:
+    """The file of a bundle."""
+    return f"runtime-{arch}-py{python}-{digest[:16]}.tar.gz"
 
 
 def _read_index(index: Path) -> Runtime | None:
@@ -193,7 +202,7 @@ def _tar(tree: Path) -> bytes:
 def _store(tar: bytes, arch: str, python: str, index: Path) -> Runtime:
     """Write the bundle, then the index entry that makes it count."""
     digest = hashlib.sha256(tar).hexdigest()
-    path = index.with_name(f"runtime-{arch}-py{python}-{digest[:16]}.tar.gz")
+    path = index.with_name(name_of(arch, python, digest))
     packed = gzip.compress(tar, compresslevel=6, mtime=0)
     _write(path, packed)
     entry = {"file": path.name, "digest": digest, "size": len(packed)}

@@ -54,6 +54,7 @@ def libraries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
         return Runtime(archive, "f" * 64, 9)
 
     monkeypatch.setattr(runtime, "build_runtime", build)
+    monkeypatch.setattr(runtime, "carried_runtime", build)
     monkeypatch.setattr(jobs._LIVE, "on", False)
     return built
 

@@ -167,12 +167,13 @@ def test_the_context_of_a_built_image_is_fetched_by_the_controller(
             raise build_context.BuildContextError("no such commit: check the catalog")
         return {"Dockerfile": ("RlJPTQ==", False)}
 
-    monkeypatch.setattr(sharing, "build_context", context)
+    monkeypatch.setattr(build_context, "build_context", context)
     run, _ = _fleet(True, bundle=str(tmp_path))
     one = run.hosts["spark-1"]
     planned = Space(context="https://git.example/x", directory="docker", base_name="base:1")
     image: Any = Space(
-        release=Space(service=Space(image=Space(build=planned))), commit="c0ffee"
+        release=Space(service=Space(image=Space(build=planned))), commit="c0ffee",
+        context=build_context.digest({"Dockerfile": ("RlJPTQ==", False)}),
     )  # fmt: skip
     build = sharing.build_of(one, image)
     assert build is not None

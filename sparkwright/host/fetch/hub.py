@@ -19,6 +19,7 @@ from sparkwright.host.fetch.errors import Failed, Temporary
 from sparkwright.host.fetch.progress import log
 from sparkwright.host.fetch.request import unique, validate
 from sparkwright.host.fetch.web import certificate_problem, origin, pause, retry_after, transient
+from sparkwright.host.lib.pickles import is_pickle
 
 _T = TypeVar("_T")
 _TOKEN_VARIABLES = ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN", "HF_TOKEN_PATH")
@@ -164,7 +165,7 @@ class Hub:
             )
 
     def files(self) -> tuple[FetchFile, ...]:
-        """Return the files of the commit with their sizes and hashes."""
+        """Return the files of the commit with their sizes and hashes, without pickles."""
         entries: list[Any] = self._query(
             lambda: list(
                 self._api.list_repo_tree(
@@ -180,7 +181,7 @@ class Hub:
                 None if entry.lfs else entry.blob_id,
             )
             for entry in entries
-            if hasattr(entry, "blob_id")
+            if hasattr(entry, "blob_id") and not is_pickle(entry.path)
         ]
         for file in files:
             validate(file)

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from sparkwright.resolve import runtime
+from sparkwright.resolve.carried_runtime import pinned_digest
 from sparkwright.resolve.runtime import Runtime, RuntimeBundleError, build_runtime
 from tests.host.fetch.conftest import Fetch
 
@@ -53,6 +54,7 @@ def test_bundle_is_for_the_architecture(arch: str) -> None:
     tar = gzip.decompress(bundle.path.read_bytes())
     assert hashlib.sha256(tar).hexdigest() == bundle.digest
     assert bundle.size == bundle.path.stat().st_size < 20_000_000
+    assert bundle.digest == pinned_digest(arch, "3.12")
 
 
 def test_cached_bundle_needs_no_pip(monkeypatch: pytest.MonkeyPatch) -> None:

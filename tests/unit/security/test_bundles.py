@@ -1,0 +1,154 @@
+"""Who hands over a bundle or a lock changes any byte of it: nothing of that is run or built."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import io
+import json
+import tarfile
+from pathlib import Path
+from types import SimpleNamespace as Space
+from typing import Any
+
+import pytest
+
+from sparkwright.facts.asking import HostError
+from sparkwright.findings.user_error import UserError
+from sparkwright.operations import runtime as operation
+from sparkwright.operations import sharing
+from sparkwright.resolve import build_context, lock_contexts, runtime
+from sparkwright.resolve.carried_runtime import DIGESTS, carried_runtime, pinned_digest
+from sparkwright.resolve.lock import Lock, LockedImage, from_resolution, read_lock, render_lock
+from sparkwright.resolve.runtime import ARCHITECTURES, PYTHONS, RuntimeBundleError
+from tests.unit.builders import COMMIT, DIGEST, SPARK, plan, resolution
+
+EVIL = b"import os; os.system('id > /root/owned')\n"
+
+
+def _forged(bundle: Path, named: str) -> Path:
+    """A runtime with another huggingface_hub, and an index that vouches for it."""
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w") as archive:
+        member = tarfile.TarInfo("huggingface_hub/__init__.py")
+        member.size = len(EVIL)
+        archive.addfile(member, io.BytesIO(EVIL))
+    packed = gzip.compress(buffer.getvalue())
+    bundle.mkdir(parents=True, exist_ok=True)
+    (bundle / named).write_bytes(packed)
+    key = runtime.key_of(runtime.REQUIREMENTS.read_bytes())
+    entry = {"file": named, "digest": "e" * 64, "size": len(packed)}
+    (bundle / f"runtime-x86_64-py3.12-{key}.json").write_text(json.dumps(entry))
+    return bundle
+
+
+def test_this_version_pins_a_runtime_for_every_kind_of_host() -> None:
+    known = json.loads(DIGESTS.read_text())
+    assert known.pop("pins") == runtime.key_of(runtime.REQUIREMENTS.read_bytes())
+    assert known.keys() == {f"{arch}-py{python}" for arch in ARCHITECTURES for python in PYTHONS}
+    assert all(len(digest) == 64 for digest in known.values())
+
+
+@pytest.mark.parametrize("own_name", [True, False], ids=["under-its-name", "under-another"])
+def test_a_forged_runtime_of_a_bundle_is_refused(tmp_path: Path, own_name: bool) -> None:
+    named = "evil.tar.gz"
+    if own_name:
+        named = runtime.name_of("x86_64", "3.12", pinned_digest("x86_64", "3.12"))
+    _forged(tmp_path / "runtime", named)
+    words = "it was changed, and is not used" if own_name else "The bundle has no runtime-x86_64"
+    with pytest.raises(RuntimeBundleError, match=words):
+        carried_runtime("x86_64", "3.12", tmp_path / "runtime")
+    with pytest.raises(HostError, match=words):
+        operation._libraries("x86_64", (3, 12), str(tmp_path))
+
+
+def test_a_runtime_that_fills_the_memory_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / runtime.name_of("x86_64", "3.12", pinned_digest("x86_64", "3.12"))
+    path.write_bytes(gzip.compress(bytes(300 << 20), compresslevel=1))
+    with pytest.raises(RuntimeBundleError, match="is not the runtime that this version"):
+        carried_runtime("x86_64", "3.12", tmp_path)
+
+
+CONTEXT = {"Dockerfile": (base64.b64encode(b"FROM base").decode(), False)}
+
+
+def _bundled(bundle: Path, text: str = "FROM base") -> None:
+    folder = bundle / "build" / COMMIT / "docker"
+    folder.mkdir(parents=True)
+    (folder / "Dockerfile").write_text(text)
+
+
+def _build(bundle: Path, context: str | None) -> Any:
+    planned = Space(context="https://git.example/x", directory="docker", base_name="base:1")
+    image: Any = Space(
+        release=Space(service=Space(image=Space(build=planned))), commit=COMMIT, context=context
+    )
+    one: Any = Space(settings=Space(bundle=str(bundle)))
+    build = sharing.build_of(one, image)
+    assert build is not None
+    return build
+
+
+def test_the_build_context_of_a_bundle_is_the_locks(tmp_path: Path) -> None:
+    _bundled(tmp_path)
+    found = _build(tmp_path, build_context.digest(CONTEXT))()
+    assert list(found.files) == ["Dockerfile"]
+
+
+@pytest.mark.parametrize("harm", ["text", "mode", "more"])
+def test_a_changed_build_context_is_not_built(tmp_path: Path, harm: str) -> None:
+    _bundled(tmp_path, "FROM base\nRUN evil" if harm == "text" else "FROM base")
+    folder = tmp_path / "build" / COMMIT / "docker"
+    if harm == "mode":
+        (folder / "Dockerfile").chmod(0o755)
+    if harm == "more":
+        (folder / "entrypoint").write_text("evil")
+    with pytest.raises(HostError, match="is not the one of the lock"):
+        _build(tmp_path, build_context.digest(CONTEXT))()
+
+
+def test_a_build_context_that_no_lock_pins_is_not_built(tmp_path: Path) -> None:
+    _bundled(tmp_path)
+    with pytest.raises(HostError, match="sparkwright lock INVENTORY"):
+        _build(tmp_path, None)()
+
+
+def test_an_endless_build_context_is_not_read(tmp_path: Path) -> None:
+    _bundled(tmp_path)
+    with (tmp_path / "build" / COMMIT / "docker/large").open("wb") as file:
+        file.truncate(1 << 40)
+    with pytest.raises(HostError, match="larger than 20 MiB"):
+        _build(tmp_path, None)()
+
+
+def test_the_lock_gets_the_hash_of_what_is_built(tmp_path: Path) -> None:
+    _bundled(tmp_path)
+    build = Space(context="https://git.example/x", directory="docker")
+    named: Any = [Space(images=[Space(name="built:1", build=build)], models=[])]
+    lock = Lock(
+        images={"built:1": LockedImage(digest=DIGEST, commit=COMMIT, platforms={})}, models={}
+    )
+    assert lock_contexts.without_contexts(named, lock) == ["built:1"]
+    pinned = lock_contexts.with_contexts(named, lock, tmp_path / "build")
+    assert pinned.images["built:1"].context == build_context.digest(CONTEXT)
+    assert lock_contexts.without_contexts(named, pinned) == []
+    assert f"context: {build_context.digest(CONTEXT)}" in render_lock(pinned)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (f"commit: {COMMIT}", "commit: ../../../../etc"),
+        (f"commit: {COMMIT}", "commit: --upload-pack=evil"),
+        (f"digest: {DIGEST}", "digest: sha256:../../etc"),
+    ],
+)
+def test_a_lock_with_paths_and_options_for_hashes_is_none(
+    tmp_path: Path, old: str, new: str
+) -> None:
+    host = plan(SPARK)
+    text = render_lock(from_resolution([host.references], resolution(host), None))
+    assert old in text
+    (tmp_path / "fleet.lock").write_text(text.replace(old, new))
+    with pytest.raises(UserError, match="pattern"):
+        read_lock(tmp_path / "fleet.lock")

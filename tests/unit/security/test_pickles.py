@@ -1,0 +1,106 @@
+"""A model repository with pickles, which run their author's code where they are loaded."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sparkwright.cli import lock_command
+from sparkwright.findings.finding import Severity
+from sparkwright.host.lib.pickles import is_pickle
+from sparkwright.plan.desired import Desired
+from sparkwright.preflight.judge import judge
+from sparkwright.resolve.hub import RemoteFile, ResolvedModel
+from sparkwright.resolve.lock import from_resolution, render_lock
+from sparkwright.resolve.pickles import fetched, finding
+from sparkwright.resolve.resolution import Resolution
+from tests.unit.builders import COMMIT, SPARK, plan, probe, resolution, wanted
+
+BODY = "AEON-7/Qwen3.6-35B-A3B-heretic-NVFP4"
+
+
+def _model(*paths: str) -> ResolvedModel:
+    files = tuple(RemoteFile(path, 10, "d" * 64, None) for path in paths)
+    return ResolvedModel("org/name", COMMIT, None, files)
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["pytorch_model.bin", "a/b/model-00001-of-2.BIN", "x.pt", "x.pth", "x.ckpt", "x.pkl",
+     "x.pickle", "optimizer.joblib"],
+)  # fmt: skip
+def test_a_pickle_is_known_by_its_name_and_not_fetched(path: str) -> None:
+    assert is_pickle(path)
+    model = _model("model.safetensors", path)
+    assert [file.path for file in fetched(model, {}).files] == ["model.safetensors"]
+    found = finding(model, {})
+    assert found is not None
+    assert found.severity is Severity.WARNING
+    assert path in found.observed
+
+
+@pytest.mark.parametrize(
+    "path", ["model.safetensors", "pytorch_model.bin.index.json", "vocab.json", "x.gguf", "bin"]
+)
+def test_what_is_no_pickle_is_fetched(path: str) -> None:
+    assert not is_pickle(path)
+    assert finding(_model(path), {}) is None
+
+
+def test_a_repository_of_pickles_alone_is_an_error_until_a_setting_names_them() -> None:
+    model = _model("config.json", "pytorch_model.bin")
+    found = finding(model, {})
+    assert found is not None
+    assert found.severity is Severity.ERROR
+    assert '{"org/name/pytorch_model.bin": "why"}' in found.remedy
+    allowed = {"org/name/*.bin": "made by ourselves"}
+    assert finding(model, allowed) is None
+    assert fetched(model, allowed) == model
+    assert finding(model, {"org/other/*": "made by ourselves"}) is not None
+
+
+def _with_pickle(found: Resolution) -> Resolution:
+    evil = RemoteFile("training_args.bin", 10, "e" * 64, None)
+    models = {
+        key: replace(model, files=(*model.files, evil)) if key[1] == BODY else model
+        for key, model in found.models.items()
+    }
+    return replace(found, models=models)
+
+
+def _desired(**settings: Any) -> Desired:
+    desired = wanted(plan(SPARK, **settings))
+    return replace(desired, resolution=_with_pickle(desired.resolution))
+
+
+def test_preflight_reports_a_pickle_and_the_host_does_not_get_it() -> None:
+    desired = _desired()
+    (found,) = [one for one in judge(desired, probe(), 1000.0) if one.id == "pickle"]
+    assert "training_args.bin" in found.observed
+    assert found.subject.service == "qwen36"
+    names = [file.path for model in desired.models for file in model.resolved.files]
+    assert "training_args.bin" not in names
+    allowed = _desired(allowed_pickles={f"{BODY}/training_args.bin": "read by our own tool"})
+    assert not [one for one in judge(allowed, probe(), 1000.0) if one.id == "pickle"]
+    names = [file.path for model in allowed.models for file in model.resolved.files]
+    assert "training_args.bin" in names
+
+
+def test_the_lock_command_reports_pickles(tmp_path: Path) -> None:
+    host = plan(SPARK)
+    found = _with_pickle(resolution(host))
+    key = next(key for key in found.models if key[1] == BODY)
+    only = replace(found.models[key], files=(RemoteFile("pytorch_model.bin", 9, "e" * 64, None),))
+    for resolved, wrong in (
+        (found, []),
+        (
+            replace(found, models={**found.models, key: only}),
+            [f"{BODY} has pickles: pytorch_model.bin; they are not fetched"],
+        ),
+    ):
+        file = tmp_path / "fleet.lock"
+        file.write_text(render_lock(from_resolution([host.references], resolved, None)))
+        assert lock_command._check(file, [host]).wrong == wrong
