@@ -9,7 +9,15 @@ import time
 from pathlib import Path
 
 from sparkwright.host.contracts.jobs import Job, JobsRequest, JobStatus, WatchedJob
-from sparkwright.host.lib import credentials, documents, files, journal, sandbox, systemd
+from sparkwright.host.lib import (
+    credentials,
+    documents,
+    files,
+    journal,
+    sandbox,
+    systemd,
+    trusted,
+)
 from sparkwright.host.lib.processes import run
 
 MODEST = ("Nice=10", "IOSchedulingClass=idle", "OOMScoreAdjust=500")
@@ -27,7 +35,11 @@ def start(job: Job) -> None:
         files.write(Path(path), text, 0o600)
         Path(path).with_name("progress.json").unlink(missing_ok=True)
     for path in job.writable:
-        Path(path).mkdir(mode=0o755, parents=True, exist_ok=True)
+        try:
+            with trusted.directory(path, make=0o755):
+                pass
+        except trusted.Exposed as error:
+            raise SystemExit(f"{job.description}: {error.filename} {error.strerror}") from None
     words = ["--quiet", "--service-type=exec", f"--unit={job.unit}"]
     words.append(f"--description={job.description}")
     writable = (f"ReadWritePaths={' '.join(job.writable)}",) if job.writable else ()
