@@ -88,7 +88,8 @@ def take_over(path: str | Path, make: int = 0o755) -> None:
     """Make a directory, or have an existing one root's alone. Its parents must be so already."""
     with directory(path, make=make, own=False) as handle:
         if why(os.fstat(handle)) is not None:
-            _set(handle, 0, stat.S_IMODE(os.fstat(handle).st_mode) & ~0o022)
+            # Without set-gid, too: a sandboxed job may not even keep it.
+            _set(handle, 0, stat.S_IMODE(os.fstat(handle).st_mode) & 0o755)
 
 
 def set_up(path: str | Path, uid: int, mode: int) -> None:

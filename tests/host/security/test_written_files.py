@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from sparkwright.host import directories, lock
+from sparkwright.host import directories, jobs, lock
 from sparkwright.host.contracts.directories import DirectoriesRequest, Directory
+from sparkwright.host.contracts.jobs import Job
 from sparkwright.host.contracts.lock import Owner
-from sparkwright.host.lib import files, trusted
+from sparkwright.host.lib import files, systemd, trusted
 from tests.host.security.conftest import UID, as_user
 
 
@@ -104,6 +106,21 @@ def test_a_pipe_does_not_hold_root_up(place: Path) -> None:
     assert (place / "file").read_text() == "new"
 
 
+def test_a_jobs_directory_is_not_made_where_a_user_decides(
+    users: Path, victim: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(systemd, "unit", lambda _: {})
+    monkeypatch.setattr(systemd, "systemctl", lambda *_: None)
+    started: list[str] = []
+    monkeypatch.setattr(jobs, "run", lambda *words: started.append(words[0]))
+    directory = _linked_directory(users, victim)
+    job = Job("sparkwright-x", "a fetch", ("true",), writable=(f"{directory}/models",))
+    with pytest.raises(SystemExit, match=f"a fetch: {users} belongs to user nobody"):
+        jobs.start(job)
+    assert started == []
+    assert unharmed(victim)
+
+
 @pytest.mark.parametrize("path", ["mine", "mine/below", "mine/below/file", "link/file", "none/x"])
 def test_what_is_roots_alone_is_not_exposed(place: Path, path: str) -> None:
     (place / "mine/below").mkdir(parents=True)
@@ -156,6 +173,6 @@ def test_what_lies_in_tmp_is_roots_if_root_made_it(place: Path) -> None:
 def test_a_directory_is_given_to_root_with_nobody_else_left_in(users: Path) -> None:
     users.chmod(0o2777)
     trusted.take_over(users)
-    assert (users.stat().st_uid, users.stat().st_mode & 0o777) == (0, 0o755)
+    assert (users.stat().st_uid, stat.S_IMODE(users.stat().st_mode)) == (0, 0o755)
     trusted.take_over(users / "a/b", 0o700)
     assert (users / "a/b").stat().st_mode & 0o777 == 0o700
