@@ -10,6 +10,8 @@ import re
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -44,9 +46,21 @@ _KERNEL = re.compile(
     r"nvme.*(timeout|reset|abort)|Under-?voltage",
     re.IGNORECASE,
 )
-#: MAX_NUM_BATCHED_TOKENS and TQ_KEY_BITS are none.
-_SECRET = re.compile(r"(?i)(key|token)$|secret|password")
-_BEARER = re.compile(r"(?i)(bearer\s+|--api-key[= ]\s*|api_key['\"]?[:=]\s*['\"]?)([^\s'\",\]]+)")
+_SECRET_NAME = (
+    r"[\w-]*(?:key|token|secret|passw(?:or)?d|passphrase|pwd|credentials?|dsn|database_url)"
+)
+#: Variables with a secret. Names of numbers are none: MAX_NUM_BATCHED_TOKENS, TQ_KEY_BITS.
+_SECRET = re.compile(rf"(?i){_SECRET_NAME}$|secret|passw")
+#: Options with a secret, and their value in the next word.
+_OPTION = re.compile(rf"(?i)--{_SECRET_NAME}")
+#: A value after a name that says what it is: DATABASE_URL=…, --token=…, --api-key …, "api_key": ….
+_NAMED = re.compile(
+    rf"(?i)({_SECRET_NAME}['\"]?=['\"]?|--{_SECRET_NAME}\s+|(?:bearer|basic)\s+|"
+    r"(?:(?:api|access|private|auth|hub|hf)[_-]?(?:key|token)|secret|passw(?:or)?d|passphrase)"
+    r"['\"]?\s*:\s*['\"]?)([^\s'\",\]}]+)"
+)
+#: ``postgres://user:password@host``
+_ACCOUNT = re.compile(r"(\w://[^/\s:@]*:)([^/\s@]+)(?=@)")
 _HUB_TOKEN = re.compile(r"\bhf_[A-Za-z0-9]{16,}\b")
 _HIDDEN = "(hidden)"
 
@@ -71,19 +85,28 @@ def environment(pairs: list[str]) -> dict[str, str]:
     return {name: _HIDDEN if _SECRET.search(name) else value for name, value in found.items()}
 
 
-def container(seen: dict[str, Any]) -> ContainerSeen:
-    """What of ``docker inspect`` is reported."""
-    config, state, host = seen["Config"], seen["State"], seen["HostConfig"]
+def stranger(seen: dict[str, Any]) -> ContainerSeen:
+    """What is reported of a container that is not ours: nothing that its owner has put into
+    environment, command line or mounts, and Docker into an error about them."""
+    state = seen["State"]
     return ContainerSeen(
         name=seen["Name"].lstrip("/"),
         running=state["Running"],
         started=state["StartedAt"],
         exit_code=state["ExitCode"],
-        error=state.get("Error") or "",
         oom_killed=bool(state.get("OOMKilled")),
         restarts=seen.get("RestartCount", 0),
-        restart_policy=host["RestartPolicy"]["Name"] or "no",
-        image=config["Image"],
+        restart_policy=seen["HostConfig"]["RestartPolicy"]["Name"] or "no",
+        image=seen["Config"]["Image"],
+    )
+
+
+def container(seen: dict[str, Any]) -> ContainerSeen:
+    """What of ``docker inspect`` is reported of one of ours."""
+    config, host = seen["Config"], seen["HostConfig"]
+    return replace(
+        stranger(seen),
+        error=seen["State"].get("Error") or "",
         release=docker.release_of(seen),
         words=hidden([*(config.get("Entrypoint") or []), *(config.get("Cmd") or [])]),
         environment=environment(config.get("Env") or []),
@@ -104,7 +127,7 @@ def container(seen: dict[str, Any]) -> ContainerSeen:
 def weights(place: Path, target: str) -> Mount:
     """What in a mounted directory looks like weights and is none: dead links, LFS pointers."""
     away, pointers = [], []
-    for path in sorted(place.glob("*"))[:500]:
+    for path in sorted(islice(place.iterdir(), 500)):
         if path.is_symlink():
             real = path.resolve()
             if not real.exists() or place.resolve() not in real.parents:
@@ -270,14 +293,16 @@ def struck(value: Any, secrets: list[str]) -> Any:
         return value
     for secret in secrets:
         value = value.replace(secret, _HIDDEN)
-    return _HUB_TOKEN.sub(_HIDDEN, _BEARER.sub(rf"\1{_HIDDEN}", value))
+    for shown in (_ACCOUNT, _NAMED):
+        value = shown.sub(rf"\1{_HIDDEN}", value)
+    return _HUB_TOKEN.sub(_HIDDEN, value)
 
 
 def hidden(words: list[str]) -> tuple[str, ...]:
-    """A command line without the value of ``--api-key``."""
-    after = [None, *words]
+    """A command line without the values of options like ``--api-key``."""
+    after = ["", *words]
     return tuple(
-        _HIDDEN if before == "--api-key" else word
+        _HIDDEN if _OPTION.fullmatch(before) else word
         for before, word in zip(after, words, strict=False)
     )
 
@@ -285,10 +310,14 @@ def hidden(words: list[str]) -> tuple[str, ...]:
 def main(request: ExaminationRequest) -> Examination:
     """Collect, and report."""
     services_ = request.services
-    containers = {one.name: one for one in map(container, docker.containers())}
+    ours = {f"sparkwright-{one.name}" for one in services_}
+    containers = {
+        name: (container if name in ours else stranger)(one)
+        for one in docker.containers()
+        for name in (one["Name"].lstrip("/"),)
+    }
     info = docker_account()
     roots = [request.models_root, request.services_root, "/"]
-    ours = {f"sparkwright-{one.name}" for one in services_}
     with ThreadPoolExecutor(max_workers=8) as pool:
         gpus, dmesg = pool.submit(gpu.ask), pool.submit(kernel)
         services = {

@@ -6,11 +6,14 @@ The token is sent to the hub's own scheme, host and port only.
 
 from __future__ import annotations
 
+import itertools
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as FutureTimeout
 from dataclasses import dataclass
 from pathlib import Path
-from threading import Event
+from threading import Event, Thread
 from typing import Any, TypeVar
 from urllib.parse import urljoin, urlsplit
 
@@ -19,9 +22,12 @@ from sparkwright.host.fetch.errors import Failed, Temporary
 from sparkwright.host.fetch.progress import log
 from sparkwright.host.fetch.request import unique, validate
 from sparkwright.host.fetch.web import certificate_problem, origin, pause, retry_after, transient
+from sparkwright.host.lib import bounded
 from sparkwright.host.lib.pickles import is_pickle
 
 _T = TypeVar("_T")
+#: Bytes of an answer, files of a repository, and seconds of a query, at most.
+_LARGEST, _MOST_FILES, _LONGEST = 32 * bounded.MIB, 100_000, 300.0
 _TOKEN_VARIABLES = ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN", "HF_TOKEN_PATH")
 
 
@@ -127,6 +133,55 @@ def explain(
     return Failed(f"{endpoint} answers HTTP {status} for {what}{details}.")
 
 
+def _in_time(query: Callable[[], _T]) -> _T:
+    """A query's result. The library bounds each step, and a hostile hub makes steps for ever."""
+    found: Future[_T] = Future()
+
+    def ask() -> None:
+        try:
+            found.set_result(query())
+        except BaseException as error:
+            found.set_exception(error)
+
+    Thread(target=ask, daemon=True).start()
+    try:
+        return found.result(_LONGEST)
+    except FutureTimeout:
+        if found.done():
+            raise
+        raise TimeoutError(f"no answer within {_LONGEST:g} s") from None
+
+
+def _client(library: Any) -> Any:
+    """The client of all queries; an answer that is compressed could not be bounded."""
+
+    class Counted(library.SyncByteStream):  # type: ignore[misc]
+        def __init__(self, stream: Any) -> None:
+            self._stream = stream
+
+        def __iter__(self) -> Iterator[bytes]:
+            left = _LARGEST
+            for chunk in self._stream:
+                left -= len(chunk)
+                if left < 0:
+                    raise bounded.TooMuch(_LARGEST)
+                yield chunk
+
+        def close(self) -> None:
+            self._stream.close()
+
+    def bound(response: Any) -> None:
+        if response.headers.get("Content-Encoding", "identity") != "identity":
+            raise ValueError("it is compressed, though that was not asked for")
+        response.stream = Counted(response.stream)
+
+    return library.Client(
+        headers={"Accept-Encoding": "identity"},
+        follow_redirects=True,
+        event_hooks={"response": [bound]},
+    )
+
+
 class Hub:
     """One repository at one commit, queried through huggingface_hub with bounded retries."""
 
@@ -141,12 +196,14 @@ class Hub:
         os.environ["HF_HUB_DISABLE_TELEMETRY"] = "1"
         os.environ["HF_HUB_DISABLE_PROGRESS_BARS"] = "1"
         try:
+            import httpx2
             import huggingface_hub
         except ImportError as error:
             raise Failed(
                 f"The runtime has no usable huggingface_hub ({error}). Pass --runtime with the "
                 "unpacked bundle for this host's architecture and Python."
             ) from error
+        huggingface_hub.set_client_factory(lambda: _client(httpx2))
         self._library = huggingface_hub
         self._request = request
         self._token = token
@@ -168,11 +225,16 @@ class Hub:
         """Return the files of the commit with their sizes and hashes, without pickles."""
         entries: list[Any] = self._query(
             lambda: list(
-                self._api.list_repo_tree(
-                    self._request.repo, recursive=True, revision=self._request.revision
+                itertools.islice(
+                    self._api.list_repo_tree(
+                        self._request.repo, recursive=True, revision=self._request.revision
+                    ),
+                    _MOST_FILES + 1,
                 )
             )
         )
+        if len(entries) > _MOST_FILES:
+            raise Failed(f"{self._request.repo} has more than {_MOST_FILES} files: refused.")
         files = [
             FetchFile(
                 entry.path,
@@ -246,7 +308,7 @@ class Hub:
         attempt = 0
         while True:
             try:
-                return query()
+                return _in_time(query)
             except Exception as error:
                 response = getattr(error, "response", None)
                 status = getattr(response, "status_code", None)
@@ -256,6 +318,11 @@ class Hub:
                         raise self.refusal(status, response.headers, path) from error
                     required = retry_after(response.headers.get("Retry-After"))
                     reason = f"{endpoint} answers HTTP {status}"
+                elif isinstance(error, bounded.TooMuch):
+                    raise Failed(
+                        f"{endpoint} returned an unexpected answer ({error}). Is it a Hugging Face "
+                        "hub?"
+                    ) from error
                 elif certificate_problem(error):
                     raise Failed(
                         f"{endpoint} presents a certificate that this host does not trust "

@@ -21,7 +21,14 @@ from sparkwright.host.fetch.errors import Failed, NoSpace, Temporary
 from sparkwright.host.fetch.hub import Location
 from sparkwright.host.fetch.progress import log
 from sparkwright.host.fetch.request import PAGE
-from sparkwright.host.fetch.web import certificate_problem, origin, pause, retry_after, transient
+from sparkwright.host.fetch.web import (
+    certificate_problem,
+    opener,
+    origin,
+    pause,
+    retry_after,
+    transient,
+)
 
 _BUFFER = 256 << 10  # what a killed connection loses at most
 _LARGEST_PIECE = 32 << 20  # bytes of one HTTP request
@@ -95,7 +102,7 @@ class _Redirects(urllib.request.HTTPRedirectHandler):
         return new
 
 
-_OPENER = urllib.request.build_opener(_Redirects())
+_OPENER = opener(_Redirects())
 
 
 class RangeFetch:

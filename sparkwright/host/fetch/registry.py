@@ -8,6 +8,7 @@ sent to the registry's own token service only, and a token to the registry only.
 from __future__ import annotations
 
 import base64
+import http.client
 import json
 import re
 import urllib.error
@@ -19,8 +20,10 @@ from typing import Any
 from sparkwright.host.contracts.fetch import FetchFile, FetchRequest
 from sparkwright.host.fetch.errors import Failed, Temporary
 from sparkwright.host.fetch.hub import Location
-from sparkwright.host.fetch.web import pause, retry_after, transient
+from sparkwright.host.fetch.web import opener, pause, retry_after, transient
+from sparkwright.host.lib import bounded
 
+_OPENER = opener()
 _ACCEPT = ", ".join(
     f"application/vnd.{kind}+json"
     for kind in (
@@ -82,7 +85,7 @@ class Registry:
                         ) from None
                     reason = f"answers HTTP {error.code}"
                     required = error.headers.get("Retry-After")
-                except OSError as error:
+                except (OSError, http.client.HTTPException) as error:
                     reason = f"is unreachable ({getattr(error, 'reason', error)})"
                     required = None
                 if attempt >= self._request.retries:
@@ -100,7 +103,7 @@ class Registry:
         url = f"{self._request.endpoint}/v2/{self._request.repo}/manifests/{manifest}"
         query = urllib.request.Request(url, headers={"Accept": _ACCEPT}, method="HEAD")
         try:
-            with urllib.request.urlopen(query, timeout=30):
+            with _OPENER.open(query, timeout=30):
                 return None
         except urllib.error.HTTPError as error:
             challenge = error.headers.get("WWW-Authenticate", "")
@@ -118,7 +121,7 @@ class Registry:
         if authorization is None:
             raise _explain(self._request, 401, False)
         query.add_unredirected_header("Authorization", authorization)
-        with urllib.request.urlopen(query, timeout=30):
+        with _OPENER.open(query, timeout=30):
             return authorization
 
     def _token(self, challenge: dict[str, str], basic: str | None) -> str:
@@ -131,9 +134,15 @@ class Registry:
         query = urllib.request.Request(f"{realm}?{urllib.parse.urlencode(challenge)}")
         if basic is not None:
             query.add_unredirected_header("Authorization", basic)
-        with urllib.request.urlopen(query, timeout=30) as answer:
-            body = json.load(answer)
-        return f"Bearer {body.get('token') or body.get('access_token')}"
+        with _OPENER.open(query, timeout=30) as answer:
+            try:
+                body = json.loads(bounded.read(answer, bounded.MIB))
+                return f"Bearer {body.get('token') or body['access_token']}"
+            except (bounded.TooMuch, ValueError, LookupError, AttributeError) as error:
+                raise Failed(
+                    f"The token service of {self._request.endpoint} answers with no token "
+                    f"({error}). Is it a registry?"
+                ) from None
 
 
 def _explain(request: FetchRequest, status: int, has_credentials: bool) -> Failed:

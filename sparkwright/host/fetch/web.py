@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import http.client
 import ssl
 import time
+import urllib.request
 from email.utils import parsedate_to_datetime
 from threading import Event
 from urllib.parse import urlsplit
 
 from sparkwright.host.contracts.fetch import FetchRequest
 from sparkwright.host.fetch.errors import Temporary
+from sparkwright.host.lib import bounded
 
 _TRANSIENT = frozenset({408, 425, 429, 500, 502, 503, 504, 520, 521, 522, 523, 524})
 _LONGEST_WAIT = 30.0
@@ -63,3 +66,26 @@ def origin(url: str) -> tuple[str, str, int]:
     parts = urlsplit(url)
     port = parts.port or {"https": 443, "http": 80}.get(parts.scheme, 0)
     return parts.scheme, (parts.hostname or "").lower(), port
+
+
+class _Plain(http.client.HTTPConnection):
+    response_class = bounded.downloads  # type: ignore[assignment]
+
+
+class _Secure(http.client.HTTPSConnection):
+    response_class = bounded.downloads  # type: ignore[assignment]
+
+
+class _Http(urllib.request.HTTPHandler):
+    def http_open(self, req: urllib.request.Request) -> http.client.HTTPResponse:
+        return self.do_open(_Plain, req)
+
+
+class _Https(urllib.request.HTTPSHandler):
+    def https_open(self, req: urllib.request.Request) -> http.client.HTTPResponse:
+        return self.do_open(_Secure, req)
+
+
+def opener(*handlers: urllib.request.BaseHandler) -> urllib.request.OpenerDirector:
+    """Opens addresses; the heads of their answers are bounded. Bodies are the caller's to bound."""
+    return urllib.request.build_opener(_Http, _Https, *handlers)

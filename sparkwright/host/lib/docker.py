@@ -17,6 +17,8 @@ if TYPE_CHECKING:  # typing takes 3 ms to import
     from sparkwright.host.contracts.outcome import Outcome
 
 _HERE = "unix://"
+#: Bytes of an answer at most: a list of all containers has some hundred KiB.
+_LARGEST = 32 << 20
 
 
 def place() -> str:
@@ -37,12 +39,20 @@ def get(path: str, timeout: float | None = 10) -> Any:
         connection.connect(place())
         connection.sendall(f"GET {path} HTTP/1.0\r\nHost: docker\r\n\r\n".encode())
         with connection.makefile("rb") as answer:
-            head, _, body = answer.read().partition(b"\r\n\r\n")
+            head, _, body = _read(answer).partition(b"\r\n\r\n")
         return json.loads(body) if head.split(None, 2)[1:2] == [b"200"] else None
     except (OSError, ValueError):
         return None
     finally:
         connection.close()
+
+
+def _read(answer: Any) -> bytes:
+    """All of it; what a container of somebody else's says of itself is in there, too."""
+    text: bytes = answer.read(_LARGEST + 1)
+    if len(text) > _LARGEST:
+        raise ValueError(f"Docker answers with more than {_LARGEST >> 20} MiB")
+    return text
 
 
 def container(name: str, timeout: float | None = 10) -> Any:

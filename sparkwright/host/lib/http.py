@@ -6,8 +6,10 @@ import http.client
 import json
 import time
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
+from sparkwright.host.lib import bounded
 from sparkwright.host.lib.documents import pairs
 
 TYPE_CHECKING = False
@@ -16,8 +18,15 @@ if TYPE_CHECKING:  # typing takes 3 ms to import
     from typing import Any
 
 
+#: Bytes of an answer, and of a stream, at most: vLLM's largest, of tokens or metrics, have some.
+_LARGEST, _LONGEST = 16 * bounded.MIB, 256 * bounded.MIB
+#: Bytes of a stream's line at most.
+_LINE = bounded.MIB
+
+
 class NoAnswer(Exception):
-    """The server refuses, hangs up, or does not speak HTTP; the text is the error's own."""
+    """The server refuses, hangs up, says too much, or does not speak HTTP; the text is the error's
+    own."""
 
     def __init__(self, error: Exception) -> None:
         super().__init__(str(error) or type(error).__name__)
@@ -76,13 +85,13 @@ class Server:
 
         Args:
             body: sent as JSON; None sends none.
-            timeout: seconds that each step of it may take.
+            timeout: seconds that it may take.
             key: whether the key is shown.
 
         Raises:
             NoAnswer: Late, when it takes too long.
         """
-        connection = self._connection(timeout)
+        connection = self._connection(timeout, _LARGEST)
         try:
             connection.request(method, path, _body(body), self._headers(key))
             answer = connection.getresponse()
@@ -100,17 +109,19 @@ class Server:
         """The data of a stream's events, each with the seconds since the request was sent.
 
         Raises:
-            NoAnswer: Late, when the stream says nothing for so long.
+            NoAnswer: Late, when the stream has not ended after ``timeout`` seconds.
             Refused: when the answer is not a stream.
         """
-        connection = self._connection(timeout)
+        connection = self._connection(timeout, _LONGEST)
         try:
             begun = time.monotonic()
             connection.request("POST", path, _body(body), self._headers(True))
             answer = connection.getresponse()
             if answer.status != 200:
                 raise Refused(Answer(answer.status, answer.read()))
-            for line in answer:
+            for line in iter(partial(answer.readline, _LINE + 1), b""):
+                if len(line) > _LINE:
+                    raise bounded.TooMuch(_LINE)
                 if line.startswith(b"data: "):
                     yield time.monotonic() - begun, line[6:].decode().strip()
         except (OSError, http.client.HTTPException) as error:
@@ -118,8 +129,10 @@ class Server:
         finally:
             connection.close()
 
-    def _connection(self, timeout: float) -> http.client.HTTPConnection:
-        return http.client.HTTPConnection(self.address, self.port, timeout=timeout)
+    def _connection(self, timeout: float, most: int) -> http.client.HTTPConnection:
+        connection = http.client.HTTPConnection(self.address, self.port, timeout=timeout)
+        connection.response_class = bounded.answers(most, timeout)  # type: ignore[assignment]
+        return connection
 
     def _headers(self, key: bool) -> dict[str, str]:
         shown = {"Authorization": f"Bearer {self.key}"} if key and self.key else {}

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import os
+import selectors
 import shutil
 import subprocess
+import time
 
 from sparkwright.host.contracts.outcome import Outcome
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # typing takes 3 ms to import
     from collections.abc import Mapping
+
+
+#: Bytes that a command may print.
+_MOST = 64 << 20
 
 
 class Running:
@@ -42,12 +49,45 @@ class Running:
         if self._process is None:
             return Outcome(None, err=f"{self._words[0]} is not installed", found=False)
         try:
-            said = self._process.communicate(timeout=self._timeout)
+            said = _said(self._process, self._timeout)
         except subprocess.TimeoutExpired:
             self._process.kill()  # not waited for: what hangs in the kernel does not even die
             return Outcome(None, err=f"{self._words[0]}: no answer within {self._timeout:.0f} s")
+        except OverflowError:
+            self._process.kill()
+            return Outcome(None, err=f"{self._words[0]}: more than {_MOST >> 20} MiB of output")
         out, err = (text.decode(errors="replace") for text in said)
         return Outcome(self._process.returncode, out, err)
+
+
+def _said(process: subprocess.Popen[bytes], timeout: float | None) -> tuple[bytes, bytes]:
+    """What a command prints, as ``communicate`` has it, but bounded: a log holds what others wrote.
+
+    Raises:
+        TimeoutExpired: when it takes too long.
+        OverflowError: when it is too much.
+    """
+    until = None if timeout is None else time.monotonic() + timeout
+    texts = {process.stdout: bytearray(), process.stderr: bytearray()}
+    with selectors.DefaultSelector() as selector:
+        for pipe in texts:
+            selector.register(pipe, selectors.EVENT_READ)  # type: ignore[arg-type]
+        while selector.get_map():
+            left = None if until is None else until - time.monotonic()
+            if left is not None and left <= 0:
+                raise subprocess.TimeoutExpired(process.args, timeout or 0)
+            for key, _ in selector.select(left):
+                chunk = os.read(key.fd, 1 << 16)
+                texts[key.fileobj] += chunk  # type: ignore[index]
+                if not chunk:
+                    selector.unregister(key.fileobj)
+                elif sum(map(len, texts.values())) > _MOST:
+                    raise OverflowError
+    process.wait(None if until is None else max(0.0, until - time.monotonic()))
+    for pipe in texts:
+        pipe.close()  # type: ignore[union-attr]
+    out, err = texts.values()
+    return bytes(out), bytes(err)
 
 
 def run(

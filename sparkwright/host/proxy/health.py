@@ -10,7 +10,9 @@ long queue counts only when no token comes out meanwhile.
 
 from __future__ import annotations
 
+import contextlib
 import json
+import socket
 import sys
 import threading
 import time
@@ -21,9 +23,14 @@ from sparkwright.host.contracts.proxies import HealthConfig, HealthService
 from sparkwright.host.lib import documents, files, metrics
 from sparkwright.host.lib.http import Answer, Late, NoAnswer, Server, api_key
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # typing takes 3 ms to import
+    from typing import Any
+
 #: Seconds between two looks, and before a service that is away is looked at again.
 _LOOK = 2.0
 _COUNTERS = (metrics.READ, metrics.GENERATED, metrics.CACHE)
+_CONNECTIONS = 16
 #: So many answers in a row may come late.
 _LATE = 3
 #: A server that is away, a key that is not there, an answer that is none.
@@ -117,6 +124,36 @@ class Service:
         return server.ask(method, path, body, timeout=timeout)
 
 
+class _Few(ThreadingHTTPServer):
+    """A server of few connections: a further one takes the place of the oldest. So nobody of this
+    host keeps the proxy's checks out with connections that ask nothing."""
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self._lock = threading.Lock()
+        self._open: dict[Any, None] = {}
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """Answer one, in a thread of its own."""
+        with self._lock:
+            if len(self._open) >= _CONNECTIONS:
+                oldest = next(iter(self._open))
+                del self._open[oldest]
+                with contextlib.suppress(OSError):
+                    oldest.shutdown(socket.SHUT_RDWR)
+            self._open[request] = None
+        super().process_request(request, client_address)
+
+    def shutdown_request(self, request: Any) -> None:
+        """One is answered."""
+        with self._lock:
+            self._open.pop(request, None)
+        super().shutdown_request(request)
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """One that was closed meanwhile: nothing to tell."""
+
+
 def serve(service: Service, port: int) -> None:
     """Answer 200 while the service is well, 503 with the reason while it is not."""
 
@@ -133,7 +170,7 @@ def serve(service: Service, port: int) -> None:
         def log_message(self, *_: object) -> None:
             """Called every two seconds: nothing is logged."""
 
-    server = ThreadingHTTPServer(("127.0.0.1", port), Handler)
+    server = _Few(("127.0.0.1", port), Handler)
     threading.Thread(target=server.serve_forever, daemon=True).start()
 
 

@@ -10,6 +10,8 @@ import socket
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from sparkwright.host.lib import bounded
+
 SERVERS = "show stat -1 4 -1"
 PROCESSES = "show proc"
 STATES = "show servers state"
@@ -22,7 +24,7 @@ def ask(place: str, line: str) -> str:
         connection.connect(place)
         connection.sendall(f"{line}\n".encode())
         with connection.makefile("r") as answer:
-            return answer.read()
+            return str(bounded.read(answer, 8 * bounded.MIB))
 
 
 def kept(answer: str, keep: Iterable[Sequence[str]]) -> str:

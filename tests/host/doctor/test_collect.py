@@ -72,14 +72,63 @@ def test_a_host_that_is_well(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 def test_no_secret_leaves_the_host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     seen = inspected()
-    seen["Config"]["Cmd"] = ["serve", "--api-key", "another-key", f"--x={KEY}"]
+    seen["Config"]["Cmd"] = ["serve", "--api-key", "another-key", f"--x={KEY}", "--token=third"]
+    seen["Config"]["Env"] += ["MYSQL_PWD=fourth-1", "DATABASE_URL=postgres://a:fifth-1@b/c"]
     host(tmp_path, monkeypatch, [seen])
     with vllm() as server:
         text = json.dumps(ask(server, tmp_path))
-    for secret in (KEY, "another-key", "hf_abcdefghijklmnopqrstu"):
+    for secret in (KEY, "another-key", "third", "fourth-1", "fifth-1", "hf_abcdefghijklmnopqrstu"):
         assert secret not in text
     assert "starting with --api-key (hidden)" in text
     assert '"MAX_NUM_BATCHED_TOKENS": "32768"' in text
+
+
+STRANGERS = {
+    "DATABASE_URL": "postgres://app:hunter2secret@db/app",
+    "MYSQL_PWD": "open-sesame-1",
+    "PLAIN": "a-customer's-name",
+}
+
+
+def test_of_a_container_of_others_nothing_is_collected_that_its_owner_wrote(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stranger = inspected(Id="d" * 64, Name="/wiki", RestartCount=5)
+    stranger["Config"] = {
+        "Image": "wiki", "Labels": {"sparkwright.release": "b" * 12},
+        "Entrypoint": ["wiki"], "Cmd": ["--token=t0ken-of-others", "--admin", "ann@home"],
+        "Env": [f"{name}={value}" for name, value in STRANGERS.items()],
+    }  # fmt: skip
+    stranger["State"]["Error"] = "exec: --token=t0ken-of-others: not found"
+    stranger["Mounts"] = [{"Type": "bind", "Source": str(tmp_path), "Destination": "/private"}]
+    host(tmp_path, monkeypatch, [inspected(), stranger])
+    with vllm() as server:
+        answer = ask(server, tmp_path)
+    text = json.dumps(answer)
+    for word in (*STRANGERS, *STRANGERS.values(), "t0ken-of-others", "ann@home", "/private"):
+        assert word not in text
+    (seen,) = answer["others"]
+    assert (seen["name"], seen["restarts"], seen["image"]) == ("wiki", 5, "wiki")
+
+
+@pytest.mark.parametrize(
+    ("line", "shown"),
+    [
+        ("DATABASE_URL=postgres://app:hunter2@db/app", "DATABASE_URL=(hidden)"),
+        ("at postgres://app:hunter2@db/app", "at postgres://app:(hidden)@db/app"),
+        ("MYSQL_PWD=hunter2", "MYSQL_PWD=(hidden)"),
+        ("serve --token=hunter2 --port 1", "serve --token=(hidden) --port 1"),
+        ("serve --auth-token hunter2 --port 1", "serve --auth-token (hidden) --port 1"),
+        ("args: {'api_key': 'hunter2', 'a': 1}", "args: {'api_key': '(hidden)', 'a': 1}"),
+        ('{"password": "hunter2"}', '{"password": "(hidden)"}'),
+        ("Authorization: Basic aHVudGVyMg==", "Authorization: Basic (hidden)"),
+        ("max_num_batched_tokens=32768", "max_num_batched_tokens=32768"),
+        ("KeyError: 'layers.0'", "KeyError: 'layers.0'"),
+        ("TQ_KEY_BITS=4", "TQ_KEY_BITS=4"),
+    ],
+)
+def test_a_secret_is_struck_by_its_name(line: str, shown: str) -> None:
+    assert collect.struck([line], []) == [shown]
 
 
 def test_a_service_that_hangs_is_given_time_and_then_reported(

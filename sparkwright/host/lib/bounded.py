@@ -1,0 +1,109 @@
+"""Answers of servers: no more bytes, and no more time, than one of its kind may take."""
+
+from __future__ import annotations
+
+import functools
+import http.client
+import io
+import time
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # typing takes 3 ms to import
+    import socket
+    from collections.abc import Callable
+    from typing import Any
+
+MIB = 1 << 20
+#: What the head of an answer may take.
+_HEAD_BYTES, _HEAD_SECONDS = 256 << 10, 120.0
+
+
+class TooMuch(OSError):
+    """An answer is larger than one of its kind can be."""
+
+    def __init__(self, most: int) -> None:
+        size = f"{most // MIB} MiB" if most >= MIB else f"{most >> 10} KiB"
+        super().__init__(f"the answer has more than {size}")
+
+
+def read(file: Any, most: int) -> Any:
+    """Everything up to the end of a file.
+
+    Raises:
+        TooMuch: when that is more than ``most``.
+    """
+    found = file.read(most + 1)
+    if len(found) > most:
+        raise TooMuch(most)
+    return found
+
+
+class _Guarded(io.RawIOBase):
+    """What a socket receives, with both bounds until ``lift`` is called."""
+
+    def __init__(self, sock: socket.socket, seconds: float) -> None:
+        self._sock = sock
+        self.allow(_HEAD_BYTES)
+        self._raw: Any = sock.makefile("rb", buffering=0)
+        self._step = sock.gettimeout()
+        self._until = time.monotonic() + seconds
+        self._lifted = False
+
+    def allow(self, most: int) -> None:
+        """From here on, so many bytes."""
+        self._most = self._left = most
+
+    def lift(self) -> None:
+        """From here on, as much and as long as it takes; each step has its own time."""
+        self._lifted = True
+        self._sock.settimeout(self._step)
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int | None:
+        if not self._lifted:
+            left = self._until - time.monotonic()
+            if left <= 0:
+                raise TimeoutError("timed out")
+            self._sock.settimeout(left if self._step is None else min(self._step, left))
+        count: int | None = self._raw.readinto(buffer)
+        if not self._lifted:
+            self._left -= count or 0
+            if self._left < 0:
+                raise TooMuch(self._most)
+        return count
+
+    def close(self) -> None:
+        self._raw.close()
+        super().close()
+
+
+class _Answer(http.client.HTTPResponse):
+    """An answer that is bounded in head and body, or, where it is a download, in its head."""
+
+    def __init__(
+        self, sock: socket.socket, *args: Any, most: int | None, seconds: float, **kwargs: Any
+    ) -> None:
+        super().__init__(sock, *args, **kwargs)
+        self.fp.close()
+        self._guard, self._most = _Guarded(sock, seconds), most
+        self.fp = io.BufferedReader(self._guard)
+
+    def begin(self) -> None:
+        """Read the head."""
+        super().begin()
+        if self._most is None:
+            self._guard.lift()
+        else:
+            self._guard.allow(self._most)
+
+
+def answers(most: int, seconds: float) -> Callable[..., http.client.HTTPResponse]:
+    """``response_class`` of a connection whose answers' bodies have this many bytes at most, and
+    which end within this time."""
+    return functools.partial(_Answer, most=most, seconds=seconds)
+
+
+#: ``response_class`` of a connection for downloads: their heads are bounded.
+downloads = functools.partial(_Answer, most=None, seconds=_HEAD_SECONDS)

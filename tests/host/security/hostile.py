@@ -1,0 +1,100 @@
+"""Servers that never stop talking, and how much memory a client takes for them."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[3]
+#: More than any client may hold: 700 MiB.
+FLOOD = 700 << 20
+_CHUNK = b"x" * (1 << 20)
+OK = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
+
+
+def body(connection: socket.socket) -> None:
+    """An answer of 700 MiB."""
+    connection.sendall(OK + b"Content-Length: %d\r\n\r\n" % FLOOD)
+    for _ in range(FLOOD // len(_CHUNK)):
+        connection.sendall(_CHUNK)
+
+
+def head(connection: socket.socket) -> None:
+    """A head without an end, of lines that are short enough for any client."""
+    connection.sendall(b"HTTP/1.1 200 OK\r\n")
+    for _ in range(FLOOD // 1000):
+        connection.sendall(b"X-More: " + b"y" * 990 + b"\r\n")
+
+
+def line(connection: socket.socket) -> None:
+    """A head of one line without an end."""
+    connection.sendall(b"HTTP/1.1 200 OK\r\nX-More: ")
+    for _ in range(FLOOD // len(_CHUNK)):
+        connection.sendall(_CHUNK)
+
+
+def going_on(connection: socket.socket) -> None:
+    """Heads that only say that an answer will come."""
+    for _ in range(FLOOD // 1000):
+        connection.sendall(b"HTTP/1.1 100 Continue\r\n\r\n" * 40)
+
+
+def silent(connection: socket.socket) -> None:
+    """A byte now and then: no step is ever late, and there is no end."""
+    import time
+
+    connection.sendall(OK + b"Content-Length: 1000000\r\n\r\n")
+    while True:
+        connection.sendall(b"x")
+        time.sleep(0.05)
+
+
+@contextlib.contextmanager
+def serving(attack: object, place: Path | None = None) -> Iterator[int]:
+    """A server that does this to everyone, on a free port or at a path."""
+    server = socket.socket(socket.AF_UNIX if place else socket.AF_INET)
+    server.bind(str(place) if place else ("127.0.0.1", 0))
+    server.listen()
+
+    def each(connection: socket.socket) -> None:
+        with contextlib.suppress(OSError), connection:
+            connection.recv(65536)
+            attack(connection)  # type: ignore[operator]
+
+    def accept() -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                threading.Thread(target=each, args=(server.accept()[0],), daemon=True).start()
+
+    threading.Thread(target=accept, daemon=True).start()
+    try:
+        yield 0 if place else server.getsockname()[1]
+    finally:
+        with contextlib.suppress(OSError):
+            server.shutdown(socket.SHUT_RDWR)
+        server.close()
+
+
+def client(code: str, *words: str, path: str = "", timeout: float = 60) -> tuple[str, int]:
+    """What a client prints, run by itself, and the most memory that it had, in bytes."""
+    measured = (
+        "import sys\n"
+        f"sys.path[:0] = [{str(ROOT)!r}, *filter(None, [{path!r}])]\n{code}\n"
+        # Not getrusage: that counts what this process had when it forked.
+        "status = dict(one.split(':', 1) for one in open('/proc/self/status'))\n"
+        "print(int(status['VmHWM'].split()[0]))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", measured, *words],
+        capture_output=True, text=True, timeout=timeout, check=False,
+        env={**os.environ, "NO_PROXY": "*"},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    *said, peak = done.stdout.splitlines()
+    return "\n".join(said), int(peak) << 10

@@ -1,0 +1,146 @@
+"""Servers that answer without end: bounded memory, bounded time, a clear error."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.host.fetch.conftest import RUNTIME
+from tests.host.security import hostile
+
+#: A Python with its modules has some 30 MiB; an answer's bytes are there twice for a moment.
+LITTLE = 120 << 20
+ASK = """
+from sparkwright.host.lib.http import NoAnswer, Server
+server = Server("127.0.0.1", int(sys.argv[1]))
+try:
+    {call}
+    print("answered")
+except NoAnswer as error:
+    print(type(error).__name__, error)
+"""
+CALLS = {
+    "ask": 'server.ask("GET", "/metrics", timeout=20)',
+    "events": 'list(server.events("/v1/completions", {}, timeout=20))',
+}
+
+
+@pytest.mark.parametrize("call", CALLS)
+@pytest.mark.parametrize("attack", [hostile.body, hostile.head, hostile.line, hostile.going_on])
+def test_a_service_that_answers_without_end(attack: object, call: str) -> None:
+    with hostile.serving(attack) as port:
+        said, peak = hostile.client(ASK.format(call=CALLS[call]), str(port))
+    assert said.startswith("NoAnswer ")
+    assert any(words in said for words in ("more than", "got more than 100 headers")), said
+    assert peak < LITTLE
+
+
+def test_a_service_that_answers_for_ever() -> None:
+    with hostile.serving(hostile.silent) as port:
+        began = time.monotonic()
+        call = 'server.ask("GET", "/metrics", timeout=1)'
+        said, _ = hostile.client(ASK.format(call=call), str(port))
+    assert said.startswith("Late ")
+    assert time.monotonic() - began < 10
+
+
+def test_docker_that_answers_without_end(tmp_path: Path) -> None:
+    place = tmp_path / "docker.sock"
+    code = (
+        "import os\nos.environ['DOCKER_HOST'] = 'unix://' + sys.argv[1]\n"
+        "from sparkwright.host.lib import docker\nprint(docker.containers())"
+    )
+    with hostile.serving(hostile.body, place):
+        said, peak = hostile.client(code, str(place))
+    assert (said, peak < LITTLE) == ("[]", True)
+
+
+def test_a_proxy_that_answers_without_end(tmp_path: Path) -> None:
+    place = tmp_path / "admin.sock"
+    code = (
+        "from sparkwright.host.proxy import runtime_api\n"
+        "try:\n    runtime_api.ask(sys.argv[1], 'show stat')\n"
+        "except OSError as error:\n    print(error)"
+    )
+    with hostile.serving(hostile.body, place):
+        said, peak = hostile.client(code, str(place))
+    assert said == "the answer has more than 8 MiB"
+    assert peak < LITTLE
+
+
+def test_a_command_that_prints_without_end() -> None:
+    """`docker logs` of a container that writes one line for ever."""
+    code = (
+        "from sparkwright.host.lib.processes import run\nprint(run('cat', '/dev/zero', timeout=30))"
+    )
+    said, peak = hostile.client(code)
+    assert "cat: more than 64 MiB of output" in said
+    assert peak < 2 * LITTLE
+
+
+REQUEST = """
+from threading import Event
+from dataclasses import replace
+from sparkwright.host.contracts.fetch import FetchFile, FetchRequest
+from sparkwright.host.fetch.errors import Failed
+request = FetchRequest(
+    endpoint="http://127.0.0.1:" + sys.argv[1], repo="org/model", revision=sys.argv[2],
+    destination=sys.argv[3] + "/destination", state_dir=sys.argv[3], retries=0, stall=10,
+)
+try:
+    {call}
+    print("answered")
+except Failed as error:
+    print("Failed", error)
+"""
+HUB = (
+    "from sparkwright.host.fetch import hub; hub._LONGEST = 5; "
+    "hub.Hub(request, None, Event()).check()"
+)
+REGISTRY = (
+    "from sparkwright.host.fetch.registry import Registry; "
+    'Registry(replace(request, source="registry"), None, Event()).check()'
+)
+FILE = (
+    "from pathlib import Path; from sparkwright.host.fetch import holes; "
+    "from sparkwright.host.fetch.hub import Location; "
+    "from sparkwright.host.fetch.ranges import Limit, RangeFetch; "
+    'file = FetchFile("model.safetensors", 1 << 20, "0" * 64); part = Path(sys.argv[3], "part"); '
+    "holes.prepare(part, file.size); "
+    "fetch = RangeFetch(request, None, file, part, lambda _: None, Event(), Limit(None)); "
+    'fetch.run(Location(request.endpoint + "/x", {{}}), [(0, file.size)], 1)'
+)
+
+
+HEADS = (hostile.head, hostile.line, hostile.going_on)
+#: A registry's manifest is asked for by HEAD: its body is its token's, below.
+ATTACKS = [
+    *((HUB, attack) for attack in (hostile.body, *HEADS)),
+    *((REGISTRY, attack) for attack in HEADS),
+    *((FILE, attack) for attack in (hostile.body, *HEADS)),
+]
+
+
+@pytest.mark.parametrize(("call", "attack"), ATTACKS)
+def test_a_source_that_answers_without_end(call: str, attack: object, tmp_path: Path) -> None:
+    with hostile.serving(attack) as port:
+        code = REQUEST.format(call=call.format())
+        words = (str(port), hashlib.sha1(b"").hexdigest(), str(tmp_path))
+        said, peak = hostile.client(code, *words, path=str(RUNTIME))
+    assert said.startswith("Failed "), said
+    assert peak < 2 * LITTLE
+
+
+def test_a_token_service_that_answers_without_end(tmp_path: Path) -> None:
+    with hostile.serving(hostile.body) as port:
+        call = (
+            "from sparkwright.host.fetch.registry import Registry; "
+            'Registry(request, None, Event())._token({"realm": request.endpoint + "/token"}, None)'
+        )
+        words = (str(port), "0" * 40, str(tmp_path))
+        said, peak = hostile.client(REQUEST.format(call=call), *words)
+    assert "answers with no token (the answer has more than 1 MiB)" in said
+    assert peak < LITTLE

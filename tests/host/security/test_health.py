@@ -1,0 +1,38 @@
+"""The health check is asked by a proxy on its own host, where other users can connect, too."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import socket
+import threading
+import time
+
+import pytest
+
+from sparkwright.host.contracts.proxies import HealthService
+from sparkwright.host.proxy import health
+
+
+@pytest.fixture
+def port() -> int:
+    """A health check's port."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        found: int = free.getsockname()[1]
+    service = health.Service(HealthService("qwen36", 9, found, "/nothing", "m", 5), 30)
+    service.well = True
+    health.serve(service, found)
+    return found
+
+
+def test_connections_that_ask_nothing_keep_nobody_out(port: int) -> None:
+    before = threading.active_count()
+    with contextlib.ExitStack() as held:
+        for _ in range(300):
+            held.enter_context(socket.create_connection(("127.0.0.1", port)))
+        time.sleep(0.5)
+        assert threading.active_count() - before < 50
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=2)
+        connection.request("GET", "/")
+        assert connection.getresponse().status == 200
+        connection.close()
