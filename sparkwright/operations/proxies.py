@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from pyinfra.api.host import Host
 from pyinfra.context import ctx_host
@@ -42,7 +43,8 @@ def serving(
         break_lock: whether to take the lock from another run.
     """
     home = proxies or _empty(services_root)
-    seen = observed(ctx_host.get(), request_of(proxies, files))
+    request = replace(request_of(proxies, files), services_root=services_root)
+    seen = observed(ctx_host.get(), request)
     wrong = pending(proxies, files, seen)
     if wrong:
         _show_diff(home, files)

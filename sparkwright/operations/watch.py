@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from pyinfra.api.host import Host
 from pyinfra.context import ctx_host
@@ -35,7 +36,8 @@ def installed(
         break_lock: whether to take the lock from another run.
     """
     files = files_of(watch)
-    seen = observed(ctx_host.get(), request_of(files))
+    request = replace(request_of(files), services_root=services_root)
+    seen = observed(ctx_host.get(), request)
     if watch is None:
         pending = ["remove the watch"] if SERVICE in seen.unit_files else []
     else:

@@ -21,7 +21,6 @@ def hardware_of(host: HostCheck) -> Hardware:
         memory_gib=host.observed.memory.total / GIB,
         vram_gib=vram or None,
         architecture=host.architecture,
-        assumed=False,
     )
 
 

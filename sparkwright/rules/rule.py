@@ -23,14 +23,12 @@ class Hardware:
         memory_gib: MemTotal.
         vram_gib: memory of the GPU itself; None on unified memory.
         architecture: of the registry's words (``arm64``); None where unknown.
-        assumed: whether the host has not been observed yet.
     """
 
     compute_cap: str | None
     memory_gib: float | None
     vram_gib: float | None
     architecture: str | None
-    assumed: bool
 
     @property
     def unified(self) -> bool:
@@ -48,7 +46,6 @@ def assumed_hardware(plan: HostPlan) -> Hardware:
         memory_gib=LEAST_SPARK_GIB if cap == "12.1" else None,
         vram_gib=max(vram) if vram and cap != "12.1" else None,
         architecture="arm64" if cap == "12.1" else None,
-        assumed=True,
     )
 
 

@@ -314,7 +314,7 @@ def test_a_model_that_does_not_work_is_refused(status: str, severity: str) -> No
 
 def test_an_image_for_the_spark_alone_is_refused_on_a_card() -> None:
     host = plan({"s": {"recipe": OMNI2}})
-    card = Hardware("12.0", 64, 95.6, "amd64", assumed=False)
+    card = Hardware("12.0", 64, 95.6, "amd64")
     assert "omni-gb10-only" in {one.id for one in check_host(host, catalog(), card)}
 
 
