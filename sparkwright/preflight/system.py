@@ -18,10 +18,12 @@ def check_sudo(host: HostCheck) -> Iterator[Finding]:
     if host.observed.sudo is not None:
         yield error(
             "sudo", f"user {user}: {host.observed.sudo}",
-            "sudo without a password, or with one that pyinfra is given",
+            "sudo without a password, or with the one that pyinfra is given",
             "units, Docker and /opt belong to root",
-            f"'sudo visudo -f /etc/sudoers.d/{user}': {user} ALL=(ALL) NOPASSWD: ALL; "
-            "or run pyinfra with --same-sudo-password",
+            f"on the host: echo '{user} ALL=(ALL) NOPASSWD: ALL' > ~/sudoers && "
+            "sudo visudo -cf ~/sudoers && sudo install -m 0440 -o root -g root ~/sudoers "
+            "/etc/sudoers.d/sparkwright; or run pyinfra with --same-sudo-password "
+            "(docs/install.md, sudo)",
         )  # fmt: skip
 
 
@@ -52,7 +54,7 @@ def check(host: HostCheck) -> Iterator[Finding]:
             "the programs that run on the host are written for it",
             "use Ubuntu 22.04, Debian 12 or newer",
         )  # fmt: skip
-    version = re.match(r"(\d+)\.(\d+)", observed.kernel)
+    version = re.match(r"(\d{1,9})\.(\d{1,9})", observed.kernel)
     if version and (int(version[1]), int(version[2])) < (5, 15):
         yield warning(
             "kernel", f"Linux {observed.kernel}", "Linux >= 5.15",
