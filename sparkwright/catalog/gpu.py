@@ -18,7 +18,7 @@ _FAMILIES: tuple[tuple[tuple[int, int | None], str], ...] = (
 
 def family(compute_cap: str | None) -> str:
     """``12.1`` -> ``GB10 (sm_121a)``."""
-    match = re.fullmatch(r"(\d+)\.(\d+)", compute_cap or "")
+    match = re.fullmatch(r"(\d{1,9})\.(\d{1,9})", compute_cap or "")
     if match is None:
         return "unknown architecture"
     major, minor = int(match[1]), int(match[2])
@@ -30,5 +30,5 @@ def family(compute_cap: str | None) -> str:
 
 def driver_major(version: str | None) -> int | None:
     """``580.95.05`` -> 580; None where there is no number to read."""
-    match = re.match(r"\d+", version or "")
+    match = re.match(r"\d{1,9}", version or "")
     return int(match[0]) if match else None

@@ -42,6 +42,7 @@ from sparkwright.plan.plan import ServicePlan
 from sparkwright.report.bench_text import text
 from sparkwright.report.page.contents import Bench, judged
 from sparkwright.site.fleet import PlannedHost
+from sparkwright.text.visible import visible
 
 _LONGEST = 1_000_000
 
@@ -204,7 +205,7 @@ def _bench(
     after = ask((host,), "facts").get(host)
     result = _result(tool, target, when, measured, before, under_load, after)
     for remark in (*measured.remarks, *_remarks(target, before, under_load, after)):
-        click.echo(f"{click.style(target.name, fg='yellow')}: {remark}", err=True)
+        click.echo(f"{click.style(target.name, fg='yellow')}: {visible(remark)}", err=True)
     _say(target, f"kept as {save(directory, result)}")
     past = load_results(directory).services[host, plan.name]
     return judged(past[: past.index(result) + 1], target.host.catalog)

@@ -14,6 +14,7 @@ from typing import Any, NoReturn
 import click
 
 from sparkwright.findings.user_error import UserError, mistake
+from sparkwright.text.visible import paragraph, visible_but_colours
 
 
 def pyinfra() -> str:
@@ -96,12 +97,12 @@ def ask_all_hosts(
             check=False,
         )
         if not file.exists():
-            sys.stderr.write(done.stderr or done.stdout)
+            sys.stderr.write(visible_but_colours(done.stderr or done.stdout))
             sys.exit(done.returncode or 1)
         found = json.loads(file.read_text(encoding="utf-8"))
     for name, said in found.items():
         if said["answer"] is None:
             why = said["refused"] or "no answer"
-            click.echo(f"{click.style(name, fg='red')}: {why}", err=True)
+            click.echo(f"{click.style(name, fg='red')}: {paragraph(why)}", err=True)
     answers = {n: said["answer"] for n, said in found.items() if said["answer"] is not None}
     return answers, [name for name in found if name not in answers]

@@ -16,6 +16,7 @@ from sparkwright.findings.user_error import UserError, mistake, suggest
 from sparkwright.resolve.lock import to_resolution
 from sparkwright.site.fleet import Fleet, PlannedHost, plan_fleet, with_geometry
 from sparkwright.site.resolution import locks
+from sparkwright.text.visible import visible_json
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
@@ -79,5 +80,5 @@ def _by_locked_geometry(hosts: dict[str, PlannedHost]) -> dict[str, PlannedHost]
 
 
 def print_json(data: Any) -> None:
-    """Indented, in a stable order, with dates as text."""
-    click.echo(json.dumps(data, indent=2, ensure_ascii=False, default=str))
+    """Indented, in a stable order, with dates as text; a terminal obeys nothing of it."""
+    click.echo(visible_json(json.dumps(data, indent=2, ensure_ascii=False, default=str)))

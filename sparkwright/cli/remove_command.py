@@ -9,6 +9,7 @@ import click
 
 from sparkwright.cli.hosts import ask_hosts
 from sparkwright.cli.options import inventory_argument
+from sparkwright.text.visible import visible
 
 
 @click.command("remove")
@@ -37,7 +38,7 @@ def command(
         services=",".join(services) or None, weights=weights,
     )  # fmt: skip
     for name, answer in answers.items():
-        click.echo(f"{name}: removed {', '.join(answer['done']) or 'nothing'}")
+        click.echo(f"{name}: removed {visible(', '.join(answer['done']) or 'nothing')}")
         for line in answer["left"]:
-            click.echo(f"{name}: left {line}")
+            click.echo(f"{name}: left {visible(line)}")
     sys.exit(int(not answers))

@@ -62,7 +62,9 @@ def watched(watch: WatchReport | None, now: float) -> Iterator[tuple[str, Sympto
         return
     for one in watch.findings:
         observed = f"{one.seen} (watched for {age(now - one.since)})"
-        yield one.name, Symptom(observed, one.service, severity=Severity(one.severity))
+        known = {str(severity): severity for severity in Severity}
+        severity = known.get(one.severity, Severity.WARNING)
+        yield one.name, Symptom(observed, one.service, severity=severity)
 
 
 def still(service: ServiceSeen) -> bool:

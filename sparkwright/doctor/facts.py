@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from sparkwright.findings.finding import Finding
 from sparkwright.host.contracts.doctor import Examination, ServiceSeen
 from sparkwright.host.contracts.records import decode
 from sparkwright.text.timestamps import epoch
+
+#: Lines of a log, and characters of one, that are looked at.
+_LINES, _WIDTH = 1000, 1000
 
 
 @dataclass(frozen=True)
@@ -59,5 +62,12 @@ class Facts(Examination):
 
 
 def facts(answer: Mapping[str, Any]) -> Facts:
-    """A host's answer, typed."""
-    return decode(Facts, dict(answer))
+    """A host's answer, typed; of what it logs only what patterns are matched against in no time."""
+    found = decode(Facts, dict(answer))
+    services = {name: replace(one, log=_short(one.log)) for name, one in found.services.items()}
+    return replace(found, services=services, kernel=_short(found.kernel))
+
+
+def _short(lines: tuple[str, ...]) -> tuple[str, ...]:
+    """As the host's own program cuts them: the last lines, none of them endless."""
+    return tuple(line[:_WIDTH] for line in lines[-_LINES:])

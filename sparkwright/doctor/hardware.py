@@ -31,7 +31,7 @@ _XIDS: dict[int, tuple[str, str]] = {
     120: ("the GPU's system processor failed", _REBOOT),
     154: ("the driver asks for a reset of the GPU", _REBOOT),
 }
-_XID = re.compile(r"NVRM: Xid \([^)]*\): (\d+)")
+_XID = re.compile(r"NVRM: Xid \([^)]*\): (\d{1,9})")
 _KILLED = re.compile(r"Killed process \d+ \(([^)]+)\)")
 
 

@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
-import json
 from enum import Enum
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from gevent import Timeout
 from paramiko import SSHException
 from pyinfra.api.command import QuoteString, StringCommand
 from pyinfra.api.exceptions import PyinfraError
 from pyinfra.api.host import Host
 
-from sparkwright.facts import programs
-from sparkwright.host.contracts.records import Malformed, decode, encode
+from sparkwright.facts import hooks, programs
+from sparkwright.facts.answers import HostError, parse
+from sparkwright.host.contracts.records import encode
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
+__all__ = ["HostError", "Sudo", "ask", "execute", "run_program"]
+
 _Answer = TypeVar("_Answer")
-
-
-class HostError(Exception):
-    """The host did not answer a question: lost connection, deadline, or a failing program."""
+#: Seconds beyond a program's own time, for the way there and back.
+_GRACE = 30
 
 
 class Sudo(Enum):
@@ -92,15 +93,23 @@ def execute(
     """
     password: str | None = host.state.config.SUDO_PASSWORD or host.data.get("_sudo_password")
     arguments: dict[str, Any] = {"_timeout": timeout}
-    if stdin is not None:
-        arguments["_stdin"] = stdin
-    if sudo is Sudo.NEEDED or password:
-        arguments |= {"_sudo": True, "_sudo_password": password}
+    if password:
+        # pyinfra would put it into the command, where every user of the host can read it. sudo
+        # takes one line of standard input, and none where it asks for no password: programs pass
+        # over it then (``programs.BY_STANDARD_INPUT``).
+        command = StringCommand("sudo", "-S", "-k", "-H", "-p", QuoteString(""), "--", command)
+        stdin = f"{password}\n{stdin or ''}"
+    elif sudo is Sudo.NEEDED:
+        arguments["_sudo"] = True
     else:
         # Without a password for sudo, once more as the user who logs in.
         command = StringCommand("sudo -n", command, "||", command)
+    if stdin is not None:
+        arguments["_stdin"] = stdin
+    hooks.guard_connections()
     try:
-        ok, output = host.run_shell_command(command, **arguments)
+        with Timeout(timeout + _GRACE, TimeoutError):  # pyinfra waits for the exit code without end
+            ok, output = host.run_shell_command(command, **arguments)
     except TimeoutError:
         raise HostError(f"{label}: no answer within {timeout:.0f} s") from None
     except (OSError, EOFError, SSHException, PyinfraError) as error:
@@ -111,24 +120,3 @@ def execute(
         lines = [line for line in output.stderr_lines if line.strip()]
         raise HostError(f"{label}: {lines[-1] if lines else 'failed without output'}")
     return list(output.stdout_lines)
-
-
-def parse(label: str, lines: list[str], answer: type[_Answer]) -> _Answer:
-    """A program's answer from its standard output.
-
-    Raises:
-        HostError: when it is not such an answer.
-    """
-    try:
-        found = json.loads("\n".join(lines))
-    except ValueError:
-        raise HostError(
-            f"{label}: the host's login prints text of its own (check .bashrc and /etc/profile.d)"
-        ) from None
-    try:
-        return decode(answer, found)
-    except Malformed as error:
-        raise HostError(
-            f"{label}: not a valid answer: {error} (is another version of sparkwright at work on "
-            "this host?)"
-        ) from None

@@ -7,6 +7,7 @@ Read in pyinfra 3.10.0. What its public ``BaseStateCallback`` offers is used whe
 from __future__ import annotations
 
 import inspect
+import logging
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
@@ -20,9 +21,13 @@ from pyinfra.api.exceptions import PyinfraError
 from pyinfra.api.host import Host
 from pyinfra.api.inventory import Inventory
 from pyinfra.api.state import State
+from pyinfra.connectors import local, ssh
+from pyinfra.connectors import util as connecting
 from pyinfra.context import ctx_state
 
+from sparkwright.facts import output
 from sparkwright.host.contracts.records import encode
+from sparkwright.text.visible import visible_but_colours
 
 
 def command_line() -> dict[str, Any]:
@@ -52,6 +57,31 @@ def before_connecting(
         ready(state)
 
     state.init = init  # type: ignore[method-assign]
+
+
+def guard_connections() -> None:
+    """Whatever a host prints is bounded, asks nobody for a password, and moves no cursor.
+
+    Reasons: ``read_buffer`` reads without a limit; ``execute_command_with_sudo_retry`` asks for
+    sudo's password, in the middle of a run, where a failing command prints a certain line, and
+    answers the host with it; lines of the log, errors of the connection among them, are printed as
+    they are.
+    """
+    connecting.read_buffer = output.read  # type: ignore[assignment]
+    for connector in (ssh, local):
+        connector.execute_command_with_sudo_retry = (  # type: ignore[attr-defined]
+            lambda _host, _arguments, execute: execute()
+        )
+    for name in ("pyinfra", "paramiko.transport"):
+        logger = logging.getLogger(name)
+        if _printable not in logger.filters:
+            logger.addFilter(_printable)
+
+
+def _printable(record: logging.LogRecord) -> bool:
+    """Have the terminal obey nothing of a line but its colours."""
+    record.msg, record.args = visible_but_colours(record.getMessage()), ()
+    return True
 
 
 def never_ask_about_failed_hosts(state: State) -> None:

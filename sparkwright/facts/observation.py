@@ -13,7 +13,8 @@ from pyinfra.api.host import Host
 from pyinfra.api.state import State
 
 from sparkwright.facts import hooks, others, programs
-from sparkwright.facts.asking import HostError, Sudo, execute, parse
+from sparkwright.facts.answers import HostError, parse
+from sparkwright.facts.asking import Sudo, execute
 from sparkwright.facts.memory import memory
 from sparkwright.host import observe
 from sparkwright.host.contracts.observation import Observation, ObservationRequest

@@ -17,6 +17,12 @@ from pyinfra.api.state import BaseStateCallback, State
 from sparkwright.facts import hooks
 from sparkwright.facts.asking import HostError
 from sparkwright.facts.memory import memory
+from sparkwright.text.visible import visible
+
+_EXPOSED = (
+    "pyinfra puts sudo's password into a command line, which every user of the host can read while "
+    "it runs: let sudo ask for none (docs/install.md, sudo)"
+)
 
 
 class Ours(FunctionCommand):
@@ -71,7 +77,7 @@ def fail(state: State, host: Host, wrong: Sequence[str]) -> bool:
     """Fail a host with these lines."""
     memory(host).failure = wrong[0]
     for line in wrong:
-        host.log(click.style(line, fg="red"))
+        host.log(click.style(visible(line), fg="red"))
     return False
 
 
@@ -86,7 +92,15 @@ def _passed(host: Host, op_hash: str, command: PyinfraCommand) -> PyinfraCommand
     except HostError as error:
         return failing(str(error).splitlines())
     known.others.add(op_hash)
+    if _exposes(host, op_hash):
+        host.log(click.style(f"{_name(host.state, op_hash)}: {_EXPOSED}", fg="yellow"))
     return command
+
+
+def _exposes(host: Host, op_hash: str) -> bool:
+    """Whether sudo's password goes with an operation that is not ours: pyinfra has no other way."""
+    arguments = host.state.get_op_data_for_host(host, op_hash).global_arguments
+    return bool(arguments.get("_sudo") and arguments.get("_sudo_password"))
 
 
 def _name(state: State, op_hash: str) -> str:

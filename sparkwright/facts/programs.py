@@ -51,7 +51,8 @@ def carried(payload):
     os._exit(0)  # nothing is left to put in order, and the controller waits for the end
 """.strip()
 #: Reads modules and request from standard input: nothing of them is in the host's process list.
-BY_STANDARD_INPUT = f"{_BOOTSTRAP}\ncarried(json.load(sys.stdin))"
+#: They are its last line: sudo's password stands before it where sudo did not ask for one.
+BY_STANDARD_INPUT = f"{_BOOTSTRAP}\ncarried(json.loads(sys.stdin.read().splitlines()[-1]))"
 #: Has them in its own text, compressed: one command that can be run again, without any secret.
 _BY_ARGUMENT = (
     f"{_BOOTSTRAP}\nimport base64, zlib\n"

@@ -7,6 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from sparkwright.findings.finding import Finding, Severity
+from sparkwright.text.visible import visible
 
 #: How the level is written; the command line colours it.
 Paint = Callable[[str], str]
@@ -49,8 +50,8 @@ def _lines(finding: Finding, hosts: str, paint: Paint) -> list[str]:
         "silenced": finding.silenced,
     }
     return [
-        f"{paint(finding.level)}: {head}",
-        *(f"    {f'{name}:':9} {said}" for name, said in details.items() if said),
+        f"{paint(finding.level)}: {visible(head)}",
+        *(f"    {f'{name}:':9} {visible(said)}" for name, said in details.items() if said),
     ]
 
 

@@ -26,6 +26,7 @@ from sparkwright.facts.others import Ours, fail, failing
 from sparkwright.findings.finding import Finding, errors
 from sparkwright.findings.render import text
 from sparkwright.operations import locks
+from sparkwright.text.visible import visible
 
 #: Where services, state and locks lie on a host, unless a setting says otherwise.
 SERVICES_ROOT = "/opt/sparkwright"
@@ -53,7 +54,7 @@ def operation() -> Callable[[Callable[_P, Commands]], PyinfraOperation[_P]]:
                 lines = str(error).splitlines()
                 if not ctx_state.get().is_executing:
                     for line in lines:
-                        ctx_host.get().log(click.style(line, fg="red"))
+                        ctx_host.get().log(click.style(visible(line), fg="red"))
                 yield failing(lines)
 
         return pyinfra_operation()(answered)
@@ -83,7 +84,7 @@ def change(
         return
     if not ctx_state.get().is_executing:
         for line in pending:
-            host.log(f"{click.style('would', fg='yellow')} {line}")
+            host.log(f"{click.style('would', fg='yellow')} {visible(line)}")
     yield Ours(_change, (act, services_root, break_lock), {})
 
 
@@ -95,7 +96,7 @@ def show_diff(path: str, before: str | None, after: str) -> None:
     host.log(f"{'Will create' if before is None else 'Will change'} {click.style(path, bold=True)}")
     old, new = (before or "").splitlines(), after.splitlines()
     for line in islice(unified_diff(old, new, lineterm="", n=2), 2, None):
-        host.log(f"    {click.style(line, fg=_COLOURS.get(line[:1]))}")
+        host.log(f"    {click.style(visible(line), fg=_COLOURS.get(line[:1]))}")
 
 
 def look(inspect: Callable[[Host], Sequence[str]]) -> Commands:
@@ -144,5 +145,5 @@ def _change(state: State, host: Host, act: Act, services_root: str, break_lock: 
         return fail(state, host, str(error).splitlines())
     for line in done:
         known.changes.append(line)
-        host.log(line)
+        host.log(visible(line))
     return True

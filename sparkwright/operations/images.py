@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from pyinfra.api.host import Host
 from pyinfra.context import ctx_host
 
+from sparkwright.facts.answers import HostError
 from sparkwright.facts.memory import memory
 from sparkwright.facts.observation import observed
 from sparkwright.host.contracts.fetch import FetchFile, FetchRequest, ImageBuild, PullRequest
@@ -82,7 +83,7 @@ def present(
     verb, words = ("build" if build else "pull"), title or image
 
     def act(host: Host) -> Sequence[str]:
-        platform = platforms[ARCHITECTURES[observed(host).architecture]]
+        platform = _platform(platforms, observed(host).architecture, words)
         watched = watched_job(image, how.services_root)
         assert watched.state is not None
         pull = PullRequest(
@@ -130,6 +131,14 @@ def present(
         [] if there else [f"{verb} {words}"], act, services_root=how.services_root,
         break_lock=break_lock, otherwise=f"{words} is there",
     )  # fmt: skip
+
+
+def _platform(platforms: dict[str, PlatformImage], architecture: str, title: str) -> PlatformImage:
+    found = platforms.get(ARCHITECTURES.get(architecture, architecture))
+    if found is None:
+        there = ", ".join(platforms)
+        raise HostError(f"{title}: it has no platform for {architecture}, only {there}")
+    return found
 
 
 def watched_job(image: str, services_root: str) -> WatchedJob:

@@ -9,11 +9,13 @@ from pyinfra.api.host import Host
 from pyinfra.context import ctx_host
 
 from sparkwright.doctor.gpu_container import explained
-from sparkwright.facts.asking import HostError, ask
+from sparkwright.facts.answers import HostError, of_each, typed
+from sparkwright.facts.asking import ask
 from sparkwright.facts.memory import memory
 from sparkwright.facts.observation import observed
 from sparkwright.host import jobs as program
 from sparkwright.host import leftovers, proof
+from sparkwright.host.contracts.fetch import FetchProgress
 from sparkwright.host.contracts.jobs import Job, JobsRequest, JobStatus, WatchedJob
 from sparkwright.host.contracts.leftovers import LeftoversRequest
 from sparkwright.host.contracts.observation import ObservationRequest
@@ -29,6 +31,7 @@ _LINE_EVERY = 5
 _PATIENCE = 6 * 3600
 _LIVE = Live()
 _ANSWER = dict[str, JobStatus]
+_LABEL = "sparkwright-jobs"
 
 
 def start(host: Host, jobs: Sequence[Job], secrets: Mapping[str, str] | None = None) -> None:
@@ -48,7 +51,9 @@ def status(
 ) -> dict[str, JobStatus]:
     """How jobs are, after at most ``wait`` seconds, by unit. ``jobs`` are started before."""
     request = JobsRequest(start=tuple(jobs), watch=tuple(watched), wait=wait)
-    return ask(host, program, request, _ANSWER, timeout=wait + 120)
+    answer = ask(host, program, request, _ANSWER, timeout=wait + 120)
+    of_each(_LABEL, [job.unit for job in watched], answer)
+    return answer
 
 
 def follow(host: Host, names: Mapping[WatchedJob, str]) -> None:
@@ -66,13 +71,19 @@ def follow(host: Host, names: Mapping[WatchedJob, str]) -> None:
     try:
         while time.monotonic() < until:
             answer = status(host, list(names), every)
+            known = {unit: _progress(job) for unit, job in answer.items()}
             failed = {unit: job for unit, job in answer.items() if job.failed}
             if failed:
-                words = [_failure(called[unit], job) for unit, job in failed.items()]
+                words = [_failure(called[unit], job, known[unit]) for unit, job in failed.items()]
                 raise HostError("; ".join(words))
             if not any(job.running for job in answer.values()):
                 return
-            text = line([Line.of(called[unit], job) for unit, job in answer.items()])
+            text = line(
+                [
+                    Line.of(called[unit], known[unit], running=job.running)
+                    for unit, job in answer.items()
+                ]
+            )
             if _LIVE.on:
                 _LIVE.show(host.name, text)
             else:
@@ -135,12 +146,15 @@ def _removed(place: str) -> str:
     return f"remove {place}, which an earlier version left: a job is given its secrets in memory"
 
 
-def _failure(name: str, job: JobStatus) -> str:
-    known = job.progress or {}
+def _progress(job: JobStatus) -> FetchProgress | None:
+    return None if job.progress is None else typed(_LABEL, FetchProgress, job.progress)
+
+
+def _failure(name: str, job: JobStatus, known: FetchProgress | None) -> str:
     lines = [
         one
         for one in job.journal
         if not one.startswith(("Started", "Starting", "Stopped", "Main process"))
     ]
-    message = known.get("message") if known.get("state") == "failed" else None
+    message = known.message if known and known.state == "failed" else None
     return f"{name}: {message or (lines[-1] if lines else 'failed without output')}"

@@ -8,6 +8,8 @@ import sys
 
 import click
 
+from sparkwright.text.visible import visible
+
 
 class Live:
     """The lines of all hosts. Plain lines of the log push them down and never mix with them."""
@@ -21,7 +23,7 @@ class Live:
     def show(self, host: str, text: str) -> None:
         """Set a host's line."""
         self._listen()
-        self._lines[host] = text
+        self._lines[host] = visible(text)
         self._erase()
         width = max(20, os.get_terminal_size(sys.stderr.fileno()).columns - 1)
         longest = max(len(name) for name in self._lines)

@@ -16,11 +16,15 @@ from pathlib import Path
 from pyinfra.api.host import Host
 
 from sparkwright.facts import hooks
-from sparkwright.facts.asking import HostError, ask
+from sparkwright.facts.answers import HostError, invalid
+from sparkwright.facts.asking import ask
 from sparkwright.facts.memory import memory
 from sparkwright.host import lock as program
 from sparkwright.host.contracts.lock import LockAnswer, LockRequest, Owner
 from sparkwright.text.lock_owner import described
+
+#: The kernel's own limit.
+_MOST_PIDS = 1 << 22
 
 
 def _machine() -> str:
@@ -60,7 +64,8 @@ def take(host: Host, services_root: str, *, break_lock: bool = False) -> None:
         host.log(f"taking over the lock of {described(answer.by, answer.now)}")
         answer = _ask(host, services_root, take=OWNER, instead_of=answer.by)
     if not answer.held:
-        assert answer.by is not None
+        if answer.by is None:
+            invalid("sparkwright-lock", "the lock is not ours and nobody's")
         raise HostError(_busy(answer.by, answer.now))
     known.locked = services_root
     hooks.before_disconnecting(host, lambda: release(host))
@@ -114,7 +119,7 @@ def _ask(
 
 def _is_dead(owner: Owner) -> bool:
     """Whether a lock is a former run's of this machine that ended without releasing it."""
-    if owner.machine != OWNER.machine or owner.pid is None:
+    if owner.machine != OWNER.machine or owner.pid is None or not 0 < owner.pid < _MOST_PIDS:
         return False
     try:
         os.kill(owner.pid, 0)

@@ -12,6 +12,7 @@ from typing import Any
 from pyinfra.api.host import Host
 
 from sparkwright.catalog import Catalog
+from sparkwright.facts.answers import of_each
 from sparkwright.facts.asking import ask
 from sparkwright.facts.observation import observe_anew
 from sparkwright.findings.render import data
@@ -153,6 +154,7 @@ def deep_smoke(host: Host, one: HostRun) -> dict[str, Any]:
         dict[str, DeepAnswer],
         timeout=sum(map(deep_seconds, requests)) + 60,
     )
+    of_each("sparkwright-deep", releases, answer)
     return {
         name: {
             **encode(result),
@@ -181,6 +183,7 @@ def hashed_again(host: Host, one: HostRun) -> list[str]:
     """Hash every file of the planned models; what is wrong, as lines."""
     request = VerifyRequest(tuple(model.directory for model in one.desired.models))
     answer = ask(host, verify_models, request, dict[str, Verified], timeout=_HASHING)
+    of_each("sparkwright-verify-models", request.directories, answer)
     wrong: list[str] = []
     for directory, found in answer.items():
         size, seconds = found.bytes / 1e9, max(found.seconds, 1e-3)

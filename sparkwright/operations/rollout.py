@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from sparkwright.facts.asking import HostError
+from sparkwright.host.contracts.observation import ServiceState
 from sparkwright.host.contracts.proxies import ProxySwitch
 from sparkwright.host.contracts.switch import ServiceSwitch
 from sparkwright.operations import proxies
@@ -24,7 +25,7 @@ def proxies_of(one: HostRun) -> ProxySwitch | None:
 def leave(one: HostRun) -> None:
     """The host's batch does not come: its services stay what they are."""
     for service in one.services:
-        state = one.observed.services[service.name]
+        state = one.observed.services.get(service.name, ServiceState())
         if changes(service, one.observed):
             image = state.container.image if state.container else None
             one.outcomes[service.name] = Outcome("left", state.current, image)

@@ -33,6 +33,7 @@ from sparkwright.proxy.proxies import health_file, health_unit
 from sparkwright.report.run import Outcome
 from sparkwright.site.services import desired_services, directories
 from sparkwright.smoke.result import Smoke
+from sparkwright.text.visible import visible
 
 _KEY = "sparkwright-run"
 
@@ -189,5 +190,6 @@ def host_run(host: Host) -> HostRun | None:
 def refuse(host: Host, reason: str) -> None:
     """Leave this host out of the run, and say why."""
     memory(host).failure = reason
-    host.log(click.style(f"{reason}: this host is left as it is", fg="red"))
+    for line in f"{reason}: this host is left as it is".splitlines():
+        host.log(click.style(visible(line), fg="red"))
     hooks.leave_out(host)

@@ -11,7 +11,7 @@ from pyinfra.context import ctx_host
 
 from sparkwright.facts.asking import HostError
 from sparkwright.facts.observation import observed
-from sparkwright.host.contracts.observation import Observation, ObservationRequest
+from sparkwright.host.contracts.observation import Observation, ObservationRequest, ServiceState
 from sparkwright.host.contracts.proxies import ProxySwitch
 from sparkwright.host.contracts.switch import ServiceSwitch, note_document
 from sparkwright.operations.changing import SERVICES_ROOT, Commands, change, operation, show_diff
@@ -141,7 +141,7 @@ def to_desired(
     """A switch of services to their desired releases, with what of them is not so."""
     found = []
     for service, why in todo:
-        back = former(seen.services[service.name], service.release)
+        back = former(seen.services.get(service.name, ServiceState()), service.release)
         found.append(
             replace(
                 _switch(service, back=back, why=why, restart=restarts(why)),

@@ -50,6 +50,7 @@ def install() -> None:
         # config.py has turned it off: what is loaded by now stays, and is not looked at again.
         gc.freeze()
         gc.enable()
+        hooks.guard_connections()
         hooks.never_ask_about_failed_hosts(state)
         if runs:
             state.add_callback_handler(Connections())

@@ -7,12 +7,15 @@ from collections.abc import Callable, Sequence
 from pyinfra.api.host import Host
 from pyinfra.context import ctx_host
 
+from sparkwright.facts.answers import invalid, of_each
 from sparkwright.facts.asking import ask
 from sparkwright.host.contracts.smoke import SmokeAnswer, SmokeRequest, SmokeRequests
 from sparkwright.host.smoke import check as program
 from sparkwright.operations.changing import Commands, look, operation
 from sparkwright.smoke import smoke_of
 from sparkwright.smoke.result import Smoke
+
+_LABEL = "sparkwright-check"
 
 
 @operation()
@@ -38,8 +41,11 @@ def answers(
             timeout=max(deadlines, default=0) + 60,
             secrets=False,
         )
+        of_each(_LABEL, [one.name for one in services], found)
         wrong: list[str] = []
         for name, answer in found.items():
+            if not answer.checks:
+                invalid(_LABEL, f"no check of service {name}")
             result = smoke_of(answer.checks)
             if judged:
                 judged(name, result)

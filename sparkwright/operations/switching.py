@@ -12,15 +12,17 @@ from dataclasses import dataclass
 from pyinfra.api.host import Host
 
 from sparkwright.config.templates import template
-from sparkwright.facts.asking import HostError
+from sparkwright.facts.answers import HostError, typed
 from sparkwright.facts.memory import memory
 from sparkwright.facts.programs import laid_out
 from sparkwright.host import switch as program
 from sparkwright.host.contracts.jobs import Job, WatchedJob
 from sparkwright.host.contracts.proxies import ProxySwitch
-from sparkwright.host.contracts.records import decode
 from sparkwright.host.contracts.smoke import CheckResult
 from sparkwright.host.contracts.switch import (
+    FAILED,
+    GOOD,
+    REVERTED,
     ServiceSwitch,
     SwitchJournal,
     SwitchRequest,
@@ -149,7 +151,9 @@ def switch(
         raise HostError(
             f"another switch is under way here ({_words(ended)}): run again when it has ended"
         )
-    return SwitchResult(ended.result or "failed", ended.reasons, ended.down_seconds, ended.checks)
+    # What is neither good nor reverted is no proof of anything.
+    result = ended.result if ended.result in (GOOD, REVERTED) else FAILED
+    return SwitchResult(result, ended.reasons, ended.down_seconds, ended.checks)
 
 
 def follow(host: Host, services_root: str, start: Sequence[Job] = ()) -> SwitchJournal:
@@ -167,7 +171,7 @@ def follow(host: Host, services_root: str, start: Sequence[Job] = ()) -> SwitchJ
     while True:
         answer = jobs.status(host, [watched], _EVERY, start)[UNIT]
         start = ()
-        journal = decode(SwitchJournal, {"id": "", "step": "", **(answer.progress or {})})
+        journal = typed("sparkwright-jobs", SwitchJournal, answer.progress or {})
         if journal.step == "ended":
             return journal
         if not answer.running:

@@ -121,7 +121,7 @@ def serves_already(services: Sequence[DesiredService], observed: Observation) ->
     return bool(unmanaged_containers(services, observed)) or any(
         (found := changes(service, observed))
         and restarts(found)
-        and (container := observed.services[service.name].container) is not None
+        and (container := observed.services.get(service.name, ServiceState()).container) is not None
         and container.running
         for service in services
     )

@@ -65,7 +65,7 @@ def _docker(observed: Observation, least: int) -> Iterator[Finding]:
             yield error("docker", "the Docker daemon does not answer", needed, reason, start)
             return
         version = observed.docker.version
-        major = re.match(r"\d+", version or "")
+        major = re.match(r"\d{1,9}", version or "")
         if major is None or int(major[0]) < least:
             old = "older Docker lacks what the compose files use"
             yield error("docker", f"Docker {version}", needed, old, _INSTALL, CARDS)

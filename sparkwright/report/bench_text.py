@@ -10,6 +10,7 @@ from sparkwright.report.page.findings import findings, likely
 from sparkwright.report.page.plots import number
 from sparkwright.report.page.words import bench_words, cell_name, count, finding_words
 from sparkwright.text.table import columns
+from sparkwright.text.visible import visible
 
 _HEADS: dict[Name, str] = {
     "decode": "DECODE", "decode_total": "TOGETHER", "prefill": "PREFILL", "ttft": "TTFT s",
@@ -47,7 +48,8 @@ def text(bench: Bench) -> str:
         result.vllm and f"vLLM {result.vllm}", result.tag and f"tag {result.tag}",
         result.release and f"release {result.release}",
     )))  # fmt: skip
-    return "\n".join([f"{result.host}/{result.service}: {ran}", *columns(table), *_summary(bench)])
+    lines = [f"{result.host}/{result.service}: {ran}", *columns(table), *_summary(bench)]
+    return "\n".join(map(visible, lines))
 
 
 def _summary(bench: Bench) -> Iterator[str]:

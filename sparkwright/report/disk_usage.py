@@ -8,6 +8,7 @@ from typing import Any
 
 from sparkwright.host.contracts.disk_usage import DiskUsage, Item
 from sparkwright.host.contracts.records import decode
+from sparkwright.text.visible import visible
 
 #: An image's name holds its whole digest; its beginning is enough to read.
 _LONG = re.compile(r"(:sha256-[0-9a-f]{12})[0-9a-f]{52}$")
@@ -37,7 +38,7 @@ def render(hosts: Mapping[str, Mapping[str, Any]], *, pruning: bool) -> str:
             lines.append(f"  freed: {_size(freed)}")
         elif idle:
             lines.append(f"  {_size(freed)} can be freed: sparkwright models prune")
-    return "\n".join(lines)
+    return "\n".join(map(visible, lines))
 
 
 def _ours(thing: Item) -> bool:

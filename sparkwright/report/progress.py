@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from sparkwright.host.contracts.jobs import JobStatus
+from sparkwright.host.contracts.fetch import FetchProgress
+from sparkwright.text.visible import visible
 
 
 @dataclass(frozen=True)
@@ -21,17 +21,12 @@ class Job:
     running: bool = True
 
     @classmethod
-    def of(cls, name: str, status: JobStatus) -> Job:
-        """From what the host reports of a job."""
-        known: dict[str, Any] = status.progress or {}
-        return cls(
-            name,
-            str(known.get("state", "starting")),
-            int(known.get("bytes_done", 0)),
-            int(known.get("bytes_total", 0)),
-            float(known.get("rate", 0)),
-            status.running,
-        )
+    def of(cls, name: str, known: FetchProgress | None, *, running: bool = True) -> Job:
+        """From what the host reports of a job; None where it has not begun."""
+        if known is None:
+            return cls(name, "starting", running=running)
+        state, done, total = known.state, known.bytes_done, known.bytes_total
+        return cls(name, visible(state, 40), done, total, known.rate, running)
 
 
 def line(jobs: Sequence[Job]) -> str:

@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass
 from sparkwright.findings.finding import Finding
 from sparkwright.smoke.result import Smoke
 from sparkwright.text.table import columns
+from sparkwright.text.visible import paragraph
 
 
 @dataclass(frozen=True)
@@ -103,7 +104,7 @@ def render(rows: Sequence[Row], *, dry: bool, seconds: float, key_hint: str) -> 
             if line not in details:
                 details.append(line)
         if row.refused:
-            details.append(f"{row.host}: {row.refused}")
+            details.append(f"{row.host}: {paragraph(row.refused)}")
     changed = sum(len(row.changes) for row in rows)
     failed = [row.host for row in rows if row.refused]
     lines = ["", *columns(table), "", *(f"  {line}" for line in details)]

@@ -8,7 +8,6 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 from typing import Any
 
 from sparkwright.doctor.diagnose import watch_findings
@@ -23,7 +22,8 @@ from sparkwright.host.contracts.status import (
 )
 from sparkwright.text.lock_owner import age, described
 from sparkwright.text.table import columns
-from sparkwright.text.timestamps import epoch
+from sparkwright.text.timestamps import epoch, utc
+from sparkwright.text.visible import visible
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ def render_status(deployments: Mapping[str, Deployment], paint: Paint = str) -> 
         if seen.lock:
             notes.append(f"  {host}: {described(seen.lock, seen.now)} is at work on it")
         if seen.switch and seen.switch.step != "ended":
-            notes.append(f"  {host}: a switch is under way: {seen.switch.step}")
+            notes.append(f"  {host}: a switch is under way: {visible(seen.switch.step, 40)}")
     watched = [
         one
         for host, seen in deployments.items()
@@ -103,7 +103,7 @@ def render_history(deployments: Mapping[str, Deployment], last: int) -> str:
         kept = seen.services[entry.service].releases if entry.service in seen.services else {}
         rows.append(
             (
-                datetime.fromtimestamp(entry.at, UTC).strftime("%Y-%m-%d %H:%MZ"),
+                utc(entry.at).strftime("%Y-%m-%d %H:%MZ"),
                 host,
                 entry.service,
                 _named(entry.from_release, kept),
@@ -124,7 +124,7 @@ def switches(deployments: Mapping[str, Deployment]) -> list[dict[str, Any]]:
             "host": host,
             "service": entry.service,
             "who": entry.by,
-            "when": datetime.fromtimestamp(entry.at, UTC).isoformat(),
+            "when": utc(entry.at).isoformat(),
             "before": entry.from_release,
             "after": entry.to,
             "down_seconds": entry.down_seconds,
@@ -154,7 +154,7 @@ def render_diff(deployments: Mapping[str, Deployment]) -> str:
             lines += [f"{host}: {name}: {', '.join(others)}"] if others else []
         for name in sorted(set(seen.services) - set(seen.planned)):
             lines.append(f"{host}: {name}: runs, but is not planned (sparkwright remove --service)")
-    return "\n".join(lines)
+    return "\n".join(map(visible, lines))
 
 
 def _services(seen: Deployment) -> Iterator[tuple[str, ServiceStatus | None]]:

@@ -14,6 +14,7 @@ from sparkwright.findings.finding import Finding, Severity, Subject
 from sparkwright.findings.render import Paint, text
 from sparkwright.smoke.checks import Cause, cause_of, checks
 from sparkwright.text.table import columns
+from sparkwright.text.visible import visible
 
 #: Where results lie for other commands, one file per host and service.
 DIRECTORY = Path(".sparkwright/smoke")
@@ -120,14 +121,14 @@ def _details(one: DeepVerdict, paint: Paint) -> Iterator[str]:
     if one.release and one.release != one.planned:
         yield ""
         yield (
-            f"{one.host} {one.service}: release {one.release} runs, and was asked for what "
-            f"{one.planned} is planned to do: see `sparkwright diff`"
+            f"{one.host} {one.service}: release {visible(one.release)} runs, and was asked for "
+            f"what {one.planned} is planned to do: see `sparkwright diff`"
         )
     if one.findings:
         yield ""
         yield text(one.findings, paint=paint)
     for line in one.journal:
-        yield f"    journal: {line}"
+        yield f"    journal: {visible(line)}"
 
 
 def save(found: Sequence[DeepVerdict], directory: Path = DIRECTORY) -> None:

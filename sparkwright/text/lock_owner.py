@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from sparkwright.host.contracts.lock import Owner
+from sparkwright.text.visible import visible
 
 
 def described(owner: Owner, now: float) -> str:
     """``ann@laptop (for 3 min)``. Both times are the host's own, seconds since the epoch."""
-    return f"{owner.by} (for {age(now - (now if owner.since is None else owner.since))})"
+    return (
+        f"{visible(owner.by, 80)} (for {age(now - (now if owner.since is None else owner.since))})"
+    )
 
 
 def age(seconds: float) -> str:

@@ -20,6 +20,8 @@ from tests.unit.builders import probe
 
 MODEL = "/opt/models/AEON-7--Qwen3.6-35B-A3B-heretic-NVFP4/cccccccccccccccccccccccccccccccccccccccc"
 
+DRAFTER = "/opt/models/z-lab--Qwen3.6-35B-A3B-DFlash/cccccccccccccccccccccccccccccccccccccccc"
+
 
 def _one(**answers: Any) -> tuple[FakeHost, HostRun]:
     host = spark(**answers)
@@ -31,11 +33,15 @@ def _hashed(host: FakeHost, one: HostRun) -> list[str]:
 
 
 def test_models_are_hashed_again_and_what_is_wrong_is_told() -> None:
-    host, one = _one(verify_models={MODEL: Verified(3, 2 * 10**9, 4.0, ())})
+    well = Verified(3, 2 * 10**9, 4.0, ())
+    host, one = _one(verify_models={MODEL: well, DRAFTER: well})
     assert _hashed(host, one) == []
-    assert MODEL in host.request("verify-models")["directories"]
-    assert host.lines == [f"{MODEL}: 3 files, 2.00 GB in 4.0 s (0.50 GB/s), 0 wrong"]
-    host, one = _one(verify_models={MODEL: Verified(3, 0, 0.0, ("a: another sha256",))})
+    assert set(host.request("verify-models")["directories"]) == {MODEL, DRAFTER}
+    assert host.lines == [
+        f"{path}: 3 files, 2.00 GB in 4.0 s (0.50 GB/s), 0 wrong" for path in (MODEL, DRAFTER)
+    ]
+    wrong = Verified(3, 0, 0.0, ("a: another sha256",))
+    host, one = _one(verify_models={MODEL: wrong, DRAFTER: well})
     assert _hashed(host, one) == [
         f"{MODEL}: a: another sha256",
         "deploy again: what is wrong is fetched anew, and the rest is kept",

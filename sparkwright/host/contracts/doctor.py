@@ -96,7 +96,7 @@ class ContainerSeen:
 
 def _split(word: str) -> list[str]:
     try:
-        return shlex.split(word)
+        return shlex.split(word) if len(word) < 20_000 else word.split()
     except ValueError:
         return word.split()
 
@@ -143,7 +143,8 @@ class ServiceSeen:
     @property
     def restarts(self) -> int:
         """How often systemd has started it again since somebody last did."""
-        return int(self.unit.get("NRestarts") or 0)
+        said = self.unit.get("NRestarts", "")
+        return int(said) if re.fullmatch(r"[0-9]{1,9}", said) else 0
 
     def last(self, pattern: str) -> str | None:
         """The last line of the log that matches, without blanks around it."""

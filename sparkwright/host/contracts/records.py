@@ -19,6 +19,10 @@ if TYPE_CHECKING:  # typing takes 3 ms to import
     T = TypeVar("T")
 
 
+#: What no size, time or set of bits reaches: 64 bits.
+_BOUND = 1 << 64
+
+
 class Malformed(ValueError):
     """Data is not what a record needs; the text names the field."""
 
@@ -29,7 +33,8 @@ def decode(cls: type[T], data: object) -> T:
     Keys that the record does not have are passed over; those that are missing take their default.
 
     Raises:
-        Malformed: for a missing key without a default, or a value of another type.
+        Malformed: for a missing key without a default, a value of another type, or a number that
+            is not finite or beyond 64 bits.
     """
     return _decode(cls, data, getattr(cls, "__name__", str(cls)))  # type: ignore[no-any-return]
 
@@ -90,15 +95,16 @@ def _decode(kind: Any, data: Any, where: str) -> Any:
         name, inner = kind.__args__
         values = _typed(dict, data, where).items()
         # JSON has no keys but texts.
-        named = ((int(key) if name is int else key, one) for key, one in values)
-        return {key: _decode(inner, one, f"{where}.{key}") for key, one in named}
+        named = ((_number(key, where) if name is int else key, one) for key, one in values)
+        return {key: _decode(inner, one, f"{where}.{_shown(key)}") for key, one in named}
     if kind is float and type(data) is int:
-        return float(data)
+        return float(_typed(int, data, where))
     if hasattr(kind, "__members__"):  # an enumeration, by its value
         try:
             return kind(data)
         except ValueError:
-            raise Malformed(f"{where}: {data!r} is not one of {', '.join(kind)}") from None
+            known = ", ".join(kind)
+            raise Malformed(f"{where}: {_shown(data, quoted=True)} is not one of {known}") from None
     return _typed(kind, data, where) if kind in (str, int, float, bool) else data
 
 
@@ -115,5 +121,24 @@ def _record(cls: Any, data: Any, where: str) -> Any:
 
 def _typed(kind: type[T], data: Any, where: str) -> T:
     if not isinstance(data, kind) or (kind is int and isinstance(data, bool)):
-        raise Malformed(f"{where}: {data!r} is not of type {kind.__name__}")
+        raise Malformed(f"{where}: {_shown(data, quoted=True)} is not of type {kind.__name__}")
+    if isinstance(data, (int, float)) and not -_BOUND < data < _BOUND:  # NaN neither
+        raise Malformed(f"{where}: {_shown(data)} is out of range")
     return data
+
+
+def _number(key: Any, where: str) -> int:
+    """A key that is a number: no more digits than it can have."""
+    said = str(key)[:21]
+    if said.isascii() and said.isdigit() and len(said) <= 20:
+        return int(said)
+    raise Malformed(f"{where}: {_shown(key, quoted=True)} is not of type int")
+
+
+def _shown(data: Any, *, quoted: bool = False) -> str:
+    """A value in a message: its beginning, and of what is nested its kind alone."""
+    if isinstance(data, str):
+        return repr(data[:60]) if quoted or not data.isprintable() else data[:60]
+    if data and isinstance(data, (list, tuple, dict)):
+        return "an object" if isinstance(data, dict) else "a list"
+    return repr(data)[:60]

@@ -33,12 +33,14 @@ _NO_TOTAL = ("_bucket", "_created", "_info", "_by_reason")
 
 
 def samples(text: str) -> Iterator[tuple[str, str, float]]:
-    """Name, labels as they stand there, and value of every sample that vLLM names."""
+    """Name, labels as they stand there, and value of every sample that vLLM names, of numbers."""
     for name, labels, value in _SAMPLE.findall(text):
         try:
-            yield name, labels, float(value)
+            found = float(value)
         except ValueError:
             continue
+        if found - found == 0:  # neither NaN nor without end
+            yield name, labels, found
 
 
 def totals(text: str) -> dict[str, float]:

@@ -7,6 +7,7 @@ from functools import cache
 from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
 from pydantic import TypeAdapter
 
 from sparkwright.bench.measures import MEASURES
@@ -23,6 +24,7 @@ from sparkwright.report.page.words import (
     hosts_in_short,
     times,
 )
+from sparkwright.text.visible import visible_text
 
 _PAGE: TypeAdapter[Page] = TypeAdapter(Page)
 
@@ -53,12 +55,19 @@ def _utc(when: dt.datetime) -> str:
     return f"{when.astimezone(dt.UTC):%Y-%m-%d %H:%M} UTC"
 
 
+def _shown(value: object) -> str:
+    """What hosts say turns no line around on the page, either."""
+    said = visible_text(str(value))
+    return Markup(said) if isinstance(value, Markup) else said
+
+
 @cache
 def _environment() -> Environment:
     environment = Environment(
         loader=FileSystemLoader(template_folders("report")),
         undefined=StrictUndefined,
         autoescape=True,
+        finalize=_shown,
         trim_blocks=True,
         lstrip_blocks=True,
     )

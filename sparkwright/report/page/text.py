@@ -10,6 +10,7 @@ from sparkwright.report.page.contents import Bench, Page
 from sparkwright.report.page.findings import findings, likely
 from sparkwright.report.page.words import bench_words, count, finding_words
 from sparkwright.text.table import columns
+from sparkwright.text.visible import paragraph, visible
 
 #: So many causes of one service; the page has all.
 _CAUSES = 2
@@ -28,16 +29,18 @@ def text(page: Page) -> str:
     lines = columns(table) if page.fleet else ["Nothing to show: no run, no results."]
     for row in page.fleet:
         if row.reason:
-            lines.append(f"{row.host}: {row.reason}")
+            lines.append(f"{row.host}: {paragraph(row.reason)}")
     for failed in page.smoke:
-        lines += [f"{failed.host}/{failed.service}: smoke: {why}" for why in failed.failures]
+        name = f"{failed.host}/{failed.service}"
+        lines += [f"{name}: smoke: {visible(why)}" for why in failed.failures]
     for bench in page.benches:
         lines += _findings(bench)
     if page.history:
         last = page.history[0]
+        releases = f"{last.before or 'nothing'} -> {last.after}"
         lines.append(
             f"{count(len(page.history), 'change')} of a release, the last on {last.host} "
-            f"({last.service}): {last.before or 'nothing'} -> {last.after}, {last.ended}"
+            + visible(f"({last.service}): {releases}, {last.ended}")
         )
     lines += [findings_text(page.problems)] if page.problems else []
     return "\n".join(lines)
@@ -49,7 +52,7 @@ def _findings(bench: Bench) -> Iterator[str]:
     for _, alike in groupby(found, key=lambda finding: type(finding.worst)):
         first, *others = alike
         more = f" (and {count(len(others), 'measure')} more)" if others else ""
-        yield f"{name}: {finding_words(first)}{more}"
+        yield f"{name}: {visible(finding_words(first))}{more}"
     if not bench.well:
         if bench.errors:
             yield f"{name}: {count(bench.errors, 'request')} failed"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sparkwright.host.contracts.jobs import JobStatus
+from sparkwright.host.contracts.fetch import FetchProgress
 from sparkwright.report.progress import Job, line
 
 
@@ -28,7 +28,8 @@ def test_says_what_is_not_simply_fetched() -> None:
 
 
 def test_reads_what_a_job_reports_and_survives_one_that_reports_nothing() -> None:
-    progress: dict[str, object] = {"state": "running", "bytes_done": 1, "bytes_total": 2, "rate": 3}
-    assert Job.of("x", JobStatus(True, False, progress)) == Job("x", "running", 1, 2, 3.0)
-    assert Job.of("x", JobStatus(True, False)) == Job("x", "starting")
+    progress = FetchProgress("running", bytes_done=1, bytes_total=2, rate=3)
+    assert Job.of("x", progress) == Job("x", "running", 1, 2, 3.0)
+    assert Job.of("x", None) == Job("x", "starting")
+    assert not Job.of("x", None, running=False).running
     assert line([Job("x", "starting")]) == "x starting"

@@ -1,0 +1,81 @@
+"""Reading what a host prints, of any command: bounded in size, and never obeyed by the terminal.
+
+pyinfra reads lines of any length and number into memory, decodes them strictly, and with ``-vv``
+prints them as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from queue import Queue
+from typing import Any
+
+from paramiko.channel import ChannelStderrFile
+from pyinfra.api.output import echo
+from pyinfra.connectors.util import OutputLine
+
+from sparkwright.text.visible import visible
+
+#: Bytes of one stream of one command: a list of a million files, of a user's own fact, fits in.
+MOST_BYTES = 64 << 20
+#: What a line costs in memory beyond its bytes: empty ones are bounded, too.
+_LINE = 256
+_PIECE = 64 << 10
+
+
+def read(
+    name: str,
+    stream: Any,
+    lines: Queue[OutputLine],
+    print_output: bool = False,
+    print_func: Callable[[str], str] | None = None,
+) -> None:
+    """As pyinfra's ``read_buffer``: the lines of a stream into a queue, printed on request.
+
+    What is over the limit is not read: the connection's channel is closed, which fails the command,
+    and a line of standard error says why.
+    """
+    left = MOST_BYTES
+    for raw in _lines(stream):
+        left -= len(raw) + _LINE
+        if left < 0:
+            more = f"more than {MOST_BYTES >> 20} MiB of output: the rest was not read"
+            lines.put(OutputLine("stderr", more))
+            with suppress(Exception):  # whatever it is by now, it is not read any more
+                getattr(stream, "channel", stream).close()
+            return
+        line = raw.decode(errors="backslashreplace")
+        lines.put(OutputLine(name, line))
+        if print_output:
+            shown = visible(line)
+            echo(print_func(shown) if print_func else shown, err=True)
+
+
+def _lines(stream: Any) -> Iterator[bytes]:
+    """A stream's lines without their ends; one that is over the limit ends there."""
+    begun: list[bytes] = []
+    size = 0
+    while piece := _next(stream):
+        *whole, rest = piece.split(b"\n")
+        for line in whole:
+            yield b"".join((*begun, line))
+            begun, size = [], 0
+        if rest:
+            begun.append(rest)
+            size += len(rest)
+        if size > MOST_BYTES:
+            break
+    if begun:
+        yield b"".join(begun)
+
+
+def _next(stream: Any) -> bytes:
+    """What has come, as bytes; nothing at the end."""
+    channel = getattr(stream, "channel", None)
+    if channel is None:  # of a local process
+        read: Callable[[int], bytes] = stream.readline
+    else:
+        err = isinstance(stream, ChannelStderrFile)
+        read = channel.recv_stderr if err else channel.recv
+    return read(_PIECE)

@@ -1,0 +1,76 @@
+"""What hosts say, shown as text that no terminal obeys and no reader misreads.
+
+A host's words may hold escape sequences (they move the cursor, set the window's title, write to
+the clipboard), a carriage return that hides what stood before, or marks that turn the direction of
+a line. Each of them is shown as its escape: ``\\x1b``, ``\\u202e``.
+"""
+
+from __future__ import annotations
+
+import re
+
+#: Unicode's control and format characters, its separators of lines and paragraphs, halves of
+#: pairs, which no terminal can be sent, and letters that look like nothing.
+_CLASS = (
+    r"\x00-\x1f\x7f-\x9f\xad\u034f\u0600-\u0605\u061c\u06dd\u070f\u0890\u0891\u08e2\u115f\u1160"
+    r"\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e\u2060-\u206f\u2800\u3164\ud800-\udfff"
+    r"\ufeff\uffa0\ufff9-\ufffb"
+    r"\U000110bd\U000110cd\U00013430-\U0001343f\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
+    r"\U000e0000-\U000e0fff"
+)
+_UNSAFE = re.compile(f"[{_CLASS}]")
+_UNSAFE_BUT_LINES = re.compile(f"(?!\n)[{_CLASS}]")
+#: What click writes for colours; nothing that hides text or moves.
+_COLOUR = re.compile(r"(\x1b\[(?:[0-2]|3[0-7]|9[0-7])m)")
+#: Characters of one thing that a host says; what is longer tells nobody more.
+LONGEST = 2000
+_NAMED = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
+
+
+def visible(said: str, longest: int = LONGEST) -> str:
+    """One line: everything that a terminal would obey as its escape, and not without end."""
+    return _UNSAFE.sub(_escape, cut(said, longest))
+
+
+def paragraph(said: str, indent: str = "    ") -> str:
+    """The same of several lines: those after the first are indented, so that none of them passes
+    for a line of ours."""
+    first, *rest = said.split("\n")
+    return "\n".join([visible(first), *(f"{indent}{visible(line.strip())}" for line in rest)])
+
+
+def cut(said: str, longest: int) -> str:
+    """A text's beginning, and how much more there is."""
+    more = len(said) - longest
+    return said if more <= 0 else f"{said[:longest]}… ({more} characters more)"
+
+
+def visible_text(said: str) -> str:
+    """Text of any length with its lines, for a page."""
+    return _UNSAFE_BUT_LINES.sub(_escape, said)
+
+
+def visible_but_colours(said: str) -> str:
+    """Lines that were painted already: only colours pass."""
+    parts = _COLOUR.split(said)
+    parts[::2] = map(visible_text, parts[::2])
+    return "".join(parts)
+
+
+def visible_json(document: str) -> str:
+    """JSON with its own line breaks: within its texts everything unsafe as JSON's escapes."""
+    return _UNSAFE_BUT_LINES.sub(_json_escape, document)
+
+
+def _escape(match: re.Match[str]) -> str:
+    found, number = match[0], ord(match[0])
+    if found in _NAMED:
+        return _NAMED[found]
+    if number <= 0xFF:
+        return f"\\x{number:02x}"
+    return f"\\u{number:04x}" if number <= 0xFFFF else f"\\U{number:08x}"
+
+
+def _json_escape(match: re.Match[str]) -> str:
+    units = match[0].encode("utf-16-be", "surrogatepass")
+    return "".join(f"\\u{units[at : at + 2].hex()}" for at in range(0, len(units), 2))

@@ -1,0 +1,304 @@
+"""Of two hosts one answers anything but what it is asked: it fails alone, and is named."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyinfra.connectors import local, ssh, util
+
+from sparkwright.facts import hooks
+from sparkwright.facts.answers import MOST_TEXT
+from sparkwright.host.contracts.jobs import WatchedJob
+from sparkwright.host.contracts.proof import ProofRequest
+from sparkwright.host.contracts.records import encode
+from sparkwright.operations import (
+    disk_usage,
+    ending,
+    jobs,
+    locks,
+    preflight,
+    proxies,
+    questions,
+    removal,
+    services,
+    smoke,
+    watch,
+)
+from sparkwright.operations.rollback import targets_of
+from sparkwright.operations.switching import UNIT
+from tests.operations.harness import FakeHost, Said, run
+from tests.operations.sites import looked_at, running, site, spark
+from tests.unit.builders import probe
+from tests.unit.security.test_terminal import EVIL, harmless
+
+_FIELDS = ("held", "things", "services", "checks", "running", "time", "qwen36")
+ATTACKS = {
+    "nothing": Said(""),
+    "an empty object": Said("{}"),
+    "a list": Said("[[]]"),
+    "numbers": Said('{"a": 1, "qwen36": 1e999, "held": 5}'),
+    "deep": Said("[" * 100_000),
+    "deep and whole": Said('{"a":' * 100_000 + "0" + "}" * 100_000),
+    "endless": Said("x" * (MOST_TEXT + 1)),
+    "escapes": Said(json.dumps({EVIL: EVIL})),
+    "escapes instead of JSON": Said(EVIL.replace("\ud800", "")),
+    "fails with escapes": Said(err=EVIL.replace("\ud800", ""), ok=False),
+    "wrong types": Said(json.dumps({name: [EVIL] for name in _FIELDS})),
+}  # fmt: skip
+
+
+def _asked(name: str) -> Callable[[FakeHost, Any], Any]:
+    """Ask a question of the command line as its role does."""
+    question: Any = {
+        "status": lambda host, one: questions.status_of(host, one, texts=True),
+        "doctor": questions.examined,
+        "bench": lambda host, one: questions.bench_facts(host, one, under_load=False),
+        "deep": questions.deep_smoke,
+        "verify-models": questions.hashed_again,
+    }[name]
+
+    def ask(host: FakeHost, one: Any) -> Any:
+        return run(
+            host, questions.answered, lambda _: question(host, one) and (), execute=True
+        )  # fmt: skip
+
+    return ask
+
+
+def _smoke(host: FakeHost, one: Any) -> Any:
+    gates = [service.gate for service in one.services]
+    return run(host, smoke.answers, gates, judged=one.smoke.__setitem__, execute=True)
+
+
+def _usage(host: FakeHost, one: Any) -> Any:
+    return run(
+        host, questions.answered,
+        lambda _: disk_usage.listed(host, questions.disk_usage_request(one)) and (),  # type: ignore[arg-type]
+        execute=True,
+    )  # fmt: skip
+
+
+def _jobs(host: FakeHost, _: Any) -> Any:
+    return run(
+        host, jobs.finished, {WatchedJob("sparkwright-fetch-a", "/s"): "body"}, ProofRequest(),
+        execute=True,
+    )  # fmt: skip
+
+
+#: Program -> what asks it. Beside them: observe and status of a rollback, below.
+QUESTIONS: dict[str, Callable[[FakeHost, Any], Any]] = {
+    "status": _asked("status"),
+    "doctor": _asked("doctor"),
+    "bench": _asked("bench"),
+    "deep": _asked("deep"),
+    "verify-models": _asked("verify-models"),
+    "check": _smoke,
+    "disk-usage": _usage,
+    "jobs": _jobs,
+    "lock": _jobs,
+    "removal": lambda host, one: run(host, removal.removed, execute=True),
+}
+
+
+def _two(program: str, attack: Said) -> tuple[FakeHost, Any, FakeHost]:
+    evil, good = spark("spark-1"), spark("spark-2", observe=probe())
+    run_ = site(evil, good)
+    for host in (evil, good):
+        one = run_.hosts[host.name]
+        looked_at(host, one, **running(one.services), unit_files=["sparkwright-qwen36.service"])
+    evil.answers[program] = attack
+    return evil, run_, good
+
+
+@pytest.mark.parametrize("attack", ATTACKS)
+@pytest.mark.parametrize("program", QUESTIONS)
+def test_at_each_question_it_fails_alone(program: str, attack: str) -> None:
+    evil, run_, good = _two(program, ATTACKS[attack])
+    ran = QUESTIONS[program](evil, run_.hosts["spark-1"])
+    if program == "bench" and attack in ("an empty object", "numbers", "escapes"):
+        # Everything of it has a default: a host that names neither GPU nor service.
+        assert ran.well
+        return
+    assert not ran.well
+    assert evil.memory.failure
+    assert evil.memory.failure.startswith(f"sparkwright-{program}: ")
+    assert all(map(harmless, evil.lines))
+    assert good.memory.failure is None
+
+
+@pytest.mark.parametrize("attack", ATTACKS)
+def test_at_the_first_look(
+    attack: str,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    evil, good = spark("spark-1", observe=ATTACKS[attack]), spark("spark-2")
+    run_ = site(evil, good)
+    good.answers["observe"] = probe(time=time.time(), **running(run_.hosts["spark-2"].services))
+    on = [preflight.judged(host, run_.hosts[host.name], dry=False) for host in (evil, good)]  # type: ignore[arg-type]
+    assert on == [False, True]
+    assert all(map(harmless, evil.lines))
+    ending.report(run_, as_json=False)
+    said = capsys.readouterr().out
+    assert harmless(said)
+    assert "spark-1: sparkwright-observe: " in said
+    assert "NOT as planned: spark-1\n" in said
+
+
+@pytest.mark.parametrize("attack", ATTACKS)
+def test_before_going_back(attack: str) -> None:
+    evil, run_, good = _two("status", ATTACKS[attack])
+    one = run_.hosts["spark-1"]
+    assert targets_of(evil, one, to=None, service=None) is None  # type: ignore[arg-type]
+    assert (evil.memory.failure or "").startswith("sparkwright-status: ")
+    assert good.memory.failure is None
+    assert good in good.state.active_hosts
+
+
+@pytest.mark.parametrize("attack", ATTACKS)
+@pytest.mark.parametrize("field", ["whole", "progress"])
+def test_in_the_middle_of_a_switch(attack: str, field: str) -> None:
+    evil, run_, good = _two("jobs", ATTACKS[attack])
+    one = run_.hosts["spark-1"]
+    looked_at(evil, one)
+    if field == "progress":
+        try:
+            inner = json.loads(ATTACKS[attack].out)
+        except (ValueError, RecursionError):
+            inner = {"step": ["x"], "result": EVIL, "checks": {"a": 5}}
+        job = {"running": False, "failed": False, "progress": {"step": inner, "checks": inner}}
+        evil.answers["jobs"] = Said(json.dumps({UNIT: job}))
+    ran = run(evil, services.running, one.services, execute=True)
+    assert not ran.well
+    assert (evil.memory.failure or "").startswith("sparkwright-jobs: ")
+    assert all(map(harmless, evil.lines))
+    assert good.memory.failure is None
+
+
+def test_a_result_that_there_is_none_of_is_a_failure() -> None:
+    evil, run_, _ = _two("jobs", Said())
+    one = run_.hosts["spark-1"]
+    looked_at(evil, one)
+
+    def ended(request: Any) -> Any:
+        (job,) = request["start"]
+        path = next(path for path in job["files"] if path.endswith("request.json"))
+        name = json.loads(job["files"][path])["id"]
+        progress = {"id": name, "step": "ended", "result": EVIL, "reasons": [EVIL]}
+        return {UNIT: {"running": False, "failed": False, "progress": progress}}
+
+    evil.answers["jobs"] = ended
+    assert not run(evil, services.running, one.services, execute=True).well
+    assert any("nothing that is proved runs here now" in line for line in evil.lines)
+    assert all(map(harmless, evil.lines))
+
+
+def test_a_service_without_a_check_is_not_proved() -> None:
+    evil, run_, _ = _two("check", Said('{"qwen36": {"checks": []}}'))
+    assert not _smoke(evil, run_.hosts["spark-1"]).well
+    assert "no check of service qwen36" in (evil.memory.failure or "")
+
+
+def test_names_that_were_not_asked_for_become_no_file() -> None:
+    good: dict[str, Any] = {"release": None, "checks": []}
+    evil, run_, _ = _two("deep", Said(json.dumps({"qwen36": good, "../../evil": good})))
+    assert not _asked("deep")(evil, run_.hosts["spark-1"]).well
+    assert "'../../evil' was not asked for" in (evil.memory.failure or "")
+
+
+def test_a_lock_of_no_run_of_this_machine_is_not_taken_over() -> None:
+    for pid in (-1, 0, 1 << 62):
+        owner = {"token": "t", "by": EVIL, "machine": locks.OWNER.machine, "pid": pid, "since": 1}
+        evil, run_, _ = _two("lock", Said(json.dumps({"held": False, "by": owner, "now": 5})))
+        assert not _jobs(evil, run_.hosts["spark-1"]).well
+        assert evil.programs == ["lock"]
+        assert "is at work on this host" in (evil.memory.failure or "")
+        assert all(map(harmless, evil.lines))
+
+
+def test_words_of_changes_are_shown_and_not_obeyed() -> None:
+    host = spark("spark-1", install=[EVIL])
+    one = site(host, spark("spark-2")).hosts["spark-1"]
+    looked_at(host, one)
+    ran = run(host, watch.installed, one.watch, execute=True)
+    assert ran.well
+    assert host.lines
+    assert all(map(harmless, host.lines))
+
+
+def test_operations_look_where_their_services_lie() -> None:
+    """Another root is another lock: one that was taken meanwhile must be seen."""
+    for operation, arguments in (
+        (watch.installed, (None,)),
+        (proxies.serving, (None, {})),
+    ):
+        host = spark("spark-1", observe=probe())
+        run(host, operation, *arguments, services_root="/srv/sparkwright")
+        assert host.request("observe")["services_root"] == "/srv/sparkwright"
+
+
+def test_700_mib_are_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(util, "read_buffer", util.read_buffer)
+    for connector in (ssh, local):
+        now = connector.execute_command_with_sudo_retry
+        monkeypatch.setattr(connector, "execute_command_with_sudo_retry", now)
+    hooks.guard_connections()
+    code, said = util.run_local_process("head -c 734003200 /dev/zero")
+    assert code != 0
+    assert len(said.stdout) <= 66 << 20
+    assert "more than 64 MiB of output: the rest was not read" in said.stderr
+
+
+#: As sudo does with -S: a line of standard input where it asks, none where it does not.
+_SUDO = """#!/bin/sh
+{ echo "$@"; env; tr '\\0' ' ' < /proc/$$/cmdline; tr '\\0' ' ' < /proc/$PPID/cmdline; } > "$SEEN"
+[ "$ASKS" = yes ] && { IFS= read -r word; [ "$word" = 'pass{word' ] || exit 1; }
+while [ "$1" != -- ]; do shift; done
+shift
+exec "$@"
+"""
+
+
+@pytest.mark.parametrize("asks", ["yes", "no"])
+@pytest.mark.parametrize("program", ["status", "observe"])
+def test_sudos_password_is_in_no_command_and_no_environment(
+    asks: str, program: str, tmp_path: Path
+) -> None:
+    """Our own executions, run by a real shell, with what others see of them in /proc."""
+    sudo, seen = tmp_path / "sudo", tmp_path / "seen"
+    sudo.write_text(_SUDO)
+    sudo.chmod(0o755)
+    host = spark("spark-1")
+    one = site(host, spark("spark-2")).hosts["spark-1"]
+    host.state.config.SUDO_PASSWORD = "pass{word"
+
+    def shell(command: Any, **arguments: Any) -> Any:
+        assert not any("sudo" in name for name in arguments)
+        done = subprocess.run(
+            ["sh", "-c", command.get_raw_value()], input=arguments["_stdin"], text=True,
+            capture_output=True, check=False,
+            env={"PATH": f"{tmp_path}:/usr/bin:/bin", "SEEN": str(seen), "ASKS": asks},
+        )  # fmt: skip
+        lines = [util.OutputLine("stdout", one) for one in done.stdout.splitlines()]
+        lines += [util.OutputLine("stderr", one) for one in done.stderr.splitlines()]
+        return done.returncode == 0, util.CommandOutput(lines)
+
+    host.run_shell_command = shell  # type: ignore[method-assign]
+    if program == "status":
+        found = questions.status_of(host, one, texts=False)  # type: ignore[arg-type]
+        assert encode(found)["services"] == {}
+    else:
+        from sparkwright.facts.observation import observe_anew
+        from sparkwright.host.contracts.observation import ObservationRequest
+
+        assert observe_anew(host, ObservationRequest()).kernel  # type: ignore[arg-type]
+    assert "-S" in seen.read_text()
+    assert "pass{word" not in seen.read_text()

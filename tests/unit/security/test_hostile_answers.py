@@ -1,0 +1,176 @@
+"""A host answers anything at all: a typed value or a refusal of that host, and nothing else."""
+
+from __future__ import annotations
+
+import json
+from types import UnionType
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sparkwright.bench import host as bench
+from sparkwright.doctor.diagnose import diagnose
+from sparkwright.doctor.facts import facts
+from sparkwright.facts.answers import MOST_DEPTH, MOST_TEXT, HostError, of_each, parse
+from sparkwright.host.contracts import records
+from sparkwright.host.contracts.bench import BenchAnswer
+from sparkwright.host.contracts.disk_usage import DiskUsage
+from sparkwright.host.contracts.doctor import Examination
+from sparkwright.host.contracts.jobs import JobStatus
+from sparkwright.host.contracts.lock import LockAnswer, Owner
+from sparkwright.host.contracts.observation import Observation
+from sparkwright.host.contracts.records import encode
+from sparkwright.host.contracts.removal import RemovalAnswer
+from sparkwright.host.contracts.smoke import DeepAnswer, SmokeAnswer
+from sparkwright.host.contracts.status import HostStatus
+from sparkwright.host.contracts.verify_models import Verified
+from sparkwright.plan.missing import shared
+from sparkwright.preflight.judge import judge
+from sparkwright.report.disk_usage import render as render_usage
+from sparkwright.report.status import deployment, render_diff, render_history, render_status
+from tests.unit.builders import plan, wanted
+
+#: What every question is answered with.
+ANSWERS: list[Any] = [
+    Observation, HostStatus, Examination, BenchAnswer, DiskUsage, LockAnswer, RemovalAnswer,
+    tuple[str, ...], dict[str, JobStatus], dict[str, SmokeAnswer], dict[str, DeepAnswer],
+    dict[str, Verified],
+]  # fmt: skip
+DESIRED = wanted(plan())
+_TEXT = st.sampled_from(
+    ["", "chat", "qwen36", "\x1b[2J", "9" * 5000, "-1", "nan", "1e999", "\ud800", "a=b", "\u0661",
+     "12.1", "580.95", "active", "active\n", "--max-model-len \"", "2026-01-01T00:00:00Z", "{[",
+     "NVRM: Xid (x): " + "9" * 5000, "NVIDIA GB10", "error", "99999.99999", "9" * 5000 + ".1"]
+)  # fmt: skip
+_PLAIN = st.none() | st.booleans() | st.integers() | st.floats() | st.text() | _TEXT
+_ANY = st.recursive(
+    _PLAIN,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(_TEXT, inner, max_size=4),
+    max_leaves=12,
+)
+
+
+def of(kind: Any) -> st.SearchStrategy[Any]:
+    """JSON data that a contract accepts, as strange as it may be."""
+    if hasattr(kind, "__dataclass_fields__"):
+        fields = records._fields(kind)
+        return st.fixed_dictionaries({name: of(inner) for name, (inner, _) in fields.items()})
+    if isinstance(kind, UnionType):
+        return st.one_of(*(st.none() if one is type(None) else of(one) for one in kind.__args__))
+    origin: Any = getattr(kind, "__origin__", None)
+    parts: tuple[Any, ...] = getattr(kind, "__args__", ())
+    if origin is tuple and parts[-1] is Ellipsis:
+        return st.lists(of(parts[0]), max_size=2)
+    if origin is tuple:
+        return st.tuples(*map(of, parts)).map(list)
+    if origin is dict:
+        keys = st.integers(0, 65535).map(str) if parts[0] is int else _TEXT
+        return st.dictionaries(keys, of(parts[1]), max_size=2)
+    whole = st.integers(-(1 << 63), 1 << 63)
+    plain = {str: _TEXT, bool: st.booleans(), int: whole, object: _ANY}
+    if kind is float:
+        return whole | st.floats(-1e19, 1e19)
+    return plain[kind] if kind in plain else st.sampled_from([one.value for one in kind])
+
+
+@given(st.sampled_from(ANSWERS), _ANY)
+def test_any_json(kind: Any, data: Any) -> None:
+    lines = json.dumps(data).splitlines()
+    said = "l: "
+    try:
+        encode(parse("l", lines, kind))
+    except HostError as error:
+        said = str(error)
+    assert said.startswith("l: ")
+    assert len(said) < 2000
+
+
+@given(st.data())
+def test_one_wrong_field_is_named(data: st.DataObject) -> None:
+    answer = data.draw(of(HostStatus))
+    answer["now"] = data.draw(st.sampled_from([None, "x", [], {}, float("nan"), 1e300, True]))
+    with pytest.raises(HostError, match=r"l: not a valid answer: HostStatus.now: .*do not trust"):
+        parse("l", [json.dumps(answer)], HostStatus)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "login prints text"),
+        ("{}", "Observation: time is missing"),
+        ("[" * 100_000, f"lists in more than {MOST_DEPTH} lists"),
+        ('{"a":' * 100_000, f"lists in more than {MOST_DEPTH} lists"),
+        ("[" * 100_000 + "]" * 100_000, f"lists in more than {MOST_DEPTH} lists"),
+        ('"' + "\\" * 100_001, "login prints text"),
+        ('"' * 200_000, "login prints text"),
+        ("9" * 5000, "login prints text"),
+        ("x" * (MOST_TEXT + 1), "at most 8 MiB"),
+        ("\x1b[2J", "login prints text"),
+    ],
+    ids=range(10),
+)
+def test_no_answer_at_all(text: str, words: str) -> None:
+    with pytest.raises(HostError, match=words):
+        parse("l", [text], Observation)
+
+
+def test_brackets_within_texts_are_none() -> None:
+    said = json.dumps(["[" * 5000, '\\"[' * 500])
+    assert parse("l", [said], tuple[str, ...]) == ("[" * 5000, '\\"[' * 500)
+
+
+def test_an_answer_by_name_is_about_what_was_asked() -> None:
+    of_each("l", ["a"], {"a": 1})
+    with pytest.raises(HostError, match="nothing is said of a"):
+        of_each("l", ["a"], {})
+    with pytest.raises(HostError, match="was not asked for"):
+        of_each("l", ["a"], {"a": 1, "../../b": 2})
+
+
+def test_what_a_host_says_is_not_repeated_without_end() -> None:
+    assert len(str(HostError("\n".join(["x" * 100_000] * 1000)))) < 40_000
+
+
+def _parsed(kind: Any, data: Any) -> Any:
+    return encode(parse("l", [json.dumps(data)], kind))
+
+
+@given(of(Observation))
+def test_whatever_a_host_is_it_is_judged(data: Any) -> None:
+    seen = parse("l", [json.dumps(data)], Observation)
+    judge(DESIRED, seen, now=0.0)
+    shared(DESIRED, seen)
+
+
+@given(of(HostStatus))
+def test_whatever_a_host_runs_it_is_shown(data: Any) -> None:
+    seen = {"h": deployment({**_parsed(HostStatus, data), "planned": {}})}
+    for shown in (render_status, lambda one: render_history(one, 40), render_diff):
+        assert isinstance(shown(seen), str)
+
+
+@given(of(Examination))
+def test_whatever_a_doctor_sees_is_diagnosed(data: Any) -> None:
+    diagnose("h", facts({**_parsed(Examination, data), "planned": {}, "findings": []}))
+
+
+@given(of(BenchAnswer))
+def test_whatever_a_benchmark_ran_on_is_recorded(data: Any) -> None:
+    seen = bench.facts({**_parsed(BenchAnswer, data), "planned": {}})
+    bench.gpu_of(seen, seen, seen)
+    list(bench.changed(seen, seen, "chat"))
+
+
+@given(of(DiskUsage))
+def test_whatever_lies_on_a_disk_is_listed(data: Any) -> None:
+    assert render_usage({"h": _parsed(DiskUsage, data)}, pruning=False)
+
+
+def test_a_process_id_that_is_none_is_no_dead_run() -> None:
+    from sparkwright.operations import locks
+
+    for pid in (-1, 0, 1 << 40, 1 << 63):
+        owner = Owner("t", "ann", locks.OWNER.machine, pid)
+        assert not locks._is_dead(owner)
