@@ -132,11 +132,11 @@ def _by_hand() -> float:
 
 def _docker_run(service: dict[str, Any]) -> list[str]:
     words = ["docker", "run", "-d", "--name", NAME, "--network", "host", "--ipc", "host"]
-    words += ["--gpus", "all", "--entrypoint", service["entrypoint"][0]]
-    words += [word for file in service["env_file"] for word in ("--env-file", file)]
+    words += ["--gpus", "all", "--entrypoint", service["entrypoint"][-1]]
+    words += ["--env-file", f"{HOME}/secrets.env"]
     for name, value in service.get("environment", {}).items():
         words += ["-e", f"{name}={value}"]
-    for mount in service["volumes"]:
+    for mount in (one for one in service["volumes"] if one["target"].startswith("/models")):
         words += ["-v", f"{mount['source']}:{mount['target']}:ro"]
     return [*words, service["image"], *service["command"]]
 

@@ -26,11 +26,14 @@ def running(
     environment: Mapping[str, str],
     mounts: Sequence[tuple[Path, str]],
     log: Path,
+    writable: Sequence[str] = (),
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """Start `vllm WORDS`; what it says goes to `log`. It is stopped at the end, and waited for."""
+    """Start a container's words; what it says goes to `log`. It is stopped at the end.
+
+    writable: as `inside` has it.
+    """
     variables = {"PATH": "/usr/local/bin:/usr/bin:/bin", "LANG": "C.UTF-8", **environment}
-    # Key and all: variables are passed as such, so that no list of processes shows them.
-    command = ["nice", "-n", "10", *inside(root, ["vllm", *words], mounts)]
+    command = ["nice", "-n", "10", *inside(root, words, mounts, writable)]
     with log.open("wb") as output:
         process = subprocess.Popen(
             command, env=variables, stdin=subprocess.DEVNULL, stdout=output, stderr=output

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-# $1 is the tree, $2 how many mounts follow as pairs, the rest is the command.
+# $1 is the tree, $2 how many mounts follow as pairs, then how many places to write to where the
+# tree itself is read-only, and these; the rest is the command.
 _ENTER = r"""
 set -e
 root=$1 mounts=$2; shift 2
@@ -22,20 +23,37 @@ mkdir "$root/dev/shm"
 for device in null zero full random urandom; do
     touch "$root/dev/$device"; mount --bind "/dev/$device" "$root/dev/$device"
 done
-mount -t tmpfs tmpfs "$root/models"
+for place in models run root; do mount -t tmpfs tmpfs "$root/$place"; done
 while [ "$mounts" -gt 0 ]; do
-    mkdir -p "$root$2"; mount --bind -o ro "$1" "$root$2"
+    if [ -d "$1" ]; then mkdir -p "$root$2"; else mkdir -p "$root${2%/*}"; : >"$root$2"; fi
+    mount --bind -o ro "$1" "$root$2"
     shift 2; mounts=$((mounts - 1))
 done
-exec /usr/sbin/chroot "$root" "$@"
+writable=$1; shift
+if [ "$writable" -gt 0 ]; then
+    while [ "$writable" -gt 0 ]; do
+        mkdir -p "$root$1"; mount -t tmpfs -o mode=1777 tmpfs "$root$1"
+        shift; writable=$((writable - 1))
+    done
+    for place in / /models /run /root; do mount -o remount,bind,ro "$root$place"; done
+fi
+exec /usr/sbin/chroot "$root" /usr/bin/setpriv --bounding-set=-all --inh-caps=-all --no-new-privs \
+    -- "$@"
 """
 
 
-def inside(root: Path, words: Sequence[str], mounts: Sequence[tuple[Path, str]] = ()) -> list[str]:
-    """The command that runs `words` with `root` as its root.
+def inside(
+    root: Path,
+    words: Sequence[str],
+    mounts: Sequence[tuple[Path, str]] = (),
+    writable: Sequence[str] = (),
+) -> list[str]:
+    """The command that runs `words` with `root` as its root, without any capability.
 
-    mounts: folders of this machine, and where below /models they are seen, read-only.
+    mounts: folders and files of this machine, and where they are seen, read-only.
+    writable: what it may write to while all else is read-only; none for no such limit.
     """
     pairs = [str(word) for pair in mounts for word in pair]
     command = ["unshare", "--mount", "--ipc", "--pid", "--fork", "--kill-child"]
-    return [*command, "sh", "-c", _ENTER, "sh", str(root), str(len(mounts)), *pairs, *words]
+    command += ["sh", "-c", _ENTER, "sh", str(root), str(len(mounts)), *pairs]
+    return [*command, str(len(writable)), *writable, *words]

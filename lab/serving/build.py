@@ -80,7 +80,7 @@ def stand_in_files() -> dict[str, tuple[bytes, int]]:
     """The files of the stand-in's layer, by path in the image, with their modes."""
     files: dict[str, tuple[bytes, int]] = {
         "usr/local/bin/vllm": (LAUNCHER.replace("MODULE", "command").encode(), 0o755),
-        "usr/local/bin/serve-from-environment": (
+        "usr/local/bin/dflash-entrypoint.sh": (
             LAUNCHER.replace("MODULE", "from_environment").encode(),
             0o755,
         ),

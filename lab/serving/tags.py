@@ -51,7 +51,7 @@ TAGS = (
         ("latest",),
         "0.23.0",
         repository=DFLASH,
-        entrypoint=("/usr/local/bin/serve-from-environment",),
+        entrypoint=("/usr/local/bin/dflash-entrypoint.sh",),
     ),
     Tag(
         ("v1.2", "latest"),

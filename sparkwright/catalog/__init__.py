@@ -1,5 +1,6 @@
 """The catalog: images, models, recipes, measurements and advice, as the cards publish them."""
 
+from sparkwright.catalog.containers import Exceptions, refuse_privileged
 from sparkwright.catalog.data import ArgumentValue, Name, Scalar
 from sparkwright.catalog.entries import (
     Alias,
@@ -17,6 +18,7 @@ __all__ = [
     "Alias",
     "ArgumentValue",
     "Catalog",
+    "Exceptions",
     "Image",
     "Model",
     "Mounted",
@@ -27,4 +29,5 @@ __all__ = [
     "Tag",
     "Variables",
     "load_catalog",
+    "refuse_privileged",
 ]

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, StringConstraints, model_validator
 
+from sparkwright.catalog.containers import Exceptions, Place, refuse_privileged
 from sparkwright.catalog.data import ArgumentValue, Data, Name
 from sparkwright.catalog.issues import Issue
 
@@ -78,6 +79,7 @@ class Variables(Data):
         served_name: the main served name.
         extra_arguments: the variable for arguments without one of their own.
         arguments: ``vllm serve`` argument -> its variable.
+        sets: flags that the entry point sets by itself; taken back where the service has them not.
     """
 
     model: str
@@ -86,6 +88,7 @@ class Variables(Data):
     served_name: str
     extra_arguments: str
     arguments: dict[str, str]
+    sets: tuple[str, ...] = ()
 
 
 class Image(Data):
@@ -96,22 +99,36 @@ class Image(Data):
         size: sizes of a pull and on the disk.
         newest_tag: what services take that name no tag.
         tags: tag -> what it holds.
-        entrypoint: what to start instead of the image's own; None keeps the image's own.
+        entrypoint: the program that takes ``serve ...``; for an image that is driven by variables
+            the path of its own entry point, which starts ``vllm`` by that name.
         variables: set for images that are driven by the environment.
         build: set for images that no registry has.
+        writable: directories that its programs write to, which ``hardening: strict`` leaves so.
         issues: known mistakes with this image, by tag.
     """
 
     kind: Literal["image"]
     name: Name
     repository: str
-    entrypoint: str | None = None
+    entrypoint: str = "vllm"
     size: ImageSize
     newest_tag: str
     tags: dict[str, Tag] = Field(min_length=1)
     variables: Variables | None = None
     build: Build | None = None
+    # Caches of vLLM, FlashInfer, inductor, Triton and CUDA's driver, by their own defaults.
+    writable: tuple[Place, ...] = ("/tmp", "/root/.cache", "/root/.config", "/root/.nv",
+                                   "/root/.triton")  # fmt: skip
     issues: tuple[Issue, ...] = ()
+
+    @model_validator(mode="after")
+    def _own_entry_point_is_named(self) -> Image:
+        if self.variables and not self.entrypoint.startswith("/"):
+            raise ValueError(
+                "an image that is driven by variables needs the path of its own ENTRYPOINT in "
+                "'entrypoint' (docker inspect shows it): the API key is handed to what it starts"
+            )
+        return self
 
 
 class KvLayers(Data):
@@ -194,6 +211,7 @@ class Model(Data):
         sampling: what its authors advise.
         status, reason: what the cards say of it, and why where it fails.
         known_bad: older revisions, in words, and what is wrong with them.
+        code: Python files of the repository that ``trust_remote_code`` may run, once read.
         checks: what the files must show, so that a bad revision is known by its content too.
         issues: known mistakes with this model.
     """
@@ -216,6 +234,7 @@ class Model(Data):
     status: Status = "works"
     reason: str | None = None
     known_bad: tuple[str, ...] = ()
+    code: tuple[str, ...] = ()
     checks: tuple[ContentCheck, ...] = ()
     issues: tuple[Issue, ...] = ()
     source: str
@@ -301,6 +320,7 @@ class Recipe(Data):
         arguments: ``vllm serve`` arguments, in order, with underscores; ``true`` is a bare flag.
         shm_gib: size of /dev/shm that the card asks for.
         memlock: whether the card lifts the limit of locked memory.
+        exceptions: what its container gets over the default.
         boot_seconds: how long a first boot may take until ``/health`` answers.
         first_answer_seconds: how long the first generation may take after that.
         notes: what a reader should know, in words, each with its source.
@@ -326,6 +346,9 @@ class Recipe(Data):
     arguments: dict[str, ArgumentValue]
     shm_gib: float | None = None
     memlock: bool = False
+    exceptions: Exceptions | None = None
     boot_seconds: int = Field(default=900, gt=0)
     first_answer_seconds: int = Field(default=120, gt=0)
     notes: tuple[str, ...] = ()
+
+    _refuse_privileged = model_validator(mode="before")(refuse_privileged)

@@ -14,9 +14,10 @@ from pydantic import (
     StringConstraints,
     ValidationError,
     field_validator,
+    model_validator,
 )
 
-from sparkwright.catalog import ArgumentValue
+from sparkwright.catalog import ArgumentValue, Exceptions, refuse_privileged
 from sparkwright.config.secrets import Source
 from sparkwright.findings.finding import Finding, Severity, Subject
 from sparkwright.findings.user_error import UserError, mistake
@@ -108,6 +109,10 @@ class ServiceSettings(_Settings):
         boot_seconds: replaces the recipe's deadline for ``/health``.
         first_answer_seconds: replaces the recipe's deadline for the first generation after that.
         smoke: how it is tested with real requests.
+        hardening: ``strict`` takes more from its container than every container is without: a
+            read-only root file system, /dev/shm of its own, and a network of its own, reached
+            through this host alone. It needs proxy.
+        exceptions: what its container gets over that, and why; over the recipe's own.
         silenced: rule -> why it does not hold here. Said in every run.
     """
 
@@ -122,7 +127,11 @@ class ServiceSettings(_Settings):
     boot_seconds: int | None = Field(default=None, gt=0)
     first_answer_seconds: int | None = Field(default=None, gt=0)
     smoke: SmokeSettings = SmokeSettings()
+    hardening: Literal["default", "strict"] = "default"
+    exceptions: Exceptions | None = None
     silenced: dict[str, Reason] = {}
+
+    _refuse_privileged = model_validator(mode="before")(refuse_privileged)
 
 
 class LoadBalancerSettings(_Settings):
@@ -294,7 +303,7 @@ KNOWN_KEYS = {
     1: (*HostSettings.model_fields, *sorted(_PYINFRA_KEYS)),
     3: tuple(ServiceSettings.model_fields),
     2: tuple(RolloutSettings.model_fields),
-    4: tuple(SmokeSettings.model_fields),
+    4: (*SmokeSettings.model_fields, *Exceptions.model_fields),
 }
 
 

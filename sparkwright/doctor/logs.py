@@ -10,8 +10,9 @@ from sparkwright.doctor.check import Check, Symptom
 from sparkwright.doctor.facts import Facts
 from sparkwright.findings.finding import Severity
 
-#: A request of a client's, not one of our own tests, which come from the host itself.
-_CLIENT = r"^(?!.*\b127\.0\.0\.1:\d).*"
+#: A request of a client's, not one of our own tests, which come from the host itself: to a
+#: container with a network of its own, from that network's first address.
+_CLIENT = r"^(?!.*\b(127\.0\.0|172\.(1[7-9]|2\d|3[01])\.0)\.1:\d).*"
 #: name, pattern, cause, remedy, source. An error, unless the name is in _WARNINGS.
 _ENTRIES: tuple[tuple[str, str, str, str, str], ...] = (
     (
@@ -228,6 +229,13 @@ _ENTRIES: tuple[tuple[str, str, str, str, str], ...] = (
         "clients ask for a model name that is not served",
         "sparkwright plan INVENTORY shows the names; served_names adds one",
         "card of vllm-dflash, troubleshooting",
+    ),
+    (
+        "remote-code-needed", r"contains custom code|consider setting `trust_remote_code",
+        "the model's own Python code is needed, and no service of ours runs such code unread",
+        "sparkwright lock INVENTORY; name the Python files you have read as `code` of the model's "
+        "catalog entry, and set trust_remote_code in the service's arguments",
+        "sparkwright; transformers' own message",
     ),
     (
         "key-refused", rf'{_CLIENT}"POST /v1/\S+ HTTP/1\.\d" 401',

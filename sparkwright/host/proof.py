@@ -9,7 +9,11 @@ from sparkwright.host.contracts.proof import ProofRequest
 from sparkwright.host.contracts.records import encode
 from sparkwright.host.lib import docker, documents, files, receipt
 
-_LIST = ("run", "--rm", "--gpus", "all", "--network", "none", "--entrypoint", "nvidia-smi")
+#: With as little power as the service itself will have.
+_LIST = (
+    *("run", "--rm", "--gpus", "all", "--network", "none", "--entrypoint", "nvidia-smi"),
+    *("--cap-drop", "ALL", "--security-opt", "no-new-privileges"),
+)
 
 
 def main(request: ProofRequest) -> tuple[str, ...]:

@@ -25,7 +25,7 @@ def serve_command(service: ServicePlan) -> list[str]:
     if service.variables is not None:
         return []
     words = ["serve", service.body.mount, "--served-model-name", *service.served_names]
-    words += ["--host", service.bind, "--port", str(service.port)]
+    words += ["--host", _listening(service), "--port", str(service.port)]
     for key, value in service.arguments:
         words += argument_words(key, value)
     return words
@@ -51,15 +51,22 @@ def _variables(service: ServicePlan, names: Variables) -> dict[str, str]:
             found[names.num_speculative_tokens] = str(value["num_speculative_tokens"])
         else:
             extra += argument_words(key, value)
+    given = dict(service.arguments)
+    extra += [f"--no-{flag.replace('_', '-')}" for flag in names.sets if flag not in given]
     if len(service.served_names) > 1:
         extra += ["--served-model-name", *service.served_names]
-    if service.bind != _OWN_BIND:
-        extra += ["--host", service.bind]
+    if _listening(service) != _OWN_BIND:
+        extra += ["--host", _listening(service)]
     if service.port != _OWN_PORT:
         extra += ["--port", str(service.port)]
     if extra:
         found[names.extra_arguments] = shlex.join(extra)
     return found
+
+
+def _listening(service: ServicePlan) -> str:
+    """The address within the container: in a network of its own, Docker publishes it at bind."""
+    return "0.0.0.0" if service.container.strict else service.bind
 
 
 def _plain_dflash(config: dict[str, bool | int | float | str | None]) -> bool:

@@ -9,6 +9,7 @@ from sparkwright.catalog import ArgumentValue, Catalog, Image, Model, Needs, Rec
 from sparkwright.config.settings import PROXY_STEP, HostSettings, ServiceSettings, SmokeSettings
 from sparkwright.findings.finding import Finding
 from sparkwright.findings.user_error import UserError, mistake, suggest
+from sparkwright.plan.container import ContainerPlan, plan_container
 from sparkwright.resolve.references import (
     BuildReference,
     ImageReference,
@@ -47,7 +48,7 @@ class ServicePlan:
     served_names: tuple[str, ...]
     image: ImageReference
     image_unpacked_gib: float
-    entrypoint: str | None
+    entrypoint: str
     variables: Variables | None
     body: ModelReference
     drafter: ModelReference | None
@@ -55,6 +56,7 @@ class ServicePlan:
     environment: tuple[tuple[str, str], ...]
     shm_gib: float | None
     memlock: bool
+    container: ContainerPlan
     needs: Needs
     boot_seconds: int
     first_answer_seconds: int
@@ -80,12 +82,27 @@ class ServicePlan:
 
 
 @dataclass(frozen=True)
+class Pins:
+    """How firmly the revisions of a host's models are known.
+
+    Attributes:
+        locked: whether its lock file is there.
+        python: model's name in the catalog -> Python files of its commit; None before that is
+            known.
+    """
+
+    locked: bool = False
+    python: Mapping[str, tuple[str, ...]] | None = None
+
+
+@dataclass(frozen=True)
 class HostPlan:
     """What is planned for one host."""
 
     host: str
     settings: HostSettings
     services: tuple[ServicePlan, ...]
+    pins: Pins = Pins()
 
     @property
     def references(self) -> References:
@@ -212,6 +229,11 @@ def _plan_service(
         environment=tuple((key, value) for key, value in environment.items() if value is not None),
         shm_gib=recipe.shm_gib,
         memlock=recipe.memlock,
+        container=plan_container(
+            image,
+            service.hardening,
+            [one for one in (recipe.exceptions, service.exceptions) if one],
+        ),
         needs=recipe.needs,
         boot_seconds=service.boot_seconds or recipe.boot_seconds,
         first_answer_seconds=service.first_answer_seconds or recipe.first_answer_seconds,

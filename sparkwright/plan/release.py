@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from sparkwright.config.templates import template
 from sparkwright.plan.command import container_environment, serve_command
+from sparkwright.plan.container import SECRETS_MOUNT, SHM_GIB, container_entrypoint
 from sparkwright.plan.plan import HostPlan, ServicePlan
 from sparkwright.resolve.resolution import Resolution
 
@@ -63,7 +64,11 @@ def render_release(plan: HostPlan, service: ServicePlan, resolution: Resolution)
         "service": service,
         "image": image,
         "home": home,
-        "secrets": f"{home}/secrets.env",
+        "container": service.container,
+        "entrypoint": container_entrypoint(
+            service.entrypoint, variables=service.variables is not None
+        ),
+        "shm_gib": service.shm_gib or (SHM_GIB if service.container.strict else None),
         "models_root": settings.models_root,
         "services_root": settings.services_root,
         "command": serve_command(service),
@@ -71,7 +76,8 @@ def render_release(plan: HostPlan, service: ServicePlan, resolution: Resolution)
         "mounts": [
             (f"{settings.models_root}/{models[model.repository].directory}", model.mount)
             for model in service.models
-        ],
+        ]
+        + [(f"{home}/secrets.env", SECRETS_MOUNT)],
     }
     unit = template("serving/unit.service.j2").render(context)
     # The release's name is in the compose file's label, so it is made from the file without it.

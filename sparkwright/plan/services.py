@@ -145,5 +145,12 @@ def unmanaged_containers(
 
 def is_ours(listener: Listener, observed: Observation) -> bool:
     """A listener in a container of any of our services (ports may be exchanged), or a proxy."""
+    # A container with a network of its own: Docker's own process listens in its place.
+    name = (listener.container or "").partition(" ")[0]
+    if (
+        listener.command == "docker-proxy"
+        and name.removeprefix("sparkwright-") in observed.services
+    ):
+        return name.startswith("sparkwright-")
     ids = [state.container.id for state in observed.services.values() if state.container]
     return any(one in listener.cgroup for one in (*ids, *OWN_UNITS))

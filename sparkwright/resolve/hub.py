@@ -61,6 +61,11 @@ class ResolvedModel:
         """The model's place below the models root: ``org--name/<commit>``."""
         return f"{self.repository.replace('/', '--')}/{self.commit}"
 
+    @property
+    def python_files(self) -> tuple[str, ...]:
+        """Paths of its files that Python could import."""
+        return tuple(file.path for file in self.files if file.path.endswith(".py"))
+
     def manifest(self) -> list[dict[str, Any]]:
         """The files as plain data, for the request that a host's fetch reads."""
         return [asdict(file) for file in self.files]

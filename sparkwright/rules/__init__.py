@@ -8,7 +8,7 @@ from sparkwright.catalog import Catalog
 from sparkwright.findings.finding import Finding, Subject, errors_first
 from sparkwright.findings.user_error import mistake, suggest
 from sparkwright.plan.plan import HostPlan
-from sparkwright.rules import arguments, memory, model, service, speculation
+from sparkwright.rules import arguments, container, memory, model, service, speculation
 from sparkwright.rules.issues import RULE, all_issues
 from sparkwright.rules.rule import Context, Hardware, Match, Rule, assumed_hardware
 from sparkwright.vllm.arguments import RULE_IDS
@@ -19,6 +19,7 @@ RULES: tuple[Rule, ...] = (
     *model.RULES,
     *memory.RULES,
     *service.RULES,
+    *container.RULES,
 )
 
 __all__ = [

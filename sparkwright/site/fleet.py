@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 
 from sparkwright.catalog import Catalog, load_catalog
 from sparkwright.config import places
@@ -11,7 +12,7 @@ from sparkwright.config.inventory import HostInput
 from sparkwright.config.settings import parse_settings, renamed_settings
 from sparkwright.findings.finding import Finding
 from sparkwright.findings.user_error import UserError
-from sparkwright.plan.plan import HostPlan, plan_host
+from sparkwright.plan.plan import HostPlan, Pins, plan_host
 from sparkwright.resolve.resolution import Resolution
 from sparkwright.rules import assumed_hardware, check_host, unknown_silences
 
@@ -41,22 +42,25 @@ class Fleet:
 
 
 def with_geometry(hosts: dict[str, PlannedHost], resolution: Resolution) -> dict[str, PlannedHost]:
-    """The hosts once more, judged by what the models' own configurations say of the KV cache."""
+    """The hosts once more, judged by what the models' own files are: the KV cache that their
+    configurations say, and the Python files among them."""
     found = {}
     for name, host in hosts.items():
-        kv = {
-            reference.name: resolved.kv
+        resolved = {
+            reference.name: resolution.model(host.plan.settings.hub_endpoint, reference)
             for service in host.plan.services
             for reference in service.models
-            if (resolved := resolution.model(host.plan.settings.hub_endpoint, reference)).kv
         }
+        kv = {key: model.kv for key, model in resolved.items() if model.kv}
+        python = {key: model.python_files for key, model in resolved.items()}
+        plan = replace(host.plan, pins=replace(host.plan.pins, python=python))
         models = {
             key: model.model_copy(update={"kv": kv[key]}) if key in kv else model
             for key, model in host.catalog.models.items()
         }
         catalog = host.catalog.model_copy(update={"models": models})
-        violations = check_host(host.plan, catalog, assumed_hardware(host.plan))
-        found[name] = PlannedHost(host.plan, catalog, tuple(violations))
+        violations = check_host(plan, catalog, assumed_hardware(plan))
+        found[name] = PlannedHost(plan, catalog, tuple(violations))
     return found
 
 
@@ -73,6 +77,7 @@ def plan_fleet(inputs: Iterable[HostInput]) -> Fleet:
                 catalogs[directories] = load_catalog(places.catalogs(directories))
             catalog = catalogs[directories]
             plan = plan_host(host.name, settings, catalog, host.origin)
+            plan = replace(plan, pins=Pins(locked=Path(settings.lock_file).is_file()))
         except UserError as error:
             problems.extend(error.findings)
             continue

@@ -52,8 +52,10 @@ class Rendered:
     mounts: list[tuple[Path, str]]
 
 
-@pytest.fixture(scope="session")
-def rendered(engine: build.Engine, tmp_path_factory: pytest.TempPathFactory) -> Rendered:
+@pytest.fixture(scope="session", params=["default", "strict"])
+def rendered(
+    engine: build.Engine, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
+) -> Rendered:
     """What `sparkwright render` writes, after the image was pushed and the hub asked."""
     place = tmp_path_factory.mktemp("site")
     repositories.make(place / "hub", scale=0.01)
@@ -66,7 +68,14 @@ def rendered(engine: build.Engine, tmp_path_factory: pytest.TempPathFactory) -> 
             "hub_endpoint": hub,
             "catalog_directories": [str(ROOT / "lab/catalog")],
             "lock_file": str(place / "no.lock"),
-            "services": {"tiny": {"recipe": RECIPE, "port": free_port(), "bind": "127.0.0.1"}},
+            "services": {
+                "tiny": {
+                    "recipe": RECIPE,
+                    "port": free_port(),
+                    "bind": "127.0.0.1",
+                    "hardening": request.param,
+                },
+            },
         }
         inventory = place / "inventory.py"
         inventory.write_text(f"sparks = [('spark-1', {host!r})]\n")
@@ -129,11 +138,15 @@ def running(
     secrets, log = place / "secrets.env", place / "log"
     secrets.write_text(f"VLLM_API_KEY={KEY}\n")
     request = replace(smoke_request(rendered.release, warm_ups=2), secrets=str(secrets))
-    environment = {**rendered.compose["environment"], "VLLM_API_KEY": KEY}
+    service = rendered.compose
+    (target,) = [one["target"] for one in service["volumes"] if "secrets" in one["target"]]
+    places = [one["target"] for one in service["volumes"] if one["type"] == "volume"]
+    words = [word.replace("$$", "$") for word in (*service["entrypoint"], *service["command"])]
     started = time.monotonic()
     with local.running(
-        engine.root, rendered.compose["command"], environment, rendered.mounts, log
-    ) as process:
+        engine.root, words, service["environment"], [*rendered.mounts, (secrets, target)], log,
+        places,
+    ) as process:  # fmt: skip
         found = Running(process, log, request, 0)
         while not _healthy(found):
             said = log.read_text(errors="replace")[-4000:]

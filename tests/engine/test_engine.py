@@ -15,7 +15,7 @@ from lab.real_engine.build import Engine
 from sparkwright.host.contracts.smoke import SmokeRequests
 from sparkwright.host.smoke import check
 from tests.engine.captures import keep, series, shape
-from tests.engine.conftest import Rendered, Running
+from tests.engine.conftest import KEY, Rendered, Running
 
 pytestmark = pytest.mark.timeout(1800)
 SENTENCE = "".join(WORDS)
@@ -52,7 +52,8 @@ def test_what_is_rendered_is_all_that_it_is_started_with(rendered: Rendered) -> 
     command = rendered.compose["command"]
     assert command[:2] == ["serve", "/models/tiny-qwen3"]
     assert "--enforce-eager" in command
-    assert rendered.compose["entrypoint"] == ["vllm"]
+    assert rendered.compose["entrypoint"][-1] == "vllm"
+    assert "VLLM_API_KEY" not in rendered.release.compose
     assert rendered.release.image.startswith("lab.invalid/lab/vllm-cpu:sha256-")
 
 
@@ -67,6 +68,31 @@ def test_the_smoke_program_is_content(running: Running) -> None:
             *("health", "models", "key", "generation", "warm-up 1", "warm-up 2", "speculation"),
         )
     ]
+
+
+def test_it_has_no_power_and_shows_no_key(running: Running, rendered: Rendered) -> None:
+    """As a container's processes: vLLM's own, and the engine that it starts."""
+    found = 0
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            status = (process / "status").read_text()
+            command = (process / "cmdline").read_text()
+            mounts = (process / "mountinfo").read_text().splitlines()
+        except OSError:
+            continue  # it has ended
+        assert KEY not in command
+        if "NSpid:" in status and "/models/tiny-qwen3" in "".join(mounts):
+            found += "vllm" in command.lower()
+            if "\tunshare\n" in status or "\tsh\n" in status:
+                continue
+            assert "CapEff:\t0000000000000000\n" in status
+            assert "NoNewPrivs:\t1\n" in status
+            (root,) = [line.split()[5] for line in mounts if line.split()[4] == "/"]
+            assert root.startswith("ro") == rendered.release.service.container.strict
+    assert found > 0
+    log = running.log.read_text(errors="replace")
+    assert KEY not in log
+    assert "Read-only file system" not in log
 
 
 def test_models_are_listed_as_captured(running: Running) -> None:

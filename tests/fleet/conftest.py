@@ -32,7 +32,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.path.is_relative_to(here) and item.path.name in FAULTS:
             item.add_marker(pytest.mark.faults)
-    items.sort(key=lambda item: (item.path.parent == here, item.path.name != "test_main_job.py"))
+    items.sort(
+        key=lambda item: (item.path.is_relative_to(here), item.path.name != "test_main_job.py")
+    )
 
 
 @pytest.fixture(scope="session")

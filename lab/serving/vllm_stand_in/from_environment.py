@@ -1,7 +1,7 @@
 """STAND-IN for the entry point of vllm-dflash: environment variables to a `vllm serve` command.
 
-Names and defaults are those of the image's card; what its real entry point does beyond that is
-not published.
+Names and defaults are those of the image's card. As the real one it trusts remote code, puts
+VLLM_API_KEY on the command line where it is set, prints that line, and starts `vllm` by its name.
 """
 
 from __future__ import annotations
@@ -12,8 +12,6 @@ import shlex
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-
-from . import command
 
 _ARGUMENTS = {
     "--max-model-len": ("MAX_MODEL_LEN", "65536"),
@@ -56,6 +54,8 @@ def words(environment: Mapping[str, str]) -> list[str]:
     for flag, (name, default) in _ARGUMENTS.items():
         found += [flag, environment.get(name) or default]
     found += ["--trust-remote-code", "--speculative-config", json.dumps(speculative)]
+    if key := environment.get("VLLM_API_KEY"):
+        found += ["--api-key", key]
     # Last, so that what is said there wins.
     try:
         return found + shlex.split(environment.get("EXTRA_ARGS", ""))
@@ -70,4 +70,5 @@ def main(_: list[str]) -> int:
     except ValueError as error:
         print(f"STAND-IN entry point: {error}", file=sys.stderr)
         return 1
-    return command.main(serve)
+    print(f"[dflash] Starting: vllm {shlex.join(serve)}", flush=True)
+    return os.execvp("vllm", ["vllm", *serve])

@@ -33,6 +33,13 @@ def test_the_environment_becomes_the_cards_command(environment: dict[str, str]) 
     assert flags["--attention-backend"] == "flash_attn"
     assert '"num_speculative_tokens": 15' in flags["--speculative-config"]
     assert command[-4:] == ["--port", "8001", "--seed", "7"]  # last, so that it wins
+    assert "--api-key" not in command
+
+
+def test_a_key_in_the_environment_ends_on_the_command_line(environment: dict[str, str]) -> None:
+    """As the real entry point has it: that is why it is given none."""
+    command = words({**environment, "VLLM_API_KEY": "sk-of-nobody-0123456789"})
+    assert command[command.index("--api-key") + 1] == "sk-of-nobody-0123456789"
 
 
 @pytest.mark.parametrize(
@@ -56,7 +63,7 @@ def test_every_repository_has_its_tags() -> None:
     repositories = {tag.repository for tag in TAGS}
     assert len(repositories) == 4
     (dflash,) = [tag for tag in TAGS if tag.repository == DFLASH]
-    assert dflash.entrypoint == ("/usr/local/bin/serve-from-environment",)
+    assert dflash.entrypoint == ("/usr/local/bin/dflash-entrypoint.sh",)
     images = [image_of(tag, []) for tag in TAGS]
     assert len({image.index.digest for image in images}) == len(TAGS)
     ultimate = {name for tag in TAGS if tag.repository == ULTIMATE for name in tag.names}

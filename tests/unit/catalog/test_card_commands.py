@@ -96,10 +96,15 @@ def test_a_service_is_what_its_card_says(entry: dict[str, Any]) -> None:
         assert card["environment"].pop("DFLASH_DRAFTER") == "z-lab/Qwen3.5-27B-DFlash"
         mounts.discard("/models/drafter")
     card["environment"].pop("VLLM_API_KEY", None)
+    if "MODEL_PATH" in environment:  # its entry point would trust remote code by itself
+        assert environment.pop("EXTRA_ARGS") == "--no-trust-remote-code"
     assert {name: _number(value) for name, value in environment.items()} == {
         name: _number(value) for name, value in card["environment"].items()
     }
     theirs, own = _flags(card["command"]), _flags(rendered.get("command", []))
+    # No code of a model's repository is run: catalog/DEVIATIONS.md.
+    theirs.pop("--trust-remote-code", None)
+    assert "--trust-remote-code" not in own
     for flag in OURS - set(theirs):
         own.pop(flag, None)
     if entry.get("open"):

@@ -68,6 +68,8 @@ SAID = {
     "Transformers does not recognize this architecture.",
     "block-size-none": "kv_cache_utils.py: TypeError: unsupported operand type(s) for *: 'int' and "
     "'NoneType' (block_size)",
+    "remote-code-needed": "ValueError: The repository /model contains custom code which must be "
+    "executed to correctly load the model.",
     "mrope-missing": "AttributeError: model has no attribute 'get_mrope_input_positions'",
     "unresolved-symbol": "ImportError: _C_stable_libtorch.abi3.so: undefined symbol: "
     "mxfp4_experts_quant",

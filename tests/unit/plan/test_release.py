@@ -55,7 +55,6 @@ CARD = [
     "0.7",
     "--enable-chunked-prefill",
     "--enable-prefix-caching",
-    "--trust-remote-code",
     "--enable-auto-tool-choice",
     "--tool-call-parser",
     "qwen3_coder",
@@ -91,6 +90,7 @@ def test_image_by_digest_weights_by_commit_and_read_only() -> None:
     assert [mount["source"] for mount in service["volumes"]] == [
         f"/opt/models/AEON-7--Qwen3.6-35B-A3B-heretic-NVFP4/{COMMIT}",
         f"/opt/models/z-lab--Qwen3.6-35B-A3B-DFlash/{COMMIT}",
+        "/opt/sparkwright/services/qwen36/secrets.env",
     ]
     assert all(mount["read_only"] for mount in service["volumes"])
     assert not any(mount["bind"]["create_host_path"] for mount in service["volumes"])
@@ -98,7 +98,8 @@ def test_image_by_digest_weights_by_commit_and_read_only() -> None:
 
 def test_the_container_is_started_as_the_image_needs_it() -> None:
     service = compose(release().compose)
-    assert service["entrypoint"] == ["vllm"]
+    assert service["entrypoint"][:2] == ["/bin/sh", "-c"]
+    assert service["entrypoint"][3:] == ["vllm"]
     assert service["restart"] == "no"
     assert (service["network_mode"], service["ipc"]) == ("host", "host")
     (device,) = service["deploy"]["resources"]["reservations"]["devices"]
@@ -108,7 +109,10 @@ def test_the_container_is_started_as_the_image_needs_it() -> None:
 def test_the_key_is_in_no_rendered_file() -> None:
     rendered = release()
     assert "API_KEY" not in rendered.compose + rendered.unit
-    assert compose(rendered.compose)["env_file"] == [rendered.secrets]
+    service = compose(rendered.compose)
+    assert "env_file" not in service
+    (mount,) = [one for one in service["volumes"] if one["source"] == rendered.secrets]
+    assert mount["target"] == "/run/secrets/vllm.env"
 
 
 def test_the_unit_limits_restarts_over_the_time_of_three_boots() -> None:

@@ -71,6 +71,14 @@ BREAKS: dict[str, tuple[str, dict[str, Any], str]] = {
         {"environment": {"VLLM_USE_FLASHINFER_SAMPLR": "1"}},
         "environment.VLLM_USE_FLASHINFER_SAMPLR",
     ),
+    # the container
+    "remote-code": (HERETIC, _arguments(trust_remote_code=True), "arguments.trust_remote_code"),
+    "strict-without-proxy": (
+        HERETIC,
+        {"hardening": "strict", "proxy": False, "bind": "0.0.0.0"},
+        "hardening",
+    ),
+    "low-port": (HERETIC, {"port": 80, "proxy": False}, "port"),
     # speculation
     "speculation-limits": (HERETIC, _arguments(max_num_seqs=None), "arguments.max_num_seqs"),
     "speculation-budget": (

@@ -1,0 +1,74 @@
+"""What a container gets over the default, as data with a reason."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import Field, StringConstraints, field_validator, model_validator
+
+from sparkwright.catalog.data import Data
+
+#: Capabilities that a container may be given, and what for. With any other one (SYS_ADMIN,
+#: DAC_OVERRIDE, NET_ADMIN ...) root in a container is, or soon becomes, root on the host.
+CAPABILITIES = {
+    "IPC_LOCK": "locks memory beyond its limit, as buffers of RDMA are",
+    "SYS_NICE": "binds memory to a NUMA node",
+}
+#: A directory in a container.
+Place = Annotated[
+    str, StringConstraints(pattern=r"^(/[A-Za-z0-9_-][A-Za-z0-9._-]*|/\.[a-z0-9-]+)+$")
+]
+#: Of the kernel, not of an image: never a place to write to.
+_KERNELS = ("/proc", "/sys", "/dev")
+
+
+def refuse_privileged(data: Any) -> Any:
+    """Settings as they are written, unless they ask for a privileged container.
+
+    Raises:
+        ValueError: with the way to what was meant.
+    """
+    if isinstance(data, dict) and "privileged" in data:
+        raise ValueError(
+            "a container is never privileged: root in it would be root on the host. Name what it "
+            f"needs in exceptions.cap_add ({' or '.join(CAPABILITIES)})"
+        )
+    return data
+
+
+class Exceptions(Data):
+    """What a container gets over the default, and why.
+
+    Attributes:
+        cap_add: capabilities: ``IPC_LOCK`` or ``SYS_NICE``. The default is none at all.
+        writable: directories that it may write to although its root file system is read-only
+            (``hardening: strict``), over those of its image.
+        pids_limit: processes and threads that it may have; 4096 by default.
+        reason: why it needs that. It is written beside it into the Compose file.
+    """
+
+    cap_add: tuple[str, ...] = ()
+    writable: tuple[Place, ...] = ()
+    pids_limit: int | None = Field(default=None, ge=256, le=65536)
+    reason: Annotated[str, StringConstraints(min_length=8)]
+
+    _refuse_privileged = model_validator(mode="before")(refuse_privileged)
+
+    @field_validator("cap_add")
+    @classmethod
+    def _of_the_few(cls, names: tuple[str, ...]) -> tuple[str, ...]:
+        for name in names:
+            if name not in CAPABILITIES:
+                raise ValueError(
+                    f"no container is given the capability {name}: with it, code of a model could "
+                    f"reach beyond its container. Allowed: {', '.join(CAPABILITIES)}"
+                )
+        return names
+
+    @field_validator("writable")
+    @classmethod
+    def _of_the_image(cls, places: tuple[str, ...]) -> tuple[str, ...]:
+        for place in places:
+            if place.startswith(_KERNELS):
+                raise ValueError(f"{place} is the kernel's and stays as Docker sets it")
+        return places

@@ -1,0 +1,172 @@
+"""An attacker's program within a service's container: what it can do, and where the key is."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from tests.fleet.site import Site, answers, inside, release, ssh, until
+
+HOST, NAME = "spark-1", "sparkwright-qwen36"
+PORT = 18000
+#: Each line needs a capability that Docker gives by default, or that root on the host has.
+ATTACKS = {
+    "raw sockets": "import socket; socket.socket(socket.AF_INET, socket.SOCK_RAW, 1)",
+    "packets of others": "import socket; socket.socket(socket.AF_PACKET, socket.SOCK_RAW)",
+    "another root": "import os; os.chroot('/tmp')",
+    "another user": "import os; os.setuid(1)",
+    "files of others": "import os; open('/tmp/own', 'w').close(); os.chown('/tmp/own', 1, 1)",
+    "device nodes": "import os; os.mknod('/tmp/memory', 0o20600, os.makedev(1, 1))",
+    "mounts": "import ctypes; "
+    "mounted = ctypes.CDLL(None).mount(b'none', b'/mnt', b'tmpfs', 0, None) == 0; "
+    "raise SystemExit if mounted else PermissionError",
+    "the models": "open('/models/qwen36/planted', 'w')",
+    "the key's file": "open('/run/secrets/vllm.env', 'a')",
+}
+#: Threads count as processes do, and cost less.
+FORK_BOMB = """
+import threading, time
+threading.stack_size(65536)
+count, end = 0, threading.Event()
+try:
+    while count < 6000:
+        threading.Thread(target=end.wait, daemon=True).start()
+        count += 1
+except RuntimeError:
+    time.sleep(2)  # the limit is reached: for two seconds nothing more can start in here
+print(count)
+"""
+
+
+@pytest.fixture(scope="module", params=["default", "strict"])
+def hardening(site: Site, request: pytest.FixtureRequest) -> Iterator[str]:
+    """One host behind a proxy, in each of the two ways."""
+    site.power_on()
+    site.repair()
+    settings = f'"port": 8000, "proxy": True, "hardening": "{request.param}",'
+    site.edit("group_data/sparks.py", '"port": 8000,', settings)
+    site.deploy("--limit", HOST)
+    yield request.param
+    site.repair()
+
+
+def within(program: str) -> str:
+    """What Python says in the container, and how it ended."""
+    quoted = program.replace("'", "'\\''")
+    return ssh(HOST, f"docker exec {NAME} python3 -c '{quoted}' 2>&1; echo ended $?")
+
+
+def processes() -> list[str]:
+    """Pids of the container on its host."""
+    pids = ssh(HOST, f"docker top {NAME} -eo pid").split()[1:]
+    assert pids
+    return pids
+
+
+def test_it_serves_and_nothing_changes_in_a_second_run(site: Site, hardening: str) -> None:
+    assert answers(site, HOST)
+    assert site.deploy("--limit", HOST).changed == set()
+    assert "error" not in [
+        one["severity"]
+        for one in json.loads(
+            site.call("doctor", "inventory/virtual.py", "--limit", HOST, "--json").stdout
+        )
+    ]
+
+
+def test_the_key_is_shown_by_nothing(site: Site, hardening: str) -> None:
+    key = site.key
+    assert key not in ssh(HOST, f"docker inspect {NAME}")
+    assert key not in inside(HOST, "sh", "-c", "cat /proc/[0-9]*/cmdline | tr '\\0' ' '")
+    assert key not in ssh(HOST, f"docker logs {NAME} 2>&1")
+    assert key not in inside(HOST, "journalctl", "--no-pager", "-o", "cat")
+    assert key not in ssh(HOST, "sudo sh -c 'cat /opt/sparkwright/services/*/releases/*/*'")
+    # It is there for root alone, and for vLLM, which checks it.
+    environments = ssh(HOST, f"sudo cat {' '.join(f'/proc/{pid}/environ' for pid in processes())}")
+    assert key in environments
+    refused = ssh(HOST, f"cat /proc/{processes()[0]}/environ 2>&1 || true")
+    assert "Permission denied" in refused
+    ask = "curl -s -o /dev/null -w '%{http_code}' http://127.0.0.1"
+    assert ssh(HOST, f"{ask}:{PORT}/v1/models") == "401"
+
+
+def test_no_process_has_a_capability_or_can_get_one(hardening: str) -> None:
+    for pid in processes():
+        status = dict(
+            line.split(":\t", 1)
+            for line in ssh(HOST, f"sudo cat /proc/{pid}/status").splitlines()
+            if ":\t" in line
+        )
+        for name in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"):
+            assert int(status[name], 16) == 0, (pid, name)
+        assert status["NoNewPrivs"] == "1"
+        assert status["Seccomp"] == "2"
+    form = "{{.HostConfig.Privileged}} {{.HostConfig.CapAdd}} {{.HostConfig.CapDrop}}"
+    assert ssh(HOST, f"docker inspect -f '{form}' {NAME}") == "false [] [ALL]"
+
+
+@pytest.mark.parametrize("attack", ATTACKS)
+def test_root_in_the_container_is_not_root_on_the_host(hardening: str, attack: str) -> None:
+    said = within(ATTACKS[attack])
+    assert said.endswith("ended 1"), said
+    assert "PermissionError" in said or "Read-only file system" in said, said
+
+
+def test_strict_has_places_to_write_to_and_no_others(hardening: str) -> None:
+    assert within("open('/tmp/own', 'w')").endswith("ended 0")
+    planted = within("open('/usr/planted', 'w')")
+    if hardening == "default":
+        assert planted.endswith("ended 0"), planted
+        return
+    assert "Read-only file system" in planted
+    assert "Read-only file system" in within("open('/root/.profile', 'a')")
+    assert within("open('/root/.cache/own', 'w')").endswith("ended 0")
+
+
+def test_strict_shares_neither_memory_nor_network_with_its_host(hardening: str) -> None:
+    if hardening == "default":
+        return
+    pid = processes()[0]
+    for name in ("ipc", "net", "pid", "mnt"):
+        own = ssh(HOST, f"sudo readlink /proc/{pid}/ns/{name}")
+        assert own != ssh(HOST, f"sudo readlink /proc/1/ns/{name}"), name
+    # From outside the proxy alone is reached, and from inside nobody.
+    listening = inside(HOST, "ss", "-Hltn", f"sport = :{PORT}")
+    assert listening.split()[3] == f"127.0.0.1:{PORT}"
+    out = within("import socket; socket.create_connection(('10.213.77.2', 5000), 3)")
+    assert out.endswith("ended 1"), out
+
+
+def test_what_it_wrote_is_gone_with_its_container(site: Site, hardening: str) -> None:
+    assert within("open('/tmp/planted', 'w')").endswith("ended 0")
+    volumes = ssh(HOST, "docker volume ls -q | wc -l")
+    ssh(HOST, "sudo systemctl restart sparkwright-qwen36")
+    health = f"curl -s -o /dev/null -w '%{{http_code}}' http://127.0.0.1:{PORT}/health || true"
+    until(lambda: ssh(HOST, health) == "200", "it serves again")
+    assert within("import os; print(os.path.exists('/tmp/planted'))").startswith("False")
+    assert ssh(HOST, "docker volume ls -q | wc -l") == volumes
+
+
+def test_a_fork_bomb_stops_at_its_limit(site: Site, hardening: str) -> None:
+    limit = ssh(HOST, f"docker inspect -f '{{{{.HostConfig.PidsLimit}}}}' {NAME}")
+    if ssh(HOST, "docker info -f '{{.PidsLimit}}'") == "false":
+        pytest.skip("the kernel of this machine gives its hosts no control group for processes")
+    assert limit == "4096"
+    said = within(FORK_BOMB)
+    assert 0 < int(said.split()[0]) < 4096, said
+    assert answers(site, HOST)
+
+
+def test_a_release_of_the_other_kind_is_one_switch_away(site: Site, hardening: str) -> None:
+    if hardening == "default":
+        return
+    strict = release(HOST)
+    site.edit("group_data/sparks.py", '"hardening": "strict"', '"hardening": "default"')
+    assert site.deploy("--limit", HOST).changed == {HOST}
+    assert release(HOST) != strict
+    assert "sparkwright-qwen36_default" not in ssh(HOST, "docker network ls")
+    site.sparkwright("rollback", "inventory/virtual.py", "--limit", HOST)
+    assert release(HOST) == strict
+    assert answers(site, HOST)

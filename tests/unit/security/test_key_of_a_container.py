@@ -1,0 +1,86 @@
+"""The rendered start of a container, run by a real shell: who gets to see the key."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from sparkwright.plan.container import SECRETS_MOUNT, container_entrypoint
+
+KEY = "sk-of-nobody-0123456789abcdef"
+#: Stands for vLLM: shows what it was started with, and by which key it would check.
+VLLM = '#!/bin/sh\nprintf "key=%s\\n" "$VLLM_API_KEY"; tr "\\0" " " </proc/$$/cmdline\n'
+#: As the entry point of vllm-dflash, which says the command line with the key in it.
+ENTRY_POINT = """\
+#!/bin/bash
+CMD=(vllm serve /model --port 8000)
+[ -n "${VLLM_API_KEY:-}" ] && CMD+=(--api-key "$VLLM_API_KEY")
+echo "Starting: ${CMD[*]}"
+exec "${CMD[@]}"
+"""
+
+
+class Container:
+    """A folder in place of an image."""
+
+    def __init__(self, place: Path) -> None:
+        self.place = place
+        self.secrets = place / "vllm.env"
+        for name, text in (("bin/vllm", VLLM), ("entry.sh", ENTRY_POINT)):
+            (place / name).parent.mkdir(exist_ok=True)
+            (place / name).write_text(text)
+            (place / name).chmod(0o755)
+
+    def start(self, *, variables: bool) -> subprocess.CompletedProcess[str]:
+        entrypoint = str(self.place / "entry.sh") if variables else "vllm"
+        words = container_entrypoint(entrypoint, variables=variables)
+        words = [word.replace(SECRETS_MOUNT, str(self.secrets)) for word in words]
+        environment = {"PATH": f"{self.place}/bin:/usr/bin:/bin", "TMPDIR": str(self.place)}
+        arguments = [] if variables else ["serve", "/model", "--a", "two words", "$(id)"]
+        return subprocess.run(
+            [*words, *arguments], env=environment, capture_output=True, text=True, timeout=20,
+            check=False,
+        )  # fmt: skip
+
+
+@pytest.fixture
+def container(tmp_path: Path) -> Container:
+    found = Container(tmp_path)
+    found.secrets.write_text(f"VLLM_API_KEY={KEY}\n")
+    return found
+
+
+@pytest.mark.parametrize("variables", [False, True])
+def test_vllm_has_the_key_and_its_command_line_has_not(
+    container: Container, *, variables: bool
+) -> None:
+    done = container.start(variables=variables)
+    assert done.returncode == 0, done.stderr
+    *before, key, command = done.stdout.splitlines()
+    assert key == f"key={KEY}"
+    assert "vllm serve /model" in command
+    assert KEY not in command + "".join(before) + done.stderr
+    if not variables:
+        assert command.endswith("--a two words $(id) ")
+
+
+@pytest.mark.parametrize("variables", [False, True])
+def test_without_the_file_nothing_starts(container: Container, *, variables: bool) -> None:
+    """An engine without a key would answer everybody."""
+    container.secrets.unlink()
+    done = container.start(variables=variables)
+    assert done.returncode != 0
+    assert "key=" not in done.stdout
+
+
+@pytest.mark.parametrize("variables", [False, True])
+@pytest.mark.parametrize(
+    "key", ["$(touch hit)", "a'b\"c`touch hit`", "x; touch hit", "a==", "a\\nb"]
+)
+def test_a_key_is_text_and_never_run(container: Container, key: str, *, variables: bool) -> None:
+    container.secrets.write_text(f"VLLM_API_KEY={key}\n")
+    done = container.start(variables=variables)
+    assert f"key={key}\n" in done.stdout
+    assert not [*container.place.rglob("hit"), *Path().glob("hit")]

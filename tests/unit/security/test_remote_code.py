@@ -1,0 +1,101 @@
+"""Python of a model's repository: run only where it is pinned, and named by who has read it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from sparkwright.config.inventory import HostInput
+from sparkwright.findings.finding import Finding, Severity
+from sparkwright.plan.release import render_release
+from sparkwright.resolve.hub import RemoteFile, ResolvedModel
+from sparkwright.resolve.resolution import Resolution
+from sparkwright.site.fleet import PlannedHost, plan_fleet, with_geometry
+from tests.unit.builders import COMMIT, catalog, origin, plan, resolution
+
+HERETIC = "qwen36-35b-a3b-heretic-dflash"
+BODY, DRAFTER = "AEON-7/Qwen3.6-35B-A3B-heretic-NVFP4", "z-lab/Qwen3.6-35B-A3B-DFlash"
+
+
+@pytest.fixture
+def lock(tmp_path: Path) -> Path:
+    """Where the host's lock file is, once it is written."""
+    return tmp_path / "fleet.lock"
+
+
+def planned(lock: Path, *, trusting: bool = True, **data: Any) -> dict[str, PlannedHost]:
+    """A host whose service runs, or does not run, a repository's code."""
+    arguments = {"arguments": {"trust_remote_code": True}} if trusting else {}
+    services = {"s": {"recipe": HERETIC, **arguments}}
+    host = HostInput("spark-1", {"services": services, "lock_file": str(lock), **data}, origin)
+    return plan_fleet([host]).or_raise()
+
+
+def judged(hosts: dict[str, PlannedHost], **files: list[str]) -> list[Finding]:
+    """Once the commits' files are known: ``body`` and ``drafter`` have these."""
+    (host,) = hosts.values()
+    known = resolution(host.plan)
+    models = {}
+    for key, model in known.models.items():
+        names = files.get("body" if model.repository == BODY else "drafter", [])
+        rows = tuple(RemoteFile(name, 1, None, "b") for name in names)
+        models[key] = ResolvedModel(model.repository, COMMIT, None, (*model.files, *rows))
+    (host,) = with_geometry(hosts, Resolution(known.images, models)).values()
+    return [one for one in host.violations if one.id == "remote-code"]
+
+
+def test_without_a_lock_it_is_refused_before_anything_is_asked(lock: Path) -> None:
+    (host,) = planned(lock).values()
+    (found,) = [one for one in host.violations if one.id == "remote-code"]
+    assert found.severity is Severity.ERROR
+    assert "without a lock" in found.observed
+    assert "sparkwright lock" in found.remedy
+    assert [one.severity for one in judged(planned(lock), body=["x.py"])] == [Severity.ERROR]
+
+
+def test_files_that_nobody_named_are_refused_by_name(lock: Path) -> None:
+    lock.touch()
+    (found,) = judged(planned(lock), drafter=["dflash.py", "deep/utils.py"])
+    assert found.severity is Severity.ERROR
+    assert f"{DRAFTER} has Python files that its catalog entry does not name" in found.observed
+    assert "dflash.py" in found.observed
+    assert "deep/utils.py" in found.observed
+
+
+def test_what_the_catalog_names_may_run(lock: Path, tmp_path: Path) -> None:
+    lock.touch()
+    own = tmp_path / "my-catalog"
+    own.mkdir()
+    entry = {"kind": "model", "name": "qwen36-35b-a3b-dflash", "extends": True,
+             "code": ["dflash.py"]}  # fmt: skip
+    (own / "read.yaml").write_text(yaml.safe_dump(entry))
+    hosts = planned(lock, catalog_directories=(str(own),))
+    assert judged(hosts, drafter=["dflash.py"]) == []
+    (found,) = judged(hosts, drafter=["dflash.py", "new.py"])
+    assert "new.py" in found.observed
+    assert "dflash.py" not in found.observed
+
+
+def test_where_there_is_no_code_it_is_not_needed(lock: Path) -> None:
+    lock.touch()
+    (found,) = judged(planned(lock))
+    assert found.severity is Severity.WARNING
+    assert "no locked repository of it has Python files" in found.observed
+
+
+def test_nothing_is_said_where_no_code_runs(lock: Path) -> None:
+    assert judged(planned(lock, trusting=False), body=["gemma4_patched.py"]) == []
+
+
+@pytest.mark.parametrize("recipe", sorted(catalog().recipes))
+def test_no_recipe_runs_a_repositorys_code(recipe: str) -> None:
+    host = plan({"s": {"recipe": recipe}})
+    (service,) = host.services
+    assert "trust_remote_code" not in dict(service.arguments)
+    text = render_release(host, service, resolution(host)).compose
+    # An entry point that trusts it by itself is told not to.
+    assert ("--no-trust-remote-code" in text) == (service.variables is not None)
+    assert '"--trust-remote-code"' not in text
