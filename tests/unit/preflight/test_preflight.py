@@ -198,6 +198,15 @@ def test_a_port_held_by_our_own_container_is_ours() -> None:
     }
     ours = {"command": "vllm", "cgroup": f"0::/system.slice/docker-{'f' * 64}.scope"}
     assert findings(ports={"8000": ours}, services={"qwen36": state}) == {}
+    # With a network of its own, Docker's own process listens for it.
+    docker = {"command": "docker-proxy", "cgroup": "0::/system.slice/docker.service"}
+    strict = {**docker, "container": "sparkwright-qwen36 no"}
+    assert findings(ports={"8000": strict}, services={"qwen36": state}) == {}
+    for name in ("qwen36 no", "sparkwright-other no", "by-hand always"):
+        taken = findings(ports={"8000": {**docker, "container": name}}, services={"qwen36": state})
+        assert set(taken) == {"port"}
+    pretends = {**strict, "command": "python3"}
+    assert set(findings(ports={"8000": pretends}, services={"qwen36": state})) == {"port"}
 
 
 def test_a_discrete_card_needs_the_memory_of_its_recipe() -> None:

@@ -78,7 +78,7 @@ def test_the_table_the_meaning_the_file_and_the_exit_code(project: Path) -> None
 
 
 def test_a_host_that_was_never_deployed_says_so(project: Path) -> None:
-    done = smoke(project, 1, "--json")
+    done = smoke(project, 8000, "--json")
     assert done.returncode == 1
     (one,) = json.loads(done.stdout)
     assert [check["cause"] for check in one["checks"]] == ["absent"]
