@@ -50,6 +50,11 @@ use start with `my_`.
 # hub_token_command = ["op", "read", "op://lab/hugging-face/token"]
 # registry_auth_command = ["sops", "-d", "registries.json"]
 
+# Clients come by https: "own" makes a CA here and a certificate for each host, and renews it; or
+# name your own. See docs/tls.md. The default is http, for a home LAN.
+# tls = "own"
+# tls = {"certificate": "tls/fleet.pem", "key": "tls/fleet.key"}
+
 # Pins of every tag and revision, made by `sparkwright lock INVENTORY`; used when it is there.
 # lock_file = "fleet.lock"
 

@@ -86,6 +86,8 @@ def in_words(schema: Any) -> str:
         return f"[{name}](#{name.lower()})"
     if "anyOf" in schema:
         return _one_of(schema["anyOf"])
+    if "oneOf" in schema:
+        return _one_of(schema["oneOf"])
     if "const" in schema:
         return f"`{schema['const']}`"
     if "enum" in schema:

@@ -144,6 +144,8 @@ def _write(
 def _start(command: Sequence[str], service: Service) -> str | None:
     """Run the generator to its end; returns what went wrong, in its own last words."""
     environment = {**os.environ, **aiperf.ENVIRONMENT, aiperf.KEY_VARIABLE: service.key.value}
+    if service.ca:
+        environment["SSL_CERT_FILE"] = str(Path(service.ca).absolute())
     done = subprocess.run(
         command,
         env=environment,

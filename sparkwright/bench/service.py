@@ -23,12 +23,14 @@ class Service:
         url: ``http://host:port``.
         model: the name in requests.
         context: tokens that prompt and answer may have together; None where it does not say.
+        ca: file by which https is verified; None for the public CAs.
     """
 
     url: str
     model: str
     key: Secret
     context: int | None
+    ca: str | None = None
 
     def tokens(self, text: str) -> int:
         """How many tokens vLLM makes of a text.
@@ -37,31 +39,41 @@ class Service:
             UserError: when it does not answer.
         """
         body = {"model": self.model, "prompt": text, "add_special_tokens": False}
-        answer = _ask("POST", f"{self.url}/tokenize", self.key, body)
+        answer = _ask("POST", f"{self.url}/tokenize", self.key, body, self.ca)
         return int(answer["count"])
 
 
-def reach(name: str, addresses: Sequence[str], port: int, model: str, key: Secret) -> Service:
+def reach(
+    name: str,
+    addresses: Sequence[str],
+    port: int,
+    model: str,
+    key: Secret,
+    *,
+    scheme: str = "http",
+    ca: str | None = None,
+) -> Service:
     """The service at the first of its host's addresses that answers.
 
     Args:
         name: ``host/service``, for messages.
         addresses: where the controller may reach the host, the likeliest first.
+        ca: file by which https is verified; None for the public CAs.
 
     Raises:
         UserError: when none answers, the key is refused, or the model is not served there.
     """
     said: list[Finding] = []
     for address in addresses:
-        url = f"http://[{address}]:{port}" if ":" in address else f"http://{address}:{port}"
+        url = f"{scheme}://[{address}]:{port}" if ":" in address else f"{scheme}://{address}:{port}"
         try:
-            listed = _ask("GET", f"{url}/v1/models", key)["data"]
+            listed = _ask("GET", f"{url}/v1/models", key, ca=ca)["data"]
         except UserError as error:
             said += error.findings
             continue
         for entry in listed:
             if entry["id"] == model:
-                return Service(url, model, key, entry.get("max_model_len"))
+                return Service(url, model, key, entry.get("max_model_len"), ca)
         raise UserError(
             [
                 mistake(
@@ -75,11 +87,11 @@ def reach(name: str, addresses: Sequence[str], port: int, model: str, key: Secre
     )
 
 
-def _ask(method: str, url: str, key: Secret, body: Any = None) -> Any:
+def _ask(method: str, url: str, key: Secret, body: Any = None, ca: str | None = None) -> Any:
     try:
         answer = requests.request(
             method, url, json=body, headers={"Authorization": f"Bearer {key.value}"},
-            timeout=_SECONDS,
+            timeout=_SECONDS, verify=ca or True,
         )  # fmt: skip
         if answer.status_code == 401:
             raise UserError(

@@ -35,6 +35,7 @@ from sparkwright.cli.hosts import ask_hosts
 from sparkwright.cli.options import json_option, load, print_json
 from sparkwright.config.inventory import read_inventory, ssh_address
 from sparkwright.config.secrets import VARIABLE, Secret, api_key
+from sparkwright.config.tls import clients_ca, scheme
 from sparkwright.findings.render import text as findings_text
 from sparkwright.findings.user_error import UserError, mistake, suggest
 from sparkwright.host.contracts.bench import Running
@@ -189,7 +190,10 @@ def _bench(
 ) -> Bench:
     """Measure one service, and keep what was measured."""
     host, plan = target.host.plan.host, target.service
-    service = reach(target.name, target.addresses, plan.port, plan.served_names[0], target.key)
+    settings = target.host.plan.settings
+    service = reach(target.name, target.addresses, plan.port, plan.served_names[0], target.key,
+                    scheme=scheme(settings, proxied=plan.proxy is not None),
+                    ca=clients_ca(settings))  # fmt: skip
     when = dt.datetime.now(dt.UTC).replace(microsecond=0)
     seen: dict[str, Facts] = {}
     _say(target, f"{sum(len(batch.loads) for batch in sweep)} loads at {service.url}")

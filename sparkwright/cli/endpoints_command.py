@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 import click
@@ -9,7 +10,7 @@ import click
 from sparkwright.cli.options import inventory_argument, load
 from sparkwright.config.inventory import read_inventory, ssh_address
 from sparkwright.endpoints import FORMATS
-from sparkwright.endpoints.endpoint import key_command, keys
+from sparkwright.endpoints.endpoint import cas, key_command, keys
 from sparkwright.endpoints.fleet import export
 from sparkwright.findings.user_error import UserError, mistake
 
@@ -54,6 +55,9 @@ def command(
         _write(output, text)
     for note in exported.notes:
         click.echo(f"{click.style('note', fg='yellow')}: {note}", err=True)
+    for ca in cas(exported.endpoints):
+        click.echo(f"the client trusts: {ca}; a client in Node takes it by "
+                   f"export NODE_EXTRA_CA_CERTS={shlex.quote(ca)}", err=True)  # fmt: skip
     for key in keys(exported.endpoints):
         click.echo(f"the client needs: {key_command(key)}", err=True)
 

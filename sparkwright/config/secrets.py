@@ -36,6 +36,15 @@ class Secret:
     __repr__ = __str__
 
 
+class SecretText(str):
+    """A file's text that is written as it is, and never shows itself in a record or message."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "(secret)"
+
+
 def shown(source: Source) -> str:
     """How a shell of the controller puts the secret in: ``$(cat FILE)`` or ``$(COMMAND)``."""
     return f"$({shlex.join(('cat', source) if isinstance(source, str) else source)})"

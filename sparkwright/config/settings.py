@@ -10,8 +10,11 @@ from urllib.parse import urlsplit
 from pydantic import (
     BaseModel,
     ConfigDict,
+    Discriminator,
     Field,
     StringConstraints,
+    Tag,
+    TypeAdapter,
     ValidationError,
     field_validator,
     model_validator,
@@ -148,6 +151,29 @@ class LoadBalancerSettings(_Settings):
     hosts: tuple[str, ...] | None = Field(default=None, min_length=1)
 
 
+class TlsSettings(_Settings):
+    """A certificate of the user's own; files on the controller, in PEM.
+
+    Attributes:
+        certificate: the host's certificate, then those that lead to its CA.
+        key: its private key, which nobody but its owner may read.
+        ca: what clients and load balancers verify it by, when that is no public CA.
+    """
+
+    certificate: str
+    key: str
+    ca: str | None = None
+
+
+def _kind_of_tls(value: object) -> str:
+    return "[own]" if isinstance(value, str) else "[files]"
+
+
+_Tls = Annotated[
+    Annotated[Literal["own"], Tag("[own]")] | Annotated[TlsSettings, Tag("[files]")],
+    Discriminator(_kind_of_tls),
+]
+
 _OWN_UNITS = ("gateway", "health", "recover", "switch", "watch")
 
 
@@ -198,6 +224,8 @@ class HostSettings(_Settings):
             environment's SPARKWRIGHT_API_KEY goes before it.
         api_key_command: prints that key and goes before the file, as hub_token_command; for a
             store such as ``pass``, ``op`` or ``sops``.
+        tls: ``"own"``: proxies serve https with certificates of the site's own CA, which a run
+            makes on the controller; or certificate and key of the user's own. None serves http.
         sidecars: what else runs on the host -> GiB of memory that are kept for it.
         catalog_directories: catalogs of the user's own, over the one that is shipped.
         lock_file: pins of everything, made by ``sparkwright lock``; used when it is there.
@@ -238,6 +266,7 @@ class HostSettings(_Settings):
     disk_headroom_gib: float = Field(default=20, ge=0)
     api_key_file: str = ".sparkwright/api_key"
     api_key_command: Command | None = None
+    tls: _Tls | None = None
     catalog_directories: tuple[str, ...] = ()
     sidecars: dict[str, Annotated[float, Field(gt=0)]] = {}
     lock_file: str = "fleet.lock"
@@ -302,7 +331,7 @@ PROXY_STEP = 10_000
 KNOWN_KEYS = {
     1: (*HostSettings.model_fields, *sorted(_PYINFRA_KEYS)),
     3: tuple(ServiceSettings.model_fields),
-    2: tuple(RolloutSettings.model_fields),
+    2: (*RolloutSettings.model_fields, *TlsSettings.model_fields),
     4: (*SmokeSettings.model_fields, *Exceptions.model_fields),
 }
 
@@ -335,6 +364,21 @@ def with_new_names(data: Mapping[str, Any]) -> dict[str, Any]:
 def _renamed(data: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
     old = {names[key]: value for key, value in data.items() if key in names}
     return old | {key: value for key, value in data.items() if key not in names}
+
+
+def tls_of(value: object, where: str) -> Literal["own"] | TlsSettings | None:
+    """The setting ``tls`` of a host whose other settings do not matter.
+
+    Raises:
+        UserError: for what it can't be.
+    """
+    if value is None:
+        return None
+    try:
+        adapter: TypeAdapter[Literal["own"] | TlsSettings] = TypeAdapter(_Tls)
+        return adapter.validate_python(value)
+    except ValidationError as error:
+        raise UserError(problems_of(error, where)) from None
 
 
 def renamed_settings(

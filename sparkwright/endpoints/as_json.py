@@ -22,6 +22,7 @@ def _entry(endpoint: Endpoint) -> dict[str, Any]:
         "service": endpoint.service,
         "base_url": endpoint.base_url,
         "api_key": {"variable": endpoint.key.variable, kind: endpoint.key.source},
+        **({"ca": endpoint.ca} if endpoint.ca else {}),
         "model": endpoint.model,
         "context": endpoint.context,
         "max_output": endpoint.max_output,

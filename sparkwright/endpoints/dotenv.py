@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from sparkwright.endpoints.endpoint import Endpoint, key_command, keys
+from sparkwright.endpoints.endpoint import Endpoint, cas, key_command, keys
 
 
 def render(endpoints: Sequence[Endpoint]) -> str:
@@ -24,6 +24,7 @@ def render(endpoints: Sequence[Endpoint]) -> str:
         f"OPENAI_API_KEY=${{{first.key.variable}}}",
         f"OPENAI_MODEL={_word(first.names[0].name)}",
         "",
+        *_ca(endpoints),
         "# Every service",
         *_every(endpoints),
         "",
@@ -33,6 +34,20 @@ def render(endpoints: Sequence[Endpoint]) -> str:
         f"# {name.name}: {name.words}" for one in endpoints for name in one.names
     )
     return "\n".join([*lines, ""])
+
+
+def _ca(endpoints: Sequence[Endpoint]) -> Iterator[str]:
+    """For clients in Python by httpx and by requests, and for those in Node."""
+    known = cas(endpoints)
+    if not known:
+        return
+    yield "# The hosts' CA. The first two take the place of the public CAs, which a client of these"
+    yield "# services alone does not need; the third one adds to them."
+    for number, ca in enumerate(known):
+        mark = "# and also " if number else ""
+        for name in ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "NODE_EXTRA_CA_CERTS"):
+            yield f"{mark}{name}={_word(ca)}"
+    yield ""
 
 
 def _every(endpoints: Sequence[Endpoint]) -> Iterator[str]:

@@ -66,6 +66,8 @@ class Endpoint:
         model: repository of the model that answers to every name.
         context: tokens of prompt and answer together; None where unknown.
         images, tools, reasoning: what requests may hold or ask for.
+        ca: absolute path on the controller of the CA by which https is verified; None for the
+            public ones that every client knows, and for http.
     """
 
     host: str
@@ -78,6 +80,7 @@ class Endpoint:
     images: bool
     tools: bool
     reasoning: bool
+    ca: str | None = None
 
     @property
     def id(self) -> str:
@@ -107,6 +110,11 @@ class Endpoint:
 def keys(endpoints: Iterable[Endpoint]) -> tuple[Key, ...]:
     """Every key that is needed, once."""
     return tuple(dict.fromkeys(endpoint.key for endpoint in endpoints))
+
+
+def cas(endpoints: Iterable[Endpoint]) -> tuple[str, ...]:
+    """Every CA that clients have to know beside the public ones, once."""
+    return tuple(dict.fromkeys(endpoint.ca for endpoint in endpoints if endpoint.ca))
 
 
 def key_command(key: Key) -> str:

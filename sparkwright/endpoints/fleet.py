@@ -5,13 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from sparkwright.catalog import ArgumentValue, Catalog
 from sparkwright.config.secrets import VARIABLE, Source
+from sparkwright.config.tls import clients_ca, scheme
 from sparkwright.endpoints.endpoint import Endpoint, Key, ServedName
 from sparkwright.findings.finding import Finding
 from sparkwright.findings.user_error import UserError, mistake
-from sparkwright.plan.plan import ServicePlan
+from sparkwright.plan.plan import HostPlan, ServicePlan
 from sparkwright.site.fleet import PlannedHost
 from sparkwright.vllm.arguments import amount
 
@@ -58,14 +60,13 @@ def export(hosts: Mapping[str, PlannedHost], addresses: Mapping[str, str]) -> Ex
             )
             continue
         for service in planned.plan.services:
-            if _is_loopback(service.bind):
-                notes.append(
-                    f"{host}: {service.name} listens on {service.bind} only, and is left out"
-                )
+            bind = service.proxy.bind if service.proxy else service.bind
+            if _is_loopback(bind):
+                notes.append(f"{host}: {service.name} listens on {bind} only, and is left out")
                 continue
-            reached = address if service.bind in _EVERY_ADDRESS else service.bind
+            reached = address if bind in _EVERY_ADDRESS else bind
             key = Key(names[settings.api_key_source], settings.api_key_source)
-            found.append(_endpoint(host, service, planned.catalog, reached, key))
+            found.append(_endpoint(planned.plan, service, planned.catalog, reached, key))
     if not found and not problems:
         problems.append(
             mistake(
@@ -80,16 +81,18 @@ def export(hosts: Mapping[str, PlannedHost], addresses: Mapping[str, str]) -> Ex
 
 
 def _endpoint(
-    host: str, service: ServicePlan, catalog: Catalog, address: str, key: Key
+    plan: HostPlan, service: ServicePlan, catalog: Catalog, address: str, key: Key
 ) -> Endpoint:
     body = catalog.models[service.body.name]
     advice = catalog.recipes[service.recipe].aliases
     arguments: Mapping[str, ArgumentValue] = dict(service.arguments)
     at = f"[{address}]" if ":" in address else address
+    how = scheme(plan.settings, proxied=service.proxy is not None)
+    ca = clients_ca(plan.settings) if how == "https" else None
     return Endpoint(
-        host=host,
+        host=plan.host,
         service=service.name,
-        base_url=f"http://{at}:{service.port}/v1",
+        base_url=f"{how}://{at}:{service.client_port}/v1",
         key=key,
         model=service.body.repository,
         names=tuple(ServedName(name, advice.get(name)) for name in service.served_names),
@@ -99,6 +102,7 @@ def _endpoint(
         tools=arguments.get("enable_auto_tool_choice") is True,
         # Without a parser thoughts come as text: a client that expects them apart finds none.
         reasoning="thinking" in body.capabilities and "reasoning_parser" in arguments,
+        ca=str(Path(ca).expanduser().absolute()) if ca else None,
     )
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import yaml
 
-from sparkwright.endpoints.endpoint import Endpoint, ServedName, key_command, keys
+from sparkwright.endpoints.endpoint import Endpoint, ServedName, cas, key_command, keys
 
 
 def render(endpoints: Sequence[Endpoint]) -> str:
@@ -27,9 +27,17 @@ def render(endpoints: Sequence[Endpoint]) -> str:
             "enable_pre_call_checks": True,
         },
     }
+    known = cas(endpoints)
+    if known:
+        config["litellm_settings"] = {"ssl_verify": known[0]}
     head = [
         "# LiteLLM proxy: litellm --config THIS_FILE. It reads the keys from its environment:",
         *(f"#   {key_command(key)}" for key in keys(endpoints)),
+        *(
+            "# ssl_verify replaces the public CAs: for other providers too, add theirs to that file"
+            + "".join(f", and {more}" for more in known[1:])
+            for _ in known[:1]
+        ),
         "# The proxy asks its own clients for no key unless general_settings.master_key is set.",
     ]
     return "\n".join(head) + "\n" + yaml.safe_dump(config, sort_keys=False, width=100)

@@ -9,10 +9,14 @@ sampling stands here as comments, to be set at Admin Panel, Settings, Models.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import yaml
 
-from sparkwright.endpoints.endpoint import Endpoint, key_command, keys
+from sparkwright.endpoints.endpoint import Endpoint, cas, key_command, keys
+
+#: Where the container sees the CA that signed the hosts' certificates.
+_CA = "/etc/ssl/sparkwright-ca.crt"
 
 
 def render(endpoints: Sequence[Endpoint]) -> str:
@@ -26,7 +30,12 @@ def render(endpoints: Sequence[Endpoint]) -> str:
         ),
         "DEFAULT_MODELS": endpoints[0].names[0].name,
     }
-    fragment = {"services": {"open-webui": {"environment": environment}}}
+    service: dict[str, Any] = {"environment": environment}
+    if known := cas(endpoints):
+        # Beside the public ones, which its image has in a directory (SSL_CERT_DIR).
+        environment["SSL_CERT_FILE"] = _CA
+        service["volumes"] = [f"{known[0]}:{_CA}:ro"]
+    fragment = {"services": {"open-webui": service}}
     advice = {f"#   {served.name}: {served.words}" for one in endpoints for served in one.names}
     head = [
         "# Open WebUI, beside its own Compose file. Compose reads the keys from its environment:",

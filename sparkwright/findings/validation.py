@@ -72,8 +72,8 @@ def problems_of(
 def _is_branch(part: Any) -> bool:
     """Pydantic names the branch of an untagged union in the location: no key of the user's."""
     return isinstance(part, str) and (
-        part in ("bool", "int", "float", "str", "[key]")
-        or part.startswith(("list[", "dict[", "function-", "constrained-"))
+        part in ("bool", "int", "float", "str")
+        or part.startswith(("[", "list[", "dict[", "function-", "constrained-"))
     )
 
 

@@ -422,9 +422,11 @@ class Switch:
             lines = "".join(f"\n{json.dumps(entry_document(entry))}\n" for entry in entries)
             files.append(self._place.parent / "history.jsonl", lines)
         self._note("ended", reasons, result)
-        # The key is in there, and what is over needs no files any more.
+        # Keys are in there, and what is over needs no files any more.
         done = replace(
-            self._request, services=tuple(replace(one, files={}) for one in self._services)
+            self._request,
+            services=tuple(replace(one, files={}) for one in self._services),
+            proxies=None,
         )
         with contextlib.suppress(OSError):
             _write(self._place / "request.json", json.dumps(request_document(done)), 0o600)

@@ -11,6 +11,7 @@ from pathlib import Path
 import click
 
 from sparkwright.config.secrets import shown
+from sparkwright.config.tls import clients_ca, scheme
 from sparkwright.operations.run import HostRun, Run
 from sparkwright.plan.release import Release
 from sparkwright.report import run as table
@@ -73,6 +74,8 @@ def _service_row(one: HostRun, release: Release) -> table.ServiceRow:
         models=dict(release.models),
         release=release.id,
         smoke=one.smoke.get(service.name),
+        scheme=scheme(one.settings, proxied=service.proxy is not None),
+        ca=clients_ca(one.settings),
     )
     if outcome is None:
         return row

@@ -80,6 +80,7 @@ def files_of(
         proxies.config: (rendered.config, 0o644),
         proxies.waiting_room: (rendered.waiting_room, 0o644),
         proxies.keys: (key_file(list(keys)), 0o600),
+        **proxies.tls_files,
         f"{_UNITS}/{UNIT}": (rendered.unit, 0o644),
     }
     if health and health_unit:
@@ -107,8 +108,9 @@ def units_of(files: Mapping[str, tuple[str, int]]) -> list[str]:
 
 def request_of(proxies: Proxies | None, files: Mapping[str, tuple[str, int]]) -> ObservationRequest:
     """What has to be observed of the proxies."""
+    tls = proxies.tls_places if proxies else ()
     return ObservationRequest(
-        files=tuple(files),
+        files=tuple(dict.fromkeys((*files, *tls))),
         units=tuple(units_of(files)),
         ports=tuple(proxy.port for proxy in proxies.proxies) if proxies else (),
     )
@@ -121,6 +123,11 @@ def pending(
     if proxies is None:
         return ["remove the proxy"] if UNIT in seen.unit_files else []
     found = unwritten(files, seen)
+    found += [
+        f"remove {path}"
+        for path in proxies.tls_places
+        if path not in files and seen.files.get(path)
+    ]
     if _free(proxies, seen):
         found += [
             f"start {unit}"
@@ -140,7 +147,7 @@ def switched(
     if not pending(proxies, files, seen):
         return None
     home = proxies or _empty(services_root)
-    managed = [home.config, home.waiting_room, home.keys, f"{_UNITS}/{UNIT}"]
+    managed = [home.config, home.waiting_room, home.keys, f"{_UNITS}/{UNIT}", *home.tls_places]
     health = [
         f"{home.home}/health.json",
         *_health_program(home.home),

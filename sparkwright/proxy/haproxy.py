@@ -14,12 +14,15 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from sparkwright.config.secrets import Secret
+from sparkwright.config.secrets import Secret, SecretText
 from sparkwright.config.templates import template
 from sparkwright.findings.finding import Finding
 from sparkwright.findings.user_error import UserError, mistake
+from sparkwright.tls.host import CERTIFICATE
 
 UNIT = "sparkwright-gateway.service"
+#: What Debian and Ubuntu verify public certificates by.
+PUBLIC_CAS = "/etc/ssl/certs/ca-certificates.crt"
 
 ROUTES = (
     ("GET", "/v1/models"),
@@ -50,18 +53,33 @@ _HOST_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?")
 
 
 @dataclass(frozen=True)
+class ReplicaTls:
+    """How a replica that serves https is verified.
+
+    Attributes:
+        name: what its certificate must be for.
+        ca: by which CA, PEM; None for the public ones that the host knows.
+    """
+
+    name: str
+    ca: str | None
+
+
+@dataclass(frozen=True)
 class Replica:
     """One vLLM server behind a proxy.
 
     Attributes:
         health_port: where its health is asked for, on the same address. vLLM's own ``/health``
             says only that the engine's loop runs: ask something that generates.
+        tls: how it is verified; None where it serves http.
     """
 
     name: str
     address: str
     port: int
     health_port: int
+    tls: ReplicaTls | None = None
 
 
 @dataclass(frozen=True)
@@ -85,6 +103,7 @@ class Proxies:
     """All proxies of a host: one HAProxy of its own, beside the distribution's.
 
     Attributes:
+        tls: certificate and key, PEM, that all of them serve https with; None serves http.
         home: where its files lie.
         runtime: where its sockets lie; systemd makes it and takes it away.
         keys: the 0600 file of ``key_file``.
@@ -96,6 +115,7 @@ class Proxies:
     """
 
     proxies: tuple[Proxy, ...]
+    tls: SecretText | None = None
     home: str = "/opt/sparkwright/gateway"
     runtime: str = "/run/sparkwright-gateway"
     user: str | None = "haproxy"
@@ -117,6 +137,32 @@ class Proxies:
     def keys(self) -> str:
         """The file of the keys' hashes, 0600."""
         return f"{self.home}/keys"
+
+    @property
+    def certificate(self) -> str:
+        """The file with certificate and key, 0600; there while the proxies serve https."""
+        return f"{self.home}/{CERTIFICATE}"
+
+    @property
+    def replicas_ca(self) -> str:
+        """The CAs by which replicas are verified; there while any has a private one."""
+        return f"{self.home}/tls/replicas.pem"
+
+    @property
+    def tls_places(self) -> tuple[str, ...]:
+        """Where files of TLS lie, if there are any."""
+        return (self.certificate, self.replicas_ca)
+
+    @property
+    def tls_files(self) -> dict[str, tuple[str, int]]:
+        """Which of the two above are needed: text and mode, by path."""
+        found: dict[str, tuple[str, int]] = {}
+        if self.tls:
+            found[self.certificate] = (self.tls, 0o600)
+        cas = [one.tls.ca for proxy in self.proxies for one in proxy.replicas if one.tls]
+        if private := "".join(dict.fromkeys(filter(None, cas))):
+            found[self.replicas_ca] = (private, 0o644)
+        return found
 
     @property
     def admin_socket(self) -> str:
@@ -165,6 +211,7 @@ def render_proxies(proxies: Proxies) -> Files:
             for method in ("GET", "POST")
         },
         "endpoint": _endpoint,
+        "public_cas": PUBLIC_CAS,
     }
     return Files(
         config=template("gateway/haproxy.cfg.j2").render(context),
@@ -256,6 +303,8 @@ def _problems(proxies: Proxies) -> Iterator[Finding]:
             yield from _named(where, replica.name)
             ports = (replica.port, replica.health_port)
             yield from _addressed(f"{where}: {replica.name}", replica.address, ports)
+            if replica.tls:
+                yield from _named(f"{where}: {replica.name}", replica.tls.name)
 
 
 def _named(where: str, name: str) -> Iterator[Finding]:

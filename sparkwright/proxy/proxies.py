@@ -7,14 +7,24 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from sparkwright.config.inventory import lan_address
-from sparkwright.config.settings import LoadBalancerSettings
+from sparkwright.config.settings import LoadBalancerSettings, tls_of
 from sparkwright.config.templates import template
 from sparkwright.findings.finding import Finding
 from sparkwright.findings.user_error import UserError, mistake, suggest
 from sparkwright.host.contracts.proxies import HealthConfig, HealthService, Pool
 from sparkwright.host.contracts.records import encode
 from sparkwright.plan.plan import HostPlan, ServicePlan
-from sparkwright.proxy.haproxy import Proxies, Proxy, Replica, drain, leaving, ready, staying
+from sparkwright.proxy.haproxy import (
+    Proxies,
+    Proxy,
+    Replica,
+    ReplicaTls,
+    drain,
+    leaving,
+    ready,
+    staying,
+)
+from sparkwright.tls.host import identity, serves_with
 
 #: The only server behind a host's own proxy.
 SELF = "self"
@@ -47,8 +57,14 @@ def proxies_of(plan: HostPlan, everyone: Mapping[str, Mapping[str, Any]]) -> Pro
             for host in wanted
             if host not in serving
         ]
-        replicas = tuple(_replica(host, everyone[host], name) for host in wanted if host in serving)
-        if not replicas:
+        replicas = []
+        for host in wanted:
+            if host in serving:
+                try:
+                    replicas.append(_replica(host, everyone[host], name))
+                except UserError as error:
+                    problems += error.findings
+        if not any(host in serving for host in wanted):
             problems.append(
                 mistake(
                     where,
@@ -57,12 +73,16 @@ def proxies_of(plan: HostPlan, everyone: Mapping[str, Mapping[str, Any]]) -> Pro
                     plan.host,
                 )
             )
-        proxies.append(_fleet(name, settings, replicas))
+        proxies.append(_fleet(name, settings, tuple(replicas)))
     problems += _taken(plan, proxies)
     if problems:
         raise UserError(problems)
     home = f"{plan.settings.services_root}/gateway"
-    return Proxies(tuple(proxies), home=home) if proxies else None
+    if not proxies:
+        return None
+    binds = [proxy.bind for proxy in proxies]
+    tls = serves_with(plan.host, everyone.get(plan.host, {}), plan.settings.tls, binds)
+    return Proxies(tuple(proxies), tls, home=home)
 
 
 def _own(service: ServicePlan) -> Proxy:
@@ -78,7 +98,25 @@ def _fleet(name: str, settings: LoadBalancerSettings, replicas: tuple[Replica, .
 
 def _replica(host: str, data: Mapping[str, Any], service: str) -> Replica:
     port = int(data["services"][service].get("port", 8000))
-    return Replica(host, lan_address(host, data), port, port)
+    return Replica(host, lan_address(host, data), port, port, _replica_tls(host, data))
+
+
+def _replica_tls(host: str, data: Mapping[str, Any]) -> ReplicaTls | None:
+    where = f"{host}: tls"
+    found = identity(host, data, tls_of(data.get("tls"), where), where)
+    if found is None:
+        return None
+    if found.name is None:
+        raise UserError(
+            [
+                mistake(
+                    where,
+                    "its certificate is for addresses alone, and HAProxy verifies names",
+                    "have a name added to it",
+                )
+            ]
+        )
+    return ReplicaTls(found.name, found.ca)
 
 
 def _taken(plan: HostPlan, proxies: list[Proxy]) -> Iterator[Finding]:

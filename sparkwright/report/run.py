@@ -17,7 +17,8 @@ class ServiceRow:
     """One service of a host.
 
     Attributes:
-        address: ``host:port`` to reach it at.
+        address: ``host:port`` to reach it at, and scheme: ``http`` or ``https``.
+        ca: file on the controller by which https is verified; None for public CAs.
         image: reference by digest.
         models: repository -> commit.
         smoke: None where the test was not reached.
@@ -34,6 +35,13 @@ class ServiceRow:
     release: str
     smoke: Smoke | None
     outcome: str | None = None
+    scheme: str = "http"
+    ca: str | None = None
+
+    @property
+    def url(self) -> str:
+        """Where clients reach it, without a path."""
+        return f"{self.scheme}://{self.address}"
 
 
 @dataclass(frozen=True)
@@ -91,7 +99,7 @@ def render(rows: Sequence[Row], *, dry: bool, seconds: float, key_hint: str) -> 
                     row.host,
                     service.name,
                     said,
-                    f"http://{service.address}/v1",
+                    f"{service.url}/v1",
                     smoke_in_short(service.smoke),
                     service.release,
                     f"{service.tag} {image_in_short(service.image)}".strip(),
@@ -157,8 +165,9 @@ def _curl(service: ServiceRow, key_hint: str) -> list[str]:
         f'{{"model": "{service.served_names[0]}", "max_tokens": 2048, '
         '"messages": [{"role": "user", "content": "What is 17 + 25?"}]}'
     )
+    trusted = f"--cacert {service.ca} " if service.ca else ""
     return [
-        f"curl -s http://{service.address}/v1/chat/completions "
+        f"curl -s {trusted}{service.url}/v1/chat/completions "
         f'-H "Authorization: Bearer {key_hint}" '
         f"-H 'Content-Type: application/json' -d '{body}'"
     ]

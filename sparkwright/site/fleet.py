@@ -15,6 +15,7 @@ from sparkwright.findings.user_error import UserError
 from sparkwright.plan.plan import HostPlan, Pins, plan_host
 from sparkwright.resolve.resolution import Resolution
 from sparkwright.rules import assumed_hardware, check_host, unknown_silences
+from sparkwright.tls.host import problems as tls_problems
 
 
 @dataclass(frozen=True)
@@ -81,6 +82,13 @@ def plan_fleet(inputs: Iterable[HostInput]) -> Fleet:
         except UserError as error:
             problems.extend(error.findings)
             continue
+        in_clear = [
+            service.name
+            for service in plan.services
+            if not service.proxy and service.bind not in ("127.0.0.1", "::1", "localhost")
+        ]
+        where = f"{host.origin('tls')}: tls"
+        problems.extend(tls_problems(host.name, host.data, settings.tls, in_clear, where))
         problems.extend(unknown_silences(plan, catalog, host.origin("services")))
         violations = (
             *check_host(plan, catalog, assumed_hardware(plan)),

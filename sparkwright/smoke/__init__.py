@@ -8,6 +8,7 @@ from sparkwright.host.contracts.smoke import CheckResult, SmokeRequest
 from sparkwright.plan.plan import ServicePlan
 from sparkwright.plan.release import Release
 from sparkwright.smoke.result import Smoke
+from sparkwright.tls.host import certificate_place
 
 
 def smoke_of(checks: Sequence[CheckResult]) -> Smoke:
@@ -44,6 +45,7 @@ def smoke_request(release: Release, *, warm_ups: int) -> SmokeRequest:
         first_answer_seconds=service.first_answer_seconds,
         warm_ups=warm_ups,
         proxy=(_local(service.proxy.bind), service.client_port) if service.proxy else None,
+        certificate=certificate_place(release.home) if service.proxy else None,
         speculates="speculative_config" in dict(service.arguments),
         thinking=service.smoke.thinking,
         max_tokens=service.smoke.max_tokens,

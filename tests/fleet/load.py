@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import ssl
 import threading
 import time
 from dataclasses import dataclass, field
@@ -16,6 +17,7 @@ class Load:
     Attributes:
         served: answers that came whole.
         wrong: what was not: status, broken line, or an end that is missing.
+        context: what a client by https trusts; http without.
     """
 
     address: str
@@ -25,6 +27,7 @@ class Load:
     served: int = 0
     wrong: list[str] = field(default_factory=list)
     longest: float = 0.0
+    context: ssl.SSLContext | None = None
     _stop: threading.Event = field(default_factory=threading.Event)
     _threads: list[threading.Thread] = field(default_factory=list)
 
@@ -57,7 +60,11 @@ class Load:
                 self.served += 1
 
     def _ask(self, streaming: bool) -> str | None:
-        connection = http.client.HTTPConnection(self.address, self.port, timeout=60)
+        connection = (
+            http.client.HTTPSConnection(self.address, self.port, timeout=60, context=self.context)
+            if self.context
+            else http.client.HTTPConnection(self.address, self.port, timeout=60)
+        )
         body = {
             "model": "qwen36-fast", "stream": streaming, "max_tokens": 48, "temperature": 0,
             "messages": [{"role": "user", "content": "Write the numbers from 1 to 30."}],

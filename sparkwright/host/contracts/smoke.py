@@ -19,6 +19,7 @@ class SmokeRequest:
         first_answer_seconds: deadline of one answer.
         warm_ups: answers requested beyond the first, since the first ones compile kernels.
         proxy: address and port of the proxy in front of it; None where there is none.
+        certificate: file that the proxy serves https with; where it is not there, it serves http.
         speculates: whether tokens must be drafted and accepted.
         thinking: whether the model thinks before its answers here.
         max_tokens: of an answer.
@@ -40,6 +41,7 @@ class SmokeRequest:
     thinking: bool = False
     max_tokens: int = 32
     fail_fast: bool = False
+    certificate: str | None = None
 
 
 #: Names in release.json and in a switch's request, which hosts keep across versions.
@@ -49,8 +51,9 @@ _KEYS = {"proxy": "door", "fail_fast": "hasty"}
 def to_gate(request: dict[str, object]) -> dict[str, object]:
     """A SmokeRequest's data, as files on hosts name it."""
     gate = {_KEYS.get(name, name): value for name, value in request.items()}
-    if not gate["hasty"]:
-        del gate["hasty"]
+    for name in ("hasty", "certificate"):
+        if not gate[name]:
+            del gate[name]
     return gate
 
 

@@ -80,4 +80,7 @@ def main(request: ProxyRequest) -> list[str]:
         reload(request)
     if request.start:
         systemd.start(*units)
+    for place in Path(request.config).parent.glob("tls/*"):
+        if str(place) not in request.files:  # no key stays when TLS is turned off
+            place.unlink()
     return [f"wrote {len(changed)} files of the proxy"]

@@ -6,7 +6,6 @@ Root, because the API key is in a file of mode 0600: it is read here and never l
 from __future__ import annotations
 
 import time
-from dataclasses import replace
 
 from sparkwright.host.contracts.smoke import (
     CheckResult,
@@ -167,7 +166,7 @@ def proxy_fault(request: SmokeRequest) -> str | None:
     """
     assert request.proxy is not None
     address, port = request.proxy
-    server = Service(replace(request, address=address, port=port)).server
+    server = Server(address, port, api_key(request.secrets), request.certificate)
     deadline = time.monotonic() + _PROXY_SECONDS
     while True:
         try:

@@ -11,6 +11,7 @@ import hashlib
 import json
 import select
 import socket
+import ssl
 import sys
 import threading
 from collections.abc import Iterator
@@ -174,20 +175,29 @@ class _Requests(BaseHTTPRequestHandler):
         self.close_connection = True
 
 
-def _serve(backend: Backend) -> Iterator[_Server]:
+def _serve(backend: Backend, tls: ssl.SSLContext | None = None) -> Iterator[_Server]:
     for handler, name in ((_Requests, "port"), (_Health, "health_port")):
         server = _Server(("127.0.0.1", getattr(backend, name)), handler)
         server.backend = backend
+        if tls:
+            server.socket = tls.wrap_socket(
+                server.socket, server_side=True, do_handshake_on_connect=False
+            )
         setattr(backend, name, server.server_address[1])
         threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
         yield server
 
 
 @contextmanager
-def serving(name: str) -> Iterator[Backend]:
-    """A replica in this process."""
-    backend = Backend(name)
-    servers = list(_serve(backend))
+def serving(name: str, tls: ssl.SSLContext | None = None, port: int = 0) -> Iterator[Backend]:
+    """A replica in this process.
+
+    Args:
+        tls: what it serves https with; http without.
+        port: where it listens; a free one without.
+    """
+    backend = Backend(name, port)
+    servers = list(_serve(backend, tls))
     try:
         yield backend
     finally:

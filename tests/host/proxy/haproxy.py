@@ -11,6 +11,7 @@ import shlex
 import shutil
 import signal
 import socket
+import ssl
 import subprocess
 import threading
 import time
@@ -87,6 +88,7 @@ class RunningProxy:
     def __init__(self, proxies: Proxies) -> None:
         self.proxies = proxies
         self.process: subprocess.Popen[bytes] | None = None
+        self.context: ssl.SSLContext | None = None
         runtime = Path(proxies.runtime)
         runtime.mkdir()
         self._notified = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
@@ -106,6 +108,10 @@ class RunningProxy:
         Path(self.proxies.home).mkdir(exist_ok=True)
         Path(self.proxies.config).write_text(files.config)
         Path(self.proxies.waiting_room).write_text(files.waiting_room)
+        for place, (text, mode) in self.proxies.tls_files.items():
+            Path(place).parent.mkdir(exist_ok=True)
+            Path(place).touch(mode=mode)
+            Path(place).write_text(text)
         secret = Path(self.proxies.keys)
         secret.touch(mode=0o600)
         secret.write_text(key_file([Secret(key) for key in keys]))
@@ -205,7 +211,11 @@ class RunningProxy:
     # Clients.
 
     def connect(self) -> http.client.HTTPConnection:
-        """A client's connection."""
+        """A client's connection; by https where a test has set what it trusts."""
+        if self.context:
+            return http.client.HTTPSConnection(
+                "127.0.0.1", self.port, timeout=PATIENCE, context=self.context
+            )
         return http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE)
 
     def send(

@@ -44,8 +44,11 @@ def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, tu
         questions.append((question, hosts))
         return dict.fromkeys(hosts, SAMPLES if question.endswith("under_load") else FACTS)
 
-    def reach(name: str, addresses: Any, port: int, model: str, key: Secret) -> Service:
+    def reach(
+        name: str, addresses: Any, port: int, model: str, key: Secret, *, scheme: str, ca: None
+    ) -> Service:
         assert (port, model, key.value) == (8000, "qwen36-35b-heretic", KEY)
+        assert (scheme, ca) == ("http", None)
         return Service(f"http://{addresses[0]}:{port}", model, key, 4096)
 
     tool = fake(tmp_path)

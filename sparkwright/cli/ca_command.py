@@ -1,0 +1,37 @@
+"""``sparkwright ca``: the site's CA, for clients to import."""
+
+from __future__ import annotations
+
+import hashlib
+import ssl
+
+import click
+
+from sparkwright.config.tls import CA
+from sparkwright.findings.user_error import UserError, mistake
+
+
+@click.command("ca")
+def command() -> None:
+    """Print the certificate of the site's own CA, for clients to import.
+
+    With `tls = "own"` the first deploy makes it. Its fingerprint goes to standard error: compare it
+    where the certificate came over a network. Its private key is never printed. No host is
+    contacted.
+    """
+    try:
+        pem = CA.read_text(encoding="utf-8")
+        fingerprint = hashlib.sha256(ssl.PEM_cert_to_DER_cert(pem)).hexdigest().upper()
+    except (OSError, ValueError):
+        raise UserError(
+            [
+                mistake(
+                    str(CA),
+                    "this site has no CA of its own yet",
+                    'set tls = "own" in group_data/all.py and deploy: that makes it',
+                )
+            ]
+        ) from None
+    click.echo(pem, nl=False)
+    pairs = ":".join(fingerprint[at : at + 2] for at in range(0, len(fingerprint), 2))
+    click.echo(f"SHA-256 fingerprint: {pairs}", err=True)

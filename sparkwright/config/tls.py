@@ -1,0 +1,25 @@
+"""Where TLS's files lie on the controller, and by which scheme clients come."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from sparkwright.config.settings import HostSettings
+
+#: The site's own CA, its key with it; only the owner may enter.
+CA_DIRECTORY = Path(".sparkwright/ca")
+#: The CA's certificate, for clients.
+CA = CA_DIRECTORY / "ca.crt"
+
+
+def scheme(settings: HostSettings, *, proxied: bool) -> str:
+    """How clients reach a service: vLLM itself serves in clear."""
+    return "https" if settings.tls and proxied else "http"
+
+
+def clients_ca(settings: HostSettings) -> str | None:
+    """The file on the controller by which clients verify a host; None for those that every client
+    has, and without TLS."""
+    if settings.tls is None:
+        return None
+    return str(CA) if settings.tls == "own" else settings.tls.ca

@@ -1,0 +1,240 @@
+"""A site's private CA: made on the controller, where its key stays.
+
+It signs the certificates of hosts and nothing else: no other CA (path length 0), no client, no
+code.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import fcntl
+import os
+import stat
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from cryptography import x509
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+from sparkwright.config.secrets import SecretText
+from sparkwright.config.tls import CA, CA_DIRECTORY
+from sparkwright.findings.user_error import UserError, mistake
+from sparkwright.tls.names import ip_address, label
+
+CA_VALID = dt.timedelta(days=3650)
+#: Longer than most pauses between two deploys; a deploy renews when less than a third is left.
+HOST_VALID = dt.timedelta(days=365)
+#: For clocks that are behind.
+_EARLIER = dt.timedelta(hours=1)
+_PRIVATE = 0o600
+
+
+@dataclass(frozen=True)
+class Authority:
+    """The CA. ``path`` is the file that its key and certificate lie in."""
+
+    path: Path
+    certificate: x509.Certificate
+    key: ec.EllipticCurvePrivateKey = field(repr=False)
+
+    @property
+    def pem(self) -> str:
+        """What clients import."""
+        return _pem(self.certificate)
+
+
+def authority(now: dt.datetime, directory: Path = CA_DIRECTORY) -> Authority:
+    """The site's CA, made where there is none.
+
+    Raises:
+        UserError: when others may read its key, when it is damaged, or when its time is over.
+    """
+    with _alone(directory):
+        path = directory / "ca.pem"
+        if not path.exists():
+            _write(path, _made(now), _PRIVATE)
+        found = _read(path, now)
+        public = directory / CA.name
+        if not public.exists() or public.read_text(encoding="utf-8") != found.pem:
+            _write(public, found.pem, 0o644)
+    return found
+
+
+def host_certificate(
+    signer: Authority, host: str, names: Sequence[str], now: dt.datetime
+) -> SecretText:
+    """A host's certificate and key, PEM: the kept one, or a new one when it is not signed by this
+    CA, is not for these names, or less than a third of its time is left."""
+    path = signer.path.parent / "hosts" / f"{label(host)}.pem"
+    with _alone(signer.path.parent):
+        if path.exists():
+            _refuse_readable(path)
+            kept = path.read_text(encoding="utf-8")
+            if _still_good(kept, signer, names, now):
+                return SecretText(kept)
+        made = _host_pem(signer, label(host), names, now)
+        _write(path, made, _PRIVATE)
+    return SecretText(made)
+
+
+def _still_good(pem: str, signer: Authority, names: Sequence[str], now: dt.datetime) -> bool:
+    try:
+        certificate = x509.load_pem_x509_certificate(pem.encode())
+        key = serialization.load_pem_private_key(pem.encode(), None)
+        certificate.verify_directly_issued_by(signer.certificate)
+    except (ValueError, TypeError, InvalidSignature):
+        return False
+    begin, end = certificate.not_valid_before_utc, certificate.not_valid_after_utc
+    return (
+        certificate.public_key() == key.public_key()
+        and set(subject_names(certificate)) == set(names)
+        and begin <= now
+        and end - now >= HOST_VALID / 3
+    )
+
+
+def subject_names(certificate: x509.Certificate) -> tuple[str, ...]:
+    """The names and addresses that a certificate is for."""
+    try:
+        found = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    except x509.ExtensionNotFound:
+        return ()
+    return (
+        *found.get_values_for_type(x509.DNSName),
+        *map(str, found.get_values_for_type(x509.IPAddress)),
+    )
+
+
+@contextmanager
+def _alone(directory: Path) -> Iterator[None]:
+    """Two runs at once make one CA."""
+    for place in (directory.parent, directory):
+        place.mkdir(mode=0o700, parents=True, exist_ok=True)
+    directory.chmod(0o700)
+    handle = os.open(directory, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
+
+
+def _write(path: Path, text: str, mode: int) -> None:
+    """As a whole, and never readable by others meanwhile. The site is the user's, whoever runs
+    this: what hosts write is root's (sparkwright/host/lib/files.py)."""
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    new = path.with_name(f".{path.name}.new")
+    new.unlink(missing_ok=True)
+    handle = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+    with os.fdopen(handle, "w", encoding="utf-8") as file:
+        file.write(text)
+        os.fchmod(handle, mode)
+    new.replace(path)
+
+
+def _read(path: Path, now: dt.datetime) -> Authority:
+    _refuse_readable(path)
+    pem = path.read_bytes()
+    try:
+        certificate = x509.load_pem_x509_certificate(pem)
+        key = serialization.load_pem_private_key(pem, None)
+    except (ValueError, TypeError):
+        raise _broken(path, "this is no CA: certificate and key can't be read") from None
+    if not isinstance(key, ec.EllipticCurvePrivateKey) or key.public_key() != (
+        certificate.public_key()
+    ):
+        raise _broken(path, "the CA's certificate is not of its key")
+    if certificate.not_valid_after_utc <= now + HOST_VALID / 3:
+        raise _broken(path, f"the CA ends on {certificate.not_valid_after_utc:%Y-%m-%d}")
+    return Authority(path, certificate, key)
+
+
+def _broken(path: Path, what: str) -> UserError:
+    remedy = (
+        f"restore it from a backup; or remove {path.parent}, deploy every host, and have clients "
+        "import the new CA (sparkwright ca)"
+    )
+    return UserError([mistake(str(path), what, remedy)])
+
+
+def _refuse_readable(path: Path) -> None:
+    mode = stat.S_IMODE(path.stat().st_mode)
+    if mode & 0o077:
+        what = f"others may read this private key (mode {mode:o})"
+        raise UserError([mistake(str(path), what, f"chmod 600 {path}")])
+
+
+def _made(now: dt.datetime) -> str:
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, f"sparkwright CA {now:%Y-%m-%d}")])
+    builder = (
+        _builder(name, name, key, now, now + CA_VALID)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        .add_extension(_usage(signs=True), critical=True)
+        .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(key.public_key()), False)
+    )
+    return _pem(builder.sign(key, hashes.SHA256())) + _key_pem(key)
+
+
+def _host_pem(signer: Authority, name: str, names: Sequence[str], now: dt.datetime) -> str:
+    key = ec.generate_private_key(ec.SECP256R1())
+    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+    end = min(now + HOST_VALID, signer.certificate.not_valid_after_utc)
+    alternatives = [
+        x509.IPAddress(ip) if (ip := ip_address(one)) else x509.DNSName(one) for one in names
+    ]
+    builder = (
+        _builder(subject, signer.certificate.subject, key, now, end)
+        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+        .add_extension(_usage(signs=False), critical=True)
+        .add_extension(x509.SubjectAlternativeName(alternatives), critical=False)
+        .add_extension(
+            x509.AuthorityKeyIdentifier.from_issuer_public_key(signer.key.public_key()), False
+        )
+    )
+    return _pem(builder.sign(signer.key, hashes.SHA256())) + _key_pem(key)
+
+
+def _builder(
+    subject: x509.Name,
+    issuer: x509.Name,
+    key: ec.EllipticCurvePrivateKey,
+    now: dt.datetime,
+    end: dt.datetime,
+) -> x509.CertificateBuilder:
+    return (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(issuer)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - _EARLIER)
+        .not_valid_after(end)
+        .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), False)
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), False)
+    )
+
+
+def _usage(*, signs: bool) -> x509.KeyUsage:
+    return x509.KeyUsage(
+        digital_signature=not signs, key_cert_sign=signs, crl_sign=signs,
+        content_commitment=False, key_encipherment=False, data_encipherment=False,
+        key_agreement=False, encipher_only=False, decipher_only=False,
+    )  # fmt: skip
+
+
+def _pem(certificate: x509.Certificate) -> str:
+    return certificate.public_bytes(serialization.Encoding.PEM).decode()
+
+
+def _key_pem(key: ec.EllipticCurvePrivateKey) -> str:
+    return key.private_bytes(
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.PKCS8,
+        serialization.NoEncryption(),
+    ).decode()

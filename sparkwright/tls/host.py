@@ -1,0 +1,116 @@
+"""A host's part in TLS: what its proxies serve with, and how others verify them."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING, Any, Literal
+
+from sparkwright.config.secrets import SecretText
+from sparkwright.config.settings import TlsSettings
+from sparkwright.findings.finding import Finding
+from sparkwright.findings.user_error import UserError, mistake
+from sparkwright.tls.names import client_address, is_name, names_of, own_name
+
+if TYPE_CHECKING:
+    from sparkwright.tls.users import UserCertificate
+
+#: The setting ``tls``.
+Tls = Literal["own"] | TlsSettings | None
+
+
+#: Certificate and key of a host's proxies, below their home.
+CERTIFICATE = "tls/host.pem"
+
+
+def certificate_place(service_home: str) -> str:
+    """Where a service's host has the certificate of its proxies."""
+    return f"{PurePosixPath(service_home).parents[1]}/gateway/{CERTIFICATE}"
+
+
+@dataclass(frozen=True)
+class Identity:
+    """How others verify a host.
+
+    Attributes:
+        name: what its certificate is for; None where it is for addresses alone.
+        ca: by which CA, PEM; None where that is a public one.
+    """
+
+    name: str | None
+    ca: str | None
+
+
+def serves_with(
+    host: str, data: Mapping[str, Any], settings: Tls, binds: Iterable[str], where: str = "tls"
+) -> SecretText | None:
+    """Certificate and key of a host, PEM; None where it serves http.
+
+    Args:
+        data: the host's data of inventory and group_data.
+        binds: addresses that its proxies listen on.
+        where: file and key of the setting, for messages.
+
+    Raises:
+        UserError: when certificate, key or CA can't be used.
+    """
+    if settings is None:
+        return None
+    if isinstance(settings, TlsSettings):
+        return _users(host, data, settings, where).pem
+    from sparkwright.tls.authority import authority, host_certificate
+
+    now = dt.datetime.now(dt.UTC)
+    return host_certificate(authority(now), host, names_of(host, data, binds), now)
+
+
+def identity(
+    host: str, data: Mapping[str, Any], settings: Tls, where: str = "tls"
+) -> Identity | None:
+    """How others verify a host; None where it serves http. See ``serves_with``."""
+    if settings is None:
+        return None
+    if isinstance(settings, TlsSettings):
+        given = _users(host, data, settings, where)
+        named = [client_address(host, data), *(one for one in given.names if "*" not in one)]
+        return Identity(next((one for one in named if is_name(one)), None), given.ca)
+    from sparkwright.tls.authority import authority
+
+    return Identity(own_name(host), authority(dt.datetime.now(dt.UTC)).pem)
+
+
+def problems(
+    host: str, data: Mapping[str, Any], settings: Tls, in_clear: Iterable[str], where: str
+) -> Iterator[Finding]:
+    """What is wrong with a host's TLS, before anything is made for it.
+
+    Args:
+        in_clear: its services that others reach without a proxy.
+    """
+    if settings is None:
+        return
+    for service in in_clear:
+        yield mistake(
+            f"{where}: {service} has no proxy",
+            "tls is on, and vLLM itself would answer others in clear",
+            f'set services.{service}.proxy to True, or its bind to "127.0.0.1"',
+            host,
+        )
+    if isinstance(settings, TlsSettings):
+        try:
+            _users(host, data, settings, where)
+        except UserError as error:
+            yield from error.findings
+
+
+def _users(
+    host: str, data: Mapping[str, Any], settings: TlsSettings, where: str
+) -> UserCertificate:
+    # Loaded for those alone who use it: `sparkwright check` answers in less than a second.
+    from sparkwright.tls.users import user_certificate
+
+    return user_certificate(
+        settings, host, client_address(host, data), where, dt.datetime.now(dt.UTC)
+    )

@@ -1,0 +1,76 @@
+"""Names and addresses that certificates are for."""
+
+from __future__ import annotations
+
+import hashlib
+import ipaddress
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from sparkwright.config.inventory import lan_address, ssh_address
+
+IpAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
+
+_LABEL = r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?"
+_NAME = re.compile(rf"{_LABEL}(\.{_LABEL})*")
+#: Below this name every host has one, whatever it is called in the inventory. Nobody looks it up.
+_OWN = "sparkwright.internal"
+#: Addresses to listen on that are nobody's name.
+_EVERY = ("0.0.0.0", "::", "*")
+
+
+def ip_address(text: str) -> IpAddress | None:
+    """An IP address; None for a name."""
+    try:
+        return ipaddress.ip_address(text)
+    except ValueError:
+        return None
+
+
+def is_name(text: str) -> bool:
+    """Whether a certificate can name it as a host's name."""
+    return bool(_NAME.fullmatch(text.lower())) and ip_address(text) is None and len(text) < 254
+
+
+def label(host: str) -> str:
+    """A host's name of the inventory, which may be an address or a connector's, as one label of a
+    host name; no two hosts have the same."""
+    text = re.sub(r"[^a-z0-9-]+", "-", host.lower()).strip("-")[:50]
+    if text == host:
+        return text
+    return f"{text}-{hashlib.sha256(host.encode()).hexdigest()[:8]}".lstrip("-")
+
+
+def own_name(host: str) -> str:
+    """The name by which other hosts verify a host."""
+    return f"{label(host)}.{_OWN}"
+
+
+def client_address(host: str, data: Mapping[str, Any]) -> str:
+    """The name or address that clients and other hosts connect to."""
+    return lan_address(host, data)
+
+
+def names_of(host: str, data: Mapping[str, Any], binds: Iterable[str] = ()) -> tuple[str, ...]:
+    """Everything that a host is reached by, names in lower case, sorted.
+
+    Args:
+        data: the host's data of inventory and group_data.
+        binds: addresses that its proxies listen on.
+    """
+    named = [host, ssh_address(host, data), client_address(host, data)]
+    named += [bind for bind in binds if bind not in _EVERY]
+    found = {one.lower() for one in named if is_name(one) or ip_address(one)}
+    # As Avahi announces it in a LAN.
+    found |= {f"{one}.local" for one in found if is_name(one) and "." not in one}
+    return tuple(sorted({*found, own_name(host), "localhost", "127.0.0.1", "::1"}))
+
+
+def covers(names: Iterable[str], address: str) -> bool:
+    """Whether a certificate of these names is for an address; ``*.`` stands for one label."""
+    wanted = address.lower()
+    if (ip := ip_address(wanted)) is not None:
+        return any(ip_address(one) == ip for one in names)
+    _, _, rest = wanted.partition(".")
+    return any(one.lower() in (wanted, f"*.{rest}" if rest else wanted) for one in names)

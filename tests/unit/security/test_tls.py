@@ -1,0 +1,375 @@
+"""TLS on the controller: the CA's key is its owner's, certificates are renewed in time, and a
+certificate that would not work stops the run before any host is touched."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import stat
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from click.testing import CliRunner
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import rsa
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+from sparkwright.catalog import load_catalog
+from sparkwright.cli import main
+from sparkwright.config.inventory import HostInput
+from sparkwright.config.places import CATALOG
+from sparkwright.config.tls import CA, CA_DIRECTORY
+from sparkwright.endpoints import FORMATS
+from sparkwright.endpoints.fleet import export
+from sparkwright.findings.user_error import UserError
+from sparkwright.plan.plan import HostPlan
+from sparkwright.proxy.haproxy import Proxies, render_proxies
+from sparkwright.proxy.proxies import proxies_of
+from sparkwright.site.fleet import PlannedHost, plan_fleet
+from sparkwright.tls.authority import HOST_VALID, authority, host_certificate, subject_names
+from sparkwright.tls.host import identity
+from sparkwright.tls.names import names_of, own_name
+from tests.unit.builders import SPARK, catalog, plan
+
+NOW = dt.datetime.now(dt.UTC)
+DAY = dt.timedelta(days=1)
+NAMES = ("127.0.0.1", "localhost", "spark-1")
+BEHIND = {"qwen36": {**SPARK["qwen36"], "proxy": True}}
+SHIPPED = load_catalog([CATALOG])
+
+
+@pytest.fixture(autouse=True)
+def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty folder to work in."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def mode(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+def leaf(pem: str) -> x509.Certificate:
+    return x509.load_pem_x509_certificate(pem.encode())
+
+
+# --- The CA ------------------------------------------------------------------------------------
+
+
+def test_the_ca_s_key_is_its_owner_s_alone() -> None:
+    made = authority(NOW)
+    host_certificate(made, "spark-1", NAMES, NOW)
+    assert mode(CA_DIRECTORY) == 0o700
+    holding = [p for p in CA_DIRECTORY.rglob("*") if p.is_file() and "PRIVATE KEY" in p.read_text()]
+    assert sorted(p.name for p in holding) == ["ca.pem", "spark-1.pem"]
+    assert {mode(path) for path in holding} == {0o600}
+    assert "PRIVATE" not in CA.read_text()
+    assert "PRIVATE" not in repr(made)
+
+
+@pytest.mark.parametrize("name", ["ca.pem", "hosts/spark-1.pem"])
+def test_a_key_that_others_may_read_is_refused(name: str) -> None:
+    host_certificate(authority(NOW), "spark-1", NAMES, NOW)
+    (CA_DIRECTORY / name).chmod(0o640)
+    with pytest.raises(UserError, match="others may read this private key"):
+        host_certificate(authority(NOW), "spark-1", NAMES, NOW)
+
+
+def test_the_ca_signs_hosts_and_nothing_else() -> None:
+    made = authority(NOW).certificate
+    constraints = made.extensions.get_extension_for_class(x509.BasicConstraints)
+    assert (constraints.critical, constraints.value.ca, constraints.value.path_length) == (
+        True, True, 0,
+    )  # fmt: skip
+    usage = made.extensions.get_extension_for_class(x509.ExtendedKeyUsage).value
+    assert list(usage) == [ExtendedKeyUsageOID.SERVER_AUTH]
+    signed = leaf(host_certificate(authority(NOW), "spark-1", NAMES, NOW))
+    assert not signed.extensions.get_extension_for_class(x509.BasicConstraints).value.ca
+    assert list(signed.extensions.get_extension_for_class(x509.ExtendedKeyUsage).value) == [
+        ExtendedKeyUsageOID.SERVER_AUTH
+    ]
+
+
+def test_a_damaged_or_ended_ca_is_told_with_a_remedy() -> None:
+    authority(NOW)
+    with pytest.raises(UserError, match=r"the CA ends on .*\n.*sparkwright ca"):
+        authority(NOW + 3600 * DAY)
+    (CA_DIRECTORY / "ca.pem").write_text("nothing")
+    with pytest.raises(UserError, match="can't be read"):
+        authority(NOW)
+
+
+# --- Certificates of hosts ---------------------------------------------------------------------
+
+
+def test_a_certificate_stays_until_a_third_of_its_time_is_left() -> None:
+    issue = partial(host_certificate, authority(NOW), "spark-1", NAMES)
+    first = issue(NOW)
+    assert issue(NOW + HOST_VALID * 2 / 3 - DAY) == first
+    renewed = issue(NOW + HOST_VALID * 2 / 3 + DAY)
+    assert renewed != first
+    assert leaf(renewed).public_key() != leaf(first).public_key()
+
+
+def test_an_expired_one_is_renewed() -> None:
+    issue = partial(host_certificate, authority(NOW), "spark-1", NAMES)
+    first, later = issue(NOW), NOW + HOST_VALID + DAY
+    assert leaf(first).not_valid_after_utc < later < leaf(issue(later)).not_valid_after_utc
+
+
+def test_another_name_another_ca_or_a_torn_file_make_a_new_one() -> None:
+    first = host_certificate(authority(NOW), "spark-1", NAMES, NOW)
+    named = host_certificate(authority(NOW), "spark-1", (*NAMES, "10.0.0.9"), NOW)
+    assert set(subject_names(leaf(named))) == {*NAMES, "10.0.0.9"}
+    assert named != first
+    (CA_DIRECTORY / "ca.pem").unlink()
+    signed = host_certificate(authority(NOW), "spark-1", (*NAMES, "10.0.0.9"), NOW)
+    assert signed != named
+    kept = CA_DIRECTORY / "hosts/spark-1.pem"
+    kept.write_text(signed[:300])
+    assert leaf(host_certificate(authority(NOW), "spark-1", NAMES, NOW))
+
+
+def test_no_two_hosts_share_a_name_or_a_file() -> None:
+    hosts = ("spark-1", "Spark-1", "spark 1", "10.0.0.1", "@local", "@docker/x", "10-0-0-1")
+    assert len({own_name(host) for host in hosts}) == len(hosts)
+
+
+def test_what_a_certificate_is_for() -> None:
+    data = {"ssh_hostname": "192.168.1.11", "lan_address": "10.0.0.1"}
+    assert set(names_of("spark-1", data, ["*", "0.0.0.0", "10.9.9.9"])) == {
+        "spark-1", "spark-1.local", "spark-1.sparkwright.internal", "192.168.1.11", "10.0.0.1",
+        "10.9.9.9", "localhost", "127.0.0.1", "::1",
+    }  # fmt: skip
+    assert not any("@" in name or "*" in name for name in names_of("@local", {}, ["*"]))
+
+
+# --- Proxies -----------------------------------------------------------------------------------
+
+
+def proxies(data: Mapping[str, Any], everyone: Mapping[str, Any] | None = None) -> Proxies:
+    found = proxies_of(_plan("spark-1", data), {"spark-1": data, **(everyone or {})})
+    assert found
+    return found
+
+
+def _plan(host: str, data: Mapping[str, Any]) -> HostPlan:
+    return plan(data["services"], host, **{k: v for k, v in data.items() if k != "services"})
+
+
+def test_a_second_plan_is_the_same() -> None:
+    data = {"services": BEHIND, "tls": "own", "load_balancer": {"qwen36": {"port": 8080}}}
+    other = {"spark-2": {"services": BEHIND, "tls": "own", "lan_address": "10.0.0.2"}}
+    first = proxies(data, other)
+    assert proxies(data, other) == first
+    assert set(first.tls_files) == {first.certificate, first.replicas_ca}
+    assert first.tls_files[first.certificate][1] == 0o600
+
+
+def test_without_the_setting_nothing_is_made_and_nothing_changes() -> None:
+    config = render_proxies(proxies({"services": BEHIND})).config
+    assert "ssl" not in config
+    assert not CA_DIRECTORY.exists()
+
+
+def test_a_load_balancer_verifies_each_replica_by_its_name() -> None:
+    data = {"services": {}, "tls": "own", "load_balancer": {"qwen36": {"port": 8080}}}
+    own = {"spark-2": {"services": BEHIND, "tls": "own"}, "spark-3": {"services": BEHIND}}
+    lines = [
+        line.split()
+        for line in render_proxies(proxies(data, own)).config.splitlines()
+        if line.startswith("    server spark-")
+    ]
+    assert lines[0][6:] == [
+        *("ssl", "check-ssl", "verify", "required", "verifyhost", own_name("spark-2")),
+        *("ca-file", "/opt/sparkwright/gateway/tls/replicas.pem"),
+    ]
+    assert lines[1][6:] == []
+
+
+def test_the_private_key_shows_itself_nowhere() -> None:
+    found = proxies({"services": BEHIND, "tls": "own"})
+    assert found.tls
+    for shown in (repr(found), repr(found.tls_files), render_proxies(found).config):
+        assert "PRIVATE" not in shown
+        assert "BEGIN" not in shown
+
+
+# --- The user's own ----------------------------------------------------------------------------
+
+
+class _Files:
+    """A CA of the user's, and what it signed."""
+
+    def __init__(self) -> None:
+        self.key = rsa.generate_private_key(65537, 2048)
+        self.name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "home CA")])
+        self.root = self._signed(self.name, self.key.public_key(), (), ca=True)
+        self.own = rsa.generate_private_key(65537, 2048)
+        Path("ca.pem").write_bytes(_pem(self.root))
+        self.issue()
+
+    def issue(
+        self,
+        names: tuple[str, ...] = ("spark-1", "*.home.arpa"),
+        begin: dt.datetime = NOW - DAY,
+        end: dt.datetime = NOW + 30 * DAY,
+    ) -> None:
+        subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "host")])
+        made = self._signed(subject, self.own.public_key(), names, begin, end)
+        Path("host.pem").write_bytes(_pem(made))
+        write_key(self.own)
+
+    def itself(self) -> None:
+        Path("host.pem").write_bytes(
+            _pem(self._signed(self.name, self.key.public_key(), ("spark-1",)))
+        )
+        write_key(self.key)
+
+    def _signed(
+        self, subject: x509.Name, key: Any, names: tuple[str, ...], begin: dt.datetime = NOW - DAY,
+        end: dt.datetime = NOW + 30 * DAY, *, ca: bool = False,
+    ) -> x509.Certificate:  # fmt: skip
+        builder = (
+            x509.CertificateBuilder().subject_name(subject).issuer_name(self.name)
+            .public_key(key).serial_number(x509.random_serial_number())
+            .not_valid_before(begin).not_valid_after(end)
+            .add_extension(x509.BasicConstraints(ca, None), critical=True)
+        )  # fmt: skip
+        if names:
+            named = x509.SubjectAlternativeName([x509.DNSName(name) for name in names])
+            builder = builder.add_extension(named, critical=False)
+        return builder.sign(self.key, hashes.SHA256())
+
+
+def _pem(certificate: x509.Certificate) -> bytes:
+    return certificate.public_bytes(serialization.Encoding.PEM)
+
+
+def write_key(key: Any, passphrase: bytes | None = None) -> None:
+    path = Path("host.key")
+    path.touch(mode=0o600)
+    path.write_bytes(
+        key.private_bytes(
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.PKCS8,
+            serialization.BestAvailableEncryption(passphrase)
+            if passphrase
+            else serialization.NoEncryption(),
+        )
+    )
+
+
+@pytest.fixture
+def users() -> _Files:
+    """Files of the user's that work."""
+    return _Files()
+
+
+OURS = {"certificate": "host.pem", "key": "host.key", "ca": "ca.pem"}
+
+
+def checked(tls: Any = OURS, services: Any = BEHIND, **data: Any) -> str:
+    """What `check` and a deploy find, before any host is touched."""
+    given = {"services": services, "tls": tls, **data}
+    fleet = plan_fleet([HostInput("spark-1", given, lambda _: "group_data/all.py")])
+    return "\n".join(f"{one.subject.place}: {one.observed}: {one.remedy}" for one in fleet.problems)
+
+
+def test_a_good_certificate_is_taken(users: _Files) -> None:
+    assert checked() == ""
+    found = proxies({"services": BEHIND, "tls": OURS})
+    assert found.tls is not None
+    assert found.tls.count("BEGIN CERTIFICATE") == found.tls.count("BEGIN PRIVATE KEY") == 1
+    assert not CA_DIRECTORY.exists()
+    known = identity("spark-1", {"lan_address": "spark-1.home.arpa"}, plan(BEHIND, tls=OURS)
+                     .settings.tls)  # fmt: skip
+    assert known
+    assert (known.name, known.ca) == ("spark-1.home.arpa", Path("ca.pem").read_text())
+
+
+@pytest.mark.parametrize(
+    ("spoil", "told"),
+    [
+        (lambda files: files.issue(end=NOW - dt.timedelta(hours=1)),
+         "tls.certificate: host.pem expired on"),
+        (lambda files: files.issue(begin=NOW + DAY), "tls.certificate: host.pem is valid from"),
+        (lambda files: files.issue(names=("spark-2",)),
+         "tls.certificate: host.pem is for spark-2, and clients connect to spark-1: have spark-1"),
+        (lambda files: files.issue(names=()), "tls.certificate: host.pem is for no name"),
+        (lambda files: write_key(rsa.generate_private_key(65537, 2048)),
+         "tls.key: host.key is not the key of host.pem"),
+        (lambda files: write_key(files.own, b"secret"), "tls.key: host.key has a passphrase"),
+        (lambda files: Path("host.key").chmod(0o644),
+         "tls.key: others may read the private key host.key (mode 644): chmod 600 host.key"),
+        (lambda files: Path("host.key").unlink(), "tls.key: host.key can't be read: No such file"),
+        (lambda files: Path("host.pem").write_text("x"),
+         "tls.certificate: host.pem holds no certificate in PEM"),
+        (lambda files: Path("ca.pem").write_bytes(_pem(authority(NOW).certificate)),
+         "tls.ca: host.pem is not signed by ca.pem"),
+    ],
+    ids=["expired", "not yet", "another name", "no name", "another key", "passphrase", "readable",
+         "missing", "no certificate", "another CA"],
+)  # fmt: skip
+def test_a_certificate_that_would_not_work_stops_the_run(
+    users: _Files, spoil: Any, told: str
+) -> None:
+    spoil(users)
+    assert f"group_data/all.py: {told}" in checked()
+
+
+def test_one_that_signed_itself_needs_a_ca(users: _Files) -> None:
+    users.itself()
+    alone = {"certificate": "host.pem", "key": "host.key"}
+    assert 'host.pem is signed by itself, so that nobody can verify it: add "ca": "host.pem"' in (
+        checked(alone)
+    )
+    assert checked({**alone, "ca": "host.pem"}) == ""
+
+
+def test_a_wrong_setting_is_told() -> None:
+    assert "tls: 'on': should be 'own'" in checked("on")
+    assert "tls.key: this key is missing" in checked({"certificate": "host.pem"})
+    assert "unknown key 'keys'" in checked({**OURS, "keys": "x"})
+
+
+def test_a_service_that_would_answer_in_clear_is_refused() -> None:
+    services = {"qwen36": {**SPARK["qwen36"], "proxy": False, "bind": "0.0.0.0"}}
+    assert "vLLM itself would answer others in clear" in checked("own", services)
+    services = {"qwen36": {**SPARK["qwen36"], "proxy": False, "bind": "127.0.0.1"}}
+    assert checked("own", services) == ""
+
+
+# --- Clients -----------------------------------------------------------------------------------
+
+
+def test_every_client_is_told_the_ca_and_none_the_key(site: Path) -> None:
+    authority(NOW)
+    hosts = {"spark-1": PlannedHost(plan(BEHIND, tls="own"), catalog(), ())}
+    endpoints = export(hosts, {"spark-1": "spark-1"}).endpoints
+    ca = str(site / CA)
+    assert endpoints[0].base_url == "https://spark-1:8000/v1"
+    assert json.loads(FORMATS["json"](endpoints))["endpoints"][0]["ca"] == ca
+    for name in ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "NODE_EXTRA_CA_CERTS"):
+        assert f"\n{name}={ca}\n" in FORMATS["env"](endpoints)
+    assert yaml.safe_load(FORMATS["litellm"](endpoints))["litellm_settings"] == {"ssl_verify": ca}
+    (service,) = yaml.safe_load(FORMATS["open-webui"](endpoints))["services"].values()
+    assert service["volumes"] == [f"{ca}:{service['environment']['SSL_CERT_FILE']}:ro"]
+    assert "https://spark-1:8000/v1" in FORMATS["openclaw"](endpoints)
+
+
+def test_the_command_prints_the_ca_and_no_key() -> None:
+    done = CliRunner().invoke(main, ["ca"])
+    assert done.exit_code == 2
+    assert 'set tls = "own"' in done.output
+    made = authority(NOW)
+    done = CliRunner().invoke(main, ["ca"])
+    assert done.exit_code == 0
+    assert done.stdout == made.pem
+    fingerprint = made.certificate.fingerprint(hashes.SHA256()).hex(":").upper()
+    assert fingerprint in done.stderr
