@@ -115,6 +115,9 @@ class ServiceSettings(_Settings):
         hardening: ``strict`` takes more from its container than every container is without: a
             read-only root file system, /dev/shm of its own, and a network of its own, reached
             through this host alone. It needs proxy.
+        boot_caches: whether what the engine compiles at its first start is kept for the next ones,
+            for this host, image, GPU and driver; not when nothing may stay (``strict``), unless it
+            is set.
         exceptions: what its container gets over that, and why; over the recipe's own.
         silenced: rule -> why it does not hold here. Said in every run.
     """
@@ -131,6 +134,7 @@ class ServiceSettings(_Settings):
     first_answer_seconds: int | None = Field(default=None, gt=0)
     smoke: SmokeSettings = SmokeSettings()
     hardening: Literal["default", "strict"] = "default"
+    boot_caches: bool | None = None
     exceptions: Exceptions | None = None
     silenced: dict[str, Reason] = {}
 

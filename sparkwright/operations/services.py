@@ -11,6 +11,8 @@ from pyinfra.context import ctx_host
 
 from sparkwright.facts.asking import HostError
 from sparkwright.facts.observation import observed
+from sparkwright.facts.programs import source
+from sparkwright.host import boot_caches
 from sparkwright.host.contracts.observation import Observation, ObservationRequest, ServiceState
 from sparkwright.host.contracts.proxies import ProxySwitch
 from sparkwright.host.contracts.switch import ServiceSwitch, note_document
@@ -152,6 +154,7 @@ def to_desired(
                         json.dumps(note_document(service.note), indent=1) + "\n",
                         0o640,
                     ),
+                    f"{service.directory}/boot_caches.py": (source(boot_caches), 0o640),
                     service.secrets: (service.environment.value, 0o600),
                 },
             )

@@ -11,6 +11,7 @@ import shlex
 from pathlib import PurePosixPath
 
 from sparkwright.catalog import ArgumentValue, Variables
+from sparkwright.plan.container import BOOT_CACHES
 from sparkwright.plan.plan import ServicePlan
 
 #: Where an image that is driven by variables listens, unless its extra arguments say otherwise.
@@ -32,10 +33,14 @@ def serve_command(service: ServicePlan) -> list[str]:
 
 
 def container_environment(service: ServicePlan) -> dict[str, str]:
-    """The recipe's variables, and the arguments as variables where the image is driven by them."""
-    if service.variables is None:
-        return dict(service.environment)
-    return {**_variables(service, service.variables), **dict(service.environment)}
+    """The recipe's variables, and the arguments as variables where the image is driven by them.
+
+    Where the engine keeps what it compiles comes first: a recipe's own variable goes before it.
+    """
+    found = dict(BOOT_CACHES) if service.container.boot_caches else {}
+    if service.variables is not None:
+        found |= _variables(service, service.variables)
+    return found | dict(service.environment)
 
 
 def _variables(service: ServicePlan, names: Variables) -> dict[str, str]:

@@ -19,6 +19,21 @@ PIDS_LIMIT = 4096
 #: Size of a private /dev/shm, where the recipe gives none: the cards' own figure.
 SHM_GIB = 16.0
 
+#: Where a container finds the directory of its boot caches, and what keeps what below it: vLLM's
+#: compiled graphs and autotuning, the kernels that FlashInfer, Triton, inductor, PyTorch, CuTe and
+#: TVM build, and what the driver makes of PTX (vLLM 0.24.0, envs.py; the libraries' own docs).
+BOOT_CACHES_MOUNT = "/var/cache/boot"
+BOOT_CACHES = {
+    "VLLM_CACHE_ROOT": f"{BOOT_CACHES_MOUNT}/vllm",
+    "FLASHINFER_WORKSPACE_BASE": BOOT_CACHES_MOUNT,
+    "TRITON_CACHE_DIR": f"{BOOT_CACHES_MOUNT}/triton",
+    "TORCHINDUCTOR_CACHE_DIR": f"{BOOT_CACHES_MOUNT}/inductor",
+    "TORCH_EXTENSIONS_DIR": f"{BOOT_CACHES_MOUNT}/torch_extensions",
+    "CUDA_CACHE_PATH": f"{BOOT_CACHES_MOUNT}/cuda",
+    "CUTE_DSL_CACHE_DIR": f"{BOOT_CACHES_MOUNT}/cute_dsl",
+    "TVM_FFI_CACHE_DIR": f"{BOOT_CACHES_MOUNT}/tvm_ffi",
+}
+
 #: ``export "$key"`` evaluates nothing of the value. No file, no key, no start.
 _START = f'IFS= read -r key <{SECRETS_MOUNT} && export "$key" && exec "$0" "$@"'
 #: An entry point with VLLM_API_KEY in its environment can put it on a command line, as that of
@@ -40,6 +55,7 @@ class ContainerPlan:
         cap_add: capabilities, all others being dropped.
         writable: directories that it may write to where its root is read-only.
         pids_limit: processes and threads that it may have.
+        boot_caches: whether a directory of the host keeps what the engine compiles.
         reasons: why it gets what is over the default, each as one line of ASCII for a comment.
     """
 
@@ -48,9 +64,12 @@ class ContainerPlan:
     writable: tuple[str, ...]
     pids_limit: int
     reasons: tuple[str, ...]
+    boot_caches: bool = False
 
 
-def plan_container(image: Image, hardening: str, given: Sequence[Exceptions]) -> ContainerPlan:
+def plan_container(
+    image: Image, hardening: str, given: Sequence[Exceptions], *, boot_caches: bool | None = None
+) -> ContainerPlan:
     """A container of an image, with the exceptions that recipe and service give, in this order."""
     limits = [one.pids_limit for one in given if one.pids_limit]
     return ContainerPlan(
@@ -61,6 +80,7 @@ def plan_container(image: Image, hardening: str, given: Sequence[Exceptions]) ->
         ),
         pids_limit=limits[-1] if limits else PIDS_LIMIT,
         reasons=tuple(json.dumps(one.reason) for one in given),
+        boot_caches=hardening != "strict" if boot_caches is None else boot_caches,
     )
 
 

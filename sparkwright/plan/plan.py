@@ -233,6 +233,7 @@ def _plan_service(
             image,
             service.hardening,
             [one for one in (recipe.exceptions, service.exceptions) if one],
+            boot_caches=service.boot_caches,
         ),
         needs=recipe.needs,
         boot_seconds=service.boot_seconds or recipe.boot_seconds,

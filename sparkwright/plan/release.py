@@ -8,7 +8,12 @@ from dataclasses import dataclass
 
 from sparkwright.config.templates import template
 from sparkwright.plan.command import container_environment, serve_command
-from sparkwright.plan.container import SECRETS_MOUNT, SHM_GIB, container_entrypoint
+from sparkwright.plan.container import (
+    BOOT_CACHES_MOUNT,
+    SECRETS_MOUNT,
+    SHM_GIB,
+    container_entrypoint,
+)
 from sparkwright.plan.plan import HostPlan, ServicePlan
 from sparkwright.resolve.resolution import Resolution
 
@@ -65,6 +70,7 @@ def render_release(plan: HostPlan, service: ServicePlan, resolution: Resolution)
         "image": image,
         "home": home,
         "container": service.container,
+        "boot_caches": BOOT_CACHES_MOUNT,
         "entrypoint": container_entrypoint(
             service.entrypoint, variables=service.variables is not None
         ),

@@ -133,6 +133,7 @@ def test_the_whole_request_of_a_switch() -> None:
         f"{directory}/compose.yaml": 0o640,
         f"{directory}/unit.service": 0o640,
         f"{directory}/release.json": 0o640,
+        f"{directory}/boot_caches.py": 0o640,
         f"{ROOT}/services/qwen36/secrets.env": 0o600,
     }
     assert one.files[one.secrets][0] == f"VLLM_API_KEY={KEY.value}\n"

@@ -14,6 +14,7 @@ from typing import NoReturn
 from . import log
 from .api import Api
 from .arguments import given, parse
+from .compiled import load_or_compile
 from .faults import Faults, read_faults
 from .gpu import find_gpu
 from .http_server import HttpServer
@@ -79,6 +80,7 @@ def _serve(arguments: argparse.Namespace, table: Table, identity: Identity) -> i
         while True:
             log.engine("INFO", "core.py:210", "STAND-IN: never becomes healthy, as asked for")
             time.sleep(30)
+    load_or_compile(str(settings.model.path))
     time.sleep(max(0.0, boot_seconds - (time.monotonic() - begun)))
     took = time.monotonic() - begun
     log.engine("INFO", "core.py:282", f"init engine took {took:.2f} seconds")

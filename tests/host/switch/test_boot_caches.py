@@ -55,7 +55,7 @@ class Host:
 @pytest.fixture
 def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Host:
     found = Host(tmp_path / "qwen36")
-    monkeypatch.setattr(boot_caches.time, "time", lambda: found.now)
+    monkeypatch.setattr("time.time", lambda: found.now)
     return found
 
 

@@ -9,6 +9,7 @@ import pytest
 import yaml
 
 from sparkwright.plan.command import argument_words
+from sparkwright.plan.container import BOOT_CACHES
 from sparkwright.plan.release import Release, render_release
 from tests.unit.builders import COMMIT, DIGEST, RTX, SPARK, plan, resolution
 
@@ -72,7 +73,8 @@ def test_the_command_is_the_cards() -> None:
 
 
 def test_the_environment_is_the_cards() -> None:
-    assert compose(release().compose)["environment"] == {
+    found = compose(release().compose)["environment"]
+    assert {name: value for name, value in found.items() if name not in BOOT_CACHES} == {
         "VLLM_ALLOW_LONG_MAX_MODEL_LEN": "1",
         "TORCH_CUDA_ARCH_LIST": "12.1a",
         "ENABLE_NVFP4_SM100": "0",
@@ -91,8 +93,9 @@ def test_image_by_digest_weights_by_commit_and_read_only() -> None:
         f"/opt/models/AEON-7--Qwen3.6-35B-A3B-heretic-NVFP4/{COMMIT}",
         f"/opt/models/z-lab--Qwen3.6-35B-A3B-DFlash/{COMMIT}",
         "/opt/sparkwright/services/qwen36/secrets.env",
+        "/opt/sparkwright/services/qwen36/caches/current",
     ]
-    assert all(mount["read_only"] for mount in service["volumes"])
+    assert [mount.get("read_only") for mount in service["volumes"]] == [True, True, True, None]
     assert not any(mount["bind"]["create_host_path"] for mount in service["volumes"])
 
 
@@ -128,6 +131,38 @@ def test_an_engine_that_ends_is_started_again_whatever_its_code() -> None:
     unit = release().unit
     assert "Restart=always" in unit
     assert "WantedBy=multi-user.target docker.service" in unit
+
+
+def test_what_was_compiled_is_kept_and_made_ready_outside_the_sandbox() -> None:
+    rendered = release()
+    found = compose(rendered.compose)
+    (mount,) = [one for one in found["volumes"] if one["source"].endswith("/caches/current")]
+    assert all(found["environment"][name].startswith(mount["target"]) for name in BOOT_CACHES)
+    program = "/usr/bin/python3 -IS /opt/sparkwright/services/qwen36/current/boot_caches.py"
+    assert f"ExecStartPre=+{program} before /opt/sparkwright/services/qwen36\n" in rendered.unit
+    assert f"ExecStopPost=+{program} after /opt/sparkwright/services/qwen36 900\n" in rendered.unit
+
+
+@pytest.mark.parametrize(
+    ("settings", "kept"),
+    [
+        ({"boot_caches": False}, False),
+        # Nothing that code in a container writes may stay, unless the user says so.
+        ({"hardening": "strict", "proxy": True}, False),
+        ({"hardening": "strict", "proxy": True, "boot_caches": True}, True),
+    ],
+)
+def test_caches_are_kept_where_they_may_be(settings: dict[str, Any], kept: bool) -> None:
+    rendered = release({"q": {**SPARK["qwen36"], **settings}})
+    environment = compose(rendered.compose)["environment"]
+    assert ("TRITON_CACHE_DIR" in environment) is kept
+    assert ("caches/current" in rendered.compose) is kept
+    assert ("boot_caches.py" in rendered.unit) is kept
+
+
+def test_a_recipes_own_place_for_a_cache_stays() -> None:
+    service = {**SPARK["qwen36"], "environment": {"TRITON_CACHE_DIR": "/x"}}
+    assert compose(release({"q": service}).compose)["environment"]["TRITON_CACHE_DIR"] == "/x"
 
 
 def test_the_same_plan_gives_the_same_release() -> None:

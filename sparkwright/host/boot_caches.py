@@ -1,0 +1,150 @@
+"""What an engine compiles at its first start, kept for its next ones. Run by a service's unit.
+
+    python3 -IS boot_caches.py before HOME            (ExecStartPre)
+    python3 -IS boot_caches.py after HOME SECONDS     (ExecStopPost)
+
+Compiled code belongs to one image, GPU and driver: each combination has a directory of its own,
+and HOME/caches/current leads to the one of this start. When an early start with a cache fails, the
+next start of that release goes without it: if that one fails too, the cache was not the cause and
+comes back; if it serves, the cache is thrown away.
+
+It stands alone, since it lies beside a release: it imports nothing of ours.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # typing takes 3 ms to import
+    from typing import Any
+
+_QUERY = ("nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader")
+
+
+def gpus() -> str:
+    """GPUs and driver in nvidia-smi's words; empty where it does not answer."""
+    try:
+        done = subprocess.run(_QUERY, capture_output=True, text=True, timeout=30, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return done.stdout if done.returncode == 0 else ""
+
+
+class Caches:
+    """The caches of one service."""
+
+    def __init__(self, home: Path) -> None:
+        self._home = home
+        self._root = home / "caches"
+        self._state = self._root / "state.json"
+
+    def before(self, hardware: str) -> Path:
+        """Make ready what a start of the current release uses; returns its directory."""
+        place = (self._home / "current").resolve()
+        release, image = place.name, _image(place / "release.json") or ""
+        self._root.mkdir(mode=0o700, exist_ok=True)
+        self._root.chmod(0o700)
+        os.chown(self._root, os.geteuid(), os.getegid())
+        key = hashlib.sha256(f"{image}\0{hardware}".encode()).hexdigest()[:12]
+        known = self._known()
+        cache, suspect = self._root / key, self._root / f"{key}.suspect"
+        if suspect.is_dir() and known.get("release") != release:
+            self._restore(cache, suspect)  # another release served with it
+        self._prune(key, image, hardware)
+        cache.mkdir(mode=0o700, exist_ok=True)
+        self._write(
+            {
+                "key": key, "release": release, "started": time.time(),
+                "warm": any(cache.iterdir()),
+                "cleared": known.get("cleared") if known.get("release") == release else False,
+                "images": {**known.get("images", {}), key: [image, hardware]},
+            }
+        )  # fmt: skip
+        link = self._root / ".current"
+        link.unlink(missing_ok=True)
+        link.symlink_to(key)
+        link.replace(self._root / "current")
+        return cache
+
+    def after(self, seconds: float, well: bool) -> None:
+        """A start has ended.
+
+        Args:
+            seconds: how long a first boot may take: what fails within them never served.
+            well: whether it ended as asked.
+        """
+        known = self._known()
+        if not known:
+            return
+        cache = self._root / known["key"]
+        suspect = self._root / f"{known['key']}.suspect"
+        early = not well and time.time() - known["started"] < seconds
+        if not early:
+            if not well or time.time() - known["started"] >= seconds:
+                shutil.rmtree(suspect, ignore_errors=True)  # it served without
+            return
+        if suspect.is_dir():
+            self._restore(cache, suspect)
+            self._write({**known, "cleared": True})
+        elif not known["warm"]:
+            shutil.rmtree(cache, ignore_errors=True)  # half of a cache
+        elif not known.get("cleared"):
+            cache.replace(suspect)
+
+    def _restore(self, cache: Path, suspect: Path) -> None:
+        shutil.rmtree(cache, ignore_errors=True)
+        suspect.replace(cache)
+
+    def _prune(self, key: str, image: str, hardware: str) -> None:
+        """Drop what no kept release's image, or another GPU or driver, has made."""
+        images = {image, *map(_image, self._home.glob("releases/*/release.json"))}
+        known = self._known().get("images", {})
+        for place in self._root.iterdir():
+            name = place.name.partition(".")[0]
+            made = known.get(name)
+            if place.is_dir() and not place.is_symlink() and name != key and (
+                made is None or made[0] not in images or made[1] != hardware
+            ):  # fmt: skip
+                shutil.rmtree(place, ignore_errors=True)
+
+    def _known(self) -> dict[str, Any]:
+        try:
+            known = json.loads(self._state.read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return {}
+        return known if isinstance(known, dict) and {"key", "started", "warm"} <= set(known) else {}
+
+    def _write(self, known: dict[str, Any]) -> None:
+        kept = {name: one for name, one in known["images"].items() if (self._root / name).is_dir()}
+        beside = self._state.with_suffix(".new")
+        beside.write_text(json.dumps({**known, "images": kept}), encoding="utf-8")
+        beside.replace(self._state)
+
+
+def _image(note: Path) -> str | None:
+    """The image of a release, by its release.json; None where that says none."""
+    try:
+        return str(json.loads(note.read_text(encoding="utf-8"))["image"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def main(words: list[str]) -> None:
+    """As the unit calls it."""
+    caches = Caches(Path(words[1]))
+    if words[0] == "before":
+        caches.before(gpus())
+    else:
+        caches.after(float(words[2]), os.environ.get("SERVICE_RESULT", "success") == "success")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,45 @@
+"""What an engine compiled at its first start is there at its next, and is dropped when it is bad."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.fleet.site import Site, inside, until
+
+HOST = "spark-1"
+UNIT = "sparkwright-qwen36.service"
+CACHES = "/opt/sparkwright/services/qwen36/caches"
+#: As vLLM 0.24.0 says it.
+LOADED, COMPILED = "Directly load the compiled graph(s)", "Compiling a graph for compile range"
+
+
+def _restarted() -> str:
+    """Start the service anew; its journal from there on, once it is healthy."""
+    inside(HOST, "journalctl", "--rotate")
+    since = inside(HOST, "date", "+%Y-%m-%d %H:%M:%S")
+    inside(HOST, "systemctl", "restart", UNIT)
+    words = ["journalctl", "-u", UNIT, "--since", since, "-o", "cat"]
+    until(lambda: "Application startup complete" in inside(HOST, *words), "it serves", 90)
+    return inside(HOST, *words)
+
+
+@pytest.mark.usefixtures("converged")
+def test_a_second_start_loads_what_the_first_compiled() -> None:
+    said = _restarted()
+    assert LOADED in said
+    assert COMPILED not in said
+    assert inside(HOST, "stat", "-Lc", "%U %a", CACHES, f"{CACHES}/current").split("\n") == [
+        "root 700",
+        "root 700",
+    ]
+
+
+def test_a_cache_that_breaks_the_start_is_dropped_and_made_anew(converged: Site) -> None:
+    broken = f"echo broken > $(find -L {CACHES}/current -name graph)"
+    inside(HOST, "sh", "-c", broken)
+    said = _restarted()
+    assert said.index("invalid load key") < said.index(COMPILED)
+    assert LOADED in _restarted()
+    graph = f"cat $(find -L {CACHES}/current -name graph)"
+    assert inside(HOST, "sh", "-c", graph) != "broken"
+    assert converged.deploy("--limit", HOST).changed == set()
