@@ -1,4 +1,4 @@
-"""What an engine compiled at its first start is there at its next, and is dropped when it is bad."""
+"""What an engine compiled at its first start is there at its next; a bad cache is dropped."""
 
 from __future__ import annotations
 
