@@ -45,7 +45,9 @@ use start with `my_`.
 # hub_token_file = "..."
 # Accounts of private registries, in a file as `docker login` writes it:
 # registry_auth_file = "/home/me/.docker/config.json"
-# Each of them can come from a command of the controller instead:
+# Keys of clients, that proxies tell apart and that are revoked one by one (docs/keys.md):
+# keys = {"openclaw": {}, "laptop": {}}
+# Secrets can come from a command of the controller instead:
 # api_key_command = ["pass", "show", "lab/api-key"]
 # hub_token_command = ["op", "read", "op://lab/hugging-face/token"]
 # registry_auth_command = ["sops", "-d", "registries.json"]

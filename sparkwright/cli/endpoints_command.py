@@ -9,6 +9,7 @@ import click
 
 from sparkwright.cli.options import inventory_argument, load
 from sparkwright.config.inventory import read_inventory, ssh_address
+from sparkwright.config.keys import DEFAULT
 from sparkwright.endpoints import FORMATS
 from sparkwright.endpoints.endpoint import cas, key_command, keys
 from sparkwright.endpoints.fleet import export
@@ -30,11 +31,15 @@ from sparkwright.findings.user_error import UserError, mistake
     type=click.Path(path_type=Path, dir_okay=False),
     help="A file instead of standard output.",
 )
+@click.option(
+    "--key", default=DEFAULT, metavar="NAME", help="A client's key of `keys`; else the fleet's own."
+)
 def command(
     inventory: Path,
     overrides: tuple[str, ...],
     limit: tuple[str, ...],
     form: str,
+    key: str,
     output: Path | None,
 ) -> None:
     """Write the planned fleet as configuration of its clients.
@@ -47,7 +52,7 @@ def command(
         host.name: ssh_address(host.name, host.data)
         for host in read_inventory(inventory, overrides)
     }
-    exported = export(hosts, addresses)
+    exported = export(hosts, addresses, key)
     text = FORMATS[form](exported.endpoints)
     if output is None:
         click.echo(text, nl=False)
@@ -58,8 +63,8 @@ def command(
     for ca in cas(exported.endpoints):
         click.echo(f"the client trusts: {ca}; a client in Node takes it by "
                    f"export NODE_EXTRA_CA_CERTS={shlex.quote(ca)}", err=True)  # fmt: skip
-    for key in keys(exported.endpoints):
-        click.echo(f"the client needs: {key_command(key)}", err=True)
+    for one in keys(exported.endpoints):
+        click.echo(f"the client needs: {key_command(one)}", err=True)
 
 
 def _write(output: Path, text: str) -> None:

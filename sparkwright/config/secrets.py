@@ -58,19 +58,16 @@ def api_key(source: Source | Path, environment: Mapping[str, str]) -> Secret:
             command prints no key.
     """
     if VARIABLE in environment:
-        return _checked(environment[VARIABLE], f"environment: {VARIABLE}")
+        return checked(environment[VARIABLE], f"environment: {VARIABLE}")
     if isinstance(source, tuple):
         where = f"api_key_command: {shlex.join(source)}"
-        return _checked(line(source, "api_key_command"), where)
+        return checked(line(source, "api_key_command"), where)
     path = Path(source)
     try:
         mode = path.stat().st_mode
     except FileNotFoundError:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         key = f"sk-{secrets.token_urlsafe(32)}"
-        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(f"{key}\n")
+        made(path, f"{key}\n")
         return Secret(key)
     if stat.S_IMODE(mode) & 0o077:
         raise UserError(
@@ -82,10 +79,22 @@ def api_key(source: Source | Path, environment: Mapping[str, str]) -> Secret:
                 )
             ]
         )
-    return _checked(path.read_text(encoding="utf-8").strip(), str(path))
+    return checked(path.read_text(encoding="utf-8").strip(), str(path))
 
 
-def _checked(key: str, where: str) -> Secret:
+def made(path: Path, text: str) -> None:
+    """Write a file that only its owner reads; one that is there stays."""
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    try:
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError:
+        return
+    with os.fdopen(handle, "w", encoding="utf-8") as file:
+        file.write(text)
+
+
+def checked(key: str, where: str) -> Secret:
+    """A key in a form that survives an environment file and an HTTP header. Raises UserError."""
     if not _FORM.fullmatch(key):
         raise UserError(
             [

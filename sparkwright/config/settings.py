@@ -155,6 +155,16 @@ class LoadBalancerSettings(_Settings):
     hosts: tuple[str, ...] | None = Field(default=None, min_length=1)
 
 
+class ClientKeySettings(_Settings):
+    """The API key of one client. Without a command it is made in ``.sparkwright/keys/NAME``.
+
+    Attributes:
+        command: prints it, as api_key_command does.
+    """
+
+    command: Command | None = None
+
+
 class TlsSettings(_Settings):
     """A certificate of the user's own; files on the controller, in PEM.
 
@@ -230,6 +240,8 @@ class HostSettings(_Settings):
             store such as ``pass``, ``op`` or ``sops``.
         tls: ``"own"``: proxies serve https with certificates of the site's own CA, which a run
             makes on the controller; or certificate and key of the user's own. None serves http.
+        keys: API keys by the names of clients, beside the fleet's own. A proxy logs the name and
+            never the key; each can be rotated and revoked by itself (docs/keys.md).
         sidecars: what else runs on the host -> GiB of memory that are kept for it.
         catalog_directories: catalogs of the user's own, over the one that is shipped.
         lock_file: pins of everything, made by ``sparkwright lock``; used when it is there.
@@ -271,6 +283,7 @@ class HostSettings(_Settings):
     api_key_file: str = ".sparkwright/api_key"
     api_key_command: Command | None = None
     tls: _Tls | None = None
+    keys: dict[ServiceName, ClientKeySettings] = {}
     catalog_directories: tuple[str, ...] = ()
     sidecars: dict[str, Annotated[float, Field(gt=0)]] = {}
     lock_file: str = "fleet.lock"
@@ -297,6 +310,16 @@ class HostSettings(_Settings):
             if name in _OWN_UNITS or name.startswith(("fetch-", "pull-", "share-")):
                 raise ValueError(f"{name!r} is the name of a unit of sparkwright's own")
         return services
+
+    @field_validator("keys")
+    @classmethod
+    def _keys_have_names_of_clients(
+        cls, keys: dict[str, ClientKeySettings]
+    ) -> dict[str, ClientKeySettings]:
+        for name in keys:
+            if name in ("default", "sparkwright"):
+                raise ValueError(f"{name!r} is the name of a key of sparkwright's own")
+        return keys
 
     @field_validator("image_mirrors")
     @classmethod

@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sparkwright.catalog import ArgumentValue, Catalog
+from sparkwright.config.keys import DEFAULT, source_of
 from sparkwright.config.secrets import VARIABLE, Source
 from sparkwright.config.tls import clients_ca, scheme
 from sparkwright.endpoints.endpoint import Endpoint, Key, ServedName
 from sparkwright.findings.finding import Finding
-from sparkwright.findings.user_error import UserError, mistake
+from sparkwright.findings.user_error import UserError, mistake, suggest
 from sparkwright.plan.plan import HostPlan, ServicePlan
 from sparkwright.site.fleet import PlannedHost
 from sparkwright.vllm.arguments import amount
@@ -33,16 +34,24 @@ class Exported:
     notes: tuple[str, ...]
 
 
-def export(hosts: Mapping[str, PlannedHost], addresses: Mapping[str, str]) -> Exported:
+def export(
+    hosts: Mapping[str, PlannedHost], addresses: Mapping[str, str], name: str = DEFAULT
+) -> Exported:
     """The fleet's endpoints, in the order of hosts and services.
 
     Args:
         addresses: host -> where SSH reaches it; a host's ``lan_address`` goes before it.
+        name: of the key that the client has; services that do not know it are left out.
 
     Raises:
-        UserError: for hosts that have no address for others, and when nothing can be reached.
+        UserError: for a key that no host knows, for hosts that have no address for others, and
+            when nothing can be reached.
     """
-    names = _variables(hosts)
+    named = sorted({key for planned in hosts.values() for key in planned.plan.settings.keys})
+    if name not in (DEFAULT, *named):
+        what = "no host has a key of this name"
+        raise UserError([mistake(f"--key {name}", what, suggest(name, named))])
+    names = _variables(hosts, name)
     problems: list[Finding] = []
     found: list[Endpoint] = []
     notes: list[str] = []
@@ -65,7 +74,11 @@ def export(hosts: Mapping[str, PlannedHost], addresses: Mapping[str, str]) -> Ex
                 notes.append(f"{host}: {service.name} listens on {bind} only, and is left out")
                 continue
             reached = address if bind in _EVERY_ADDRESS else bind
-            key = Key(names[settings.api_key_source], settings.api_key_source)
+            if name != DEFAULT and (name not in settings.keys or not service.proxy):
+                notes.append(f"{host}: {service.name} does not know the key {name!r}")
+                continue
+            source = source_of(settings, name)
+            key = Key(names[source], source)
             found.append(_endpoint(planned.plan, service, planned.catalog, reached, key))
     if not found and not problems:
         problems.append(
@@ -92,7 +105,7 @@ def _endpoint(
     return Endpoint(
         host=plan.host,
         service=service.name,
-        base_url=f"{how}://{at}:{service.client_port}/v1",
+        base_url=f"http://{at}:{service.proxy.port if service.proxy else service.port}/v1",
         key=key,
         model=service.body.repository,
         names=tuple(ServedName(name, advice.get(name)) for name in service.served_names),
@@ -118,17 +131,20 @@ def _is_loopback(bind: str) -> bool:
     return bind in _LOOPBACK or bind.startswith("127.")
 
 
-def _variables(hosts: Mapping[str, PlannedHost]) -> dict[Source, str]:
+def _variables(hosts: Mapping[str, PlannedHost], name: str) -> dict[Source, str]:
     """A variable for each key; those beyond the first are named after their first host."""
     found: dict[Source, str] = {}
     for host, planned in hosts.items():
-        source = planned.plan.settings.api_key_source
+        settings = planned.plan.settings
+        if name not in (DEFAULT, *settings.keys):
+            continue
+        source = source_of(settings, name)
         if source not in found:
             own = f"{VARIABLE}_{re.sub('[^A-Z0-9]+', '_', host.upper()).strip('_')}"
-            name = own if found else VARIABLE
-            while name in found.values():  # hosts that differ only in what a variable can't have
-                name += "_"
-            found[source] = name
+            variable = own if found else VARIABLE
+            while variable in found.values():  # hosts that differ in what a variable can't have
+                variable += "_"
+            found[source] = variable
     return found
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pyinfra.api.host import Host
 from pyinfra.context import ctx_host
 
-from sparkwright.config.secrets import Secret
+from sparkwright.config.keys import OWN, Keys
 from sparkwright.facts.asking import ask
 from sparkwright.facts.memory import memory
 from sparkwright.facts.observation import observed
@@ -19,7 +19,14 @@ from sparkwright.host.proxy import configure as program
 from sparkwright.host.proxy import health as health_program
 from sparkwright.operations.changing import SERVICES_ROOT, Commands, change, operation, show_diff
 from sparkwright.plan.missing import unwritten
-from sparkwright.proxy.haproxy import UNIT, Proxies, kept_servers, key_file, render_proxies
+from sparkwright.proxy.haproxy import (
+    UNIT,
+    Proxies,
+    engine_map,
+    kept_servers,
+    key_map,
+    render_proxies,
+)
 
 _UNITS = "/etc/systemd/system"
 
@@ -52,7 +59,11 @@ def serving(
 
     def act(host: Host) -> Sequence[str]:
         done = ask(
-            host, program, _request(proxies, files, seen, home), tuple[str, ...], timeout=300
+            host,
+            program,
+            request(files, home, start=_free(proxies, seen)),
+            tuple[str, ...],
+            timeout=300,
         )
         memory(host).forget()
         return done
@@ -64,12 +75,12 @@ def serving(
 
 
 def files_of(
-    proxies: Proxies | None, keys: Sequence[Secret], health: str | None, health_unit: str | None
+    proxies: Proxies | None, keys: Keys, health: str | None, health_unit: str | None
 ) -> dict[str, tuple[str, int]]:
     """Every file of the proxies: text and mode, by path.
 
     Args:
-        keys: API keys that clients may show.
+        keys: those that clients may show, and what the host's own services are shown.
         health: configuration of the health check of the host's own services; None without any.
         health_unit: text of its unit.
     """
@@ -77,10 +88,11 @@ def files_of(
         return {}
     rendered = render_proxies(proxies)
     found = {
-        proxies.config: (rendered.config, 0o644),
+        # What the configuration names is there before it, also after a cut between the two.
+        **key_files(proxies, keys),
         proxies.waiting_room: (rendered.waiting_room, 0o644),
-        proxies.keys: (key_file(list(keys)), 0o600),
         **proxies.tls_files,
+        proxies.config: (rendered.config, 0o644),
         f"{_UNITS}/{UNIT}": (rendered.unit, 0o644),
     }
     if health and health_unit:
@@ -90,6 +102,16 @@ def files_of(
             f"{_UNITS}/{HEALTH_UNIT}": (health_unit, 0o644),
         }
     return found
+
+
+def key_files(proxies: Proxies, keys: Keys) -> dict[str, tuple[str, int]]:
+    """The files of the keys. The engine's opens the host's own proxies for the host's tests."""
+    if not any(proxy.engine_key for proxy in proxies.proxies):
+        return {proxies.keys: (key_map(keys.clients), 0o600)}
+    return {
+        proxies.keys: (key_map({**keys.clients, OWN: (keys.engine,)}), 0o600),
+        proxies.engine: (engine_map(keys.engine), 0o600),
+    }
 
 
 def _health_program(home: str) -> dict[str, str]:
@@ -147,26 +169,23 @@ def switched(
     if not pending(proxies, files, seen):
         return None
     home = proxies or _empty(services_root)
-    managed = [home.config, home.waiting_room, home.keys, f"{_UNITS}/{UNIT}", *home.tls_places]
+    keys = [home.keys, home.engine, home.former_keys]
+    managed = [home.config, home.waiting_room, *keys, f"{_UNITS}/{UNIT}", *home.tls_places]
     health = [
         f"{home.home}/health.json",
         *_health_program(home.home),
         f"{_UNITS}/{HEALTH_UNIT}",
     ]
     return ProxySwitch(
-        to=_request(proxies, files, seen, home),
+        to=request(files, home, start=_free(proxies, seen)),
         managed=(*managed, *health),
         health=HEALTH_UNIT,
         health_path=health[-1],
     )
 
 
-def _request(
-    proxies: Proxies | None,
-    files: Mapping[str, tuple[str, int]],
-    seen: Observation,
-    home: Proxies,
-) -> ProxyRequest:
+def request(files: Mapping[str, tuple[str, int]], home: Proxies, *, start: bool) -> ProxyRequest:
+    """What the host's programs are told of HAProxy."""
     return ProxyRequest(
         files=dict(files),
         unit=UNIT,
@@ -175,7 +194,7 @@ def _request(
         admin=home.admin_socket,
         states=home.states,
         keep=tuple(tuple(one) for one in kept_servers(home)),
-        start=_free(proxies, seen),
+        start=start,
     )
 
 

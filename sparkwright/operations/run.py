@@ -15,6 +15,7 @@ from typing import Any
 import click
 from pyinfra.api.host import Host
 
+from sparkwright.config.keys import Keys
 from sparkwright.config.secrets import Secret
 from sparkwright.config.settings import HostSettings, RolloutSettings
 from sparkwright.doctor.watch import Watch, watch_of
@@ -44,7 +45,7 @@ class HostRun:
 
     Attributes:
         violations: rules that its plan breaks and that do not stop it: warnings, silenced ones.
-        key: the fleet's API key.
+        keys: its API keys.
         token: for gated models; None without one.
         proxies: its proxies; None without any.
         others: its services that other hosts serve too, behind one address.
@@ -58,7 +59,7 @@ class HostRun:
     name: str
     desired: Desired
     violations: tuple[Finding, ...]
-    key: Secret
+    keys: Keys
     token: Secret | None
     memory: HostMemory
     address: str
@@ -84,7 +85,7 @@ class HostRun:
     @cached_property
     def services(self) -> tuple[DesiredService, ...]:
         """Its services as they must run."""
-        return desired_services(self.desired, self.key, self.proxies, self.others)
+        return desired_services(self.desired, self.keys, self.proxies, self.others)
 
     @cached_property
     def watch(self) -> Watch | None:
@@ -96,7 +97,7 @@ class HostRun:
         """Every file of its proxies: text and mode, by path."""
         health = health_file(self.desired.plan)
         return proxies.files_of(
-            self.proxies, [self.key], health, health_unit(self.desired.plan) if health else None
+            self.proxies, self.keys, health, health_unit(self.desired.plan) if health else None
         )
 
     @cached_property

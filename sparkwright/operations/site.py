@@ -134,7 +134,7 @@ def _run(
                 name=name,
                 desired=one.desired,
                 violations=one.violations,
-                key=one.key,
+                keys=one.keys,
                 token=one.token,
                 memory=memory(hosts[name]),
                 address=ssh_address(name, everyone[name]),

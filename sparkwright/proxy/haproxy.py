@@ -11,9 +11,10 @@ import hashlib
 import ipaddress
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from sparkwright.config.keys import OWN
 from sparkwright.config.secrets import Secret, SecretText
 from sparkwright.config.templates import template
 from sparkwright.findings.finding import Finding
@@ -89,6 +90,7 @@ class Proxy:
     Attributes:
         bind: address to listen on; ``*`` is all of IPv4.
         health_path: answers 200 while the replica's last real generation worked.
+        engine_key: whether a replica is shown the engine's key in place of the client's.
     """
 
     name: str
@@ -96,6 +98,7 @@ class Proxy:
     replicas: tuple[Replica, ...]
     bind: str = "*"
     health_path: str = "/health"
+    engine_key: bool = False
 
 
 @dataclass(frozen=True)
@@ -106,7 +109,6 @@ class Proxies:
         tls: certificate and key, PEM, that all of them serve https with; None serves http.
         home: where its files lie.
         runtime: where its sockets lie; systemd makes it and takes it away.
-        keys: the 0600 file of ``key_file``.
         user: what the workers run as; None leaves them as they were started.
         wait_seconds: how long a request may wait for a replica when none is ready.
         idle_seconds: how long a connection may be silent. A prompt of 262144 tokens is read for
@@ -135,7 +137,17 @@ class Proxies:
 
     @property
     def keys(self) -> str:
-        """The file of the keys' hashes, 0600."""
+        """The file of ``key_map``: hashes of the clients' keys and their names, 0600."""
+        return f"{self.home}/keys.map"
+
+    @property
+    def engine(self) -> str:
+        """The file of ``engine_map``, with the key that vLLM is shown, 0600."""
+        return f"{self.home}/engine.map"
+
+    @property
+    def former_keys(self) -> str:
+        """Where versions before 0.2 had hashes without names."""
         return f"{self.home}/keys"
 
     @property
@@ -212,6 +224,7 @@ def render_proxies(proxies: Proxies) -> Files:
         },
         "endpoint": _endpoint,
         "public_cas": PUBLIC_CAS,
+        "own": OWN,
     }
     return Files(
         config=template("gateway/haproxy.cfg.j2").render(context),
@@ -220,14 +233,24 @@ def render_proxies(proxies: Proxies) -> Files:
     )
 
 
-def key_file(keys: Iterable[Secret]) -> str:
-    """The file of the keys that open the proxies, one SHA-256 each.
+def key_hash(key: Secret) -> str:
+    """A key as HAProxy's ``sha2(256),hex`` has it."""
+    return hashlib.sha256(key.value.encode()).hexdigest().upper()
+
+
+def key_map(keys: Mapping[str, Iterable[Secret]]) -> str:
+    """The map of the keys that open the proxies: SHA-256 and name, a line each.
 
     Hashes, because HAProxy's lookup compares byte by byte and its runtime API prints what it
     loaded; a file, because a reload reads it again while an environment is read at the start
-    alone. Two keys at a time change a key without anyone noticing; none lets nobody in.
+    alone. Two values of a name change a key without anyone noticing; none lets nobody in.
     """
-    return "".join(f"{hashlib.sha256(key.value.encode()).hexdigest().upper()}\n" for key in keys)
+    return "".join(f"{key_hash(key)} {name}\n" for name, some in keys.items() for key in some)
+
+
+def engine_map(key: Secret) -> str:
+    """The map that gives HAProxy the key of the host's vLLM servers; its config is readable."""
+    return f"engine {key.value}\n"
 
 
 # --- What to say to the runtime API; roles/proxy/host/haproxy.py says it ------------------------

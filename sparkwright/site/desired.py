@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from sparkwright.config.inventory import HostInput
-from sparkwright.config.secrets import Secret, api_key
+from sparkwright.config.keys import Keys, keys_of
+from sparkwright.config.secrets import Secret
 from sparkwright.config.settings import RolloutSettings
 from sparkwright.findings.finding import Finding, errors
 from sparkwright.findings.user_error import UserError
@@ -29,7 +30,7 @@ class DesiredHost:
 
     desired: Desired
     violations: tuple[Finding, ...]
-    key: Secret
+    keys: Keys
     token: Secret | None
     proxies: Proxies | None
 
@@ -59,7 +60,7 @@ def desired_fleet(
     planned = plan_fleet(inputs).or_raise(more)
     _stop(planned)
     every = [host.plan.settings for host in planned.values()]
-    keys = {one: api_key(one, os.environ) for one in {s.api_key_source for s in every}}
+    keys = {name: keys_of(name, one.plan.settings, os.environ) for name, one in planned.items()}
     tokens = {one: hub_token(one) for one in {s.hub_token_source for s in every}}
     for host in planned.values():
         for service in host.plan.services:
@@ -80,7 +81,7 @@ def desired_fleet(
                     ),
                 ),
                 violations=host.violations,
-                key=keys[host.plan.settings.api_key_source],
+                keys=keys[name],
                 token=tokens[host.plan.settings.hub_token_source],
                 proxies=proxies_of(host.plan, everyone),
             )

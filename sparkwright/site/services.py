@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from sparkwright.config.keys import Keys
 from sparkwright.config.secrets import Secret
 from sparkwright.host.contracts.directories import Directory
 from sparkwright.host.contracts.switch import ReleaseNote
@@ -18,21 +19,23 @@ WARM_UPS = 2
 
 
 def desired_services(
-    desired: Desired, key: Secret, proxies: Proxies | None, others: frozenset[str]
+    desired: Desired, keys: Keys, proxies: Proxies | None, others: frozenset[str]
 ) -> tuple[DesiredService, ...]:
     """Every service of a host.
 
     Args:
         others: its services that other hosts serve too, behind one address.
     """
-    return tuple(_service(desired, one, key, proxies, others) for one in desired.releases)
+    return tuple(_service(desired, one, keys, proxies, others) for one in desired.releases)
 
 
 def _service(
-    desired: Desired, release: Release, key: Secret, proxies: Proxies | None, others: frozenset[str]
+    desired: Desired, release: Release, keys: Keys, proxies: Proxies | None, others: frozenset[str]
 ) -> DesiredService:
     service = release.service
     gate = smoke_request(release, warm_ups=WARM_UPS)
+    # Behind a proxy no client's key is vLLM's: they change without a restart.
+    key = keys.engine if service.proxy else keys.default
     pool = None
     if service.proxy and proxies:
         pool = leave_and_return(proxies, desired.plan, service, others=service.name in others)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from sparkwright.config.keys import Keys
 from sparkwright.config.secrets import Secret
 from sparkwright.config.settings import RolloutSettings
 from sparkwright.host.contracts.observation import Observation
@@ -18,6 +19,8 @@ from tests.operations.harness import FakeHost, fake
 from tests.unit.builders import SPARK, plan, probe, wanted
 
 KEY = Secret("sk-0123456789abcdef")
+ENGINE = Secret("sk-of-the-engine-0123456789")
+KEYS = Keys({"default": (KEY,)}, ENGINE)
 #: Before anything here was started.
 CREATED = "2026-07-01T00:00:00Z"
 
@@ -27,7 +30,7 @@ def host_run(host: FakeHost, services: Mapping[str, Any] = SPARK, **data: Any) -
     planned = plan(services, host=host.name, **data)
     everyone = {host.name: {"services": dict(services), **data}}
     return HostRun(
-        host.name, wanted(planned), (), KEY, None, host.memory, f"10.0.0.{host.name[-1]}",
+        host.name, wanted(planned), (), KEYS, None, host.memory, f"10.0.0.{host.name[-1]}",
         proxies_of(planned, everyone),
     )  # fmt: skip
 

@@ -11,7 +11,7 @@ from sparkwright.host.contracts.proxies import HEALTH_UNIT
 from sparkwright.operations import proxies
 from sparkwright.proxy.haproxy import UNIT
 from tests.operations.harness import Case, as_json, check, fake, run
-from tests.operations.sites import KEY, host_run, spark, written
+from tests.operations.sites import ENGINE, KEY, KEYS, host_run, spark, written
 from tests.unit.builders import SPARK, probe
 
 HOME = "/opt/sparkwright/gateway"
@@ -22,7 +22,8 @@ ASKED = proxies.request_of(PROXY, FILES)
 ACTIVE = {UNIT: {"ActiveState": "active"}, HEALTH_UNIT: {"ActiveState": "active"}}
 IN_PLACE: dict[str, Any] = {"files": written(FILES), "units": ACTIVE, "unit_files": [UNIT]}
 CONFIG = f"{HOME}/haproxy.cfg"
-KEYS = {"sha256": "0", "mode": 0o600}
+KEY_MAP = f"{HOME}/keys.map"
+OTHER_KEYS = {"sha256": "0", "mode": 0o600}
 OTHER = {"command": "vllm", "cgroup": "/system.slice/docker-1.scope"}
 OURS = {"command": "haproxy", "cgroup": f"/system.slice/{UNIT}"}
 
@@ -30,11 +31,15 @@ OURS = {"command": "haproxy", "cgroup": f"/system.slice/{UNIT}"}
 def test_its_files() -> None:
     modes = {path: mode for path, (_, mode) in FILES.items()}
     assert modes[CONFIG] == 0o644
-    assert modes[f"{HOME}/keys"] == 0o600
+    assert modes[f"{HOME}/keys.map"] == modes[f"{HOME}/engine.map"] == 0o600
     assert {f"{UNITS}/{UNIT}", f"{UNITS}/{HEALTH_UNIT}", f"{HOME}/health.py"} <= set(modes)
     # HAProxy knows the key's hash alone.
     assert not any(KEY.value in text for text, _ in FILES.values())
-    assert proxies.files_of(None, [KEY], None, None) == {}
+    # The engine's is in the one file that HAProxy takes it from.
+    assert [path for path, (text, _) in FILES.items() if ENGINE.value in text] == [
+        f"{HOME}/engine.map"
+    ]
+    assert proxies.files_of(None, KEYS, None, None) == {}
     assert (ASKED.ports, ASKED.units) == ((8000,), (UNIT, HEALTH_UNIT))
 
 
@@ -66,8 +71,8 @@ DESIRED = "proxies are as desired"
         _case("in place", IN_PLACE, noop=DESIRED),
         _case("none wanted, none there", {}, wanted=(None, {}), noop=DESIRED),
         _case("none wanted", IN_PLACE, "remove the proxy", wanted=(None, {})),
-        _case("another key", {**IN_PLACE, "files": {**IN_PLACE["files"], f"{HOME}/keys": KEYS}},
-              f"write {HOME}/keys"),
+        _case("another key", {**IN_PLACE, "files": {**IN_PLACE["files"], KEY_MAP: OTHER_KEYS}},
+              f"write {KEY_MAP}"),
         _case("health stopped", {**IN_PLACE, "units": {UNIT: {"ActiveState": "active"}}},
               f"start {HEALTH_UNIT}"),
         _case("nothing there", {}, *(f"write {path}" for path in FILES), f"start {UNIT}",
@@ -134,7 +139,7 @@ def test_diff_shows_configuration_and_units_and_no_keys() -> None:
     assert titles == [
         f"Will change {CONFIG}", *(f"Will create {UNITS}/{unit}" for unit in (UNIT, HEALTH_UNIT)),
     ]  # fmt: skip
-    key_lines = FILES[f"{HOME}/keys"][0].split()
+    key_lines = [*FILES[f"{HOME}/keys.map"][0].split()[::2], ENGINE.value]
     assert not any(word in line for word in key_lines for line in host.lines)
 
 

@@ -17,11 +17,11 @@ from sparkwright.operations.switching import UNIT, Interrupted, SwitchResult
 from sparkwright.plan.services import DesiredService
 from sparkwright.site.services import desired_services
 from tests.operations.harness import FakeHost, as_json, busy, fake, run
-from tests.operations.sites import KEY, running
+from tests.operations.sites import KEY, KEYS, running
 from tests.unit.builders import plan, probe, wanted
 
 ROOT = "/opt/sparkwright"
-(SERVICE,) = desired_services(wanted(plan()), KEY, None, frozenset())
+(SERVICE,) = desired_services(wanted(plan()), KEYS, None, frozenset())
 NOW = SERVICE.release
 OLD = "0123456789ab"
 GOOD = SwitchResult("good", (), 2.5, {})

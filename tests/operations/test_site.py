@@ -16,6 +16,7 @@ from pyinfra.api.inventory import Inventory
 from pyinfra.api.state import State
 from pyinfra.context import ctx_state
 
+from sparkwright.config.keys import Keys
 from sparkwright.config.secrets import Secret
 from sparkwright.config.settings import RolloutSettings
 from sparkwright.facts import hooks
@@ -75,7 +76,7 @@ class Pyinfra:
         return DesiredFleet(
             {
                 one.name: DesiredHost(
-                    wanted(plan(host=one.name)), self.violations, Secret("k"), None, None
+                    wanted(plan(host=one.name)), self.violations, Keys({}, Secret("k")), None, None
                 )
                 for one in inputs
             },

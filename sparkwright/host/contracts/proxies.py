@@ -32,6 +32,21 @@ class ProxyRequest:
 
 
 @dataclass(frozen=True)
+class KeysRequest:
+    """The API keys that HAProxy must know.
+
+    Attributes:
+        proxy: HAProxy; its files are not touched.
+        place: path of the map of the keys.
+        text: what it must hold; None only asks.
+    """
+
+    proxy: ProxyRequest
+    place: str
+    text: str | None
+
+
+@dataclass(frozen=True)
 class ProxySwitch:
     """What of the proxy changes with a switch, in request.json.
 

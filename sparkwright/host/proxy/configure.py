@@ -16,6 +16,8 @@ from sparkwright.host.lib.processes import run
 from sparkwright.host.proxy import runtime_api as haproxy
 
 HAPROXY = "/usr/sbin/haproxy"
+#: Beside the configuration: the keys of versions before 0.2, without names.
+FORMER_KEYS = "keys"
 _INSTALL = ("apt-get", "install", "-qq", "--yes", "--no-install-recommends", "haproxy")
 
 
@@ -83,4 +85,7 @@ def main(request: ProxyRequest) -> list[str]:
     for place in Path(request.config).parent.glob("tls/*"):
         if str(place) not in request.files:  # no key stays when TLS is turned off
             place.unlink()
+    former = Path(request.config).with_name(FORMER_KEYS)
+    if str(former) not in request.files:
+        former.unlink(missing_ok=True)
     return [f"wrote {len(changed)} files of the proxy"]

@@ -15,7 +15,7 @@ import ssl
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -38,13 +38,15 @@ from sparkwright.proxy.haproxy import (
     Proxies,
     Proxy,
     Replica,
+    engine_map,
     kept_servers,
-    key_file,
+    key_map,
     render_proxies,
 )
 from tests.host.proxy.backend import PATIENCE, Backend
 
 KEY = "sk-the-key-of-this-test-0123456789"
+ENGINE = Secret("sk-the-engine-has-this-one-0123456789")
 HAPROXY = shutil.which("haproxy") or shutil.which("haproxy", path="/usr/sbin:/usr/local/sbin")
 
 
@@ -102,8 +104,8 @@ class RunningProxy:
 
     # Starting, reloading and ending it, as systemd does.
 
-    def write(self, keys: tuple[str, ...] = (KEY,)) -> None:
-        """Put the files in place."""
+    def write(self, keys: tuple[str, ...] = (KEY,), named: Mapping[str, str] | None = None) -> None:
+        """Put the files in place; the host's own key is named ``sparkwright``."""
         files = render_proxies(self.proxies)
         Path(self.proxies.home).mkdir(exist_ok=True)
         Path(self.proxies.config).write_text(files.config)
@@ -112,9 +114,13 @@ class RunningProxy:
             Path(place).parent.mkdir(exist_ok=True)
             Path(place).touch(mode=mode)
             Path(place).write_text(text)
-        secret = Path(self.proxies.keys)
-        secret.touch(mode=0o600)
-        secret.write_text(key_file([Secret(key) for key in keys]))
+        clients = {"default": [Secret(key) for key in keys]}
+        clients |= {name: [Secret(key)] for name, key in (named or {}).items()}
+        texts = {self.proxies.keys: key_map(clients), self.proxies.engine: engine_map(ENGINE)}
+        for path, text in texts.items():
+            secret = Path(path)
+            secret.touch(mode=0o600)
+            secret.write_text(text)
 
     def command(self) -> list[str]:
         """The command line of the unit."""

@@ -151,6 +151,22 @@ def test_a_key_of_a_command_is_read_by_that_command() -> None:
     assert entry["api_key"] == {"variable": VARIABLE, "command": ["pass", "show", "my lab"]}
 
 
+def test_a_clients_own_key_is_that_of_the_services_that_know_it() -> None:
+    services = {"qwen36": {**SPARK["qwen36"], "proxy": True}}
+    keys = {"openclaw": {}, "laptop": {"command": ["pass", "show", "laptop"]}}
+    hosts = planned(spark_1=(services, {"keys": keys}), spark_2=(services, {}))
+    addresses = dict.fromkeys(hosts, "10.0.0.1")
+    found = export(hosts, addresses, "openclaw")
+    assert [(one.host, one.key.source) for one in found.endpoints] == [
+        ("spark-1", ".sparkwright/keys/openclaw")
+    ]
+    assert found.notes == ("spark-2: qwen36 does not know the key 'openclaw'",)
+    (endpoint,) = export(hosts, addresses, "laptop").endpoints
+    assert key_command(endpoint.key) == f'export {VARIABLE}="$(pass show laptop)"'
+    with pytest.raises(UserError, match="did you mean 'openclaw'"):
+        export(hosts, addresses, "opencla")
+
+
 def test_a_name_of_different_models_is_said() -> None:
     other = {"gemma": {"recipe": "gemma4-26b-a4b-stock", "served_names": ["qwen36-fast"]}}
     (note,) = exported(spark_1=(SPARK, {}), spark_2=(other, {})).notes

@@ -27,7 +27,7 @@ from sparkwright.proxy.haproxy import (
     Replica,
     drain,
     kept_servers,
-    key_file,
+    key_map,
     ready,
     render_proxies,
 )
@@ -111,20 +111,26 @@ def test_nothing_that_changes_a_server_is_a_route() -> None:
 
 def test_the_key_is_asked_for_before_anything_is_passed_on() -> None:
     rules = lines(config(), "http-request")
-    (key,) = [number for number, rule in enumerate(rules) if "http_auth_bearer" in rule]
-    assert rules[key].endswith(
-        "unless { http_auth_bearer,sha2(256),hex -m str -f /opt/sparkwright/gateway/keys }"
+    (name,) = [number for number, rule in enumerate(rules) if "http_auth_bearer" in rule]
+    assert rules[name].endswith(
+        "(txn.key) http_auth_bearer,sha2(256),hex,map_str(/opt/sparkwright/gateway/keys.map)"
     )
+    (key,) = [number for number, rule in enumerate(rules) if "status 401" in rule]
+    assert rules[key].endswith("unless { var(txn.key) -m found }")
+    assert sum("var(txn.key)" in rule for rule in rules[:key]) == key - name
     # Before it only what HAProxy answers itself.
-    assert all(" return " in rule or "set-log-level" in rule for rule in rules[:key])
+    assert all("return " in rule or "set-log-level" in rule for rule in rules[:name])
     assert rules[-1] == "http-request lua.wait_for_server qwen36 30 unless served"
 
 
 def test_keys_are_kept_as_hashes() -> None:
     key = Secret("sk-0123456789abcdef")
-    assert key_file([key]) == hashlib.sha256(b"sk-0123456789abcdef").hexdigest().upper() + "\n"
-    assert key_file([key, Secret("sk-another-0123456")]).count("\n") == 2
-    assert key_file([]) == ""
+    other = Secret("sk-another-0123456")
+    digest = hashlib.sha256(b"sk-0123456789abcdef").hexdigest().upper()
+    assert key_map({"default": [key]}) == f"{digest} default\n"
+    lines = key_map({"default": [key, other], "openclaw": [Secret("sk-third-01234567")]})
+    assert [line.split()[1] for line in lines.splitlines()] == ["default", "default", "openclaw"]
+    assert key_map({"default": [], "openclaw": []}) == ""
 
 
 def test_nothing_buffers_or_packs_a_stream() -> None:

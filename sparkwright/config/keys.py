@@ -1,0 +1,162 @@
+"""API keys with names: which of them open the proxies, and their files on the controller.
+
+A key has up to two values at a time. Beside its file, ``.new`` is on its way to the hosts, ``.old``
+is still valid after a rotation, and ``.revoked`` says that there is to be none.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from sparkwright.config.secret_commands import line
+from sparkwright.config.secrets import VARIABLE, Secret, Source, api_key, checked, made
+from sparkwright.config.settings import HostSettings
+from sparkwright.findings.finding import Finding
+from sparkwright.findings.user_error import UserError, mistake
+
+#: The name of the fleet's own key (``api_key_file``).
+DEFAULT = "default"
+#: The name under which a host tests its own proxies.
+OWN = "sparkwright"
+DIRECTORY = Path(".sparkwright/keys")
+#: What the keys between proxies and vLLM are made of.
+ENGINE = Path(".sparkwright/engine_key")
+
+
+@dataclass(frozen=True)
+class Keys:
+    """The keys of a host.
+
+    Attributes:
+        clients: name -> the values that open its proxies, none for a revoked key; the fleet's own
+            is among them, its current value first.
+        engine: what its proxies show vLLM in place of a client's. It leaves the host never.
+    """
+
+    clients: Mapping[str, tuple[Secret, ...]]
+    engine: Secret
+
+    @property
+    def default(self) -> Secret:
+        """The current value of the fleet's own key."""
+        return self.clients[DEFAULT][0]
+
+
+@dataclass(frozen=True)
+class KeyFile:
+    """The files of one key. ``path`` has its current value."""
+
+    path: Path
+
+    @property
+    def new(self) -> Path:
+        """The value that a rotation brings to the hosts."""
+        return self._beside("new")
+
+    @property
+    def old(self) -> Path:
+        """The value from before a rotation."""
+        return self._beside("old")
+
+    @property
+    def revoked(self) -> Path:
+        """There while the key is revoked; empty."""
+        return self._beside("revoked")
+
+    def values(self) -> tuple[Secret, ...]:
+        """What is valid; a missing key is made, unless it was revoked."""
+        current = () if self.revoked.exists() else (api_key(self.path, {}),)
+        beside = (one for one in (self.new, self.old) if one.exists())
+        return (*current, *(api_key(one, {}) for one in beside))
+
+    def begin(self) -> None:
+        """Make the value that a rotation brings; one that is there stays."""
+        api_key(self.new, {})
+
+    def promote(self) -> None:
+        """Have the new value be the current one. The one before stays valid."""
+        if self.path.exists():
+            made(self.old, self.path.read_text(encoding="utf-8"))
+        self.new.replace(self.path)
+        self.revoked.unlink(missing_ok=True)
+
+    def retire(self) -> None:
+        """Forget the value from before the rotation."""
+        self.old.unlink(missing_ok=True)
+
+    def revoke(self) -> None:
+        """Forget every value, and make none until the next rotation."""
+        made(self.revoked, "")
+        for path in (self.path, self.new, self.old):
+            path.unlink(missing_ok=True)
+
+    def _beside(self, kind: str) -> Path:
+        return self.path.with_name(f"{self.path.name}.{kind}")
+
+
+def source_of(settings: HostSettings, name: str) -> Source:
+    """Where a key comes from. Raises KeyError for one that the host does not name."""
+    if name == DEFAULT:
+        return settings.api_key_source
+    return settings.keys[name].command or str(DIRECTORY / name)
+
+
+def keys_of(host: str, settings: HostSettings, environment: Mapping[str, str]) -> Keys:
+    """The keys of a host; those that are missing are made.
+
+    Raises:
+        UserError: for a key that can't be used, and for two names of one key.
+    """
+    default = settings.api_key_source
+    if VARIABLE in environment or isinstance(default, tuple):
+        main: tuple[Secret, ...] = (api_key(default, environment),)
+    else:
+        main = KeyFile(Path(default)).values()
+    clients = {DEFAULT: main}
+    for name in settings.keys:
+        source = source_of(settings, name)
+        if isinstance(source, tuple):
+            where = f"keys.{name}.command"
+            clients[name] = (checked(line(source, where), where),)
+        else:
+            clients[name] = KeyFile(Path(source)).values()
+    if problems := list(_shared(host, clients)):
+        raise UserError(problems)
+    # Where the key comes from elsewhere, so does this: every controller then makes the same.
+    elsewhere = VARIABLE in environment or isinstance(default, tuple)
+    base = main[0] if elsewhere and not ENGINE.exists() else api_key(ENGINE, {})
+    engine = hmac.new(base.value.encode(), f"vLLM on {host}".encode(), hashlib.sha256)
+    return Keys(clients, Secret(f"sk-{engine.hexdigest()}"))
+
+
+def rotated(settings: HostSettings, name: str) -> KeyFile:
+    """The files of a key that is to be changed here.
+
+    Raises:
+        UserError: for one that does not come from a file of the controller.
+    """
+    source = source_of(settings, name)
+    if name == DEFAULT and VARIABLE in os.environ:
+        what = f"the environment's {VARIABLE} goes before the key's file"
+        raise UserError([mistake(f"environment: {VARIABLE}", what, "unset it, then run again")])
+    if isinstance(source, tuple):
+        where = "api_key_command" if name == DEFAULT else f"keys.{name}.command"
+        what = "the key comes from a command, and is changed where that takes it from"
+        remedy = "change it there and deploy; a second name in keys has both valid meanwhile"
+        raise UserError([mistake(where, what, remedy)])
+    return KeyFile(Path(source))
+
+
+def _shared(host: str, clients: Mapping[str, tuple[Secret, ...]]) -> Iterator[Finding]:
+    names: dict[str, str] = {}
+    for name, values in clients.items():
+        for value in values:
+            other = names.setdefault(value.value, name)
+            if other != name:
+                what = f"the keys {other!r} and {name!r} are the same"
+                yield mistake(f"keys.{name}", what, "give each client a key of its own", host)

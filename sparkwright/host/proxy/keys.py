@@ -1,0 +1,63 @@
+"""Has the running HAProxy know these API keys and no other, or says which it knows.
+
+Runs on the host as root. Nobody who is connected is cut off.
+"""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+from sparkwright.host.contracts.proxies import KeysRequest
+from sparkwright.host.lib import files, systemd
+from sparkwright.host.proxy import configure
+from sparkwright.host.proxy import runtime_api as haproxy
+
+#: Seconds that a new worker has to take over.
+_PATIENCE = 15
+
+
+def known(admin: str, place: str) -> list[str]:
+    """Hash and name of each key that the worker for new requests has loaded."""
+    rows = (line.split() for line in haproxy.ask(admin, f"show map {place}").splitlines())
+    return sorted(" ".join(row[1:]) for row in rows if len(row) == 3)
+
+
+def _known_soon(admin: str, place: str, wanted: list[str]) -> list[str]:
+    """The same, once it is as wanted, or after a while."""
+    deadline = time.monotonic() + _PATIENCE
+    while True:
+        try:
+            found = known(admin, place)
+        except OSError:  # for a moment after a reload nobody listens
+            found = []
+        if found == wanted or time.monotonic() > deadline:
+            return found
+        time.sleep(0.1)
+
+
+def main(request: KeysRequest) -> list[str]:
+    """Make it so where a text is given. Returns hash and name of each key that opens the proxies.
+
+    Raises:
+        SystemExit: when this host's HAProxy reads no such file, or does not take it.
+    """
+    proxy = request.proxy
+    config = Path(proxy.config)
+    if not config.is_file() or request.place not in config.read_text():
+        raise SystemExit("the proxy here is not the planned one yet: deploy this host first")
+    running = systemd.is_active(proxy.unit)
+    if request.text is None:
+        return known(proxy.admin, request.place) if running else []
+    files.write(Path(request.place), request.text, 0o600)
+    wanted = sorted(request.text.splitlines())
+    if not running:
+        return wanted
+    # Not by the file: a reload that failed has left a worker that does not know it.
+    if known(proxy.admin, request.place) != wanted:
+        configure.reload(proxy)
+        if _known_soon(proxy.admin, request.place, wanted) != wanted:
+            raise SystemExit(
+                f"{proxy.unit} did not take the new keys: see journalctl -u {proxy.unit}"
+            )
+    return wanted

@@ -1,0 +1,233 @@
+"""Keys with names, with a real HAProxy: who is let in, what vLLM sees, and what is written down."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from sparkwright.config.secrets import Secret
+from sparkwright.host.contracts.proxies import KeysRequest, ProxyRequest
+from sparkwright.host.lib import systemd
+from sparkwright.host.proxy import configure
+from sparkwright.host.proxy import keys as program
+from sparkwright.proxy.haproxy import Proxies, Proxy, kept_servers, key_hash, key_map
+from tests.host.proxy.backend import PATIENCE, Backend
+from tests.host.proxy.conftest import one, place  # noqa: F401
+from tests.host.proxy.haproxy import (
+    ENGINE,
+    HAPROXY,
+    KEY,
+    RunningProxy,
+    free_port,
+    opened,
+    proxies_of,
+    replica,
+)
+
+pytestmark = pytest.mark.skipif(HAPROXY is None, reason="no haproxy (apt-get install haproxy)")
+CHAT = "/v1/chat/completions"
+OPENCLAW = "sk-the-key-of-openclaw-0123456789"
+LAPTOP = "sk-the-key-of-a-laptop-0123456789"
+NAMED = {"openclaw": OPENCLAW, "laptop": LAPTOP, "sparkwright": ENGINE.value}
+
+
+@contextmanager
+def own_proxy(home: Path, backend: Backend, bind: str = "127.0.0.1") -> Iterator[RunningProxy]:
+    """A host's own proxy before its service, with named keys."""
+    llm = Proxy("llm", free_port(), (replica(backend),), bind, "/generates", engine_key=True)
+    with opened(proxies_of(home, (), proxies=(llm,))) as proxy:
+        proxy.write(named=NAMED)
+        proxy.reload()
+        yield proxy
+
+
+@pytest.fixture
+def proxy(place: Path, one: Backend) -> Iterator[RunningProxy]:  # noqa: F811
+    """A host's own proxy."""
+    with own_proxy(place, one) as found:
+        yield found
+
+
+def test_vllm_sees_its_own_key_and_never_a_clients(proxy: RunningProxy, one: Backend) -> None:  # noqa: F811
+    for key in (KEY, OPENCLAW, LAPTOP):
+        assert proxy.post(CHAT, key=key, headers={"X-Api-Key": "x"}).status == 200
+    assert {seen.headers["authorization"] for seen in one.seen} == {f"Bearer {ENGINE.value}"}
+    assert proxy.send("GET", "/v1/realtime", key=LAPTOP).status < 500
+    two_headers = (
+        f"POST {CHAT} HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {LAPTOP}\r\n"
+        f"Authorization: Bearer {OPENCLAW}\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{{}}"
+    )
+    proxy.raw(two_headers.encode())
+    assert not any(key in str(seen.headers) for seen in one.seen for key in (KEY, LAPTOP, OPENCLAW))
+
+
+def test_a_revoked_key_is_refused_and_the_others_are_not(
+    proxy: RunningProxy,
+    one: Backend,  # noqa: F811
+) -> None:
+    proxy.write(named={name: key for name, key in NAMED.items() if name != "openclaw"})
+    proxy.reload()
+    assert [proxy.post(CHAT, key=key).status for key in (KEY, LAPTOP, OPENCLAW)] == [200, 200, 401]
+    assert len(one.seen) == 2
+
+
+def test_the_log_has_names_and_no_key(proxy: RunningProxy) -> None:
+    wrong = "sk-a-wrong-key-that-somebody-tries"
+    assert proxy.post(CHAT, key=OPENCLAW).status == 200
+    assert proxy.post(f"{CHAT}?key={LAPTOP}", key=LAPTOP).status == 200
+    assert proxy.post(CHAT, key=wrong).status == 401
+    assert proxy.post(CHAT, key="sk-x\r\nkey=laptop"[:4] + "key=laptop").status == 401
+    proxy.stop()
+    lines = [line.split() for line in proxy.log.read_text().splitlines() if CHAT in line]
+    assert [line[1] for line in lines] == ["key=openclaw", "key=laptop", "key=-", "key=-"]
+    said = proxy.log.read_text()
+    for key in (KEY, OPENCLAW, LAPTOP, wrong, ENGINE.value):
+        assert key not in said
+        assert key_hash(Secret(key)) not in said
+
+
+def test_no_file_process_or_socket_tells_a_clients_key(proxy: RunningProxy) -> None:
+    assert proxy.post(CHAT, key=OPENCLAW).status == 200
+    clients = (KEY, OPENCLAW, LAPTOP)
+    for file in Path(proxy.proxies.home).iterdir():
+        assert not any(key in file.read_text() for key in clients), file
+        if ENGINE.value in file.read_text() or "keys" in file.name:
+            assert file.stat().st_mode & 0o777 == 0o600
+    for process in proxy.workers():
+        for kind in ("cmdline", "environ"):
+            text = Path(f"/proc/{process}/{kind}").read_bytes()
+            assert not any(key.encode() in text for key in (*clients, ENGINE.value))
+    for command in ("show env", "show map", f"show map {proxy.proxies.keys}", "show sess all"):
+        assert not any(key in proxy.ask(command) for key in clients)
+
+
+def test_the_hosts_own_key_opens_from_the_host_alone(proxy: RunningProxy, one: Backend) -> None:  # noqa: F811
+    """Another address of this machine stands for another machine: it is not the one asked."""
+    assert proxy.post(CHAT, key=ENGINE.value).status == 200
+    seen = []
+    for key in (ENGINE.value, OPENCLAW):
+        elsewhere = http.client.HTTPConnection(
+            "127.0.0.1", proxy.port, timeout=PATIENCE, source_address=("127.0.0.2", 0)
+        )
+        elsewhere.request("POST", CHAT, b"{}", {"Authorization": f"Bearer {key}"})
+        seen.append(elsewhere.getresponse().status)
+    assert seen == [401, 200]
+    assert len(one.seen) == 2
+
+
+def test_a_load_balancer_passes_the_clients_key_on(place: Path, one: Backend) -> None:  # noqa: F811
+    """The replica's own proxy judges and logs it again; the engine's key stays on its host."""
+    with opened(proxies_of(place, (replica(one),))) as balancer:
+        balancer.write(named={"openclaw": OPENCLAW})
+        balancer.reload()
+        assert balancer.post(CHAT, key=OPENCLAW).status == 200
+    assert one.seen[0].headers["authorization"] == f"Bearer {OPENCLAW}"
+
+
+# --- The program that changes keys alone --------------------------------------------------------
+
+
+@pytest.fixture
+def managed(proxy: RunningProxy, monkeypatch: pytest.MonkeyPatch) -> RunningProxy:
+    """The same, as a unit that systemd runs."""
+    monkeypatch.setattr(systemd, "is_active", lambda _: True)
+    monkeypatch.setattr(configure, "reload", lambda _: proxy.reload())
+    return proxy
+
+
+def request(proxies: Proxies, text: str | None) -> KeysRequest:
+    """What the program is given."""
+    keep = tuple(tuple(each) for each in kept_servers(proxies))
+    return KeysRequest(
+        ProxyRequest({}, "haproxy.service", None, proxies.config, proxies.admin_socket,
+                     proxies.states, keep, start=False),
+        proxies.keys, text,
+    )  # fmt: skip
+
+
+def named(**keys: str) -> str:
+    """The text of a map."""
+    return key_map({name: [Secret(key)] for name, key in keys.items()})
+
+
+def test_it_tells_which_keys_are_known(managed: RunningProxy) -> None:
+    known = program.main(request(managed.proxies, None))
+    assert sorted(line.split()[1] for line in known) == ["default", *sorted(NAMED)]
+    assert not any(key in json.dumps(known) for key in (KEY, OPENCLAW, LAPTOP))
+
+
+def test_what_it_writes_is_what_opens(managed: RunningProxy) -> None:
+    text = named(default=KEY, laptop=LAPTOP)
+    assert program.main(request(managed.proxies, text)) == sorted(text.splitlines())
+    assert [managed.post(CHAT, key=key).status for key in (KEY, LAPTOP, OPENCLAW)] == [
+        200,
+        200,
+        401,
+    ]
+    assert Path(managed.proxies.keys).stat().st_mode & 0o777 == 0o600
+    before = managed.workers()
+    program.main(request(managed.proxies, text))
+    assert managed.workers() == before, "nothing changed, and it was reloaded"
+
+
+def test_a_revocation_that_haproxy_did_not_take_is_an_error_and_taken_later(
+    managed: RunningProxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = named(default=KEY)
+    monkeypatch.setattr(program, "_PATIENCE", 0.3)
+    with monkeypatch.context() as broken:
+        broken.setattr(configure, "reload", lambda _: None)
+        with pytest.raises(SystemExit, match="did not take the new keys"):
+            program.main(request(managed.proxies, text))
+    # The file is as it must be now; the worker is not, and that counts.
+    monkeypatch.setattr(program, "_PATIENCE", 15)
+    program.main(request(managed.proxies, text))
+    assert managed.post(CHAT, key=OPENCLAW).status == 401
+
+
+def test_a_host_of_the_version_before_is_left_as_it_is(managed: RunningProxy) -> None:
+    proxies = managed.proxies
+    config, keys = Path(proxies.config), Path(proxies.keys)
+    config.write_text(config.read_text().replace(proxies.keys, proxies.former_keys))
+    keys.unlink()
+    with pytest.raises(SystemExit, match="deploy this host first"):
+        program.main(request(proxies, named(default=KEY)))
+    assert not keys.exists()
+
+
+def test_a_rotation_fails_no_request(managed: RunningProxy) -> None:
+    new = "sk-the-next-key-of-openclaw-012345"
+    using, failed, served, ended = [OPENCLAW], list[int](), [0], threading.Event()
+
+    def client() -> None:
+        while not ended.is_set():
+            status = managed.post(CHAT, key=using[0]).status
+            served[0] += 1
+            if status != 200:
+                failed.append(status)
+
+    clients = [threading.Thread(target=client) for _ in range(4)]
+    for each in clients:
+        each.start()
+    both = key_map({"default": [Secret(KEY)], "openclaw": [Secret(OPENCLAW), Secret(new)]})
+    program.main(request(managed.proxies, both))
+    using[0] = new
+    # Those that were on their way with the old one are answered before it ends.
+    mark = served[0]
+    while served[0] < mark + 20:
+        ended.wait(0.01)
+    program.main(request(managed.proxies, named(default=KEY, openclaw=new)))
+    mark = served[0]
+    while served[0] < mark + 20:
+        ended.wait(0.01)
+    ended.set()
+    for each in clients:
+        each.join(PATIENCE)
+    assert failed == []
+    assert managed.post(CHAT, key=OPENCLAW).status == 401

@@ -1,0 +1,84 @@
+"""Keys on their way to a host: hashes alone, by standard input, and the engine's for vLLM alone."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from sparkwright.config.keys import Keys
+from sparkwright.config.secrets import Secret
+from sparkwright.facts.asking import HostError
+from sparkwright.host.contracts.lock import LockAnswer
+from sparkwright.operations import keys
+from sparkwright.operations.run import HostRun
+from sparkwright.proxy.haproxy import key_hash
+from tests.operations.harness import FakeHost
+from tests.operations.sites import ENGINE, KEY, KEYS, host_run, looked_at, spark
+from tests.unit.builders import SPARK
+
+OPENCLAW = Secret("sk-the-key-of-openclaw-0123456789")
+BEHIND = {"qwen36": {**SPARK["qwen36"], "proxy": True}}
+PLACE = "/opt/sparkwright/gateway/keys.map"
+
+
+def run(**services: Any) -> tuple[FakeHost, HostRun]:
+    """A host with a named key."""
+    host = spark(lock=LockAnswer(held=True), keys=[])
+    one = host_run(host, services or BEHIND)
+    return host, replace(one, keys=Keys({**KEYS.clients, "openclaw": (OPENCLAW,)}, ENGINE))
+
+
+def test_a_host_gets_hashes_and_not_in_a_command() -> None:
+    host, one = run()
+    keys.planned(host, one)  # type: ignore[arg-type]
+    assert host.programs == ["lock", "keys"]
+    request = host.request("keys")
+    assert request["place"] == PLACE
+    assert f"{key_hash(OPENCLAW)} openclaw" in request["text"].splitlines()
+    assert request["proxy"]["files"] == {}
+    asked = host.asked[-1]
+    assert asked.hidden
+    for key in (KEY, OPENCLAW, ENGINE):
+        assert key.value not in f"{asked.text}{asked.arguments}{request}"
+
+
+def test_looking_takes_no_lock_and_sends_nothing() -> None:
+    host, one = run()
+    keys.known(host, one)  # type: ignore[arg-type]
+    assert host.programs == ["keys"]
+    assert host.request("keys")["text"] is None
+
+
+def test_keys_do_not_change_under_another_run() -> None:
+    host, one = run()
+    host.answers["lock"] = HostError("ann@laptop is at work on this host")
+    with pytest.raises(HostError, match="at work"):
+        keys.planned(host, one)  # type: ignore[arg-type]
+    assert "keys" not in host.programs
+
+
+def test_a_host_without_a_proxy_is_asked_nothing() -> None:
+    host, one = run(**SPARK)
+    one = replace(one, proxies=None)
+    assert keys.planned(host, one) == []  # type: ignore[arg-type]
+    assert host.asked == []
+
+
+def test_vllm_behind_a_proxy_has_a_key_that_no_client_has() -> None:
+    _, one = run()
+    (service,) = one.services
+    assert service.environment.value == f"VLLM_API_KEY={ENGINE.value}\n"
+    texts = [text for text, _ in one.proxy_files.values()]
+    assert not any(key.value in text for key in (KEY, OPENCLAW) for text in texts)
+
+
+def test_changed_client_keys_restart_nothing() -> None:
+    host, one = run()
+    looked_at(host, one)
+    changed = replace(one, keys=Keys({"default": (Secret("sk-new-0123456789ab"),)}, ENGINE))
+    assert changed.services == one.services
+    differing = {path for path in one.proxy_files
+                 if one.proxy_files[path] != changed.proxy_files[path]}  # fmt: skip
+    assert differing == {PLACE}

@@ -1,0 +1,245 @@
+"""Keys with names on the controller: their files, and what a command may say of them."""
+
+from __future__ import annotations
+
+import stat
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from sparkwright.cli import key_command, main
+from sparkwright.config.keys import ENGINE, KeyFile, Keys, keys_of
+from sparkwright.config.secrets import VARIABLE
+from sparkwright.config.settings import HostSettings, parse_settings
+from sparkwright.findings.user_error import UserError
+from sparkwright.proxy.haproxy import key_map
+from sparkwright.site.fleet import Fleet, PlannedHost
+from tests.unit.builders import SPARK, catalog, plan
+
+SERVICES = {"qwen36": {**SPARK["qwen36"], "proxy": True}}
+DATA: dict[str, Any] = {"keys": {"openclaw": {}, "laptop": {}}}
+
+
+@pytest.fixture(autouse=True)
+def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A site without a key."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv(VARIABLE, raising=False)
+    return tmp_path / ".sparkwright"
+
+
+def keys(host: str = "spark-1", environment: Mapping[str, str] | None = None, **data: Any) -> Keys:
+    """A host's keys; settings as group_data gives them."""
+    settings = HostSettings.model_validate({"services": {}, **(data or DATA)})
+    return keys_of(host, settings, environment or {})
+
+
+class Hosts:
+    """Two hosts with proxies, and what the command line has them do."""
+
+    def __init__(self) -> None:
+        self.known: dict[str, list[str]] = {}
+        self.away: list[str] = []
+        self.planned = {
+            name: PlannedHost(plan(SERVICES, name, **DATA), catalog(), ())
+            for name in ("spark-1", "spark-2")
+        }
+
+    def ask(self, _: Path, __: Any, ___: Any, operation: str) -> tuple[dict[str, Any], list[str]]:
+        for name, one in self.planned.items():
+            if operation == "roles.keys.planned" and name not in self.away:
+                found = keys_of(name, one.plan.settings, {})
+                self.known[name] = key_map(found.clients).splitlines()
+        answers = {name: self.known[name] for name in self.planned if name not in self.away}
+        return answers, self.away
+
+
+@pytest.fixture
+def hosts(monkeypatch: pytest.MonkeyPatch) -> Hosts:
+    """Hosts that know the keys as they are now."""
+    found = Hosts()
+    monkeypatch.setattr(key_command, "ask_all_hosts", found.ask)
+    monkeypatch.setattr(key_command, "load", lambda *_: Fleet(found.planned, ()))
+    found.ask(Path(), (), (), "roles.keys.planned")
+    return found
+
+
+def run(*words: str) -> Result:
+    """``sparkwright key …``; whatever it prints has no key."""
+    result = CliRunner().invoke(main, ["key", *words])
+    for file in Path(".sparkwright").rglob("*"):
+        if file.is_file() and (text := file.read_text().strip()):
+            assert text not in result.output
+    return result
+
+
+def everything(hosts: Hosts) -> set[str]:
+    """What opens any host."""
+    return {line for lines in hosts.known.values() for line in lines}
+
+
+# --- Files -------------------------------------------------------------------------------------
+
+
+def test_keys_are_made_for_their_owner_alone(site: Path) -> None:
+    found = keys()
+    values = [key.value for some in found.clients.values() for key in some]
+    assert list(found.clients) == ["default", "openclaw", "laptop"]
+    assert len({*values, found.engine.value}) == 4
+    assert (
+        stat.S_IMODE(site.stat().st_mode) == stat.S_IMODE((site / "keys").stat().st_mode) == 0o700
+    )
+    for name in ("api_key", "engine_key", "keys/openclaw", "keys/laptop"):
+        assert stat.S_IMODE((site / name).stat().st_mode) == 0o600
+    assert keys() == found
+    assert not any(value in repr(found) for value in values)
+
+
+def test_a_key_that_others_may_read_is_refused(site: Path) -> None:
+    keys()
+    (site / "keys/laptop").chmod(0o640)
+    with pytest.raises(UserError, match=r"chmod 600 \.sparkwright/keys/laptop"):
+        keys()
+
+
+def test_two_clients_with_one_key_are_refused(site: Path) -> None:
+    """Revoking one of them would revoke nothing."""
+    keys()
+    (site / "keys/laptop").write_text((site / "keys/openclaw").read_text())
+    with pytest.raises(UserError, match="'openclaw' and 'laptop' are the same"):
+        keys()
+
+
+@pytest.mark.parametrize("name", ["default", "sparkwright", "UPPER", "a b", "a\nb", "../x", ""])
+def test_a_name_is_one_word_of_its_own(name: str) -> None:
+    """Names stand in HAProxy's map and log, and are names of files."""
+    with pytest.raises(UserError, match="keys"):
+        parse_settings("a", {"services": {}, "keys": {name: {}}}, lambda _: "all.py")
+
+
+def test_the_engines_key_follows_from_no_clients(site: Path) -> None:
+    """Who has a former client key knows nothing of vLLM's."""
+    engine = keys().engine
+    assert keys("spark-2").engine != engine
+    (site / "api_key").write_text("another-key-of-the-fleet\n")
+    assert keys().engine == engine
+    (site / "engine_key").unlink()
+    assert keys().engine != engine
+
+
+def test_a_key_of_the_environment_makes_the_same_engine_key_everywhere() -> None:
+    one = keys(environment={VARIABLE: "a-key-of-the-environment"})
+    assert not ENGINE.exists()
+    assert keys(environment={VARIABLE: "a-key-of-the-environment"}) == one
+    assert keys(environment={VARIABLE: "b-key-of-the-environment"}).engine != one.engine
+    assert keys(api_key_command=["echo", "a-key-of-the-environment"]).engine == one.engine
+
+
+def test_a_key_of_a_command_must_be_one() -> None:
+    good = {"ci": {"command": ["echo", "a-key-of-a-password-store"]}}
+    assert keys(keys=good).clients["ci"][0].value == "a-key-of-a-password-store"
+    with pytest.raises(UserError, match=r"keys\.ci\.command"):
+        keys(keys={"ci": {"command": ["echo", "short"]}})
+
+
+def test_a_revoked_key_is_not_made_again(site: Path) -> None:
+    keys()
+    file = KeyFile(site / "keys/openclaw")
+    file.revoke()
+    assert keys().clients["openclaw"] == ()
+    assert sorted(path.name for path in (site / "keys").iterdir()) == ["laptop", "openclaw.revoked"]
+    file.begin()
+    (new,) = keys().clients["openclaw"]
+    file.promote()
+    assert keys().clients["openclaw"] == (new,)
+
+
+# --- Commands ----------------------------------------------------------------------------------
+
+
+def test_a_rotation_has_two_keys_and_its_end_has_one(hosts: Hosts, site: Path) -> None:
+    before, old = everything(hosts), (site / "api_key").read_text()
+    result = run("rotate", "lab.py")
+    assert result.exit_code == 0, result.output
+    assert "`sparkwright key retire lab.py`" in result.output
+    assert before < everything(hosts)
+    assert (site / "api_key").read_text() != old
+    assert (site / "api_key.old").read_text() == old
+    assert stat.S_IMODE((site / "api_key.old").stat().st_mode) == 0o600
+    assert "former rotation of 'default' is not ended" in run("rotate", "lab.py").output
+    assert run("retire", "lab.py").exit_code == 0
+    assert len(everything(hosts)) == len(before)
+    assert len(everything(hosts) & before) == len(before) - 1
+    assert not any(old.strip() in file.read_text() for file in site.rglob("*") if file.is_file())
+
+
+def test_clients_get_a_new_key_only_when_every_host_knows_it(hosts: Hosts, site: Path) -> None:
+    old = (site / "keys/openclaw").read_text()
+    hosts.away = ["spark-2"]
+    result = run("rotate", "--name", "openclaw", "lab.py")
+    assert result.exit_code == 1
+    assert "spark-2: without the new key" in result.output
+    assert (site / "keys/openclaw").read_text() == old
+    new = (site / "keys/openclaw.new").read_text()
+    assert "has not reached every host" in run("retire", "--name", "openclaw", "lab.py").output
+    hosts.away = []
+    assert run("rotate", "--name", "openclaw", "lab.py").exit_code == 0
+    assert (site / "keys/openclaw").read_text() == new
+
+
+def test_a_revocation_is_not_called_done_before_it_is(hosts: Hosts) -> None:
+    hosts.away = ["spark-2"]
+    result = run("revoke", "openclaw", "lab.py")
+    assert result.exit_code == 1
+    assert "spark-2: may know the former keys still" in result.output
+    assert not any(line.endswith("openclaw") for line in hosts.known["spark-1"])
+    hosts.away = []
+    assert "unknown" in run("list", "lab.py").output
+    assert run("revoke", "openclaw", "lab.py").exit_code == 0
+    assert not any(line.endswith("openclaw") for line in everything(hosts))
+    assert sum(line.endswith(("laptop", "default")) for line in everything(hosts)) == 2
+
+
+def test_the_list_has_names_and_states_and_no_key(hosts: Hosts) -> None:
+    run("rotate", "--name", "laptop", "lab.py")
+    run("revoke", "openclaw", "lab.py")
+    result = run("list", "lab.py")
+    assert result.exit_code == 0, result.output
+    rows = [line.split() for line in result.output.splitlines()]
+    assert [row[:2] for row in rows[1:]] == [
+        ["default", "current"], ["openclaw", "revoked"], ["laptop", "current"], ["laptop", "old"],
+    ]  # fmt: skip
+    assert all(row[-2:] == ["spark-1,", "spark-2"] for row in rows[1:] if row[1] != "revoked")
+    assert not any(line.split()[0] in result.output for line in everything(hosts))
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("rotate", "--name", "opencla", "lab.py"), "did you mean 'openclaw'"),
+        (("revoke", "nobody", "lab.py"), "no host has a key of this name"),
+        (("revoke", "default", "lab.py"), "can't be revoked"),
+        (("revoke", "../api_key", "lab.py"), "no host has a key of this name"),
+    ],
+)
+def test_what_is_no_key_is_refused(
+    hosts: Hosts, site: Path, words: tuple[str, ...], said: str
+) -> None:
+    result = run(*words)
+    assert result.exit_code == 2
+    assert said in result.output
+    assert (site / "api_key").exists()
+
+
+def test_a_key_from_elsewhere_is_not_rotated_here(
+    hosts: Hosts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(VARIABLE, "a-key-of-the-environment")
+    assert "unset it" in run("rotate", "lab.py").output
+    data: dict[str, Any] = {"keys": {"ci": {"command": ["echo", "a-key-of-a-password-store"]}}}
+    hosts.planned = {"spark-1": PlannedHost(plan(SERVICES, **data), catalog(), ())}
+    for words in (("rotate", "--name", "ci", "lab.py"), ("revoke", "ci", "lab.py")):
+        assert "keys.ci.command" in run(*words).output
