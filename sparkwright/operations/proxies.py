@@ -50,8 +50,8 @@ def serving(
         break_lock: whether to take the lock from another run.
     """
     home = proxies or _empty(services_root)
-    request = replace(request_of(proxies, files), services_root=services_root)
-    seen = observed(ctx_host.get(), request)
+    asked = replace(request_of(proxies, files), services_root=services_root)
+    seen = observed(ctx_host.get(), asked)
     wrong = pending(proxies, files, seen)
     if wrong:
         _show_diff(home, files)
