@@ -4,9 +4,9 @@
     python3 -IS boot_caches.py after HOME SECONDS     (ExecStopPost)
 
 Compiled code belongs to one image, GPU and driver: each combination has a directory of its own,
-and HOME/caches/current leads to the one of this start. When an early start with a cache fails, the
-next start of that release goes without it: if that one fails too, the cache was not the cause and
-comes back; if it serves, the cache is thrown away.
+and HOME/caches/current leads to the one of this start. A cache with which a start failed early is
+put aside, and the next start goes without: if that one fails too, the cache was not the cause and
+comes back; what compiles anew takes its place for good.
 
 It stands alone, since it lies beside a release: it imports nothing of ours.
 """
@@ -57,7 +57,7 @@ class Caches:
         known = self._known()
         cache, suspect = self._root / key, self._root / f"{key}.suspect"
         if suspect.is_dir() and known.get("release") != release:
-            self._restore(cache, suspect)  # another release served with it
+            self._settle(cache, suspect)
         self._prune(key, image, hardware)
         cache.mkdir(mode=0o700, exist_ok=True)
         self._write(
@@ -88,16 +88,22 @@ class Caches:
         suspect = self._root / f"{known['key']}.suspect"
         early = not well and time.time() - known["started"] < seconds
         if not early:
-            if not well or time.time() - known["started"] >= seconds:
-                shutil.rmtree(suspect, ignore_errors=True)  # it served without
-            return
-        if suspect.is_dir():
+            if suspect.is_dir():
+                self._settle(cache, suspect)
+        elif suspect.is_dir():
             self._restore(cache, suspect)
             self._write({**known, "cleared": True})
         elif not known["warm"]:
             shutil.rmtree(cache, ignore_errors=True)  # half of a cache
         elif not known.get("cleared"):
             cache.replace(suspect)
+
+    def _settle(self, cache: Path, suspect: Path) -> None:
+        """Decide about a cache that was put aside, when no start failed without it."""
+        if cache.is_dir() and any(cache.iterdir()):
+            shutil.rmtree(suspect, ignore_errors=True)
+        else:
+            self._restore(cache, suspect)
 
     def _restore(self, cache: Path, suspect: Path) -> None:
         shutil.rmtree(cache, ignore_errors=True)

@@ -15,8 +15,8 @@ LOADED, COMPILED = "Directly load the compiled graph(s)", "Compiling a graph for
 
 def _restarted() -> str:
     """Start the service anew; its journal from there on, once it is healthy."""
-    inside(HOST, "journalctl", "--rotate")
     since = inside(HOST, "date", "+%Y-%m-%d %H:%M:%S")
+    inside(HOST, "systemctl", "reset-failed", UNIT)  # three starts an hour are the limit
     inside(HOST, "systemctl", "restart", UNIT)
     words = ["journalctl", "-u", UNIT, "--since", since, "-o", "cat"]
     until(lambda: "Application startup complete" in inside(HOST, *words), "it serves", 90)

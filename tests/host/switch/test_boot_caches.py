@@ -104,6 +104,22 @@ def test_a_start_that_fails_with_a_cache_is_tried_without_and_the_bad_one_goes(h
     assert not list((host.home / "caches").glob("*.suspect"))
 
 
+def test_a_release_that_is_taken_back_leaves_what_was_compiled_anew(host: Host) -> None:
+    """The bad cache must not come back with it."""
+    host.serve("bad")
+    host.release("bbb")
+    host.start()
+    host.end(10)
+    host.release("aaa")
+    host.start()
+    host.end(10)
+    cache = host.start()
+    (cache / "compiled").write_text("anew")
+    host.end(60, well=True)  # stopped for the next deploy, a minute later
+    host.release("bbb")
+    assert compiled(host.start()) == "anew"
+
+
 def test_a_cache_that_was_not_the_cause_comes_back(host: Host) -> None:
     """A bad setting fails with and without it, three times; the release before starts quickly."""
     host.serve("good")
