@@ -31,6 +31,16 @@ HOST = HOSTS[0]
 TAGS = ("2026-06-18-v0.23.0-dflashfix", "2026-07-01-v0.24.0")
 HOME = "/opt/sparkwright/services/qwen36"
 NAME = "by-hand"
+#: Without a proxy, whose view of the service's health would be measured instead.
+SERVICES = json.dumps(
+    {
+        "qwen36": {
+            "recipe": "qwen36-35b-a3b-heretic-dflash", "port": 8000,
+            "proxy": False, "bind": "0.0.0.0",
+            "silenced": {"open-routes": "a virtual host, to be measured from outside"},
+        }
+    }
+)  # fmt: skip
 BIN = Path(sys.executable).parent
 
 
@@ -97,7 +107,8 @@ def _deploy(tag: str) -> None:
     done = subprocess.run(
         [
             *(BIN / "pyinfra", "--yes", "--limit", HOST.name, "--data", f'image_tag="{tag}"'),
-            *("--data", 'rollout={"soak_seconds": 0}', "inventory/virtual.py", "deploy.py"),
+            *("--data", 'rollout={"soak_seconds": 0}', "--data", f"services={SERVICES}"),
+            *("inventory/virtual.py", "deploy.py"),
         ],
         capture_output=True, text=True, check=False,
     )  # fmt: skip

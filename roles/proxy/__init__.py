@@ -1,27 +1,39 @@
 """Proxy: HAProxy before the services of a host, and before the replicas of a fleet.
 
 Made here where nothing serves yet, or nothing is to be switched. Otherwise it is part of the switch
-(``roles.serving``): it changes between stop and start, and goes back with the service.
+(``roles.serving``): it changes between stop and start, and goes back with the service. HAProxy
+itself is installed before anything that runs is touched.
 """
 
 from __future__ import annotations
+
+from functools import partial
 
 from pyinfra.context import ctx_host
 
 from sparkwright.operations import proxies
 from sparkwright.operations.run import host_run
 from sparkwright.plan.services import serves_already
+from sparkwright.resolve.packages import brought
 
 
 def proxy() -> None:
     """Have the proxies that the plan wants, and no other."""
     one = host_run(ctx_host.get())
     if one is not None:
+        settings = one.settings
+        proxies.installed(
+            name="Proxy: HAProxy installed",
+            wanted=one.proxies is not None,
+            brought=partial(brought, settings.bundle, settings.lock_file),
+            services_root=settings.services_root,
+            break_lock=settings.break_lock,
+        )
         proxies.serving(
             name="Proxy: HAProxy, health",
             proxies=one.proxies,
             files=one.proxy_files,
-            services_root=one.settings.services_root,
+            services_root=settings.services_root,
             later=serves_already(one.services, one.observed),
-            break_lock=one.settings.break_lock,
+            break_lock=settings.break_lock,
         )

@@ -1,4 +1,5 @@
-"""Smoke: over SSH, bounded: health, every alias, the key, and a real generation."""
+"""Smoke: over SSH, bounded: health, every alias, the key, a real generation; and from outside what
+is had without the key."""
 
 from __future__ import annotations
 
@@ -7,6 +8,7 @@ from pyinfra.context import ctx_host
 from sparkwright.operations import smoke as operations
 from sparkwright.operations.run import host_run
 from sparkwright.smoke import smoke_request
+from sparkwright.smoke.outside import entrances
 
 
 def smoke() -> None:
@@ -16,5 +18,6 @@ def smoke() -> None:
         operations.answers(
             name="Smoke: health, models, key, generation",
             services=[smoke_request(release, warm_ups=0) for release in one.desired.releases],
+            entrances=entrances(one.desired.plan),
             judged=one.smoke.__setitem__,
         )

@@ -33,12 +33,14 @@ def config(
     max_tokens: int,
     folder: str,
     body: Mapping[str, Any] | None = None,
+    metrics: str | None = None,
 ) -> dict[str, Any]:
     """AIPerf's configuration of one batch. It takes the API key from OPENAI_API_KEY.
 
     Args:
         folder: holds the dataset and the tokenizer, and is left the results in ``out``.
         body: more keys of each request's body.
+        metrics: where the server's are read, if not at ``url`` without a key.
     """
     phases = []
     for load in loads:
@@ -81,6 +83,7 @@ def config(
                 "sampling": "sequential",
             },
             "phases": phases,
+            **({"serverMetrics": {"urls": [metrics]}} if metrics else {}),
         },
     }
 

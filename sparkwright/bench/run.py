@@ -14,6 +14,7 @@ from typing import Any
 
 from sparkwright.bench import aiperf
 from sparkwright.bench.loads import Batch
+from sparkwright.bench.metrics import without_key
 from sparkwright.bench.results import Cell
 from sparkwright.bench.service import Service
 from sparkwright.bench.texts import long_prompt, sample, texts
@@ -84,10 +85,15 @@ def measure(
         if while_last is not None and number == len(fitting):
             watcher = threading.Thread(target=while_last)
             watcher.start()
-        with tempfile.TemporaryDirectory(prefix="sparkwright-bench-") as name:
+        with (
+            tempfile.TemporaryDirectory(prefix="sparkwright-bench-") as name,
+            without_key(service) as metrics,
+        ):
             folder = Path(name) if keep is None else keep / f"{number}-{batch.category}"
             prompts = _prompts(batch, f"{seed}-{number}", characters)
-            command = tuple(_write(tool, service, batch, prompts, folder, max_tokens, body))
+            command = tuple(
+                _write(tool, service, batch, prompts, folder, max_tokens, body, metrics)
+            )
             try:
                 wrong = _start(command, service)
                 cells += _read(folder / "out", batch, max_tokens, remarks)
@@ -126,12 +132,12 @@ def _prompts(batch: Batch, seed: str, characters: float) -> list[str]:
 
 def _write(
     tool: Tool, service: Service, batch: Batch, prompts: Sequence[str], folder: Path,
-    max_tokens: int, body: dict[str, Any] | None,
+    max_tokens: int, body: dict[str, Any] | None, metrics: str | None,
 ) -> list[str]:  # fmt: skip
     """Put down what the generator reads; returns its command line."""
     settings = aiperf.config(
         url=service.url, model=service.model, loads=batch.loads, max_tokens=max_tokens,
-        folder=str(folder), body=body,
+        folder=str(folder), body=body, metrics=metrics,
     )  # fmt: skip
     for name, data in {"config.json": settings, **aiperf.files(prompts)}.items():
         lines = data if isinstance(data, list) else [data]

@@ -191,9 +191,10 @@ def _bench(
     """Measure one service, and keep what was measured."""
     host, plan = target.host.plan.host, target.service
     settings = target.host.plan.settings
-    service = reach(target.name, target.addresses, plan.port, plan.served_names[0], target.key,
-                    scheme=scheme(settings, proxied=plan.proxy is not None),
-                    ca=clients_ca(settings))  # fmt: skip
+    service = reach(
+        target.name, target.addresses, plan.client_port, plan.served_names[0], target.key,
+        scheme=scheme(settings, proxied=plan.proxy is not None), ca=clients_ca(settings),
+    )  # fmt: skip
     when = dt.datetime.now(dt.UTC).replace(microsecond=0)
     seen: dict[str, Facts] = {}
     _say(target, f"{sum(len(batch.loads) for batch in sweep)} loads at {service.url}")

@@ -24,7 +24,8 @@ from sparkwright.host.fetch.request import document
 from sparkwright.plan.plan import HostPlan
 from sparkwright.resolve import build_context
 from sparkwright.resolve.carried_runtime import carried_runtime
-from sparkwright.resolve.lock import read_lock
+from sparkwright.resolve.lock import read_lock, render_lock
+from sparkwright.resolve.packages import collect
 from sparkwright.resolve.pickles import fetched
 from sparkwright.resolve.references import ImageReference
 from sparkwright.resolve.registry import PlatformImage, ResolvedImage
@@ -57,6 +58,13 @@ _MACHINES = {"arm64": "aarch64", "amd64": "x86_64"}
     metavar="VERSION",
     help="Python of the hosts (DGX OS 7 and Ubuntu 24.04 have 3.12).",
 )
+@click.option(
+    "--packages",
+    metavar="FOLDER",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Debian packages of HAProxy for hosts without internet (docs/sharing-and-offline.md); "
+    "the lock pins them.",
+)
 def command(
     inventory: Path,
     overrides: tuple[str, ...],
@@ -64,6 +72,7 @@ def command(
     directory: Path,
     architectures: tuple[str, ...],
     pythons: tuple[str, ...],
+    packages: Path | None,
 ) -> None:
     """Fetch everything that the locked plan needs into DIRECTORY.
 
@@ -84,7 +93,10 @@ def command(
     ]
     _contexts(plans, resolution, directory)
     _runtimes(plans, resolution, directory, architectures, pythons)
+    pins = collect(packages, directory) if packages else None
     for lock in sorted({plan.settings.lock_file for plan in plans}):
+        if pins and (known := read_lock(Path(lock))):
+            Path(lock).write_text(render_lock(known.model_copy(update={"packages": pins})))
         shutil.copyfile(lock, directory / Path(lock).name)
     if failed:
         click.echo(f"not whole: {', '.join(failed)}. Run it again to go on.", err=True)

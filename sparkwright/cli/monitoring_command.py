@@ -9,7 +9,7 @@ import click
 from sparkwright.cli.options import inventory_argument, json_option, load, print_json
 from sparkwright.config.inventory import lan_address, read_inventory
 from sparkwright.findings.user_error import UserError, mistake
-from sparkwright.monitoring import Scraped, files
+from sparkwright.monitoring import KEY, Scraped, files
 
 
 @click.command("monitoring")
@@ -55,10 +55,15 @@ def command(
     if as_json:
         print_json(written)
         return
+    click.echo(
+        f"Prometheus needs the fleet's API key beside prometheus.yml, in {output / KEY} "
+        "(readable by nobody else)",
+        err=True,
+    )
     click.echo(f"{len(written)} files for {len(scraped)} hosts in {output}")
     if any("/local/" in path for path in written):
         click.echo(
-            "services behind a proxy expose their metrics on their own host only: an agent there "
-            "scrapes targets/local/HOST.json",
+            "services that only their own host reaches: an agent there scrapes "
+            "targets/local/HOST.json",
             err=True,
         )

@@ -38,7 +38,8 @@ HttpAddress = Annotated[str, StringConstraints(pattern=r"^https?://[^/\s]+$")]
 Command = Annotated[
     tuple[Annotated[str, StringConstraints(min_length=1)], ...], Field(min_length=1)
 ]
-
+#: Where only the host itself reaches a server.
+LOOPBACK = "127.0.0.1"
 #: Arguments that are settings of the service, so that checks and smoke tests know them.
 _OWN_ARGUMENTS = {
     "port": "port",
@@ -46,6 +47,11 @@ _OWN_ARGUMENTS = {
     "served_model_name": "served_names",
     "api_key": "api_key_file (a key on the command line is visible to every user of the host)",
 }
+
+
+def is_loopback(address: str) -> bool:
+    """Whether only the host itself reaches what listens there."""
+    return address in ("localhost", "::1") or address.startswith("127.")
 
 
 class _Settings(BaseModel):
@@ -101,8 +107,9 @@ class ServiceSettings(_Settings):
 
     Attributes:
         recipe: a recipe's name in the catalog.
-        port: TCP port that vLLM listens on.
-        bind: address that vLLM listens on.
+        port: TCP port that clients connect to.
+        bind: address that clients connect to. Not set, it is every one (``0.0.0.0``) behind the
+            proxy and ``127.0.0.1`` without it.
         proxy: whether HAProxy stands before it: it listens on bind and port, asks for the key, lets
             only the client routes through, and has vLLM listen where only it reaches it.
         served_names: replaces the recipe's names; the first is the main one.
@@ -124,8 +131,8 @@ class ServiceSettings(_Settings):
 
     recipe: str
     port: int = Field(default=8000, ge=1, le=65535)
-    bind: str = "0.0.0.0"
-    proxy: bool = False
+    bind: str | None = None
+    proxy: bool = True
     served_names: tuple[str, ...] | None = Field(default=None, min_length=1)
     image_tag: str | None = None
     arguments: dict[str, ArgumentValue | None] = {}
@@ -139,6 +146,12 @@ class ServiceSettings(_Settings):
     silenced: dict[str, Reason] = {}
 
     _refuse_privileged = model_validator(mode="before")(refuse_privileged)
+
+    @property
+    def address(self) -> str:
+        """Where clients connect: vLLM's own key check leaves routes open, so that without a proxy
+        only the host itself is let near."""
+        return self.bind or ("0.0.0.0" if self.proxy else LOOPBACK)
 
 
 class LoadBalancerSettings(_Settings):

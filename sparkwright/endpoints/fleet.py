@@ -10,6 +10,7 @@ from pathlib import Path
 from sparkwright.catalog import ArgumentValue, Catalog
 from sparkwright.config.keys import DEFAULT, source_of
 from sparkwright.config.secrets import VARIABLE, Source
+from sparkwright.config.settings import is_loopback
 from sparkwright.config.tls import clients_ca, scheme
 from sparkwright.endpoints.endpoint import Endpoint, Key, ServedName
 from sparkwright.findings.finding import Finding
@@ -18,8 +19,7 @@ from sparkwright.plan.plan import HostPlan, ServicePlan
 from sparkwright.site.fleet import PlannedHost
 from sparkwright.vllm.arguments import amount
 
-_EVERY_ADDRESS = ("0.0.0.0", "::", "")
-_LOOPBACK = ("localhost", "::1")
+_EVERY_ADDRESS = ("0.0.0.0", "::", "*", "")
 
 
 @dataclass(frozen=True)
@@ -69,8 +69,8 @@ def export(
             )
             continue
         for service in planned.plan.services:
-            bind = service.proxy.bind if service.proxy else service.bind
-            if _is_loopback(bind):
+            bind = service.client_bind
+            if is_loopback(bind):
                 notes.append(f"{host}: {service.name} listens on {bind} only, and is left out")
                 continue
             reached = address if bind in _EVERY_ADDRESS else bind
@@ -125,10 +125,6 @@ def _context(length: ArgumentValue | None) -> int | None:
         return None
     number = amount(length)
     return int(number) if number is not None and number > 0 else None
-
-
-def _is_loopback(bind: str) -> bool:
-    return bind in _LOOPBACK or bind.startswith("127.")
 
 
 def _variables(hosts: Mapping[str, PlannedHost], name: str) -> dict[Source, str]:

@@ -33,7 +33,17 @@ from sparkwright.host.contracts.observation import (
 )
 from sparkwright.host.contracts.proof import Versions
 from sparkwright.host.contracts.records import decode
-from sparkwright.host.lib import disks, docker, documents, files, gpu, receipt, systemd, trusted
+from sparkwright.host.lib import (
+    disks,
+    docker,
+    documents,
+    files,
+    gpu,
+    packages,
+    receipt,
+    systemd,
+    trusted,
+)
 from sparkwright.host.lib.processes import Running, run
 
 TYPE_CHECKING = False
@@ -326,6 +336,7 @@ def main(request: ObservationRequest) -> Observation:
     gpus = gpu.Question(gpu.IDENTITY)
     toolkit = Running("nvidia-ctk", "--version")
     compose = Running(*compose_command())
+    programs = {name: packages.Question(name) for name in request.packages}
     manager = systemd.showing(fields="Version,SystemState")
     user = os.environ.get("SUDO_USER") or pwd.getpwuid(os.getuid()).pw_name
     seen = as_root(request) if root else {}
@@ -348,5 +359,6 @@ def main(request: ObservationRequest) -> Observation:
         compose=compose.outcome(),
         systemd_version=int(version[0]) if version else None,
         system_state=properties.get("SystemState"),
+        packages={name: question.answer() for name, question in programs.items()},
         **seen,
     )

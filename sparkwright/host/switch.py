@@ -311,11 +311,15 @@ class Switch:
             return wrong
         # Where others serve meanwhile, nobody needs to meet a release that dies after a minute.
         closed = which == "to" and any(_has_others(one) for one in services)
-        if closed and (wrong := self._soak()):
+        before = self._containers()
+        if closed and (wrong := self._soak(before)):
             return wrong
         self._each_proxy(Place.open)
         wrong = self._through_the_proxy(services, which)
-        return wrong if wrong or which == "from" or closed else self._soak()
+        if which == "from":
+            return wrong
+        wrong = (wrong and self._died(before)) or wrong
+        return wrong if wrong or closed else self._soak(before)
 
     def _through_the_proxy(self, services: list[ServiceSwitch], which: str) -> list[str]:
         """Clients come that way: the service's own word is not enough."""
@@ -338,18 +342,33 @@ class Switch:
             wrong += _bad(service, answer)
         return wrong
 
-    def _soak(self) -> list[str]:
-        """Some releases die after a minute: look on for a while, asking now and then."""
-        seconds = max((one.soak_seconds for one in self._restarting), default=0.0)
-        until = time.monotonic() + seconds
-        before = {service.name: _container(service) for service in self._restarting}
+    def _containers(self) -> dict[str, str]:
+        return {service.name: _container(service) for service in self._restarting}
+
+    @property
+    def _soak_seconds(self) -> float:
+        return max((one.soak_seconds for one in self._restarting), default=0.0)
+
+    def _died(self, before: dict[str, str]) -> list[str]:
+        """The first service whose container is another one than before, or none."""
+        for service in self._restarting:
+            if _container(service) != before[service.name]:
+                said = [f"journal: {line}" for line in journal.last(service.unit, 6)]
+                return [f"{service.name}: it died within {self._soak_seconds:.0f} s of use", *said]
+        return []
+
+    def _soak(self, before: dict[str, str]) -> list[str]:
+        """Some releases die after a minute: look on for a while, asking now and then.
+
+        Args:
+            before: the containers that were asked before.
+        """
+        until = time.monotonic() + self._soak_seconds
         asked = time.monotonic()
         while (left := until - time.monotonic()) > 0:
             time.sleep(min(1.0, left))
-            for service in self._restarting:
-                if _container(service) != before[service.name]:
-                    said = [f"journal: {line}" for line in journal.last(service.unit, 6)]
-                    return [f"{service.name}: it died within {seconds:.0f} s of use", *said]
+            if wrong := self._died(before):
+                return wrong
             if time.monotonic() - asked > _ASK_EVERY or left <= 1.0:
                 for service in self._restarting:
                     gate = replace(_gate(service, "to"), warm_ups=0, boot_seconds=5, proxy=None)

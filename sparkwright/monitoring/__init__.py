@@ -14,8 +14,10 @@ from sparkwright.monitoring.alerts import rules
 from sparkwright.monitoring.dashboard import dashboard
 from sparkwright.monitoring.targets import Scraped, node_targets, vllm_targets
 
-__all__ = ["Scraped", "files"]
+__all__ = ["KEY", "Scraped", "files"]
 
+#: Beside prometheus.yml, the fleet's API key: proxies ask for it. The user puts it there.
+KEY = "api_key"
 _HEAD = "# Written by `sparkwright monitoring`. Changes made here are overwritten.\n"
 
 
@@ -47,7 +49,11 @@ def _prometheus() -> dict[str, object]:
         "global": {"scrape_interval": "15s", "evaluation_interval": "15s"},
         "rule_files": ["rules/sparkwright.yml"],
         "scrape_configs": [
-            {"job_name": name, "file_sd_configs": [{"files": [f"targets/{name}.json"]}]}
+            {
+                "job_name": name,
+                "file_sd_configs": [{"files": [f"targets/{name}.json"]}],
+                **({"authorization": {"credentials_file": KEY}} if name == "vllm" else {}),
+            }
             for name in ("vllm", "node")
         ],
     }

@@ -6,10 +6,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from sparkwright.config.settings import is_loopback
 from sparkwright.plan.plan import HostPlan, ServicePlan
 from sparkwright.smoke import own_address
-
-_LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
 @dataclass(frozen=True)
@@ -29,18 +28,18 @@ def vllm_targets(hosts: Iterable[Scraped], *, local: bool) -> list[dict[str, Any
     """Targets with their labels, for file_sd.
 
     Args:
-        local: those that only their own host reaches, as an agent on it scrapes them: a proxy lets
-            /metrics through to nobody. Otherwise those that every host reaches.
+        local: those that only their own host reaches, as an agent on it scrapes them. Otherwise
+            those that others reach: behind a proxy with the key.
     """
     return [
         {
-            "targets": [f"{own_address(service) if local else _bracketed(host.address)}:"
-                        f"{service.port}"],
+            "targets": [f"{own_address(service)}:{service.port}" if local
+                        else f"{_bracketed(host.address)}:{service.client_port}"],
             "labels": _labels(host, service),
         }
         for host in hosts
         for service in host.plan.services
-        if (service.bind in _LOOPBACK) is local
+        if is_loopback(service.client_bind) is local
     ]  # fmt: skip
 
 

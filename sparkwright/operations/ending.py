@@ -11,6 +11,7 @@ from pathlib import Path
 import click
 
 from sparkwright.config.secrets import shown
+from sparkwright.config.settings import is_loopback
 from sparkwright.config.tls import clients_ca, scheme
 from sparkwright.operations.run import HostRun, Run
 from sparkwright.plan.release import Release
@@ -67,7 +68,9 @@ def _service_row(one: HostRun, release: Release) -> table.ServiceRow:
     outcome = one.outcomes.get(service.name)
     row = table.ServiceRow(
         name=service.name,
-        address=f"{one.address}:{service.client_port}",
+        # One that only the host itself reaches is not at the host's address.
+        address=f"{service.client_bind if is_loopback(service.client_bind) else one.address}:"
+        f"{service.client_port}",
         served_names=service.served_names,
         tag=service.image.tag,
         image=release.image,

@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import base64
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from pyinfra.api.host import Host
 from pyinfra.context import ctx_host
 
 from sparkwright.config.keys import OWN, Keys
-from sparkwright.facts.asking import ask
+from sparkwright.facts.asking import HostError, ask
 from sparkwright.facts.memory import memory
 from sparkwright.facts.observation import observed
 from sparkwright.facts.programs import entry, laid_out
+from sparkwright.findings.user_error import UserError
 from sparkwright.host.contracts.observation import Observation, ObservationRequest
-from sparkwright.host.contracts.proxies import HEALTH_UNIT, ProxyRequest, ProxySwitch
+from sparkwright.host.contracts.proxies import (
+    HEALTH_UNIT,
+    InstallRequest,
+    ProxyRequest,
+    ProxySwitch,
+)
 from sparkwright.host.proxy import configure as program
 from sparkwright.host.proxy import health as health_program
+from sparkwright.host.proxy import install
 from sparkwright.operations.changing import SERVICES_ROOT, Commands, change, operation, show_diff
 from sparkwright.plan.missing import unwritten
 from sparkwright.proxy.haproxy import (
@@ -28,6 +36,8 @@ from sparkwright.proxy.haproxy import (
     render_proxies,
 )
 
+#: HAProxy's, in every distribution.
+PACKAGE = "haproxy"
 _UNITS = "/etc/systemd/system"
 
 
@@ -71,6 +81,40 @@ def serving(
     yield from change(
         todo, act, services_root=services_root, break_lock=break_lock,
         otherwise="changes with the services" if later else "proxies are as desired",
+    )  # fmt: skip
+
+
+@operation()
+def installed(
+    *,
+    wanted: bool = True,
+    brought: Callable[[str], Mapping[str, bytes]] | None = None,
+    services_root: str = SERVICES_ROOT,
+    break_lock: bool = False,
+) -> Commands:
+    """Have the distribution's HAProxy, before anything that runs is touched for it.
+
+    Args:
+        wanted: whether the host has a proxy.
+        brought: packages for an architecture (as ``uname -m`` has it), by file name; without, or
+            with none, they come from the distribution's servers.
+    """
+    seen = observed(ctx_host.get(), ObservationRequest(packages=(PACKAGE,) if wanted else ()))
+    missing = wanted and seen.packages[PACKAGE].version is None
+
+    def act(host: Host) -> Sequence[str]:
+        try:
+            found = brought(seen.architecture) if brought else {}
+        except UserError as error:
+            raise HostError(str(error)) from None
+        content = {name: base64.b64encode(data).decode() for name, data in found.items()}
+        done = ask(host, install, InstallRequest(content), tuple[str, ...], timeout=600)
+        memory(host).forget()
+        return done
+
+    yield from change(
+        ["install HAProxy"] if missing else [], act, services_root=services_root,
+        break_lock=break_lock, otherwise="HAProxy is installed" if wanted else "no proxy here",
     )  # fmt: skip
 
 
@@ -135,6 +179,7 @@ def request_of(proxies: Proxies | None, files: Mapping[str, tuple[str, int]]) ->
         files=tuple(dict.fromkeys((*files, *tls))),
         units=tuple(units_of(files)),
         ports=tuple(proxy.port for proxy in proxies.proxies) if proxies else (),
+        packages=(PACKAGE,) if proxies else (),
     )
 
 

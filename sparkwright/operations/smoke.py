@@ -7,12 +7,15 @@ from collections.abc import Callable, Sequence
 from pyinfra.api.host import Host
 from pyinfra.context import ctx_host
 
+from sparkwright.config.settings import is_loopback
 from sparkwright.facts.answers import invalid, of_each
 from sparkwright.facts.asking import ask
 from sparkwright.host.contracts.smoke import SmokeAnswer, SmokeRequest, SmokeRequests
 from sparkwright.host.smoke import check as program
 from sparkwright.operations.changing import Commands, look, operation
-from sparkwright.smoke import smoke_of
+from sparkwright.operations.connections import addresses
+from sparkwright.smoke import outside, smoke_of
+from sparkwright.smoke.outside import Entrance
 from sparkwright.smoke.result import Smoke
 
 _LABEL = "sparkwright-check"
@@ -20,41 +23,64 @@ _LABEL = "sparkwright-check"
 
 @operation()
 def answers(
-    services: Sequence[SmokeRequest], *, judged: Callable[[str, Smoke], None] | None = None
+    services: Sequence[SmokeRequest],
+    *,
+    entrances: Sequence[Entrance] = (),
+    judged: Callable[[str, Smoke], None] | None = None,
 ) -> Commands:
     """Ask each service for health, its names, the key and a real generation. Changes nothing.
 
     Over SSH, from the host itself, within each service's deadlines. A failure shows the service's
-    last journal lines.
+    last journal lines. Then this machine asks as a neighbour does, without the key.
 
     Args:
+        entrances: ports at which nobody may get anything without the key.
         judged: called with the result of each service, by name.
     """
 
     def inspect(host: Host) -> Sequence[str]:
-        deadlines = [one.boot_seconds + 4 * one.first_answer_seconds for one in services]
-        found = ask(
-            host,
-            program,
-            SmokeRequests(tuple(services)),
-            dict[str, SmokeAnswer],
-            timeout=max(deadlines, default=0) + 60,
-            secrets=False,
-        )
-        of_each(_LABEL, [one.name for one in services], found)
+        found = _from_inside(host, services) if services else {}
+        seen = {}
+        for one in outside.look(entrances, _address(host)):
+            seen[one.name] = one.result
+            if one.result is None:
+                host.log(f"{one.name} was not asked from outside: {one.note}")
         wrong: list[str] = []
-        for name, answer in found.items():
-            if not answer.checks:
-                invalid(_LABEL, f"no check of service {name}")
-            result = smoke_of(answer.checks)
-            if judged:
+        for name in dict.fromkeys((*found, *seen)):
+            answer, last = found.get(name, SmokeAnswer(())), seen.get(name)
+            result = smoke_of([*answer.checks, *([last] if last else [])])
+            if judged and name in found:
                 judged(name, result)
             if result.failures:
-                wrong += [f"service {name} fails its smoke test: {one}" for one in result.failures]
+                what = f"service {name}" if name in found else name
+                wrong += [f"{what} fails its smoke test: {one}" for one in result.failures]
                 wrong += [f"    journal: {line}" for line in answer.journal]
         return wrong
 
-    if not services:
+    if not services and not entrances:
         ctx_host.get().noop("no service of this host")
         return
     yield from look(inspect)
+
+
+def _address(host: Host) -> str | None:
+    """Where this machine reaches the host by itself: not through a jump host or a tunnel."""
+    connection = addresses(host)
+    return connection[1] if connection and not is_loopback(connection[1]) else None
+
+
+def _from_inside(host: Host, services: Sequence[SmokeRequest]) -> dict[str, SmokeAnswer]:
+    deadlines = [one.boot_seconds + 4 * one.first_answer_seconds for one in services]
+    found = ask(
+        host,
+        program,
+        SmokeRequests(tuple(services)),
+        dict[str, SmokeAnswer],
+        timeout=max(deadlines, default=0) + 60,
+        secrets=False,
+    )
+    of_each(_LABEL, [one.name for one in services], found)
+    for name, answer in found.items():
+        if not answer.checks:
+            invalid(_LABEL, f"no check of service {name}")
+    return found

@@ -6,7 +6,13 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from sparkwright.catalog import ArgumentValue, Catalog, Image, Model, Needs, Recipe, Variables
-from sparkwright.config.settings import PROXY_STEP, HostSettings, ServiceSettings, SmokeSettings
+from sparkwright.config.settings import (
+    LOOPBACK,
+    PROXY_STEP,
+    HostSettings,
+    ServiceSettings,
+    SmokeSettings,
+)
 from sparkwright.findings.finding import Finding
 from sparkwright.findings.user_error import UserError, mistake, suggest
 from sparkwright.plan.container import ContainerPlan, plan_container
@@ -69,6 +75,11 @@ class ServicePlan:
     def client_port(self) -> int:
         """The port that clients use."""
         return self.proxy.port if self.proxy else self.port
+
+    @property
+    def client_bind(self) -> str:
+        """The address that clients connect to; ``0.0.0.0`` is every one of the host's."""
+        return self.proxy.bind if self.proxy else self.bind
 
     @property
     def models(self) -> tuple[ModelReference, ...]:
@@ -215,7 +226,7 @@ def _plan_service(
         recipe=recipe.name,
         title=recipe.title,
         port=service.port + PROXY_STEP if service.proxy else service.port,
-        bind="127.0.0.1" if service.proxy else service.bind,
+        bind=LOOPBACK if service.proxy else service.address,
         served_names=service.served_names or recipe.served_names,
         image=image_reference(image, tag, settings.image_mirrors, catalog),
         image_unpacked_gib=image.size.unpacked_gib,
@@ -241,7 +252,7 @@ def _plan_service(
         smoke=service.smoke,
         silenced=tuple(sorted(service.silenced.items())),
         origins=origins,
-        proxy=ProxyPlan(service.bind, service.port, service.port + 2 * PROXY_STEP)
+        proxy=ProxyPlan(service.address, service.port, service.port + 2 * PROXY_STEP)
         if service.proxy
         else None,
     )

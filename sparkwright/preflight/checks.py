@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 from sparkwright.findings.finding import Finding, Severity, Subject
 from sparkwright.host.contracts.gpu import Gpu
 from sparkwright.host.contracts.observation import Observation
 from sparkwright.plan.desired import Desired
 from sparkwright.plan.plan import HostPlan
+from sparkwright.resolve import packages
 from sparkwright.resolve.registry import ARCHITECTURES
 
 PROJECT = "sparkwright"
@@ -44,6 +47,12 @@ class HostCheck:
     def architecture(self) -> str:
         """The host's architecture in the registry's words."""
         return ARCHITECTURES.get(self.observed.architecture, self.observed.architecture)
+
+    @cached_property
+    def brought(self) -> Mapping[str, str]:
+        """Packages of the distribution that a bundle brings: name -> version."""
+        settings = self.plan.settings
+        return packages.versions(settings.bundle, settings.lock_file, self.observed.architecture)
 
 
 def error(

@@ -11,6 +11,7 @@ from sparkwright.preflight import (
     driver,
     exposed,
     gpu,
+    haproxy,
     memory,
     ports,
     system,
@@ -22,6 +23,7 @@ from sparkwright.preflight.checks import HostCheck
 #: What a host with services must have; one with a load balancer alone needs neither GPU nor Docker.
 _SERVING = (driver.check, gpu.check, docker.check, gpu.check_architecture)
 _EVERY = (
+    haproxy.check,
     exposed.check,
     disks.check,
     memory.check,

@@ -26,6 +26,7 @@ UNIT = "sparkwright-gateway.service"
 PUBLIC_CAS = "/etc/ssl/certs/ca-certificates.crt"
 
 ROUTES = (
+    ("GET", "/metrics"),
     ("GET", "/v1/models"),
     ("POST", "/v1/chat/completions"),
     ("POST", "/v1/chat/completions/batch"),
@@ -41,8 +42,11 @@ ROUTES = (
     ("POST", "/v1/audio/transcriptions"),
     ("POST", "/v1/audio/translations"),
     ("GET", "/v1/realtime"),
+    ("POST", "/tokenize"),
+    ("POST", "/detokenize"),
 )
-"""What passes the proxy: vLLM 0.24's routes for clients (0.32 has the same).
+"""What passes the proxy: vLLM 0.24's routes for clients (0.32 has the same), and what benchmarks
+and Prometheus read. All of them with the key, also where vLLM itself asks for none.
 
 Not among them, though below ``/v1``: ``load_lora_adapter`` and ``unload_lora_adapter``, which
 change the server, and ``…/render`` and ``…/derender``, which are vLLM's own plumbing.

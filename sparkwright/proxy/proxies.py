@@ -7,7 +7,12 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from sparkwright.config.inventory import lan_address
-from sparkwright.config.settings import LoadBalancerSettings, tls_of
+from sparkwright.config.settings import (
+    LoadBalancerSettings,
+    ServiceSettings,
+    is_loopback,
+    tls_of,
+)
 from sparkwright.config.templates import template
 from sparkwright.findings.finding import Finding
 from sparkwright.findings.user_error import UserError, mistake, suggest
@@ -56,6 +61,16 @@ def proxies_of(plan: HostPlan, everyone: Mapping[str, Mapping[str, Any]]) -> Pro
             )
             for host in wanted
             if host not in serving
+        ]
+        problems += [
+            mistake(
+                f"{where}.hosts",
+                f"{name!r} of {host} listens where only {host} itself reaches it",
+                'drop its "proxy": False, or its bind',
+                plan.host,
+            )
+            for host in wanted
+            if host in serving and is_loopback(_address(everyone[host]["services"][name]))
         ]
         replicas = []
         for host in wanted:
@@ -117,6 +132,12 @@ def _replica_tls(host: str, data: Mapping[str, Any]) -> ReplicaTls | None:
             ]
         )
     return ReplicaTls(found.name, found.ca)
+
+
+def _address(service: Mapping[str, Any]) -> str:
+    """Where a service's clients connect, by data that may be another host's and not be whole."""
+    known = {key: service[key] for key in ("bind", "proxy") if key in service}
+    return ServiceSettings.model_construct(**known).address
 
 
 def _taken(plan: HostPlan, proxies: list[Proxy]) -> Iterator[Finding]:

@@ -97,11 +97,13 @@ class LockedModel(_Locked):
 
 
 class Lock(_Locked):
-    """All pins: images by ``host/path:tag``, models by ``repository@revision``."""
+    """All pins: images by ``host/path:tag``, models by ``repository@revision``, packages that a
+    bundle brings by file name."""
 
     version: int = 1
     images: dict[str, LockedImage]
     models: dict[str, LockedModel]
+    packages: dict[str, LockedFile] | None = None
 
 
 def read_lock(path: Path) -> Lock | None:
@@ -144,7 +146,7 @@ def from_resolution(named: Iterable[References], resolution: Resolution, kept: L
             models[key] = (kept and kept.models.get(key)) or _model(
                 resolution.model(one.hub_endpoint, model)
             )
-    return Lock(images=images, models=models)
+    return Lock(images=images, models=models, packages=kept.packages if kept else None)
 
 
 def to_resolution(named: Iterable[References], lock: Lock, path: str) -> Resolution:

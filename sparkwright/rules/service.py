@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from sparkwright.config.settings import is_loopback
 from sparkwright.findings.finding import Severity
 from sparkwright.rules.rule import Context, Match, Rule
+from sparkwright.vllm.routes import OPEN
 
 #: Variables that hold secrets, and where they belong.
 _SECRETS = {
@@ -58,10 +60,27 @@ def _tag_of_recipe(context: Context) -> Iterator[Match]:
     )
 
 
+def _open_routes(context: Context) -> Iterator[Match]:
+    service = context.service
+    if service.proxy is None and not is_loopback(service.bind):
+        yield Match(
+            "bind",
+            f"{service.bind}:{service.port} without a proxy: whoever connects needs no key for "
+            f"{', '.join(OPEN)}",
+            'drop "proxy": False (HAProxy asks for the key on every route), or drop bind (only '
+            "the host itself reaches the service then)",
+        )
+
+
 RULES = (
     Rule(
         "secret-in-environment", Severity.ERROR, "a secret in the compose file",
         "the compose file and docker inspect show it", "sparkwright", _secrets,
+    ),
+    Rule(
+        "open-routes", Severity.ERROR, "a service that answers others without the key",
+        "vLLM's own key check covers /v1, /v2 and /inference; /invocations generates without it",
+        "vLLM 0.24.0, asked route by route", _open_routes,
     ),
     Rule(
         "mounts", Severity.ERROR, "paths that the container does not have",

@@ -72,7 +72,7 @@ def rendered(
                 "tiny": {
                     "recipe": RECIPE,
                     "port": free_port(),
-                    "bind": "127.0.0.1",
+                    "proxy": False,
                     "hardening": request.param,
                 },
             },

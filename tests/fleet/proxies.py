@@ -21,7 +21,7 @@ for _hosts in (sparks, rtx50):
             "qwen36": {
                 "recipe": "qwen36-35b-a3b-heretic-dflash"
                 + ("-rtx5090" if _name == "rtx-1" else ""),
-                "proxy": True, "boot_seconds": 12, "first_answer_seconds": 6,
+                "boot_seconds": 12, "first_answer_seconds": 6,
             },
         }
 sparks.append(_host("spark-3", "10.213.77.23"))
@@ -43,7 +43,7 @@ def four_replicas(site: Site) -> Iterator[Site]:
     inventory = (site.folder / "inventory/virtual.py").read_text()
     (site.folder / "inventory/proxies.py").write_text(inventory + HOSTS)
     (site.folder / "lab/catalog/faults.yaml").write_text(FAULTS)
-    site.rollout(soak_seconds=8)
+    site.rollout(soak_seconds=8, notice_seconds=7)
     try:
         deploy(site)
         yield site
@@ -62,11 +62,14 @@ def deploy(site: Site, *words: str, code: int = 0) -> Run:
     return run
 
 
-def status(address: str, port: int, method: str, path: str, key: str | None = None) -> int:
+def status(
+    address: str, port: int, method: str, path: str, key: str | None = None, body: str | None = None
+) -> int:
     connection = http.client.HTTPConnection(address, port, timeout=10)
     try:
         headers = {"Authorization": f"Bearer {key}"} if key else {}
-        connection.request(method, path, headers=headers)
+        headers |= {"Content-Type": "application/json"} if body else {}
+        connection.request(method, path, body=body, headers=headers)
         return connection.getresponse().status
     finally:
         connection.close()

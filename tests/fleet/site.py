@@ -79,9 +79,10 @@ class Site:
         return site
 
     def _hurry(self) -> None:
-        """What is looked on for a minute by default is looked on for two seconds."""
+        """What is looked on for a minute by default is looked on for two seconds, and nobody in
+        front of a proxy has to notice that a service leaves."""
         with (self.folder / "group_data/all.py").open("a") as settings:
-            settings.write('rollout = {"soak_seconds": 2, "batch": "100%"}\n')
+            settings.write('rollout = {"soak_seconds": 2, "notice_seconds": 1, "batch": "100%"}\n')
 
     @property
     def key(self) -> str:
@@ -188,7 +189,7 @@ class Site:
         """Set how hosts are switched, as a user would."""
         file = self.folder / "group_data/all.py"
         lines = [line for line in file.read_text().splitlines() if not line.startswith("rollout")]
-        values = {"soak_seconds": 2, **settings}
+        values = {"soak_seconds": 2, "notice_seconds": 1, **settings}
         file.write_text("\n".join([*lines, f"rollout = {values!r}", ""]))
 
     def call(self, *words: str, timeout: int = 300) -> subprocess.CompletedProcess[str]:

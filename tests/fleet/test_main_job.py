@@ -53,7 +53,8 @@ class TestFirstRuns:
         for host in GOOD:
             (service,) = run.host(host)["services"]
             assert service["smoke"]["failures"] == []
-            assert service["smoke"]["total"] == 5
+            # health, models, key, generation, speculation, through the proxy, and from outside
+            assert service["smoke"]["total"] == 7
 
     def test_the_line_that_is_printed_answers_when_pasted(self, site: Site) -> None:
         run = site.deploy(refused={"hopper-1"})
@@ -171,7 +172,7 @@ def test_a_tag_given_on_the_command_line_is_rolled_out(converged: Site) -> None:
         ssh("spark-1", "docker inspect -f '{{.Config.Image}}' sparkwright-qwen36")
         == service["image"]
     )
-    assert "0.23.0" in ssh("spark-1", "curl -s localhost:8000/version")
+    assert "0.23.0" in ssh("spark-1", "curl -s localhost:18000/version")
 
 
 def test_drift_on_a_host_is_found_and_undone(converged: Site) -> None:

@@ -1,19 +1,29 @@
-"""A proxy of a service's own: given to it later, and no way back to where there was none."""
+"""A service's proxy: taken away and given back, and no way back to where there was none."""
 
 from __future__ import annotations
 
+import pytest
+
 from tests.fleet.proxies import status
-from tests.fleet.site import Site, container, release
+from tests.fleet.site import Site, answers, container, release
 
 HOST, ADDRESS = "spark-1", "10.213.77.11"
 LIMIT = ("inventory/virtual.py", "--limit", HOST)
 
 
 def test_a_release_of_other_proxies_is_no_way_back(converged: Site) -> None:
-    converged.edit("group_data/sparks.py", '"port": 8000,', '"port": 8000, "proxy": True,')
+    assert status(ADDRESS, 8000, "GET", "/v1/models") == 401
+    converged.edit("group_data/sparks.py", '"port": 8000,', '"port": 8000, "proxy": False,')
+    assert converged.deploy("--limit", HOST).changed == {HOST}
+    assert answers(converged, HOST)
+    with pytest.raises(ConnectionRefusedError):  # without a proxy the host alone reaches it
+        status(ADDRESS, 8000, "GET", "/v1/models")
+    converged.edit("group_data/sparks.py", ' "proxy": False,', "")
     assert converged.deploy("--limit", HOST).changed == {HOST}
     assert status(ADDRESS, 8000, "GET", "/v1/models") == 401
+    assert status(ADDRESS, 8000, "GET", "/v1/models", converged.key) == 200
     running, kept = container(HOST), release(HOST)
+    # The newest release that is not the running one was made without a proxy.
     said = converged.sparkwright("rollback", *LIMIT, code=1)
     assert "was made without a proxy before it, and the plan has one" in said
     assert (container(HOST), release(HOST)) == (running, kept)

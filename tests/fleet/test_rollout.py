@@ -144,9 +144,9 @@ def test_two_runs_at_once_name_each_other(rolling: Site) -> None:
 
 
 def test_a_crash_loop_ends_and_is_reported(rolling: Site) -> None:
-    """Dying later than it is looked on for."""
+    """Dying later than it is looked on for, and than its proxy takes to see it."""
     rolling.rollout(soak_seconds=0)
-    dying = f'"port": 8000, {fault("crash-after=4")}'
+    dying = f'"port": 8000, {fault("crash-after=12")}'
     rolling.edit("group_data/rtx50.py", DEADLINES, dying)
     rolling.deploy("--limit", "rtx-1")
     rolling.edit("group_data/rtx50.py", dying, DEADLINES)

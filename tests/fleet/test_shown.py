@@ -28,8 +28,10 @@ def _json(site: Site, *words: str, code: int) -> dict[str, Any]:
 
 def test_a_diff_shows_texts_and_no_secret(converged: Site) -> None:
     """Compose file, units and HAProxy's configuration, of what is there and of what is new."""
-    proxied = '"port": 8000, "proxy": True,'
-    converged.edit("group_data/sparks.py", '"port": 8000,', proxied)
+    bare = '"port": 8000, "proxy": False,'
+    converged.edit("group_data/sparks.py", '"port": 8000,', bare)
+    converged.deploy(*ONE)
+    converged.edit("group_data/sparks.py", bare, '"port": 8000,')
     new = converged.run("--dry", "--diff", *ONE)
     assert f"Will change {HOST}" not in new.output
     assert "Will change qwen36: compose.yaml" in new.output

@@ -6,6 +6,7 @@ tests/fixtures/version-0.1/switch has its programs as it laid them out on hosts.
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 import time
@@ -16,6 +17,7 @@ import pytest
 
 from lab import fleet, machines
 from tests.fleet.bad_tags import NEW
+from tests.fleet.proxies import status
 from tests.fleet.site import (
     MACHINES,
     ROOT,
@@ -179,6 +181,11 @@ _BOOTED = "systemctl show -P ActiveEnterTimestamp sparkwright-gateway"
 WATCH = "configured the watch"
 
 
+TOKENIZE = '{"model": "qwen36-fast", "prompt": "one two"}'
+#: How a service of the version before stays as it is, with what vLLM leaves open.
+OPEN = '"proxy": False, "bind": "0.0.0.0", "silenced": {"open-routes": "as it was before 0.2"},'
+
+
 @pytest.mark.faults
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("proxy", [False, True])
@@ -197,8 +204,9 @@ def test_a_fleet_of_the_version_before_is_switched_once(
         elif path.is_file():
             path.unlink()
     text = (ROOT / "group_data/sparks.py").read_text()
-    for one, name in ((before, "door"), (now, "proxy")):
-        port = f'"port": 8000, "{name}": True,' if proxy else '"port": 8000,'
+    was, kept = ('"door": True,', "") if proxy else ("", OPEN)
+    for one, words in ((before, was), (now, kept)):
+        port = f'"port": 8000, {words}'
         (one.folder / "group_data/sparks.py").write_text(text.replace('"port": 8000,', port))
     assert before.deploy("--limit", host).changed == {host}
     assert before.deploy("--limit", host).changed == set()
@@ -212,5 +220,31 @@ def test_a_fleet_of_the_version_before_is_switched_once(
     assert answers(now, host)
     if proxy:
         assert ssh(host, _BOOTED) == since
+    assert now.deploy("--limit", host).changed == set()
+    bare(host)
+
+
+@pytest.mark.faults
+@pytest.mark.timeout(600)
+def test_a_service_of_the_version_before_gets_its_proxy_in_one_switch(
+    converged: Site, before: Site, tmp_path: Path
+) -> None:
+    """By the defaults of both versions: open before, and behind a proxy afterwards."""
+    host, address = "spark-1", MACHINES["spark-1"].address
+    bare(host)
+    now = Site(tmp_path)
+    shutil.rmtree(before.folder / "group_data")
+    shutil.copytree(ROOT / "group_data", before.folder / "group_data")
+    assert before.deploy("--limit", host).changed == {host}
+    assert status(address, 8000, "POST", "/tokenize", body=TOKENIZE) == 200
+    shutil.copytree(before.folder / ".sparkwright", now.folder / ".sparkwright", dirs_exist_ok=True)
+    run = now.deploy("--limit", host)
+    assert len(re.findall(r"^.*service qwen36: release.*restart$", run.output, re.M)) >= 1
+    assert sum(one.startswith("down for") for one in run.host(host)["changes"]) == 1
+    assert status(address, 8000, "POST", "/tokenize", body=TOKENIZE) == 401
+    assert status(address, 8000, "POST", "/tokenize", now.key, body=TOKENIZE) == 200
+    with pytest.raises(ConnectionRefusedError):
+        status(address, 18000, "GET", "/health")
+    assert answers(now, host)
     assert now.deploy("--limit", host).changed == set()
     bare(host)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import base64
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from sparkwright.findings.user_error import UserError, mistake
 from sparkwright.host.contracts.proxies import HEALTH_UNIT
 from sparkwright.operations import proxies
 from sparkwright.proxy.haproxy import UNIT
@@ -41,6 +43,7 @@ def test_its_files() -> None:
     ]
     assert proxies.files_of(None, KEYS, None, None) == {}
     assert (ASKED.ports, ASKED.units) == ((8000,), (UNIT, HEALTH_UNIT))
+    assert ASKED.packages == ("haproxy",)
 
 
 def _case(name: str, seen: dict[str, Any], *would: str, **changes: Any) -> Case:
@@ -104,6 +107,37 @@ def test_what_the_host_is_asked_for() -> None:
     host = fake(probe(ports={8000: OTHER}), ASKED, configure=[])
     run(host, proxies.serving, PROXY, FILES, execute=True)
     assert host.request("configure")["start"] is False
+
+
+@pytest.mark.parametrize("brought", [{}, {"haproxy_2.8.5-1_arm64.deb": b"deb"}])
+def test_haproxy_is_installed_before_anything_is_touched(brought: dict[str, bytes]) -> None:
+    missing = {"packages": {"haproxy": {"candidate": "2.8.5"}}}
+    host = fake(probe(**missing), ASKED, install=["installed HAProxy"])
+    ran = run(host, proxies.installed, brought=lambda _: brought, execute=True)
+    packed = {name: base64.b64encode(data).decode() for name, data in brought.items()}
+    assert host.request("install") == {"packages": packed}
+    assert ran.memory.changes == ["installed HAProxy"]
+    assert ran.memory.stale
+
+
+def test_haproxy_that_is_there_or_not_wanted_is_left() -> None:
+    host = fake(probe(), ASKED)
+    assert run(host, proxies.installed).commands == []
+    assert host.noops == ["HAProxy is installed"]
+    host = fake(probe(packages={}))
+    assert run(host, proxies.installed, wanted=False).commands == []
+    assert host.asked == []
+
+
+def test_a_package_that_is_not_the_locked_one_fails_before_the_host_is_asked() -> None:
+    def brought(_: str) -> dict[str, bytes]:
+        raise UserError([mistake("my-bundle/packages/x.deb", "is not the locked one", "again")])
+
+    host = fake(probe(packages={"haproxy": {}}), ASKED)
+    ran = run(host, proxies.installed, brought=brought, execute=True)
+    assert not ran.well
+    assert "is not the locked one" in (ran.memory.failure or "") + "".join(host.lines)
+    assert host.programs == ["lock"]
 
 
 def test_taking_it_away_names_where_it_would_be() -> None:

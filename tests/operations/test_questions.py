@@ -10,12 +10,14 @@ from pyinfra.context import ctx_host
 
 from sparkwright.facts.asking import HostError
 from sparkwright.host.contracts.disk_usage import DiskUsageRequest
+from sparkwright.host.contracts.proxies import HEALTH_UNIT
 from sparkwright.host.contracts.status import HostStatus
 from sparkwright.host.contracts.verify_models import Verified
 from sparkwright.operations import asked, questions
 from sparkwright.operations.run import HostRun
+from sparkwright.proxy.haproxy import UNIT
 from tests.operations.harness import FakeHost, Said, run
-from tests.operations.sites import running, site, spark
+from tests.operations.sites import running, site, spark, written
 from tests.unit.builders import probe
 
 MODEL = "/opt/models/AEON-7--Qwen3.6-35B-A3B-heretic-NVFP4/cccccccccccccccccccccccccccccccccccccccc"
@@ -61,7 +63,9 @@ def test_what_a_plan_needs_of_the_disk() -> None:
 def test_status_is_beside_what_is_planned() -> None:
     status = HostStatus(1000.0, None, None, (), {})
     host, one = _one(status=status)
-    host.answers["observe"] = probe(**running(one.services))
+    there = running(one.services)
+    there["units"] |= {unit: {"ActiveState": "active"} for unit in (UNIT, HEALTH_UNIT)}
+    host.answers["observe"] = probe(**there, files=written(one.proxy_files), unit_files=[UNIT])
     found = questions.compared(host, one)  # type: ignore[arg-type]
     assert host.programs == ["observe", "status"]
     assert found["planned"]["qwen36"]["drift"] == []

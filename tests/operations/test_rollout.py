@@ -124,14 +124,23 @@ def test_what_was_rolled_back_on_request_is_reported() -> None:
 
 def test_the_proxies_of_a_switch() -> None:
     _, _, one = _host()
+    found = rollout.proxies_of(one)
+    assert found is not None
+    assert found.to.files == one.proxy_files
+    host = spark()
+    bare = {"qwen36": {**SPARK["qwen36"], "proxy": False}}
+    one = site(host, spark("spark-2"), services=bare).hosts["spark-1"]
+    looked_at(host, one, **running(one.services, OLD))
     assert rollout.proxies_of(one) is None
 
 
 # --- Going back on request ------------------------------------------------------------------------
 
 
-def _status(current: str | None, *kept: str, history: tuple[HistoryEntry, ...] = ()) -> HostStatus:
-    releases = {name: KeptRelease(float(n)) for n, name in enumerate(kept)}
+def _status(
+    current: str | None, *kept: str, history: tuple[HistoryEntry, ...] = (), proxy: bool = True
+) -> HostStatus:
+    releases = {name: KeptRelease(float(n), proxy=proxy) for n, name in enumerate(kept)}
     state = ServiceStatus(current, current, releases, None, {}, None)
     return HostStatus(1000.0, None, None, history, {"qwen36": state} if current else {})
 
@@ -191,7 +200,6 @@ def test_a_host_that_cant_go_back_is_refused_before_any_is_touched(
 
 
 def test_a_release_of_another_proxy_is_no_way_back() -> None:
-    behind = {"qwen36": {**SPARK["qwen36"], "proxy": True}}
-    host, found = _back(_status("now", OLD, "now"), services=behind)
+    host, found = _back(_status("now", OLD, "now", proxy=False))
     assert found is None
     assert (host.memory.failure or "").startswith(f"release {OLD} of qwen36 was made without")

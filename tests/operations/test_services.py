@@ -17,7 +17,7 @@ from sparkwright.operations.switching import UNIT, Interrupted, SwitchResult
 from sparkwright.plan.services import DesiredService
 from sparkwright.site.services import desired_services
 from tests.operations.harness import FakeHost, as_json, busy, fake, run
-from tests.operations.sites import KEY, KEYS, running
+from tests.operations.sites import ENGINE, KEY, KEYS, running
 from tests.unit.builders import plan, probe, wanted
 
 ROOT = "/opt/sparkwright"
@@ -136,10 +136,10 @@ def test_the_whole_request_of_a_switch() -> None:
         f"{directory}/boot_caches.py": 0o640,
         f"{ROOT}/services/qwen36/secrets.env": 0o600,
     }
-    assert one.files[one.secrets][0] == f"VLLM_API_KEY={KEY.value}\n"
+    assert one.files[one.secrets][0] == f"VLLM_API_KEY={ENGINE.value}\n"
     # The key is in no command, and nothing of it is shown.
     assert all(execution.hidden for execution in host.asked)
-    assert not any(KEY.value in line for line in host.lines)
+    assert not any(key.value in line for key in (KEY, ENGINE) for line in host.lines)
 
 
 def test_a_first_start_has_no_way_back_and_time_for_its_crashes() -> None:
@@ -267,7 +267,7 @@ def test_diff_shows_compose_file_and_unit_and_no_key() -> None:
     assert "    -services: {}" in host.lines
     assert f"Will create {SERVICE.unit_path}" in host.lines
     assert "    +[Unit]" in host.lines
-    assert not any(KEY.value in line for line in host.lines)
+    assert not any(key.value in line for key in (KEY, ENGINE) for line in host.lines)
     host = _host()
     host.state.config.DIFF = True
     run(host, services.running, (SERVICE,))

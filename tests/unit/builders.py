@@ -116,5 +116,6 @@ def probe(**changes: Any) -> Observation:
             "driver": "overlay2",
         },
         "docker_disk": disk,
+        "packages": {"haproxy": {"version": "2.8.5-1ubuntu3.2"}},
     }
     return decode(Observation, {**data, **changes})

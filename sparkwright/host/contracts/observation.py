@@ -39,6 +39,7 @@ class ObservationRequest:
         images: names in Docker.
         ports: TCP ports whose listeners are reported.
         units: systemd units beside those of the services.
+        packages: packages of the distribution, by name, each with a program of that name.
     """
 
     models_root: str = "/opt/models"
@@ -52,6 +53,22 @@ class ObservationRequest:
     ports: tuple[int, ...] = ()
     units: tuple[str, ...] = ()
     services: tuple[ServiceAt, ...] = ()
+    packages: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Package:
+    """A package of the distribution.
+
+    Attributes:
+        version: of what is installed; None where nothing is, and then:
+        candidate: what apt-get would install; None where it knows of none.
+        unreachable: why nothing can be installed from outside; None where it can.
+    """
+
+    version: str | None = None
+    candidate: str | None = None
+    unreachable: str | None = None
 
 
 @dataclass(frozen=True)
@@ -169,6 +186,7 @@ class Observation:
         last_lock: token of the run that held the host last.
         switching: whether a switch to other releases is under way.
         leftovers: files with secrets that an earlier version left.
+        packages: by name, what is there or could be.
     """
 
     time: float
@@ -209,3 +227,4 @@ class Observation:
     switching: bool = False
     leftovers: tuple[str, ...] = ()
     exposed: tuple[ExposedPath, ...] = ()
+    packages: dict[str, Package] = field(default_factory=dict)

@@ -8,6 +8,14 @@ HEALTH_UNIT = "sparkwright-health.service"
 
 
 @dataclass(frozen=True)
+class InstallRequest:
+    """HAProxy on a host that has none; ``packages`` by file name, in base64, where a bundle brings
+    them."""
+
+    packages: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class ProxyRequest:
     """The proxy's files as they must be; without files it is taken away.
 

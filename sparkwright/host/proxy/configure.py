@@ -5,7 +5,6 @@ Runs on the host as root.
 
 from __future__ import annotations
 
-import os
 import shutil
 import time
 from pathlib import Path
@@ -14,25 +13,10 @@ from sparkwright.host.contracts.proxies import HEALTH_UNIT, ProxyRequest
 from sparkwright.host.lib import files, systemd
 from sparkwright.host.lib.processes import run
 from sparkwright.host.proxy import runtime_api as haproxy
+from sparkwright.host.proxy.install import HAPROXY, install
 
-HAPROXY = "/usr/sbin/haproxy"
 #: Beside the configuration: the keys of versions before 0.2, without names.
 FORMER_KEYS = "keys"
-_INSTALL = ("apt-get", "install", "-qq", "--yes", "--no-install-recommends", "haproxy")
-
-
-def install() -> None:
-    """The distribution's HAProxy, whose own service is not wanted."""
-    if Path(HAPROXY).exists():
-        return
-    environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
-    done = run(*_INSTALL, environment=environment)
-    if not done.ok:
-        run("apt-get", "update", "-qq", environment=environment)
-        done = run(*_INSTALL, environment=environment)
-    if not done.ok:
-        raise SystemExit(f"apt-get install haproxy: {done.said}")
-    systemd.disable("haproxy.service")
 
 
 def reload(request: ProxyRequest) -> None:

@@ -195,35 +195,35 @@ TRICKS = [
     "/v1/models//",
     "/./v1/models",
     "/v1/./models",
-    "/v1/../metrics",
+    "/v1/../version",
     "/v1/models/..",
-    "/v1/models/../../metrics",
-    "/v1/models/%2e%2e/%2e%2e/metrics",
-    "/v1/%2e%2e/metrics",
-    "/v1/..%2fmetrics",
-    "/v1/..%2Fmetrics",
-    "/v1/..%252fmetrics",
-    "/v1/..\\metrics",
+    "/v1/models/../../version",
+    "/v1/models/%2e%2e/%2e%2e/version",
+    "/v1/%2e%2e/version",
+    "/v1/..%2fversion",
+    "/v1/..%2Fversion",
+    "/v1/..%252fversion",
+    "/v1/..\\version",
     "/v1%2fmodels",
     "/%76%31/models",
     "/v1/model%73",
     "/V1/models",
     "/v1/Models",
     "/v1/models;x=y",
-    "/v1/models;/../../metrics",
+    "/v1/models;/../../version",
     "/v1/models%00",
     "/v1/models%20",
     "/v1/models%0a",
     "/v1/models#",
-    "/v1/models#/../../metrics",
-    "/metrics#/v1/models",
-    "/metrics?/v1/models",
-    "/metrics?x=/v1/models",
-    "/metrics/v1/models",
-    "/metrics;/v1/models",
+    "/v1/models#/../../version",
+    "/version#/v1/models",
+    "/version?/v1/models",
+    "/version?x=/v1/models",
+    "/version/v1/models",
+    "/version;/v1/models",
     "/v1/responses/",
     "/v1/responses/..",
-    "/v1/responses/../../metrics",
+    "/v1/responses/../../version",
     "/v1/responses/a/b",
     "/v1/responses/a%2fb",
     "/v1/responses/a/cancel",
@@ -237,9 +237,9 @@ TRICKS = [
     "*",
     "v1/models",
     "?/v1/models",
-    "http://x/metrics",
+    "http://x/version",
     "http://x/v1/models",
-    "http://x/v1/../metrics",
+    "http://x/v1/../version",
     "http://x?/v1/models",
     "http://x#/v1/models",
     "http:/v1/models",
@@ -248,7 +248,7 @@ TRICKS = [
     "/health/",
     "//health",
     "/Health",
-    "/health/../metrics",
+    "/health/../version",
     "/healthz",
 ]
 
@@ -286,7 +286,7 @@ def test_a_hidden_request_does_not_get_through(
 ) -> None:
     proxy = start(one)
     key = f"Authorization: Bearer {KEY}\r\n"
-    inner = f"GET /metrics HTTP/1.1\r\nHost: x\r\n{key}Connection: close\r\n\r\n"
+    inner = f"GET /version HTTP/1.1\r\nHost: x\r\n{key}Connection: close\r\n\r\n"
     proxy.raw(request_bytes.format(chat=CHAT, key=key, inner=inner).encode(), leave=True)
     assert proxy.get("/v1/models").status == 200
     assert all((seen.method, seen.path) in OPEN for seen in one.seen), one.seen
@@ -361,7 +361,7 @@ def test_a_browser_may_ask_before_it_asks(start: Opener, one: Backend) -> None:
     assert answer.status == 200
     assert answer.headers["access-control-allow-origin"] == "*"
     assert answer.headers["access-control-allow-headers"] == "authorization,x-stainless-lang"
-    assert whole(proxy.send("OPTIONS", "/metrics", key=None, headers=asked)).status == 404
+    assert whole(proxy.send("OPTIONS", "/version", key=None, headers=asked)).status == 404
     assert one.seen == []
 
 

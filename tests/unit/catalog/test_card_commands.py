@@ -21,6 +21,8 @@ CARDS: list[dict[str, Any]] = yaml.safe_load(
 )
 #: What we say on purpose and the cards do not: catalog/DEVIATIONS.md.
 OURS = {"--host", "--port", "--served-model-name"}
+#: The proxy listens where the card has vLLM listen, and vLLM where only the proxy reaches it.
+BEHIND = {"--host": ["127.0.0.1"], "--port": ["18000"]}
 
 
 def _flags(words: list[str]) -> dict[str, list[str]]:
@@ -100,7 +102,8 @@ def test_a_service_is_what_its_card_says(entry: dict[str, Any]) -> None:
         mounts.discard("/models/drafter")
     card["environment"].pop("VLLM_API_KEY", None)
     if "MODEL_PATH" in environment:  # its entry point would trust remote code by itself
-        assert environment.pop("EXTRA_ARGS") == "--no-trust-remote-code"
+        words = "--no-trust-remote-code --host 127.0.0.1 --port 18000"
+        assert environment.pop("EXTRA_ARGS") == words
     assert {name: _number(value) for name, value in environment.items()} == {
         name: _number(value) for name, value in card["environment"].items()
     }
@@ -110,6 +113,9 @@ def test_a_service_is_what_its_card_says(entry: dict[str, Any]) -> None:
     assert "--trust-remote-code" not in own
     for flag in OURS - set(theirs):
         own.pop(flag, None)
+    for flag, value in BEHIND.items():
+        assert own.pop(flag, value) == value
+        theirs.pop(flag, None)
     if entry.get("open"):
         own = {flag: values for flag, values in own.items() if flag in theirs}
     assert own == theirs

@@ -79,7 +79,10 @@ def test_a_mistake_is_reported_with_its_place_and_remedy(
 def test_one_port_and_one_name_for_each_service() -> None:
     two = {"a": {"recipe": RECIPE}, "b": {"recipe": RECIPE}}
     found = problems(two)
-    assert [p.subject.place.rsplit(".", 1)[1] for p in found] == ["port", *["served_names"] * 3]
+    assert [p.subject.place.rsplit(".", 1)[1] for p in found] == [
+        *(["port"] * 3),  # the proxy's, vLLM's and that of its health
+        *(["served_names"] * 3),
+    ]
     assert "taken by service 'a'" in found[0].observed
 
 

@@ -78,13 +78,27 @@ def test_targets_say_what_they_are(tmp_path: Path) -> None:
     assert node == {"targets": ["[fd00::5]:9200"], "labels": {"host": "spark-1"}}
 
 
-def test_what_is_behind_a_door_is_scraped_by_its_own_host(tmp_path: Path) -> None:
-    behind = {"qwen36": {**SPARK["qwen36"], "proxy": True}}
-    found = written(tmp_path, services=behind)
-    assert json.loads(found["targets/vllm.json"]) == []
-    (local,) = json.loads(found["targets/local/spark-1.json"])
-    assert local["targets"] == ["127.0.0.1:18000"]
-    assert "targets/local/spark-1.json" not in written(tmp_path)
+def test_what_is_behind_a_proxy_is_scraped_with_the_key(tmp_path: Path) -> None:
+    found = written(tmp_path)
+    (vllm,) = json.loads(found["targets/vllm.json"])
+    assert vllm["targets"] == ["10.0.0.5:8000"]
+    assert "targets/local/spark-1.json" not in found
+    jobs = {
+        job["job_name"]: job for job in yaml.safe_load(found["prometheus.yml"])["scrape_configs"]
+    }
+    assert jobs["vllm"]["authorization"] == {"credentials_file": "api_key"}
+    assert "authorization" not in jobs["node"]
+
+
+def test_what_only_its_own_host_reaches_is_scraped_there(tmp_path: Path) -> None:
+    for service, target in (
+        ({"proxy": False}, "127.0.0.1:8000"),
+        ({"bind": "127.0.0.1"}, "127.0.0.1:18000"),
+    ):
+        found = written(tmp_path, services={"qwen36": {**SPARK["qwen36"], **service}})
+        assert json.loads(found["targets/vllm.json"]) == []
+        (local,) = json.loads(found["targets/local/spark-1.json"])
+        assert local["targets"] == [target]
 
 
 def test_the_dashboard_is_one_that_grafana_takes() -> None:
@@ -114,7 +128,8 @@ def test_the_command_writes_it(tmp_path: Path) -> None:
     inventory = str(ROOT / "inventory/lab.py")
     done = CliRunner().invoke(main, ["monitoring", inventory, "--output", str(out)])
     assert done.exit_code == 0, done.output
-    assert done.output == f"5 files for 3 hosts in {out}\n"
+    assert done.stdout == f"5 files for 3 hosts in {out}\n"
+    assert f"the fleet's API key beside prometheus.yml, in {out}/api_key" in done.stderr
     assert yaml.safe_load((out / "prometheus.yml").read_text())["rule_files"]
     taken = tmp_path / "taken"
     taken.write_text("")
@@ -125,6 +140,7 @@ def test_the_command_writes_it(tmp_path: Path) -> None:
 
 @needs_promtool
 def test_prometheus_takes_the_files(tmp_path: Path) -> None:
+    (tmp_path / "api_key").write_text("sk-0")
     written(tmp_path)
     assert "is valid prometheus config" in promtool(
         "check", "config", "prometheus.yml", cwd=tmp_path

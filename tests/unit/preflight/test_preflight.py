@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from sparkwright.findings.finding import Severity, errors
 from sparkwright.plan.plan import GIB
 from sparkwright.preflight.judge import judge
+from sparkwright.resolve.lock import Lock, LockedFile, render_lock
 from tests.unit.builders import RTX, SPARK, gpus, plan, probe, wanted
 
 NOW = 1000.0
@@ -93,6 +95,17 @@ def test_a_fresh_spark_in_order_has_no_finding() -> None:
         ),
         ("python", {"python": [3, 8]}, "3.8"),
         ("clock", {"time": NOW - 3600}, "-3600 s"),
+        ("haproxy", {"packages": {"haproxy": {"version": "2.4.24-0ubuntu0.22.04.1"}}}, "2.4.24"),
+        (
+            "haproxy",
+            {"packages": {"haproxy": {"candidate": "2.4.24-0ubuntu0.22.04.1"}}},
+            "2.4.24-0ubuntu0.22.04.1 would be installed",
+        ),
+        (
+            "haproxy",
+            {"packages": {"haproxy": {"unreachable": "packages.example can't be reached"}}},
+            "no way to it: packages.example can't be reached",
+        ),
     ],
 )
 def test_each_fault_is_found_with_its_words_and_a_remedy(
@@ -103,6 +116,39 @@ def test_each_fault_is_found_with_its_words_and_a_remedy(
     assert words in found.observed
     assert found.remedy
     assert found.reason
+
+
+@pytest.mark.parametrize(
+    "package",
+    [
+        {"candidate": "2.8.5-1ubuntu3"},  # to be installed from the distribution's servers
+        {},  # lists of packages that were never read
+        {"version": "2.8.5-1ubuntu3", "unreachable": "no internet"},
+        {"version": "2.6.12"},
+    ],
+)
+def test_a_host_that_has_haproxy_or_can_have_it_is_in_order(package: dict[str, Any]) -> None:
+    assert findings(packages={"haproxy": package}) == {}
+
+
+@pytest.mark.parametrize(
+    ("name", "version", "found"),
+    [
+        ("haproxy_2.8.5-1ubuntu3_arm64.deb", "2.8.5", []),
+        ("haproxy_2.4.24-0_arm64.deb", "2.4.24-0", ["haproxy"]),  # too old
+        ("haproxy_2.8.5-1ubuntu3_amd64.deb", "", ["haproxy"]),  # of another architecture
+    ],
+)
+def test_a_bundle_brings_haproxy_where_nothing_can_be_reached(
+    tmp_path: Path, name: str, version: str, found: list[str]
+) -> None:
+    lock = Lock(images={}, models={}, packages={name: LockedFile(size=1, sha256="0" * 64)})
+    (tmp_path / "fleet.lock").write_text(render_lock(lock))
+    planned = plan(bundle=str(tmp_path), lock_file=str(tmp_path / "fleet.lock"))
+    alone = probe(packages={"haproxy": {"unreachable": "no internet"}})
+    judged = judge(wanted(planned), alone, NOW)
+    assert [one.id for one in judged] == found
+    assert all(version in one.observed for one in judged)
 
 
 @pytest.mark.parametrize(

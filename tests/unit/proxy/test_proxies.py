@@ -31,12 +31,13 @@ def plan(**data: Any) -> HostPlan:
 
 
 def test_no_door_is_none() -> None:
-    assert proxies_of(plan(services={"qwen36": RECIPE}), EVERYONE) is None
-    assert health_file(plan(services={"qwen36": RECIPE})) is None
+    bare = plan(services={"qwen36": {**RECIPE, "proxy": False}})
+    assert proxies_of(bare, EVERYONE) is None
+    assert health_file(bare) is None
 
 
 def test_a_service_behind_a_door_listens_where_only_the_door_reaches_it() -> None:
-    behind = plan(services={"qwen36": {**RECIPE, "proxy": True}})
+    behind = plan(services={"qwen36": RECIPE})
     (service,) = behind.services
     assert (service.bind, service.port, service.client_port) == ("127.0.0.1", 18000, 8000)
     gateway = proxies_of(behind, EVERYONE)

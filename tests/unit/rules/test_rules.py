@@ -81,6 +81,7 @@ BREAKS: dict[str, tuple[str, dict[str, Any], str]] = {
     "low-port": (HERETIC, {"port": 80, "proxy": False}, "port"),
     # speculation
     "speculation-limits": (HERETIC, _arguments(max_num_seqs=None), "arguments.max_num_seqs"),
+    "open-routes": (HERETIC, {"proxy": False, "bind": "0.0.0.0"}, "bind"),
     "speculation-budget": (
         HERETIC,
         _arguments(max_num_seqs=256, max_num_batched_tokens=2048),

@@ -38,7 +38,7 @@ def smoke(project: Path, port: int, *words: str) -> subprocess.CompletedProcess[
     arguments = {"max_model_len": CONTEXT, "max_num_seqs": SEQUENCES}
     service = {
         "recipe": "qwen36-35b-a3b-heretic-dflash", "port": port, "boot_seconds": 2,
-        "served_names": ["tiny", "tiny2"], "arguments": arguments,
+        "served_names": ["tiny", "tiny2"], "arguments": arguments, "proxy": False,
     }  # fmt: skip
     host = {"services": {"qwen36": service}, "services_root": str(project / "opt")}
     (project / "mine.py").write_text(f"boxes = [('@local', {host!r})]\n")

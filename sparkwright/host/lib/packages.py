@@ -1,0 +1,66 @@
+"""Packages of the distribution: which version is there, and whether one could be had."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import socket
+import threading
+
+from sparkwright.host.contracts.observation import Package
+from sparkwright.host.lib.processes import Running, run
+
+#: Seconds for one server of packages, and for all of them with their names' resolution.
+_CONNECT, _ALL = 2.0, 6.0
+_VERSION = re.compile(r"\d+(?:\.\d+)+\S*")
+
+
+class Question:
+    """Asks a package's program for its version while other questions are asked."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._version = Running(f"/usr/sbin/{name}", "-v")
+
+    def answer(self) -> Package:
+        """What is there; where nothing is, what could be."""
+        found = _VERSION.search(self._version.outcome().out)
+        if found:
+            return Package(found[0])
+        if shutil.which("apt-get") is None:
+            return Package(unreachable="the host has no apt-get")
+        said = run("apt-cache", "policy", self._name, timeout=10).out
+        candidate = re.search(r"Candidate: (\d\S*)", said)
+        return Package(None, candidate[1] if candidate else None, _unreachable())
+
+
+def _unreachable() -> str | None:
+    """Why none of the servers that apt-get would ask takes a connection; None where one does."""
+    listed = run("apt-get", "update", "--print-uris", timeout=10).out
+    proxy = run("apt-config", "dump", "--format", "%v%n", "Acquire::http::Proxy", timeout=10).out
+    servers = _servers(proxy) or _servers(listed)
+    if not servers:
+        return None if "'" in listed else "apt-get has no server of packages configured"
+    reached: list[str] = []
+    # A resolver that does not answer takes longer than anybody waits.
+    look = threading.Thread(target=_connect, args=(servers, reached), daemon=True)
+    look.start()
+    look.join(_ALL)
+    return None if reached else f"{', '.join(name for name, _ in servers)} can't be reached"
+
+
+def _servers(text: str) -> list[tuple[str, int]]:
+    """Names and ports of the http(s) addresses in a text, each once."""
+    found = re.findall(r"\b(https?)://(?:[^/@'\s]*@)?([A-Za-z0-9.-]+)(?::(\d+))?", text)
+    ports = {"http": 80, "https": 443}
+    return list(dict.fromkeys((name, int(port or ports[how])) for how, name, port in found))
+
+
+def _connect(servers: list[tuple[str, int]], reached: list[str]) -> None:
+    for name, port in servers:
+        try:
+            socket.create_connection((name, port), timeout=_CONNECT).close()
+        except OSError:
+            continue
+        reached.append(name)
+        return

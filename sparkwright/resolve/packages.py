@@ -1,0 +1,83 @@
+"""Debian packages that a bundle brings to hosts without internet: HAProxy, and what it needs.
+
+apt-get fetches them, and checks their signatures, on a machine with internet and the hosts' own
+distribution. The lock pins them: a bundle travels, and what it brings is installed as root.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from pathlib import Path
+
+from sparkwright.findings.user_error import UserError, mistake
+from sparkwright.resolve.lock import LockedFile, read_lock
+from sparkwright.resolve.registry import ARCHITECTURES
+
+_FOLDER = "packages"
+#: ``haproxy_2.8.5-1ubuntu3_arm64.deb``; apt-get writes an epoch's colon as %3a.
+_NAME = re.compile(r"([a-z0-9][a-z0-9.+-]+)_([A-Za-z0-9.+~%-]+)_([a-z0-9]+)\.deb")
+
+
+def collect(source: Path, bundle: Path) -> dict[str, LockedFile]:
+    """Copy a folder's packages into a bundle; their pins, by file name.
+
+    Raises:
+        UserError: for a folder without HAProxy's package.
+    """
+    found = [path for path in sorted(source.glob("*.deb")) if _NAME.fullmatch(path.name)]
+    if not any(path.name.startswith("haproxy_") for path in found):
+        raise UserError(
+            [
+                mistake(
+                    f"--packages {source}",
+                    "there is no haproxy_….deb",
+                    "fetch HAProxy's packages there with apt-get: docs/sharing-and-offline.md",
+                )
+            ]
+        )
+    place = bundle / _FOLDER
+    place.mkdir(parents=True, exist_ok=True)
+    pins = {}
+    for path in found:
+        content = path.read_bytes()
+        (place / path.name).write_bytes(content)
+        pins[path.name] = LockedFile(size=len(content), sha256=_sha256(content))
+    return pins
+
+
+def versions(bundle: str | None, lock_file: str, architecture: str) -> dict[str, str]:
+    """The locked packages for an architecture (as ``uname -m`` has it): name -> version."""
+    names = (_NAME.fullmatch(name) for name in _pins(bundle, lock_file, architecture))
+    return {one[1]: one[2].replace("%3a", ":") for one in names if one}
+
+
+def brought(bundle: str | None, lock_file: str, architecture: str) -> dict[str, bytes]:
+    """The locked packages for an architecture, by file name; none without a bundle.
+
+    Raises:
+        UserError: for one that is not there, or is not the locked one.
+    """
+    found, problems = {}, []
+    for name, pin in _pins(bundle, lock_file, architecture).items():
+        place = Path(bundle or "", _FOLDER, name)
+        content = place.read_bytes() if place.is_file() else None
+        if content is None or _sha256(content) != pin.sha256:
+            wrong = "is not there" if content is None else f"is not the one that {lock_file} pins"
+            problems.append(mistake(str(place), wrong, "make the bundle again, with --packages"))
+        else:
+            found[name] = content
+    if problems:
+        raise UserError(problems)
+    return found
+
+
+def _pins(bundle: str | None, lock_file: str, architecture: str) -> dict[str, LockedFile]:
+    lock = read_lock(Path(lock_file)) if bundle else None
+    suffixes = (f"_{ARCHITECTURES.get(architecture, architecture)}.deb", "_all.deb")
+    packages = (lock.packages or {}) if lock else {}
+    return {name: pin for name, pin in packages.items() if name.endswith(suffixes)}
+
+
+def _sha256(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()

@@ -1,0 +1,148 @@
+"""What a neighbour on the LAN and the controller get of a host: every port, and every route."""
+
+from __future__ import annotations
+
+import json
+import re
+import socket
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from tests.fleet.proxies import status
+from tests.fleet.site import GOOD, MACHINES, Site, ssh
+
+FIXTURES = Path(__file__).parents[2] / "fixtures/vllm/0.24.0"
+ROUTES = [
+    tuple(line.split())
+    for line in (FIXTURES / "routes.txt").read_text().splitlines()
+    if not line.startswith("#")
+]
+SSH, PROXY, PEERS = 22, 8000, 18650
+#: Asked of vLLM itself, these answer without the key.
+OPEN = ("/invocations", "/tokenize", "/metrics", "/version", "/openapi.json")
+ASK = {
+    "/v1/completions": {"model": "qwen36-fast", "prompt": "1 2 3", "max_tokens": 2},
+    "/tokenize": {"model": "qwen36-fast", "prompt": "1 2 3"},
+}
+#: A scan of every port, in the words of a host: Python without anything.
+SCAN = """
+import socket, sys
+from concurrent.futures import ThreadPoolExecutor
+def taken(port):
+    with socket.socket() as one:
+        one.settimeout(2)
+        return one.connect_ex((sys.argv[1], port)) == 0
+with ThreadPoolExecutor(64) as pool:
+    ports = range(1, 65536)
+    print(*[port for port, there in zip(ports, pool.map(taken, ports)) if there])
+"""
+
+
+def _from_here(address: str) -> set[int]:
+    """The ports of a host that take a connection from the controller."""
+
+    def taken(port: int) -> bool:
+        with socket.socket() as one:
+            one.settimeout(2)
+            return one.connect_ex((address, port)) == 0
+
+    ports = range(1, 65536)
+    with ThreadPoolExecutor(64) as pool:
+        return {port for port, there in zip(ports, pool.map(taken, ports), strict=True) if there}
+
+
+def _from_neighbour(host: str, address: str) -> set[int]:
+    """The same from another host of the fleet."""
+    return {int(port) for port in ssh(host, f"python3 -c '{SCAN}' {address}").split()}
+
+
+@pytest.fixture(scope="module")
+def proxied(site: Site) -> Site:
+    """The fleet by its defaults."""
+    site.power_on()
+    site.repair()
+    site.deploy(refused={"hopper-1"})
+    return site
+
+
+@pytest.mark.timeout(300)
+def test_only_ssh_the_proxy_and_peers_take_connections(proxied: Site) -> None:
+    address = MACHINES["spark-1"].address
+    ssh("spark-1", "sudo systemctl stop 'sparkwright-share*' || true")
+    for found in (_from_here(address), _from_neighbour("spark-2", address)):
+        assert {SSH, PROXY} <= found
+        assert found <= {SSH, PROXY, PEERS}, found
+    # And inside they are there: what was scanned for exists.
+    for port in (18000, 28000):
+        ssh("spark-1", f"curl -fsS -o /dev/null localhost:{port}/health")
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("host", GOOD)
+def test_no_route_answers_without_the_key_or_with_a_wrong_one(proxied: Site, host: str) -> None:
+    address = MACHINES[host].address
+    assert len(ROUTES) > 50
+    for key in (None, "sk-wrong", proxied.key[:-1], proxied.key.swapcase()):
+        for method, path in ROUTES:
+            if path == "/health":  # says whether the service is there, and nothing else
+                continue
+            body = json.dumps(ASK.get(path, {})) if method == "POST" else None
+            asked = path.replace("{id}", "resp_0a1b2c")
+            seen = status(address, PROXY, method, asked, key, body)
+            assert seen in (401, 404), (method, path, key, seen)
+
+
+def test_the_right_key_opens_what_clients_need(proxied: Site) -> None:
+    address = MACHINES["spark-1"].address
+    for path, body in ASK.items():
+        assert status(address, PROXY, "POST", path, proxied.key, json.dumps(body)) == 200
+    for path in ("/v1/models", "/metrics"):
+        assert status(address, PROXY, "GET", path, proxied.key) == 200
+    for path in ("/version", "/openapi.json", "/server_info"):  # of no use to clients
+        assert status(address, PROXY, "GET", path, proxied.key) == 404
+
+
+def test_vllm_itself_leaves_them_open(proxied: Site) -> None:
+    """Why the proxy is there: on the host, past it, they answer without a key."""
+    for path in OPEN:
+        body = f"-H 'Content-Type: application/json' -d '{json.dumps(ASK['/tokenize'])}'"
+        words = body if path in ("/invocations", "/tokenize") else ""
+        code = ssh("spark-1", "curl -s -o /dev/null -w '%{http_code}' "
+                   f"localhost:18000{path} {words}")  # fmt: skip
+        assert code not in ("401", "403", "404"), (path, code)
+
+
+def test_a_service_without_a_proxy_is_refused_where_others_reach_it(proxied: Site) -> None:
+    proxied.edit(
+        "group_data/sparks.py", '"port": 8000,', '"port": 8000, "proxy": False, "bind": "0.0.0.0",'
+    )
+    try:
+        run = proxied.run("--yes", "--limit", "spark-1")
+    finally:
+        proxied.restore("group_data/sparks.py")
+    assert run.code == 2, run.output
+    assert "open-routes" in run.output
+    assert "/invocations" in run.output
+
+
+def test_the_smoke_test_finds_a_proxy_that_lets_everybody_in(proxied: Site) -> None:
+    """HAProxy's own line that asks for the key is taken out on the host."""
+    config = "/opt/sparkwright/gateway/haproxy.cfg"
+    template = "templates/gateway/haproxy.cfg.j2"
+    text = (proxied.folder / template).read_text()
+    lines = [line for line in text.splitlines(keepends=True) if "WWW-Authenticate" not in line]
+    assert len(lines) < len(text.splitlines())
+    (proxied.folder / template).write_text("".join(lines))
+    try:
+        run = proxied.run("--yes", "--limit", "spark-1")
+        assert "WWW-Authenticate" not in ssh("spark-1", f"sudo cat {config}")
+    finally:
+        proxied.restore(template)
+    assert run.refused == {"spark-1"}, run.output
+    # vLLM's own check answers 401 for /v1/models still: only asking each route finds it.
+    for how in ("without the key", "with a wrong key"):
+        assert re.search(rf"POST /tokenize answers HTTP \d+ {how}", run.output), run.output
+    assert "/v1/completions answers" not in run.output
+    proxied.deploy("--limit", "spark-1")

@@ -1,0 +1,68 @@
+"""The smoke test of a run fails a host whose service answers a neighbour without the key."""
+
+from __future__ import annotations
+
+import pytest
+
+from sparkwright.host.contracts.smoke import CheckResult, SmokeAnswer, SmokeRequest
+from sparkwright.operations import smoke
+from sparkwright.smoke.outside import Entrance
+from sparkwright.smoke.result import Smoke
+from tests.operations.harness import fake, run
+from tests.unit.builders import probe
+from tests.unit.security.test_outside import HERE, server
+
+CHAT = SmokeRequest("chat", "chat.service", HERE, 8000, "/s", ("m",), 900, 10)
+WELL = SmokeAnswer((CheckResult("health", True, 0.5),))
+
+
+@pytest.fixture(autouse=True)
+def connected(monkeypatch: pytest.MonkeyPatch) -> None:
+    """This machine reaches the host by itself."""
+    monkeypatch.setattr(smoke, "_address", lambda _: HERE)
+
+
+def test_an_open_route_fails_the_host() -> None:
+    told: dict[str, Smoke] = {}
+    host = fake(probe(), check={"chat": WELL})
+    with server({"/invocations": 200}) as (port, _):
+        ran = run(host, smoke.answers, (CHAT,), entrances=[Entrance("chat", "*", port)],
+                  judged=told.__setitem__, execute=True)  # fmt: skip
+    assert not ran.well
+    assert "POST /invocations answers HTTP 200 without the key" in (ran.memory.failure or "")
+    assert (told["chat"].passed, told["chat"].total) == (1, 2)
+    assert host.programs == ["check"]  # one remote execution, as before
+
+
+def test_one_that_refuses_passes() -> None:
+    told: dict[str, Smoke] = {}
+    host = fake(probe(), check={"chat": WELL})
+    with server({}) as (port, _):
+        ran = run(host, smoke.answers, (CHAT,), entrances=[Entrance("chat", "*", port)],
+                  judged=told.__setitem__, execute=True)  # fmt: skip
+    assert (ran.commands, ran.memory.failure) == ([], None)
+    assert (told["chat"].passed, told["chat"].total) == (2, 2)
+
+
+def test_a_load_balancer_alone_is_asked_too() -> None:
+    host = fake(probe())
+    with server({}, others=200) as (port, _):
+        ran = run(host, smoke.answers, (), entrances=[Entrance("load balancer q", "*", port)],
+                  execute=True)  # fmt: skip
+    assert (ran.memory.failure or "").startswith("load balancer q fails its smoke test: outside: ")
+    assert host.programs == []
+
+
+@pytest.mark.parametrize("connection", [None, ("127.0.0.1", "127.0.0.1")])
+def test_a_controller_behind_a_jump_host_or_tunnel_says_so(
+    monkeypatch: pytest.MonkeyPatch, connection: tuple[str, str] | None
+) -> None:
+    monkeypatch.undo()
+    monkeypatch.setattr(smoke, "addresses", lambda _: connection)
+    host = fake(probe(), check={"chat": WELL})
+    ran = run(host, smoke.answers, (CHAT,), entrances=[Entrance("chat", "*", 1)], execute=True)
+    assert ran.memory.failure is None
+    assert host.lines == [
+        "chat was not asked from outside: this machine reaches the host through a tunnel or another"
+        " host"
+    ]

@@ -1,0 +1,89 @@
+"""Nobody is let near vLLM without a key: by default, and by a rule where one asks for it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sparkwright.findings.user_error import UserError
+from sparkwright.proxy.proxies import proxies_of
+from sparkwright.rules import assumed_hardware, check_host
+from sparkwright.smoke.outside import Entrance, entrances
+from sparkwright.vllm.routes import INFERENCE, OPEN
+from tests.unit.builders import SPARK, catalog, plan
+
+CAPTURES = Path(__file__).parents[2] / "fixtures/vllm/0.24.0"
+
+
+def _service(**settings: Any) -> dict[str, Any]:
+    return {"qwen36": {**SPARK["qwen36"], **settings}}
+
+
+def _broken(**settings: Any) -> list[Any]:
+    host = plan(_service(**settings))
+    found = check_host(host, catalog(), assumed_hardware(host))
+    return [one for one in found if one.id == "open-routes"]
+
+
+def test_vllm_itself_is_the_hosts_alone_by_default() -> None:
+    (service,) = plan().services
+    assert (service.bind, service.port) == ("127.0.0.1", 18000)
+    assert (service.client_bind, service.client_port) == ("0.0.0.0", 8000)
+    (service,) = plan(_service(proxy=False)).services
+    assert (service.client_bind, service.client_port) == ("127.0.0.1", 8000)
+    assert _broken() == _broken(proxy=False) == _broken(proxy=False, bind="::1") == []
+
+
+@pytest.mark.parametrize("bind", ["0.0.0.0", "::", "192.168.1.21", "spark-1"])
+def test_no_proxy_and_a_bind_for_others_is_an_error_that_says_what_is_open(bind: str) -> None:
+    (found,) = _broken(proxy=False, bind=bind)
+    assert found.severity == "error"
+    for route in ("/invocations", "/tokenize", "/metrics", f"{bind}:8000"):
+        assert route in found.observed
+    (silenced,) = _broken(proxy=False, bind=bind, silenced={"open-routes": "a network of my own"})
+    assert silenced.silenced == "a network of my own"
+
+
+def test_the_routes_are_vllms_own_and_its_key_leaves_them_open() -> None:
+    listed = {
+        tuple(line.split())
+        for line in (CAPTURES / "routes.txt").read_text().splitlines()
+        if not line.startswith("#")
+    }
+    assert set(INFERENCE) <= listed
+    answers = [line.split() for line in (CAPTURES / "apikey_matrix.txt").read_text().splitlines()]
+    open_ = {path for _, path, without, *_ in answers if without not in ("nokey=401", "nokey=404")}
+    asked = {path for _, path in INFERENCE} & {path for _, path, *_ in answers}
+    assert set(OPEN) & asked == open_ & asked
+    assert {"/invocations", "/generative_scoring", "/tokenize", "/detokenize"} <= set(OPEN)
+
+
+def test_a_pool_does_not_reach_past_a_hosts_loopback() -> None:
+    pool = plan({}, load_balancer={"qwen36": {"port": 8080}})
+    everyone = {"spark-2": {"services": _service(proxy=False), "ssh_hostname": "10.0.0.2"}}
+    with pytest.raises(UserError, match="listens where only spark-2 itself reaches it"):
+        proxies_of(pool, everyone)
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        ({}, [Entrance("qwen36", "0.0.0.0", 8000, (18000, 28000))]),
+        ({"bind": "10.0.0.5"}, [Entrance("qwen36", "10.0.0.5", 8000, (18000, 28000))]),
+        ({"bind": "127.0.0.1"}, [Entrance("qwen36", "127.0.0.1", None, (8000, 18000, 28000))]),
+        ({"proxy": False}, [Entrance("qwen36", "127.0.0.1", None, (8000,))]),
+        # Silenced: that it is open is said in every run.
+        ({"proxy": False, "bind": "0.0.0.0"}, []),
+    ],
+)
+def test_smoke_asks_wherever_others_come_near(
+    settings: dict[str, Any], expected: list[Entrance]
+) -> None:
+    assert list(entrances(plan(_service(**settings)))) == expected
+
+
+def test_smoke_asks_at_load_balancers_too() -> None:
+    pool = plan({}, load_balancer={"qwen36": {"port": 8080}})
+    assert entrances(pool) == (Entrance("load balancer qwen36", "*", 8080),)

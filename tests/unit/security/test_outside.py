@@ -1,0 +1,135 @@
+"""What a neighbour gets without the key: asked of servers that let everybody in, or hang."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+
+from sparkwright.smoke import outside
+from sparkwright.smoke.outside import Entrance, look
+from sparkwright.vllm.routes import INFERENCE
+
+HERE = "127.0.0.1"
+
+
+@contextmanager
+def server(status: dict[str, int], others: int = 401) -> Iterator[tuple[int, list[str]]]:
+    """Answers these paths so, and all others otherwise; what it was asked."""
+    asked: list[str] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.rfile.read(int(self.headers.get("Content-Length", 0)))
+            asked.append(f"{self.command} {self.path} {self.headers.get('Authorization', '-')}")
+            self.send_response(status.get(self.path, others))
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        do_POST = do_GET
+
+        def log_message(self, *_: object) -> None:
+            """Nothing."""
+
+    one = ThreadingHTTPServer((HERE, 0), Handler)
+    threading.Thread(target=one.serve_forever, daemon=True).start()
+    try:
+        yield one.server_port, asked
+    finally:
+        one.shutdown()
+        one.server_close()
+
+
+def _free() -> int:
+    with socket.create_server((HERE, 0)) as one:
+        return int(one.getsockname()[1])
+
+
+def test_every_route_is_asked_without_a_key_and_with_a_wrong_one() -> None:
+    with server({}) as (port, asked):
+        (found,) = look([Entrance("qwen36", "0.0.0.0", port, (_free(),))], HERE)
+    assert found.result is not None
+    assert found.result.ok
+    words = [line.split(maxsplit=2) for line in asked]
+    for method, path in INFERENCE:
+        keys = [key for how, where, key in words if (how, where) == (method, path)]
+        assert len(keys) == 2
+        assert "-" in keys
+        assert sum(key.startswith("Bearer sk-") for key in keys) == 1
+
+
+def test_an_open_route_fails_the_service() -> None:
+    with server({"/invocations": 200, "/tokenize": 422}) as (port, _):
+        (found,) = look([Entrance("qwen36", "*", port)], HERE)
+    assert found.result is not None
+    assert not found.result.ok
+    for words in (
+        "POST /invocations answers HTTP 200 without the key",
+        "POST /invocations answers HTTP 200 with a wrong key",
+        "POST /tokenize answers HTTP 422 without the key",
+    ):
+        assert words in found.result.detail
+    assert "/v1/completions" not in found.result.detail
+
+
+def test_a_port_of_the_hosts_own_that_takes_connections_fails_the_service() -> None:
+    with server({}) as (port, _), server({}) as (inner, _):
+        (found,) = look([Entrance("qwen36", "*", port, (inner,))], HERE)
+    assert found.result is not None
+    assert f"port {inner} takes connections" in found.result.detail
+    assert not found.result.ok
+
+
+def test_what_cant_be_reached_is_a_note_and_no_failure() -> None:
+    entrance = Entrance("qwen36", "*", _free(), (_free(),))
+    (found,) = look([entrance], HERE)
+    assert found.result is None
+    assert "does not answer here" in found.note
+    (found,) = look([entrance], None)
+    assert found.result is None
+    assert "through a tunnel" in found.note
+
+
+def test_a_loopback_service_that_is_not_reached_is_well() -> None:
+    (found,) = look([Entrance("qwen36", HERE, None, (_free(),))], HERE)
+    assert found.result is not None
+    assert found.result.ok
+
+
+def test_a_host_that_trickles_its_answers_does_not_hold_the_run(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(outside, "_ALL", 1.0)
+    over = threading.Event()
+
+    def trickle(connection: socket.socket) -> None:
+        with connection:
+            while not over.is_set():
+                try:
+                    connection.sendall(b"H")
+                except OSError:
+                    return
+                time.sleep(0.1)
+
+    with socket.create_server((HERE, 0)) as one:
+
+        def serve() -> None:
+            while not over.is_set():
+                try:
+                    threading.Thread(target=trickle, args=(one.accept()[0],), daemon=True).start()
+                except OSError:
+                    return
+
+        threading.Thread(target=serve, daemon=True).start()
+        began = time.monotonic()
+        (found,) = look([Entrance("qwen36", "*", one.getsockname()[1])], HERE)
+        took = time.monotonic() - began
+        over.set()
+    assert took < 4
+    assert found.result is not None
+    assert not found.result.ok
