@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from tests.fleet.site import Site, inside, until
@@ -15,6 +17,7 @@ LOADED, COMPILED = "Directly load the compiled graph(s)", "Compiling a graph for
 
 def _restarted() -> str:
     """Start the service anew; its journal from there on, once it is healthy."""
+    time.sleep(1)  # the journal is asked by seconds
     since = inside(HOST, "date", "+%Y-%m-%d %H:%M:%S")
     inside(HOST, "systemctl", "reset-failed", UNIT)  # three starts an hour are the limit
     inside(HOST, "systemctl", "restart", UNIT)

@@ -77,15 +77,18 @@ def test_it_serves_and_nothing_changes_in_a_second_run(site: Site, hardening: st
 
 
 def test_the_key_is_shown_by_nothing(site: Site, hardening: str) -> None:
-    key = site.key
-    assert key not in ssh(HOST, f"docker inspect {NAME}")
-    assert key not in inside(HOST, "sh", "-c", "cat /proc/[0-9]*/cmdline | tr '\\0' ' '")
-    assert key not in ssh(HOST, f"docker logs {NAME} 2>&1")
-    assert key not in inside(HOST, "journalctl", "--no-pager", "-o", "cat")
-    assert key not in ssh(HOST, "sudo sh -c 'cat /opt/sparkwright/services/*/releases/*/*'")
+    secrets = inside(HOST, "cat", "/opt/sparkwright/services/qwen36/secrets.env")
+    engine = secrets.strip().removeprefix("VLLM_API_KEY=")
+    for key in (site.key, engine):
+        assert key not in ssh(HOST, f"docker inspect {NAME}")
+        assert key not in inside(HOST, "sh", "-c", "cat /proc/[0-9]*/cmdline | tr '\\0' ' '")
+        assert key not in ssh(HOST, f"docker logs {NAME} 2>&1")
+        assert key not in inside(HOST, "journalctl", "--no-pager", "-o", "cat")
+        assert key not in ssh(HOST, "sudo sh -c 'cat /opt/sparkwright/services/*/releases/*/*'")
     # It is there for root alone, and for vLLM, which checks it.
     environments = ssh(HOST, f"sudo cat {' '.join(f'/proc/{pid}/environ' for pid in processes())}")
-    assert key in environments
+    assert engine in environments
+    assert site.key not in environments
     refused = ssh(HOST, f"cat /proc/{processes()[0]}/environ 2>&1 || true")
     assert "Permission denied" in refused
     ask = "curl -s -o /dev/null -w '%{http_code}' http://127.0.0.1"
