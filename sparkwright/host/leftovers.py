@@ -10,8 +10,8 @@ from pathlib import Path
 from sparkwright.host.contracts.leftovers import LeftoversRequest
 from sparkwright.host.lib import systemd
 
-#: The hub's token, and accounts for registries, below the directory of state.
-PATTERNS = ("hub-token", "sparkwright-*/account")
+#: The hub's token, the peers' token, and accounts for registries, below the directory of state.
+PATTERNS = ("hub-token", "share-token", "sparkwright-*/account")
 
 
 def found(services_root: str) -> list[Path]:

@@ -67,6 +67,9 @@ def main(request: RemovalRequest) -> RemovalAnswer:
     done = [f"unit {unit}" for unit in units]
     systemd.systemctl("stop", "sparkwright-switch.service", "sparkwright-fetch*")
     systemd.systemctl("stop", "sparkwright-pull*", "sparkwright-share*")
+    for unit in systemd.TRANSIENT.glob("sparkwright-share-*"):
+        unit.unlink()
+    shutil.rmtree("/run/sparkwright", ignore_errors=True)
     systemd.remove(units)
     for image in our_images():
         docker.docker("image", "rm", "--force", image)

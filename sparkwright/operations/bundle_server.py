@@ -3,42 +3,50 @@
 from __future__ import annotations
 
 import atexit
+import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 from threading import Lock
 
 from sparkwright.config.places import PACKAGE
-from sparkwright.config.secrets import Secret
 from sparkwright.facts.asking import HostError
 from sparkwright.host.contracts.fetch import PeerRoots, PeerServerRequest
 from sparkwright.host.fetch.request import document
+from sparkwright.operations.peer_keys import CONTROLLER, Peer, RunKeys
+from sparkwright.operations.peer_unit import at
 
 _LOCK = Lock()
-_running: dict[str, subprocess.Popen[bytes]] = {}
+_running: dict[tuple[str, str], subprocess.Popen[bytes]] = {}
 
 
-def serve(bundle: str, port: int, token: Secret) -> int:
-    """The port at which hosts find the bundle. The first call starts serving.
+def serve(bundle: str, address: str, port: int, keys: RunKeys) -> Peer:
+    """The peer from which hosts take the bundle.
+
+    The first call for an address, which is this machine's in the hosts' network, starts serving.
 
     Raises:
         HostError: when the port is taken.
     """
     with _LOCK:
-        if bundle not in _running:
-            _running[bundle] = _start(Path(bundle).resolve(), port, token)
-    return port
+        if (bundle, address) not in _running:
+            _running[bundle, address] = _start(Path(bundle).resolve(), address, port, keys)
+    return Peer(CONTROLLER, f"http://{at(address, port)}")
 
 
-def _start(bundle: Path, port: int, token: Secret) -> subprocess.Popen[bytes]:
-    state = Path(".sparkwright").resolve()
-    secret = state / "bundle-token"
-    secret.touch(mode=0o600)
-    secret.write_text(token.value)
+def _start(bundle: Path, address: str, port: int, keys: RunKeys) -> subprocess.Popen[bytes]:
+    # A directory of this process alone: two runs may serve the same site.
+    state = Path(tempfile.mkdtemp(prefix="bundle-", dir=Path(".sparkwright").resolve()))
+    atexit.register(shutil.rmtree, state, ignore_errors=True)
+    key = state / "keys" / keys.run
+    key.parent.mkdir(mode=0o700)
+    key.touch(mode=0o600)
+    key.write_text(keys.server(CONTROLLER).value)
     roots = PeerRoots(models=str(bundle / "models"), images=str(bundle / "images"))
-    request = PeerServerRequest(port=port, token_file=str(secret), roots=roots, idle=86400)
-    place = state / "bundle-share.json"
+    request = PeerServerRequest(port, str(key.parent), roots, idle=86400, addresses=(address,))
+    place = state / "request.json"
     place.write_text(document(request))
     program = PACKAGE / "host/fetch/fetch.py"
     words = [sys.executable, "-I", "-S", str(program), "--task", "peer-server", str(place)]

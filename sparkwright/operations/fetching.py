@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-import secrets
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from sparkwright.config.secrets import Secret
+from sparkwright.host.contracts.jobs import WatchedJob, credential
 from sparkwright.operations.changing import MODELS_ROOT, SERVICES_ROOT
+from sparkwright.operations.peer_keys import THIS_PROCESS, Peer, RunKeys
 
 #: What a job that fetches needs beyond the sandbox of every unit.
 SANDBOX = (
@@ -31,9 +32,7 @@ SANDBOX = (
     "TasksMax=512",
 )
 #: Names of a job's credentials.
-HUB_TOKEN, ACCOUNT = "hub-token", "account"
-#: For those who name none: hosts then take nothing from each other, and only their own Docker asks.
-_THIS_PROCESS = Secret(secrets.token_urlsafe(32))
+HUB_TOKEN, ACCOUNT, PEER_KEYS = "hub-token", "account", "peer-keys"
 
 
 @dataclass(frozen=True)
@@ -41,10 +40,11 @@ class Sources:
     """Where a host takes bytes from, and how.
 
     Attributes:
-        peers: http://address:port of hosts to ask before the source, the best first. Called when
-            the fetch is started, since it depends on what all hosts were observed to have.
-        peer_token: what peers show each other, and a host's Docker to its peer server.
+        peers: hosts to ask before the source, the best first. Called when the fetch is started,
+            since it depends on what all hosts were observed to have.
+        peer_keys: by which peers know each other, and a host's peer server its own Docker.
         peer_port: TCP port on which this host serves others, and its own Docker.
+        addresses: of this host, on which it serves others; its own Docker asks on loopback.
         token: for gated models, or None.
         bundle: directory on the controller, made by ``sparkwright bundle``; nobody else is asked.
         downloader: ``hf_transfer``, ``xet`` or ``http``.
@@ -57,9 +57,10 @@ class Sources:
 
     models_root: str = MODELS_ROOT
     services_root: str = SERVICES_ROOT
-    peers: Callable[[], tuple[str, ...]] = tuple
-    peer_token: Secret = _THIS_PROCESS
+    peers: Callable[[], tuple[Peer, ...]] = tuple
+    peer_keys: RunKeys = THIS_PROCESS
     peer_port: int = 18650
+    addresses: tuple[str, ...] = ()
     token: Secret | None = None
     bundle: str | None = None
     downloader: str = "hf_transfer"
@@ -70,25 +71,28 @@ class Sources:
     keep_parts: Callable[[], bool] = bool
 
     @property
-    def peer_token_file(self) -> str:
-        """The file on the host with what peers show each other."""
-        return f"{self.services_root}/state/share-token"
-
-    @property
-    def credentials(self) -> dict[str, str]:
+    def hub_credentials(self) -> dict[str, str]:
         """The hub's token, for a job."""
         return {HUB_TOKEN: self.token.value} if self.token else {}
 
-    def request(self, state: str) -> dict[str, Any]:
+    def peer_credentials(self, name: str) -> dict[str, str]:
+        """The keys for the peers, for a job on a host of this name."""
+        return {PEER_KEYS: self.peer_keys.leech(name, self.peers()).value}
+
+    def server_secrets(self, name: str) -> dict[str, str]:
+        """The file of the peer server of a host of this name: its text, by path."""
+        return {self.peer_keys.server_file: self.peer_keys.server(name).value}
+
+    def request(self, job: WatchedJob) -> dict[str, Any]:
         """The part of a fetch request that says how, whatever is fetched."""
         return {
-            "state_dir": state,
+            "state_dir": job.state,
             "owner": "root:root",
             "max_connections": self.connections,
             "headroom": self.headroom,
             "limit": self.limit,
-            "peers": self.peers(),
-            "peer_token_file": self.peer_token_file,
+            "peers": tuple(peer.address for peer in self.peers()),
+            "peer_token_file": credential(job.unit, PEER_KEYS),
             "offline": self.bundle is not None,
         }
 

@@ -89,7 +89,7 @@ def present(
         pull = PullRequest(
             name=image,
             source=f"127.0.0.1:{how.peer_port}/{repository}@{digest}",
-            token_file=how.peer_token_file,
+            token_file=how.peer_keys.server_file,
             layers=tuple(layer.hex for layer in platform.layers),
             keep=how.keep_parts(),
             build=build() if build else None,
@@ -103,7 +103,7 @@ def present(
                 manifests=tuple(one.hex for one in platform.manifests),
                 downloader="http",
                 token_file=credential(watched.unit, ACCOUNT) if account else None,
-                **how.request(watched.state),
+                **how.request(watched),
             ),
         )
         home = runtime.ensure(host, how.services_root, how.bundle)
@@ -113,11 +113,12 @@ def present(
             description=f"sparkwright: {verb} {image}",
             argv=runtime.command(home, "pull", file),
             files={file: document(pull)},
-            credentials={ACCOUNT: account} if account else {},
+            credentials=how.peer_credentials(host.name) | ({ACCOUNT: account} if account else {}),
             writable=(place.rpartition("/")[0], watched.state),
             properties=(*SANDBOX, _BUILDX),
+            program=home,
         )
-        secrets = {how.peer_token_file: how.peer_token.value}
+        secrets = how.server_secrets(host.name)
         jobs.start(host, [peers.server_job(home, how), job], secrets)
         if not wait:
             return [f"{verb}ing {words}"]

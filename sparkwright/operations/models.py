@@ -73,7 +73,7 @@ def present(
         job, watched = _job(
             host, repository, commit, directory, endpoint, files, expected, how, pickles
         )
-        jobs.start(host, [job], {how.peer_token_file: how.peer_token.value})
+        jobs.start(host, [job])
         if not wait:
             return [f"fetching {named}"]
         jobs.follow(host, {watched: repository.rpartition("/")[2]})
@@ -132,7 +132,7 @@ def _job(
         token_file=credential(watched.unit, HUB_TOKEN) if how.token else None,
         expect=expected,
         adopt=how.adopt,
-        **how.request(watched.state),
+        **how.request(watched),
     )
     home = runtime.ensure(host, how.services_root, how.bundle)
     place = f"{watched.state}/request.json"
@@ -141,7 +141,7 @@ def _job(
         description=f"sparkwright: fetch {repository}@{commit[:12]}",
         argv=runtime.command(home, "run", place),
         files={place: document(request)},
-        credentials=how.credentials,
+        credentials=how.hub_credentials | how.peer_credentials(host.name),
         writable=(root, watched.state),
         properties=SANDBOX,
     ), watched

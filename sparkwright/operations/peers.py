@@ -16,23 +16,13 @@ from pyinfra.context import ctx_state
 from sparkwright.host.contracts.fetch import PeerRoots, PeerServerRequest
 from sparkwright.host.contracts.jobs import Job
 from sparkwright.host.fetch.request import document
-from sparkwright.operations import jobs, runtime
+from sparkwright.host.jobs import MODEST
+from sparkwright.operations import jobs, peer_keys, peer_unit, runtime
 from sparkwright.operations.changing import Commands, change, operation
-from sparkwright.operations.fetching import Sources, job_state
+from sparkwright.operations.fetching import Sources
 
 #: Seconds without a request after which the server ends.
 _IDLE = 900
-#: What the server needs beyond the sandbox of every unit.
-_PROPERTIES = (
-    # Parts that a fetch writes are for its owner alone.
-    "CapabilityBoundingSet=CAP_DAC_READ_SEARCH",
-    # Whether a fetch still runs is seen at its process.
-    "ProtectProc=default",
-    "RestrictAddressFamilies=AF_INET AF_INET6 AF_UNIX",
-    # A thread for each connection.
-    "TasksMax=512",
-    "MemoryMax=512M",
-)
 
 
 @operation()
@@ -47,15 +37,14 @@ def serving(
     Args:
         contents: what others will ask for, in words; nothing starts no server. Called when the
             operation runs: it depends on what all hosts were observed to have.
-        sources: port and token of the server.
+        sources: port, addresses and keys of the server.
         break_lock: whether to take the lock from another run.
     """
     how = sources or Sources()
 
     def act(host: Host) -> Sequence[str]:
         home = runtime.ensure(host, how.services_root, how.bundle)
-        secrets = {how.peer_token_file: how.peer_token.value}
-        jobs.start(host, [server_job(home, how)], secrets)
+        jobs.start(host, [server_job(home, how)], how.server_secrets(host.name))
         return [f"serves {one} to other hosts" for one in contents()]
 
     asked = contents() if ctx_state.get().is_executing else ()
@@ -70,17 +59,31 @@ def server_job(home: str, how: Sources) -> Job:
     """The job of a host's peer server. A changed program or setting makes another job of it, and
     the old one makes room."""
     roots = PeerRoots(models=how.models_root, images=f"{how.services_root}/images")
-    request = PeerServerRequest(
-        port=how.peer_port, token_file=how.peer_token_file, roots=roots, idle=_IDLE
-    )
-    text = document(request)
-    unit = f"sparkwright-share-{hashlib.sha256(f'{home}{text}'.encode()).hexdigest()[:12]}"
-    place = f"{job_state(how.services_root, unit)}/request.json"
+    request = document(PeerServerRequest(how.peer_port, peer_keys.SERVED, roots, _IDLE))
+    state = f"{how.services_root}/state/peers"
+    root = f"{how.services_root}/{peer_unit.ROOT}"
+
+    def units(name: str) -> dict[str, str]:
+        place = f"{state}/{name}.json"
+        return {
+            f"{name}.socket": peer_unit.socket_text(name, how.peer_port, how.addresses),
+            f"{name}.service": peer_unit.service_text(
+                name,
+                runtime.command(home, "peer-server", place),
+                root,
+                (home, place, roots.models, roots.images, peer_keys.SERVED),
+                MODEST,
+            ),
+        }
+
+    digest = hashlib.sha256(f"{request}{units('')}".encode()).hexdigest()
+    unit = f"sparkwright-share-{digest[:12]}"
     return Job(
         unit=unit,
         description="sparkwright: serve models and images to other hosts",
-        argv=runtime.command(home, "peer-server", place),
-        files={place: text},
-        properties=_PROPERTIES,
+        argv=(),
+        units=units(unit),
+        files={f"{state}/{unit}.json": request},
+        directories=(root, roots.models, roots.images, peer_keys.SERVED),
         instead_of="sparkwright-share-*",
     )

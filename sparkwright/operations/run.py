@@ -6,10 +6,12 @@ other. Operations take arguments and need none of this; the site's roles hand th
 
 from __future__ import annotations
 
+import socket
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property, partial, reduce
+from ipaddress import ip_address
 from typing import Any
 
 import click
@@ -26,6 +28,8 @@ from sparkwright.findings.finding import Finding
 from sparkwright.host.contracts.observation import Observation, ObservationRequest, StoreAt
 from sparkwright.host.contracts.proof import ModelAt
 from sparkwright.operations import locks, proxies, services, watch
+from sparkwright.operations.peer_keys import RunKeys
+from sparkwright.operations.peer_unit import at
 from sparkwright.plan.desired import Desired
 from sparkwright.plan.rollout import Rollout
 from sparkwright.plan.services import DesiredService
@@ -126,10 +130,22 @@ class HostRun:
         return reduce(joined, parts, roots)
 
     @property
+    def lan_address(self) -> str | None:
+        """Its address among other hosts, as a number; None behind a jump host."""
+        named = self.settings.lan_address or (self.connection[1] if self.connection else None)
+        if named is None:
+            return None
+        try:
+            return str(ip_address(socket.gethostbyname(named) if ":" not in named else named))
+        except (OSError, ValueError):
+            # A name that only hosts know, or an address of one interface (fe80::1%eth0).
+            return None
+
+    @property
     def peer_address(self) -> str | None:
         """Where other hosts take models and images from it; None behind a jump host."""
-        address = self.settings.lan_address or (self.connection[1] if self.connection else None)
-        return f"http://{address}:{self.settings.peer_port}" if address else None
+        address = self.lan_address
+        return f"http://{at(address, self.settings.peer_port)}" if address else None
 
 
 @dataclass
@@ -137,7 +153,7 @@ class Run:
     """All hosts of this run.
 
     Attributes:
-        peer_token: what hosts show each other when one takes from another; made once per site.
+        peer_keys: by which hosts know each other when one takes from another.
         dry: whether this run only looks.
         takes_from: content -> host -> hosts that it takes it from; None until that is decided.
         answers: file for what the hosts answer, where a command of the command line asks them.
@@ -145,7 +161,7 @@ class Run:
 
     inventory: str
     hosts: dict[str, HostRun]
-    peer_token: Secret
+    peer_keys: RunKeys
     rollout: Rollout
     rollout_settings: RolloutSettings
     dry: bool

@@ -10,6 +10,7 @@ from sparkwright.facts.asking import HostError
 from sparkwright.host.contracts.fetch import BuildFile, ImageBuild
 from sparkwright.operations import bundle_server
 from sparkwright.operations.fetching import Sources
+from sparkwright.operations.peer_keys import Peer
 from sparkwright.operations.run import HostRun, Run
 from sparkwright.plan.desired import DesiredImage
 from sparkwright.plan.missing import shared
@@ -29,8 +30,9 @@ def sources(run: Run, one: HostRun, content: str | None = None) -> Sources:
         models_root=settings.models_root,
         services_root=settings.services_root,
         peers=lambda: tuple(_addresses(run, one, content or "")),
-        peer_token=run.peer_token,
+        peer_keys=run.peer_keys,
         peer_port=settings.peer_port,
+        addresses=_served_on(one),
         token=one.token,
         bundle=settings.bundle,
         downloader=settings.downloader,
@@ -80,7 +82,13 @@ def described(run: Run) -> Iterator[str]:
             yield f"{one.name} would serve {content} to other hosts"
 
 
-def _addresses(run: Run, one: HostRun, content: str) -> Iterator[str]:
+def _served_on(one: HostRun) -> tuple[str, ...]:
+    """The addresses of a host on which it serves others; none where it does not share."""
+    address = one.lan_address if one.settings.peer_sharing else None
+    return (address,) if address else ()
+
+
+def _addresses(run: Run, one: HostRun, content: str) -> Iterator[Peer]:
     settings = one.settings
     if settings.bundle:
         if one.connection is None:
@@ -88,13 +96,14 @@ def _addresses(run: Run, one: HostRun, content: str) -> Iterator[str]:
                 "a bundle is taken from the controller directly, which a jump host prevents: run "
                 "pyinfra on the jump host"
             )
-        port = bundle_server.serve(settings.bundle, settings.peer_port, run.peer_token)
-        yield f"http://{one.connection[0]}:{port}"
+        yield bundle_server.serve(
+            settings.bundle, one.connection[0], settings.peer_port, run.peer_keys
+        )
         return
     live = {other.name: other for other in run.live()}
     for name in _decided(run).get(content, {}).get(one.name, []):
         if name in live and (address := live[name].peer_address):
-            yield address
+            yield Peer(name, address)
 
 
 def _is_asked(run: Run, one: HostRun, content: str) -> bool:

@@ -31,6 +31,7 @@ from sparkwright.findings.user_error import UserError, mistake
 from sparkwright.operations import ending
 from sparkwright.operations.changing import paint
 from sparkwright.operations.connections import Connections
+from sparkwright.operations.peer_keys import RunKeys
 from sparkwright.operations.run import HostRun, Run, attach
 from sparkwright.plan.rollout import Rollout, batches
 from sparkwright.proxy.proxies import with_others
@@ -143,7 +144,7 @@ def _run(
             )
             for name, one in fleet.hosts.items()
         },
-        peer_token=api_key(".sparkwright/share_token", {}),
+        peer_keys=RunKeys(api_key(".sparkwright/peer_secret", {})),
         rollout=Rollout(batches(list(hosts), fleet.rollout)),
         rollout_settings=fleet.rollout,
         dry=parameters["dry"],

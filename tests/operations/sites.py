@@ -10,6 +10,7 @@ from sparkwright.config.secrets import Secret
 from sparkwright.config.settings import RolloutSettings
 from sparkwright.host.contracts.observation import Observation
 from sparkwright.host.contracts.records import encode
+from sparkwright.operations.peer_keys import RunKeys
 from sparkwright.operations.run import HostRun, Run, attach
 from sparkwright.plan.missing import digest
 from sparkwright.plan.rollout import Rollout, batches
@@ -43,7 +44,7 @@ def site(
     named = {host.name: host for host in hosts}
     every = {name: host_run(host, services, **data) for name, host in named.items()}
     order = Rollout(batches(list(named), settings))
-    found = Run("inventory/lab.py", every, Secret("peers"), order, settings, dry=False)
+    found = Run("inventory/lab.py", every, RunKeys(Secret("peers")), order, settings, dry=False)
     attach(found, named)  # type: ignore[arg-type]
     for host in hosts:
         host.state = hosts[0].state

@@ -15,9 +15,9 @@ from sparkwright.host.contracts.jobs import JobStatus
 from sparkwright.host.contracts.leftovers import LeftoversRequest
 from sparkwright.host.contracts.observation import ObservationRequest, StoreAt
 from sparkwright.host.contracts.proof import ModelAt, ProofRequest
-from sparkwright.host.lib import sandbox
 from sparkwright.operations import images, jobs, models, peers, runtime
 from sparkwright.operations.fetching import Sources
+from sparkwright.operations.peer_keys import Peer, RunKeys
 from sparkwright.resolve.hub import RemoteFile
 from sparkwright.resolve.runtime import Runtime, RuntimeBundleError
 from tests.operations.harness import Case, FakeHost, Said, as_json, check, fake, run
@@ -34,8 +34,10 @@ PULL = {
     "image": IMAGE, "registry": "https://ghcr.io", "repository": "me/vllm", "digest": DIGEST,
     "platforms": {"arm64": PLATFORM},
 }  # fmt: skip
+KEYS = RunKeys(Secret("of-the-fleet"), "ab" * 16)
+SEED = Peer("spark-1", "http://10.0.0.1:18650")
 WITH_SECRETS = Sources(
-    peers=lambda: ("http://10.0.0.1:18650",), peer_token=Secret("between-peers"),
+    peers=lambda: (SEED,), peer_keys=KEYS, addresses=("10.0.0.2",),
     token=Secret("hf_secret"), limit=5e6, connections=4, headroom=7, adopt=("/mnt/*",),
 )  # fmt: skip
 OF_MODELS = ObservationRequest(models=(ModelAt(PLACE, COMMIT),))
@@ -127,14 +129,18 @@ def test_what_a_model_is_fetched_with() -> None:
         "headroom": 7, "adopt": ["/mnt/*"], "peers": ["http://10.0.0.1:18650"], "offline": False,
         "token_file": f"/run/credentials/{job['unit']}.service/hub-token",
         "downloader": "hf_transfer",
-        "peer_token_file": "/opt/sparkwright/state/share-token",
+        "peer_token_file": f"/run/credentials/{job['unit']}.service/peer-keys",
     }  # fmt: skip
     assert {key: request[key] for key in expected} == expected
     assert [one["path"] for one in request["files"]] == ["model.safetensors"]
-    # Secrets travel by standard input; the hub's token goes to no file, and to nothing but the job.
-    assert asked["secrets"] == {"/opt/sparkwright/state/share-token": "between-peers"}
-    assert job["credentials"] == {"hub-token": "hf_secret"}
+    # Secrets travel by standard input; they go to no file, and to nothing but the job.
+    assert asked["secrets"] == {}
+    assert job["credentials"] == {
+        "hub-token": "hf_secret", "peer-keys": KEYS.leech(host.name, [SEED]).value,
+    }  # fmt: skip
     assert json.dumps(asked).count("hf_secret") == 1
+    # The fleet's secret stays on the controller.
+    assert "of-the-fleet" not in json.dumps(asked)
     assert all(one.hidden for one in host.asked)
 
 
@@ -207,6 +213,8 @@ def test_what_an_image_is_pulled_with() -> None:
     asked = host.request("jobs")
     server, job = asked["start"]
     assert server["instead_of"] == "sparkwright-share-*"
+    # One that an earlier version started shows Docker what this one's server does not know.
+    assert job["program"] == host.request("install-runtime")["home"]
     (text,) = job["files"].values()
     pull = json.loads(text)
     state = f"/opt/sparkwright/state/{job['unit']}"
@@ -220,7 +228,12 @@ def test_what_an_image_is_pulled_with() -> None:
     assert (fetch["repo"], fetch["revision"]) == ("me/vllm", "ab" * 32)
     assert (fetch["destination"], fetch["state_dir"]) == (STORE, state)
     assert fetch["token_file"] == f"/run/credentials/{job['unit']}.service/account"
-    assert job["credentials"] == {"account": "me:secret"}
+    assert job["credentials"] == {
+        "account": "me:secret",
+        "peer-keys": KEYS.leech(host.name, [SEED]).value,
+    }
+    assert pull["token_file"] == f"/run/sparkwright/peers/served/{KEYS.run}"
+    assert asked["secrets"] == {pull["token_file"]: KEYS.server(host.name).value}
     assert json.dumps(asked).count("me:secret") == 1
     assert all(one.hidden for one in host.asked)
 
@@ -380,25 +393,50 @@ def test_a_host_that_others_ask_serves_them() -> None:
     assert host.programs == ["lock", "install-runtime", "jobs"]
     request = host.request("jobs")
     (job,) = request["start"]
-    (text,) = job["files"].values()
+    ((place, text),) = job["files"].items()
     assert json.loads(text) == {
         "port": 18700,
-        "token_file": "/opt/sparkwright/state/share-token",
+        "keys": "/run/sparkwright/peers/served",
         "roots": {"models": "/opt/models", "images": "/opt/sparkwright/images"},
         "idle": 900,
+        "addresses": [],
     }
-    assert request["secrets"] == {"/opt/sparkwright/state/share-token": "between-peers"}
-    assert job["argv"][4:6] == ["--task", "peer-server"]
-    assert "ProtectSystem=strict" in sandbox.properties(*job["properties"])
+    assert request["secrets"] == {
+        f"/run/sparkwright/peers/served/{KEYS.run}": KEYS.server(host.name).value
+    }
+    unit = job["unit"]
+    port, service = (job["units"][f"{unit}.{kind}"] for kind in ("socket", "service"))
+    listening = [line for line in port.splitlines() if line.startswith("Listen")]
+    assert listening == ["ListenStream=127.0.0.1:18700", "ListenStream=10.0.0.2:18700"]
+    assert f"--task peer-server --runtime {_home(request)}/packages {place}\n" in service
     assert ran.memory.changes == [f"serves {SERVED} to other hosts"]
 
 
-def test_another_port_is_another_server() -> None:
-    one, same, other = (
-        peers.server_job("/opt/sparkwright/runtime/r", Sources(peer_port=port)).unit
-        for port in (1, 1, 2)
+def _home(request: Any) -> str:
+    """The program's directory, of a request for one job."""
+    (service,) = (
+        text for name, text in request["start"][0]["units"].items() if name.endswith("service")
     )
-    assert one == same != other
+    return str(service.partition("-I -S ")[2].partition("/sparkwright/host/")[0])
+
+
+def test_another_setting_is_another_server() -> None:
+    """systemd reads a unit's text once: a new text needs a new name."""
+    home, ways = "/opt/sparkwright/runtime/r", Sources(peer_port=1)
+    one, same, *others = (
+        peers.server_job(place, how)
+        for place, how in (
+            (home, ways),
+            (home, ways),
+            (home, replace(ways, peer_port=2)),
+            (home, replace(ways, addresses=("10.0.0.2",))),
+            (home, replace(ways, models_root="/mnt/models")),
+            (f"{home}2", ways),
+        )
+    )
+    assert one == same
+    assert len({one.unit, *(other.unit for other in others)}) == 5
+    assert {name.partition(".")[0] for name in one.units} == {one.unit}
 
 
 def test_a_host_that_refuses_the_job_is_named() -> None:

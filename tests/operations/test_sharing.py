@@ -10,6 +10,7 @@ import pytest
 
 from sparkwright.facts.asking import HostError
 from sparkwright.operations import bundle_server, sharing
+from sparkwright.operations.peer_keys import CONTROLLER, Peer
 from sparkwright.operations.run import Run
 from sparkwright.resolve import build_context
 from tests.operations.harness import FakeHost
@@ -44,7 +45,8 @@ def _fleet(*has: bool, **data: Any) -> tuple[Run, list[FakeHost]]:
 
 
 def _peers(run: Run, host: FakeHost, content: str = MODEL) -> tuple[str, ...]:
-    return sharing.sources(run, run.hosts[host.name], content).peers()
+    found = sharing.sources(run, run.hosts[host.name], content).peers()
+    return tuple(peer.address for peer in found)
 
 
 def test_a_host_that_has_it_is_asked_first() -> None:
@@ -131,20 +133,39 @@ def test_the_settings_of_a_host() -> None:
     found = sharing.sources(run, run.hosts["spark-1"])
     assert (found.limit, found.downloader, found.connections) == (12.5e6, "http", 3)
     assert (found.headroom, found.adopt, found.bundle) == (1 << 30, ("/mnt/*",), None)
-    assert found.peer_token is run.peer_token
+    assert found.peer_keys is run.peer_keys
+    assert (found.peer_port, found.addresses) == (18650, ("10.0.0.1",))
+
+
+@pytest.mark.parametrize(
+    ("data", "addresses"),
+    [
+        ({"lan_address": "10.9.9.9"}, ("10.9.9.9",)),
+        ({"lan_address": "localhost"}, ("127.0.0.1",)),
+        ({"lan_address": "fd00::1"}, ("fd00::1",)),
+        # Nobody but the hosts knows the name: this one takes no part.
+        ({"lan_address": "only-hosts.invalid"}, ()),
+        ({"peer_sharing": False}, ()),
+    ],
+)
+def test_a_host_serves_on_its_lan_address_only(
+    data: dict[str, Any], addresses: tuple[str, ...]
+) -> None:
+    run, _ = _fleet(True, **data)
+    assert sharing.sources(run, run.hosts["spark-1"]).addresses == addresses
 
 
 def test_a_bundle_is_served_by_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     served: list[Any] = []
 
-    def serve(bundle: str, port: int, token: Any) -> int:
-        served.append((bundle, port, token))
-        return 18999
+    def serve(bundle: str, address: str, port: int, keys: Any) -> Peer:
+        served.append((bundle, address, port, keys))
+        return Peer(CONTROLLER, "http://10.0.0.100:18999")
 
     monkeypatch.setattr(bundle_server, "serve", serve)
     run, (_, second) = _fleet(True, False, bundle="/mnt/bundle")
     assert _peers(run, second) == ("http://10.0.0.100:18999",)
-    assert served == [("/mnt/bundle", 18650, run.peer_token)]
+    assert served == [("/mnt/bundle", "10.0.0.100", 18650, run.peer_keys)]
     run.hosts["spark-2"].connection = None
     with pytest.raises(HostError, match="which a jump host prevents"):
         _peers(run, second)

@@ -80,6 +80,7 @@ class FetchRequest:
         source: hub or registry. Every file of a registry is named by its sha256.
         manifests: those of the files that a registry keeps as manifests.
         peers: http://address:port of the hosts to ask before the source, in this order.
+        peer_token_file: PeerKeys, with a key for each of them.
         offline: ask nobody but peers.
         limit: bytes per second; None is no limit.
         adopt: glob patterns of directories on this host that may hold the same files.
@@ -139,7 +140,8 @@ class PullRequest:
     Attributes:
         name: what the image is called afterwards.
         source: 127.0.0.1:<port>/<path>@sha256:<hex>, where the peer server has it.
-        token_file: the peer server's token.
+        token_file: this host's key as a peer server, named by its run; Docker's password is made
+            of it.
         layers: digests without sha256:, the lowest layer first.
         keep: whether the blobs stay on the disk for peers.
     """
@@ -166,14 +168,31 @@ class PeerServerRequest:
     """A server that lets peers and this host's Docker read files, also while they are fetched.
 
     Attributes:
-        token_file: every request must carry its content.
-        idle: without a request after which the server ends.
+        keys: directory with its key of each run, in a file named by the run.
+        idle: without a request by somebody with a key, after which the server ends.
+        addresses: to listen on at the port; none where systemd passes listening sockets.
     """
 
     port: int
-    token_file: str
+    keys: str
     roots: PeerRoots
     idle: float
+    addresses: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class PeerKeys:
+    """What a host needs to take from its peers, in one run.
+
+    Attributes:
+        run: 32 hex digits.
+        peer: this host's name, as peers know it.
+        keys: by the peers' addresses, as in FetchRequest.
+    """
+
+    run: str
+    peer: str
+    keys: dict[str, str]
 
 
 @dataclass(frozen=True)

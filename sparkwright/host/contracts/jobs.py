@@ -19,6 +19,11 @@ class Job:
         properties: of its unit, as ``Name=value``: in place of the sandbox's, or beyond them.
         urgent: whether it may slow down what the host serves.
         instead_of: pattern of units that make room for it.
+        units: unit files of its own, by name, in place of a command: ``unit`` is a service of them.
+            Their names must change with their text, since nothing makes systemd read them again.
+        directories: made before it starts, for all to read.
+        program: directory of its program: a running job with another one is stopped, and resumes
+            with this one. None follows it.
     """
 
     unit: str
@@ -30,6 +35,9 @@ class Job:
     properties: tuple[str, ...] = ()
     urgent: bool = False
     instead_of: str | None = None
+    units: dict[str, str] = field(default_factory=dict)
+    directories: tuple[str, ...] = ()
+    program: str | None = None
 
 
 def credential(unit: str, name: str) -> str:

@@ -29,24 +29,29 @@ def prepare(part: Path, size: int) -> None:
 
 def missing(part: Path, size: int) -> list[tuple[int, int]]:
     """Return the missing ranges [start, end) of a part of full length, sorted."""
-    ranges = []
     descriptor = os.open(part, os.O_RDONLY | os.O_CLOEXEC)
     try:
-        position = 0
-        while position < size:
-            try:
-                data = os.lseek(descriptor, position, os.SEEK_DATA)
-            except OSError as error:
-                if error.errno != errno.ENXIO:
-                    raise
-                data = size
-            if data > position:
-                ranges.append((position, min(data, size)))
-            if data >= size:
-                break
-            position = os.lseek(descriptor, data, os.SEEK_HOLE)
+        return of(descriptor, size)
     finally:
         os.close(descriptor)
+
+
+def of(descriptor: int, size: int) -> list[tuple[int, int]]:
+    """Return the same of an open part."""
+    ranges = []
+    position = 0
+    while position < size:
+        try:
+            data = os.lseek(descriptor, position, os.SEEK_DATA)
+        except OSError as error:
+            if error.errno != errno.ENXIO:
+                raise
+            data = size
+        if data > position:
+            ranges.append((position, min(data, size)))
+        if data >= size:
+            break
+        position = os.lseek(descriptor, data, os.SEEK_HOLE)
     return ranges
 
 

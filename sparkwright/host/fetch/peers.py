@@ -1,30 +1,32 @@
 """Downloads files from peers: other hosts of the fleet, which may still be fetching them.
 
 A peer server (peer_server.py) lists which ranges of a file it has. Those are fetched over few
-connections; the rest is waited for while the peer's own fetch runs. Peers are not trusted: what
-they send is hashed like everything else. What no peer has comes from the source.
+connections; the rest is waited for while the peer's own fetch runs, as long as it brings enough.
+Peers prove that they belong to the fleet (peer_auth.py), and are not trusted beyond that: what they
+send is hashed like everything else. What no peer has comes from the source.
 """
 
 from __future__ import annotations
 
-import contextlib
-import json
+import os
 import time
-import urllib.error
 import urllib.parse
-import urllib.request
+from collections import deque
 from collections.abc import Callable
-from dataclasses import replace
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, closing
+from functools import partial
 from pathlib import Path
 from threading import Event, Lock
-from typing import Any
 
 from sparkwright.host.contracts.fetch import FetchFile, FetchRequest
 from sparkwright.host.fetch import holes
-from sparkwright.host.fetch.errors import Failed, NoSpace, Temporary
-from sparkwright.host.fetch.hub import Location
+from sparkwright.host.fetch.errors import Temporary
+from sparkwright.host.fetch.pace import LEAST, WINDOW, Pace
+from sparkwright.host.fetch.peer_client import PIECE, PeerClient, Unproven, identities
+from sparkwright.host.fetch.peer_wire import Broken
 from sparkwright.host.fetch.progress import log
-from sparkwright.host.fetch.ranges import Limit, RangeFetch
+from sparkwright.host.fetch.ranges import Limit, disk_error
 from sparkwright.host.fetch.request import PAGE
 
 #: Seconds that a peer has to start its own fetch: all hosts are started at the same time.
@@ -43,11 +45,12 @@ class Peers:
         self._limit = limit
         self._began = time.monotonic()
         self._lock = Lock()
+        self._known = identities(request.peer_token_file)
+        self._paces = {peer: Pace(request.limit) for peer in request.peers}
         self._gone: set[str] = set()
-        self._token = ""
-        if request.peers and request.peer_token_file is not None:
-            with contextlib.suppress(OSError):
-                self._token = Path(request.peer_token_file).read_text(encoding="utf-8").strip()
+        # With a limit, what is asked for at once takes a quarter of a second.
+        quarter = PIECE if request.limit is None else int(request.limit / 4) // PAGE * PAGE
+        self._piece = max(PAGE, min(PIECE, quarter))
 
     @property
     def any(self) -> bool:
@@ -58,42 +61,101 @@ class Peers:
         """Fetch what the peers have of a file. What is missing afterwards, none of them has."""
         for peer in self._request.peers:
             if peer not in self._gone and holes.missing(part, file.size):
-                self._fill(peer, file, part, count)
+                if peer not in self._known:
+                    self._drop(peer, "the controller gave no key for it")
+                    continue
+                with ExitStack() as stack:
+                    clients = [
+                        PeerClient(peer, self._known[peer], self._stop.is_set)
+                        for _ in range(_CONNECTIONS)
+                    ]
+                    for client in clients:
+                        stack.enter_context(closing(client))
+                    stack.enter_context(self._paces[peer].waiting())
+                    self._fill(peer, clients, file, part, count)
 
-    def _fill(self, peer: str, file: FetchFile, part: Path, count: Callable[[int], None]) -> None:
-        location = Location(self._url(peer, file), {"Authorization": f"Bearer {self._token}"})
-        request = replace(self._request, endpoint=peer, retries=1, stall=15.0)
-        source: Any = _PeerSource(location)
+    def _fill(
+        self,
+        peer: str,
+        clients: list[PeerClient],
+        file: FetchFile,
+        part: Path,
+        count: Callable[[int], None],
+    ) -> None:
         failures = 0
         while missing := holes.missing(part, file.size):
             if self._stop.is_set():
                 raise Temporary("stopped")
-            if peer in self._gone:
+            if self._left(peer):
                 return
             try:
-                available, alive, ended = self._ranges(location)
-                wanted = common(missing, available)
+                held = clients[0].held(self._path(file), file.size)
+                wanted = common(missing, held.ranges)
                 if wanted:
-                    fetch = RangeFetch(request, source, file, part, count, self._stop, self._limit)
-                    fetch.run(location, wanted, _CONNECTIONS)
+                    self._take(peer, clients, file, part, wanted, count)
                     failures = 0
                     continue
-            except NoSpace:
-                raise
-            except (Failed, OSError, ValueError) as error:
+            except (Broken, Unproven) as error:
                 if self._stop.is_set():
-                    raise
+                    raise Temporary("stopped") from None
                 failures += 1
-                if failures >= _TRIES:
+                if failures >= _TRIES or isinstance(error, Unproven):
                     self._drop(peer, f"{error}")
                     return
-                alive, ended = True, False
-            if ended:
-                return
-            if not alive and time.monotonic() - self._began > _GRACE:
-                # It will get no more of this file, but may have other files of this request.
-                return
+            else:
+                if held.ended:
+                    return
+                if not held.alive and time.monotonic() - self._began > _GRACE:
+                    # It will get no more of this file, but may have others of this request.
+                    return
             self._stop.wait(_POLL * (1 + failures))
+
+    def _take(
+        self,
+        peer: str,
+        clients: list[PeerClient],
+        file: FetchFile,
+        part: Path,
+        wanted: list[tuple[int, int]],
+        count: Callable[[int], None],
+    ) -> None:
+        """Fetch ranges that the peer has, piece by piece, over several connections."""
+        pieces = deque(
+            (at, min(at + self._piece, end))
+            for start, end in wanted
+            for at in range(start, end, self._piece)
+        )
+        descriptor = os.open(part, os.O_WRONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+
+        def work(client: PeerClient) -> None:
+            while not self._stop.is_set() and not self._left(peer):
+                try:
+                    start, end = pieces.popleft()
+                except IndexError:
+                    return
+                try:
+                    self._limit.take(end - start, self._stop)
+                    body = client.piece(self._path(file), file.size, start, end)
+                    _write(descriptor, body, start, part)
+                except BaseException:
+                    pieces.clear()
+                    raise
+                self._paces[peer].brought(end - start)
+                count(end - start)
+
+        try:
+            busy = clients[: max(1, min(len(clients), len(pieces)))]
+            with ThreadPoolExecutor(len(busy)) as pool:
+                for done in [pool.submit(partial(work, client)) for client in busy]:
+                    done.result()
+        finally:
+            os.close(descriptor)
+
+    def _left(self, peer: str) -> bool:
+        """Whether a peer is not asked any more; one that brings too little is left here."""
+        if peer not in self._gone and self._paces[peer].too_slow():
+            self._drop(peer, f"it brought less than {LEAST >> 10} KiB/s over {WINDOW:.0f} s")
+        return peer in self._gone
 
     def _drop(self, peer: str, reason: str) -> None:
         with self._lock:
@@ -101,36 +163,20 @@ class Peers:
                 self._gone.add(peer)
                 log(f"the peer {peer} fails ({reason}); continuing without it")
 
-    def _url(self, peer: str, file: FetchFile) -> str:
+    def _path(self, file: FetchFile) -> str:
         kind = "images" if self._request.source == "registry" else "models"
         place = Path(self._request.destination)
         path = f"{place.parent.name}/{place.name}" if kind == "models" else place.name
-        return f"{peer}/files/{kind}/{path}/{urllib.parse.quote(file.path)}"
-
-    def _ranges(self, location: Location) -> tuple[list[tuple[int, int]], bool, bool]:
-        """Return the peer's ranges, whether its fetch runs, and whether it has ended."""
-        query = urllib.request.Request(f"{location.url}?ranges", headers=location.headers)
-        with urllib.request.urlopen(query, timeout=5) as answer:
-            document = json.load(answer)
-        ranges = [(int(start), int(end)) for start, end in document["ranges"]]
-        return ranges, bool(document["alive"]), bool(document["ended"])
+        return f"/files/{kind}/{path}/{urllib.parse.quote(file.path)}"
 
 
-class _PeerSource:
-    """A peer as RangeFetch's source."""
-
-    renews = False
-
-    def __init__(self, location: Location) -> None:
-        self._location = location
-
-    def locate(self, file: FetchFile) -> Location:
-        """Return the same address again."""
-        return self._location
-
-    def refusal(self, status: int, headers: Any, path: str) -> Failed:
-        """Return the plain status: peers explain nothing."""
-        return Failed(f"HTTP {status} for {path}")
+def _write(descriptor: int, body: memoryview, start: int, part: Path) -> None:
+    written = 0
+    try:
+        while written < len(body):
+            written += os.pwrite(descriptor, body[written:], start + written)
+    except OSError as error:
+        raise disk_error(error, part) from error
 
 
 def common(

@@ -22,6 +22,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from sparkwright.host.contracts.fetch import BuildFile, FetchProgress, PullRequest
+from sparkwright.host.fetch import peer_auth
 from sparkwright.host.fetch.errors import FAILED, OK, Failed
 from sparkwright.host.fetch.progress import NAME, log, save
 from sparkwright.host.fetch.request import document, read_pull
@@ -98,8 +99,9 @@ def _pull(request: PullRequest) -> str:
 def _into_docker(request: PullRequest, child: subprocess.Popen[bytes]) -> str | None:
     """Have Docker pull from this host. Returns why it fails, None if it succeeds."""
     repository, _, digest = request.source.partition("@")
-    token = Path(request.token_file).read_text().strip()
-    account = {"username": "sparkwright", "password": token}
+    key = Path(request.token_file)
+    password = peer_auth.docker_password(key.read_text().strip())
+    account = {"username": key.name, "password": password}
     header = base64.urlsafe_b64encode(json.dumps(account).encode()).decode()
     error: str | None = None
     for _ in range(_TRIES):

@@ -36,7 +36,7 @@ _EXPIRED = frozenset({400, 401, 403, 404, 410})
 
 
 class Source(Protocol):
-    """Where a file's address comes from: a hub, a registry or a peer."""
+    """Where a file's address comes from: a hub or a registry."""
 
     @property
     def renews(self) -> bool:

@@ -18,6 +18,8 @@ if TYPE_CHECKING:  # typing takes 3 ms to import
     from sparkwright.host.contracts.outcome import Outcome
 
 UNITS = Path("/etc/systemd/system")
+#: For units until the next boot.
+TRANSIENT = Path("/run/systemd/system")
 TIMERS = "timers.target.wants"
 #: Properties that are read of a unit.
 FIELDS = (

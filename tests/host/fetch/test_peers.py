@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import http.client
 import importlib
 import json
 import shutil
@@ -11,86 +10,19 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from threading import Event
-from typing import Any
 
 import pytest
 
-from tests.host.fetch.conftest import HOST, MIB, Fetch
+from tests.host.fetch.conftest import MIB, Fetch
 from tests.host.fetch.fake_hub import COMMIT
+from tests.host.peer_sharing import DOCKER, Seed, fetch_from, keys_for, peer_sharing
 
 ONE = "model-00001-of-00002.safetensors"
-TOKEN = "the token of the peers"
 DIGEST = "a" * 64
-
-
-@dataclass
-class Seed:
-    """A host with a peer server, and how to fetch onto it."""
-
-    fetch: Fetch
-    port: int
-    process: subprocess.Popen[str]
-
-    @property
-    def address(self) -> str:
-        return f"http://127.0.0.1:{self.port}"
-
-    def get(self, path: str, authorization: str | None = f"Bearer {TOKEN}",
-            **headers: str) -> tuple[int, bytes, Any]:  # fmt: skip
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)
-        try:
-            sent = {**headers, **({"Authorization": authorization} if authorization else {})}
-            connection.request("GET", path, headers=sent)
-            answer = connection.getresponse()
-            return answer.status, answer.read(), answer.headers
-        finally:
-            connection.close()
-
-
-@contextmanager
-def peer_sharing(fetch: Fetch) -> Iterator[Seed]:
-    """Serve what is below the fetch's folder."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    fetch.root.mkdir(exist_ok=True)
-    (fetch.root / "token").write_text(TOKEN)
-    (fetch.root / "images").mkdir(exist_ok=True)
-    request = fetch.root / "peer-server.json"
-    roots = {"models": str(fetch.root / "models"), "images": str(fetch.root / "images")}
-    document = {"port": port, "token_file": str(fetch.root / "token"), "roots": roots, "idle": 60}
-    request.write_text(json.dumps(document))
-    command = [
-        sys.executable,
-        "-I",
-        "-S",
-        str(HOST / "fetch.py"),
-        "--task",
-        "peer-server",
-        str(request),
-    ]
-    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
-    seed = Seed(fetch, port, process)
-    try:
-        for _ in range(200):
-            try:
-                seed.get("/v2/")
-                break
-            except OSError:
-                assert process.poll() is None
-                time.sleep(0.05)
-        yield seed
-    finally:
-        process.kill()
-        process.wait()
-        assert process.stderr is not None
-        process.stderr.close()
+BASIC = "Basic " + base64.b64encode(":".join(DOCKER).encode()).decode()
 
 
 @pytest.fixture
@@ -102,13 +34,7 @@ def seed(fetch: Fetch, tmp_path: Path) -> Iterator[Seed]:
 @pytest.fixture
 def leech(seed: Seed, tmp_path: Path) -> Fetch:
     (tmp_path / "leech").mkdir()
-    (tmp_path / "leech/token").write_text(TOKEN)
     return Fetch(seed.fetch.hub, tmp_path / "leech")
-
-
-def fetch_from(leech: Fetch, *seeds: str, **changes: Any) -> tuple[int, str]:
-    token = str(leech.root / "token")
-    return leech.run(peers=list(seeds), peer_token_file=token, **changes)
 
 
 def test_what_a_peer_has_is_taken_from_it_and_nobody_else_is_asked(
@@ -126,7 +52,7 @@ def test_what_a_peer_has_is_taken_from_it_and_nobody_else_is_asked(
 def test_what_a_peer_still_fetches_is_taken_while_it_arrives(seed: Seed, leech: Fetch) -> None:
     leech.hub.rate = 80_000
     first = seed.fetch.start()
-    second = leech.start(peers=[seed.address], peer_token_file=str(leech.root / "token"))
+    second = leech.start(peers=[seed.address], peer_token_file=keys_for(leech.root, seed.address))
     # The leech has bytes of a file that is not complete on the seed yet.
     leech.hub.wait_for(
         lambda: _bytes(leech) > 300_000 and not (seed.fetch.destination / ONE).exists(), 30
@@ -161,7 +87,7 @@ def test_a_peer_that_dies_midway_is_replaced_and_what_it_gave_is_kept(
 ) -> None:
     leech.hub.rate = 80_000
     first = seed.fetch.start()
-    second = leech.start(peers=[seed.address], peer_token_file=str(leech.root / "token"))
+    second = leech.start(peers=[seed.address], peer_token_file=keys_for(leech.root, seed.address))
     leech.hub.wait_for(lambda: _bytes(leech) > 300_000, 30)
     for process in (first, seed.process):
         process.send_signal(signal.SIGKILL)
@@ -201,8 +127,7 @@ def test_wrong_bytes_of_a_peer_are_set_aside_and_come_from_the_hub(
 
 def test_a_peer_that_refuses_is_left(seed: Seed, leech: Fetch) -> None:
     assert seed.fetch.run()[0] == 0
-    (leech.root / "token").write_text("another")
-    code, said = fetch_from(leech, seed.address)
+    code, said = fetch_from(leech, seed.address, key="another")
     assert code == 0, said
     assert "401" in said
     leech.assert_whole()
@@ -220,32 +145,6 @@ def test_offline_asks_nobody_outside_and_says_what_is_missing(seed: Seed, leech:
     assert not leech.destination.exists()
 
 
-@pytest.mark.parametrize(
-    "path",
-    [
-        "/files/models/org--model/{commit}/../../../token",
-        "/files/models/org--model/{commit}/%2e%2e/%2e%2e/%2e%2e/token",
-        "/files/models/../{commit}/token",
-        "/files/models/org--model/{commit}//token",
-        "/files/models/org--model/{commit}/link",
-        "/files/token",
-        "/token",
-        "/v2/x/blobs/sha256:../../token",
-    ],
-)
-def test_nothing_else_is_given(seed: Seed, path: str) -> None:
-    seed.fetch.destination.mkdir(parents=True)
-    (seed.fetch.destination / "link").symlink_to(seed.fetch.root / "token")
-    status, text, _ = seed.get(path.format(commit=COMMIT))
-    assert (status, TOKEN.encode() in text) == (404, False)
-
-
-@pytest.mark.parametrize("authorization", [None, "Bearer no", "Basic bm86bm8=", "Basic ???"])
-def test_nothing_is_given_without_the_token(seed: Seed, authorization: str | None) -> None:
-    for path in ("/v2/", f"/files/models/org--model/{COMMIT}/config.json"):
-        assert seed.get(path, authorization)[0] == 401
-
-
 def test_docker_reads_blobs_while_they_arrive(seed: Seed) -> None:
     stage = seed.fetch.root / "images" / f".staging-{DIGEST}"
     part = stage / "parts" / f"{'b' * 64}.part"
@@ -258,10 +157,10 @@ def test_docker_reads_blobs_while_they_arrive(seed: Seed) -> None:
     alive = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)", "fetch.py"])
     (stage / "holder.json").write_text(json.dumps({"pid": alive.pid}))
     try:
-        connection = http.client.HTTPConnection("127.0.0.1", seed.port, timeout=20)
-        basic = base64.b64encode(f"sparkwright:{TOKEN}".encode()).decode()
-        connection.request("GET", f"/v2/any/image/blobs/sha256:{'b' * 64}",
-                           headers={"Authorization": f"Basic {basic}"})  # fmt: skip
+        connection = seed.connect()
+        connection.request(
+            "GET", f"/v2/any/image/blobs/sha256:{'b' * 64}", headers={"Authorization": BASIC}
+        )
         answer = connection.getresponse()
         assert int(answer.headers["Content-Length"]) == len(content)
         assert answer.read(2 * MIB) == content[: 2 * MIB]
@@ -282,7 +181,7 @@ def test_a_manifest_is_given_under_its_own_type(seed: Seed) -> None:
     place.parent.mkdir(parents=True)
     kind = "application/vnd.oci.image.index.v1+json"
     place.write_text(json.dumps({"mediaType": kind}))
-    status, text, headers = seed.get(f"/v2/a/b/manifests/sha256:{DIGEST}")
+    status, text, headers = seed.plain(f"/v2/a/b/manifests/sha256:{DIGEST}", Authorization=BASIC)
     assert (status, headers["Content-Type"]) == (200, kind)
     assert headers["Docker-Content-Digest"] == f"sha256:{DIGEST}"
     assert json.loads(text)["mediaType"] == kind

@@ -27,6 +27,7 @@ from sparkwright.host.contracts.fetch import (
 from sparkwright.host.fetch.request import document
 from tests.host.fetch.conftest import HOST
 from tests.host.fetch.test_registry import ACCOUNT, LAYER, MANIFEST, Registry, digest, registry
+from tests.host.peer_sharing import DOCKER, RUN, SERVER_KEY
 
 __all__ = ["registry"]
 
@@ -102,7 +103,7 @@ def docker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Docker]:
 @pytest.fixture
 def request_(registry: Registry, tmp_path: Path) -> PullRequest:
     (tmp_path / "account").write_text(ACCOUNT)
-    (tmp_path / "token").write_text("the peers' token\n")
+    (tmp_path / RUN).write_text(f"{SERVER_KEY}\n")
     (tmp_path / "state").mkdir()
     fetch = FetchRequest(
         source="registry",
@@ -120,7 +121,7 @@ def request_(registry: Registry, tmp_path: Path) -> PullRequest:
         retries=1,
         backoff=0.05,
     )
-    return PullRequest(NAME, SOURCE, str(tmp_path / "token"), (digest(LAYER),), fetch)
+    return PullRequest(NAME, SOURCE, str(tmp_path / RUN), (digest(LAYER),), fetch)
 
 
 def pull(request: PullRequest) -> tuple[int, str, dict[str, Any]]:
@@ -144,7 +145,7 @@ def test_an_image_is_fetched_pulled_from_this_host_and_named(
     assert docker.asked == [
         f"/images/create?fromImage=127.0.0.1%3A1%2Fa%2Fb%2Fc&tag=sha256:{digest(MANIFEST)}"
     ]
-    assert docker.account == {"username": "sparkwright", "password": "the peers' token"}
+    assert docker.account == {"username": RUN, "password": DOCKER[1]}
     assert docker.commands() == [f"tag {SOURCE} {NAME}", f"image rm --no-prune {SOURCE}"]
     assert (progress["state"], progress["message"]) == ("done", said)
     assert progress["bytes_done"] == len(LAYER) + len(MANIFEST)

@@ -55,7 +55,7 @@ PULL = PullRequest(
     fetch=FETCH,
     build=ImageBuild("base:tag", {"Dockerfile": BuildFile("eA=="), "run": BuildFile("eA==", True)}),
 )
-PEER_SERVER = PeerServerRequest(18650, "/token", PeerRoots("/models", "/images"), 900)
+PEER_SERVER = PeerServerRequest(18650, "/keys", PeerRoots("/models", "/images"), 900)
 
 
 def written(place: Path, document: Any) -> Path:
@@ -109,7 +109,7 @@ def test_requests_of_the_version_before_are_read(tmp_path: Path) -> None:
             "unknown key: typo",
         ),
         (request.read_peer_server, {**asdict(PEER_SERVER), "port": "1"}, "port: '1' is not of"),
-        (request.read_peer_server, {"port": 1}, "token_file is missing"),
+        (request.read_peer_server, {"port": 1}, "keys is missing"),
     ],
 )
 def test_a_wrong_request_is_one_message_that_names_the_key(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -60,10 +61,13 @@ def test_a_job_writes_only_where_it_has_to(kind: str) -> None:
 @pytest.mark.parametrize("kind", ["fetch", "pull"])
 def test_a_secret_is_nothing_but_a_credential(kind: str) -> None:
     (job,) = _jobs(kind)
-    (secret,) = job.credentials.values()
-    assert secret in ("hf_secret", "me:secret")
+    keys = json.loads(job.credentials["peer-keys"])["keys"]
+    (secret,) = set(job.credentials) - {"peer-keys"}
+    assert job.credentials[secret] in ("hf_secret", "me:secret")
+    assert len(keys) == 1
     for text in (*job.files.values(), *job.properties, *job.argv, job.description):
-        assert secret not in text
+        for one in (job.credentials[secret], *keys.values()):
+            assert one not in text
 
 
 def test_a_switch_that_goes_on_after_a_power_cut_has_the_same_sandbox() -> None:

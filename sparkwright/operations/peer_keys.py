@@ -1,0 +1,60 @@
+"""The keys of a run's peers, derived from the fleet's secret, which stays on the controller."""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field
+from urllib.parse import quote
+
+from sparkwright.config.secrets import Secret
+from sparkwright.host.contracts.fetch import PeerKeys
+from sparkwright.host.fetch import peer_auth
+
+#: On hosts, in memory only. One file per run, for the peer server.
+SERVED = "/run/sparkwright/peers/served"
+#: What the controller is called as a peer, when it serves a bundle: no host is called so.
+CONTROLLER = "/controller"
+
+
+@dataclass(frozen=True)
+class Peer:
+    """A host to take from: its name and http://address:port."""
+
+    name: str
+    address: str
+
+
+@dataclass(frozen=True)
+class RunKeys:
+    """The keys of one run.
+
+    Attributes:
+        secret: the fleet's.
+        run: 32 hex digits, other ones in each run.
+    """
+
+    secret: Secret
+    run: str = field(default_factory=peer_auth.nonce)
+
+    def server(self, name: str) -> Secret:
+        """A host's key as a server."""
+        return Secret(peer_auth.server_key(self.secret.value, self.run, name))
+
+    @property
+    def server_file(self) -> str:
+        """Where a host has that."""
+        return f"{SERVED}/{self.run}"
+
+    def leech(self, name: str, peers: Iterable[Peer]) -> Secret:
+        """A host's PeerKeys, as text, for the peers that it takes from."""
+        known = quote(name, safe="")
+        keys = {
+            peer.address: peer_auth.peer_key(self.server(peer.name).value, known) for peer in peers
+        }
+        return Secret(json.dumps(asdict(PeerKeys(self.run, known, keys))))
+
+
+#: For those who name none: hosts then take nothing from each other, and only their own Docker asks.
+THIS_PROCESS = RunKeys(Secret(secrets.token_urlsafe(32)))

@@ -1,0 +1,151 @@
+"""A peer server as a real process on loopback, and how tests speak to it."""
+
+from __future__ import annotations
+
+import hashlib
+import http.client
+import json
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from sparkwright.host.contracts.fetch import PeerKeys, PeerRoots, PeerServerRequest
+from sparkwright.host.fetch import peer_auth
+from tests.host.fetch.conftest import HOST, Fetch
+
+RUN = "ab" * 16
+SECRET = "the secret of the fleet, which stays on the controller"
+SERVER_KEY = peer_auth.server_key(SECRET, RUN, "seed")
+PEER = "leech"
+KEY = peer_auth.peer_key(SERVER_KEY, PEER)
+DOCKER = (RUN, peer_auth.docker_password(SERVER_KEY))
+
+
+def free_port() -> int:
+    """A port that nobody listens on."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return int(free.getsockname()[1])
+
+
+@dataclass
+class Seed:
+    """A host with a peer server, and how to fetch onto it."""
+
+    fetch: Fetch
+    port: int
+    process: subprocess.Popen[str]
+
+    @property
+    def address(self) -> str:
+        """As in a fetch's request."""
+        return f"http://127.0.0.1:{self.port}"
+
+    def connect(self) -> http.client.HTTPConnection:
+        """A connection to it."""
+        return http.client.HTTPConnection("127.0.0.1", self.port, timeout=20)
+
+    def get(self, path: str, **headers: str) -> tuple[int, bytes, Any]:
+        """What it answers to a signed request."""
+        connection = self.connect()
+        try:
+            return signed(connection, path, **headers)
+        finally:
+            connection.close()
+
+    def plain(self, path: str, **headers: str) -> tuple[int, bytes, Any]:
+        """What it answers to a request as it is."""
+        connection = self.connect()
+        try:
+            connection.request("GET", path, headers=headers)
+            answer = connection.getresponse()
+            return answer.status, answer.read(), answer.headers
+        finally:
+            connection.close()
+
+    def is_well(self) -> bool:
+        """Whether it answers a signed request at once."""
+        began = time.monotonic()
+        return self.get("/files/models/a/b")[0] == 404 and time.monotonic() - began < 2
+
+
+def challenge(connection: http.client.HTTPConnection) -> str:
+    """A challenge for the next request of a connection."""
+    connection.request("GET", "/challenge")
+    answer = connection.getresponse()
+    assert (answer.status, answer.read()) == (200, b"")
+    return str(answer.headers["Sparkwright-Challenge"])
+
+
+def header(given: str, path: str, wanted: str = "", key: str = KEY, **others: str) -> str:
+    """The Authorization header of a GET."""
+    words = (given, "GET", path, wanted, peer_auth.EMPTY)
+    run, peer = others.get("run", RUN), others.get("peer", PEER)
+    return peer_auth.authorization(key, run, peer, others.get("nonce", "cd" * 16), *words)
+
+
+def signed(
+    connection: http.client.HTTPConnection, path: str, key: str = KEY, **headers: str
+) -> tuple[int, bytes, Any]:
+    """A signed request on a connection, and the proved answer."""
+    given = challenge(connection)
+    wanted = headers.get("Range", "")
+    shown = header(given, path, wanted, key)
+    connection.request("GET", path, headers={"Authorization": shown, **headers})
+    answer = connection.getresponse()
+    body = answer.read()
+    if answer.status != 401:
+        words = (given, "GET", path, wanted, str(answer.status))
+        rest = (answer.headers.get("Content-Range", ""), hashlib.sha256(body).hexdigest())
+        made = answer.headers["Sparkwright-Answer"]
+        assert peer_auth.is_answer(key, made, "cd" * 16, *words, *rest)
+    return answer.status, body, answer.headers
+
+
+@contextmanager
+def peer_sharing(fetch: Fetch) -> Iterator[Seed]:
+    """Serve what is below the fetch's folder."""
+    port = free_port()
+    for name in ("keys", "images", "models"):
+        (fetch.root / name).mkdir(exist_ok=True, parents=True)
+    (fetch.root / "keys" / RUN).write_text(f"{SERVER_KEY}\n")
+    roots = PeerRoots(str(fetch.root / "models"), str(fetch.root / "images"))
+    document = PeerServerRequest(port, str(fetch.root / "keys"), roots, 60, ("127.0.0.1",))
+    request = fetch.root / "peer-server.json"
+    request.write_text(json.dumps(asdict(document)))
+    command = [sys.executable, "-I", "-S", str(HOST / "fetch.py"), "--task", "peer-server"]
+    process = subprocess.Popen([*command, str(request)], stderr=subprocess.PIPE, text=True)
+    seed = Seed(fetch, port, process)
+    try:
+        for _ in range(200):
+            try:
+                seed.plain("/challenge")
+                break
+            except OSError:
+                assert process.poll() is None, process.stderr and process.stderr.read()
+                time.sleep(0.05)
+        yield seed
+    finally:
+        process.kill()
+        process.wait()
+        assert process.stderr is not None
+        process.stderr.close()
+
+
+def keys_for(root: Path, *addresses: str, key: str = KEY) -> str:
+    """A file with a host's keys for its peers."""
+    path = root / "peer-keys"
+    path.write_text(json.dumps(asdict(PeerKeys(RUN, PEER, dict.fromkeys(addresses, key)))))
+    return str(path)
+
+
+def fetch_from(leech: Fetch, *seeds: str, key: str = KEY, **changes: Any) -> tuple[int, str]:
+    """Fetch from peers, then from the hub."""
+    keys = keys_for(leech.root, *seeds, key=key)
+    return leech.run(peers=list(seeds), peer_token_file=keys, **changes)

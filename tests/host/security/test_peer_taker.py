@@ -1,0 +1,433 @@
+"""A hostile peer, or somebody in a peer's place, answers a host that fetches."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import socket
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from threading import Event
+
+import pytest
+
+from sparkwright.host.contracts.fetch import FetchFile, FetchRequest
+from sparkwright.host.fetch import holes, pace, peer_auth, peer_client
+from sparkwright.host.fetch.pace import Pace
+from sparkwright.host.fetch.peers import Peers
+from sparkwright.host.fetch.ranges import Limit
+from tests.host.fetch.conftest import Fetch, fetch, hub  # noqa: F401
+from tests.host.peer_sharing import DOCKER, KEY, SECRET, SERVER_KEY, fetch_from, keys_for
+
+MIB = 1 << 20
+HELD = b'{"ranges": [[0, %d]], "alive": true, "ended": false}'
+ALIVE = b'{"ranges": [], "alive": true, "ended": false}'
+
+
+@dataclass
+class Asked:
+    """A request that a fake peer got."""
+
+    line: str
+    headers: dict[str, str]
+    challenge: str
+
+    def sign(self, status: int, body: bytes, content_range: str = "", key: str = KEY) -> str:
+        """The signature of an answer to it."""
+        _, _, number, _ = peer_auth.claimed(self.headers["authorization"]) or ("", "", "", "")
+        path, wanted = self.line.split(" ")[1], self.headers.get("range", "")
+        words = (self.challenge, "GET", path, wanted, str(status), content_range)
+        return peer_auth.answer(key, number, *words, hashlib.sha256(body).hexdigest())
+
+
+#: Answers a request on a connection, whose later requests it answers too.
+_Behaviour = Callable[[socket.socket, Asked], None]
+
+
+@dataclass
+class FakePeer:
+    """Listens where a peer should, and answers as it likes."""
+
+    behaviour: _Behaviour
+    asked: list[Asked] = field(default_factory=list)
+    heard: bytearray = field(default_factory=bytearray)
+
+    def __post_init__(self) -> None:
+        self._listening = socket.create_server(("127.0.0.1", 0))
+        self.address = f"http://127.0.0.1:{self._listening.getsockname()[1]}"
+        threading.Thread(target=self._run, daemon=True).start()
+
+    def close(self) -> None:
+        """Listen no more."""
+        self._listening.close()
+
+    def _run(self) -> None:
+        with suppress(OSError):
+            while True:
+                connection, _ = self._listening.accept()
+                threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
+
+    def _serve(self, connection: socket.socket) -> None:
+        with connection, suppress(OSError, ValueError):
+            while True:
+                text = b""
+                while not text.endswith(b"\r\n\r\n"):
+                    block = connection.recv(4096)
+                    if not block:
+                        return
+                    text += block
+                    self.heard += block
+                line, *lines = text.decode().strip().split("\r\n")
+                headers = {k.lower(): v for k, _, v in (one.partition(": ") for one in lines)}
+                one = Asked(line, headers, "0" * 32)
+                self.asked.append(one)
+                if "/challenge " in line:
+                    answer(connection, 200, b"")
+                else:
+                    self.behaviour(connection, one)
+
+
+def answer(
+    connection: socket.socket, status: int, body: bytes, *headers: str, length: int | None = None
+) -> None:
+    """Send an answer with a challenge for the next request."""
+    lines = (
+        f"HTTP/1.1 {status} X",
+        f"Content-Length: {len(body) if length is None else length}",
+        f"Sparkwright-Challenge: {'0' * 32}",
+        *headers,
+    )
+    connection.sendall("".join(f"{line}\r\n" for line in (*lines, "")).encode() + body)
+
+
+@pytest.fixture
+def fake() -> Iterator[Callable[[_Behaviour], FakePeer]]:
+    made: list[FakePeer] = []
+
+    def make(behaviour: _Behaviour) -> FakePeer:
+        made.append(FakePeer(behaviour))
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.close()
+
+
+def _without_the_key(connection: socket.socket, asked: Asked) -> None:
+    body = HELD % 9 if "?ranges" in asked.line else b"x" * 9
+    answer(connection, 200, body, f"Sparkwright-Answer: {asked.sign(200, body, key='guess')}")
+
+
+def _unsigned(connection: socket.socket, asked: Asked) -> None:
+    answer(connection, 200, HELD % 9)
+
+
+def _signed_for_another(connection: socket.socket, asked: Asked) -> None:
+    body = HELD % 9
+    answer(connection, 200, body, f"Sparkwright-Answer: {asked.sign(206, body)}")
+
+
+def _body_changed(connection: socket.socket, asked: Asked) -> None:
+    answer(connection, 200, HELD % 9, f"Sparkwright-Answer: {asked.sign(200, HELD % 8)}")
+
+
+def _large(connection: socket.socket, asked: Asked) -> None:
+    answer(connection, 200, b"", f"Sparkwright-Answer: {'0' * 64}", length=700 * MIB)
+    for _ in range(700):
+        connection.sendall(b"[" * MIB)
+
+
+def _large_without_a_length(connection: socket.socket, asked: Asked) -> None:
+    connection.sendall(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+    for _ in range(700):
+        connection.sendall(b"100000\r\n" + b"[" * MIB + b"\r\n")
+
+
+def _endless_head(connection: socket.socket, asked: Asked) -> None:
+    connection.sendall(b"HTTP/1.1 200 OK\r\n")
+    for _ in range(100_000):
+        connection.sendall(b"X: " + b"y" * 1000 + b"\r\n")
+
+
+def _endless_continue(connection: socket.socket, asked: Asked) -> None:
+    for _ in range(100_000):
+        connection.sendall(b"HTTP/1.1 100 Continue\r\n\r\n")
+
+
+def _nested(connection: socket.socket, asked: Asked) -> None:
+    body = b"[" * 100_000
+    answer(connection, 200, body, f"Sparkwright-Answer: {asked.sign(200, body)}")
+
+
+def _ranges_outside(connection: socket.socket, asked: Asked) -> None:
+    body = b'{"ranges": [[-5, 99999999999999]], "alive": true, "ended": false}'
+    answer(connection, 200, body, f"Sparkwright-Answer: {asked.sign(200, body)}")
+
+
+def _nothing_like_http(connection: socket.socket, asked: Asked) -> None:
+    connection.sendall(b"SSH-2.0-OpenSSH\r\n\r\n")
+
+
+@pytest.mark.parametrize(
+    "behaviour",
+    [
+        _without_the_key, _unsigned, _signed_for_another, _body_changed, _large,
+        _large_without_a_length, _endless_head, _endless_continue, _nested, _ranges_outside,
+        _nothing_like_http,
+    ],
+    ids=lambda one: one.__name__,
+)  # fmt: skip
+def test_a_fetch_goes_on_without_a_hostile_peer(
+    fetch: Fetch, fake: Callable[[_Behaviour], FakePeer], behaviour: _Behaviour  # noqa: F811
+) -> None:  # fmt: skip
+    peer = fake(behaviour)
+    fetch.root.mkdir(exist_ok=True)
+    keys = keys_for(fetch.root, peer.address)
+    began = time.monotonic()
+    process = fetch.start(peers=[peer.address], peer_token_file=keys)
+    most = _most_memory(process)
+    assert process.stderr is not None
+    said = process.stderr.read()
+    assert process.wait() == 0, said
+    fetch.assert_whole()
+    assert f"the peer {peer.address} fails" in said
+    assert "Traceback" not in said
+    assert fetch.progress()["bytes_peers"] == 0
+    assert most < 200 * MIB
+    assert time.monotonic() - began < 30
+    # Whoever answers in the peer's place hears no secret.
+    heard = peer.heard.decode()
+    assert "Sparkwright run=" in heard
+    assert not any(key in heard for key in (SECRET, SERVER_KEY, KEY, *DOCKER[1:]))
+
+
+def _most_memory(process: subprocess.Popen[str]) -> int:
+    """The most resident bytes of a process, until it ends."""
+    most = 0
+    while process.poll() is None:
+        with suppress(OSError, ValueError, IndexError):
+            status = Path(f"/proc/{process.pid}/status").read_text()
+            most = max(most, int(status.partition("VmHWM:")[2].split()[0]) << 10)
+        time.sleep(0.02)
+    return most
+
+
+def test_a_redirect_is_not_followed(
+    fetch: Fetch, fake: Callable[[_Behaviour], FakePeer]  # noqa: F811
+) -> None:  # fmt: skip
+    elsewhere = fake(_unsigned)
+
+    def redirect(connection: socket.socket, asked: Asked) -> None:
+        where = f"Location: {elsewhere.address}/x"
+        answer(connection, 302, b"", where, f"Sparkwright-Answer: {asked.sign(302, b'')}")
+
+    code, said = fetch_from(fetch, fake(redirect).address)
+    assert code == 0, said
+    assert "HTTP 302" in said
+    assert elsewhere.asked == []
+    fetch.assert_whole()
+
+
+# What follows needs shorter deadlines than the program's own: it runs in this process.
+
+
+@dataclass
+class Taker:
+    """A file that is taken from one peer."""
+
+    request: FetchRequest
+    peers: Peers
+    file: FetchFile
+    part: Path
+
+    def take(self) -> float:
+        """Returns the seconds that it took."""
+        began = time.monotonic()
+        self.peers.fill(self.file, self.part, lambda _: None)
+        return time.monotonic() - began
+
+
+@pytest.fixture
+def taker(tmp_path: Path) -> Callable[..., Taker]:
+    def make(peer: FakePeer, size: int = 8 * MIB) -> Taker:
+        request = FetchRequest(
+            endpoint="http://hub", repo="org/model", revision="a" * 40,
+            destination=str(tmp_path / "models/org--model" / ("a" * 40)), state_dir=str(tmp_path),
+            peers=(peer.address,), peer_token_file=keys_for(tmp_path, peer.address),
+        )  # fmt: skip
+        part = tmp_path / "part"
+        holes.prepare(part, size)
+        peers = Peers(request, Event(), Limit(None))
+        return Taker(request, peers, FetchFile("weights", size, "b" * 64), part)
+
+    return make
+
+
+def _alive(connection: socket.socket, asked: Asked) -> None:
+    answer(connection, 200, ALIVE, f"Sparkwright-Answer: {asked.sign(200, ALIVE)}")
+
+
+def test_a_peer_that_is_alive_and_brings_nothing_is_left(
+    taker: Callable[..., Taker], fake: Callable[[_Behaviour], FakePeer],
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    monkeypatch.setattr(pace, "WINDOW", 2.0)
+    monkeypatch.setattr("sparkwright.host.fetch.peers.WINDOW", 2.0)
+    one = taker(fake(_alive))
+    assert 2 <= one.take() < 4
+    assert "brought less than 32 KiB/s over 2 s" in capfd.readouterr().err
+    assert not one.peers.any
+
+
+def test_a_peer_that_brings_a_page_now_and_then_is_left(
+    taker: Callable[..., Taker], fake: Callable[[_Behaviour], FakePeer],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    """Some progress is not enough progress."""
+    monkeypatch.setattr(pace, "WINDOW", 3.0)
+    held, size = [0], 64 * MIB
+
+    def behave(connection: socket.socket, asked: Asked) -> None:
+        if "?ranges" in asked.line:
+            held[0] += 65536 if len(peer.asked) % 8 == 0 else 0
+            ranges = [[0, held[0]]] if held[0] else []
+            body = json.dumps({"ranges": ranges, "alive": True, "ended": False}).encode()
+            answer(connection, 200, body, f"Sparkwright-Answer: {asked.sign(200, body)}")
+        else:
+            _piece(connection, asked, size)
+
+    peer = fake(behave)
+    assert taker(peer, size).take() < 8
+
+
+def _piece(connection: socket.socket, asked: Asked, size: int) -> bytes:
+    start, end = map(int, asked.headers["range"].removeprefix("bytes=").split("-"))
+    body, content_range = b"w" * (end + 1 - start), f"bytes {start}-{end}/{size}"
+    signature = f"Sparkwright-Answer: {asked.sign(206, body, content_range)}"
+    answer(connection, 206, body, f"Content-Range: {content_range}", signature)
+    return body
+
+
+@pytest.mark.parametrize("at", ["head", "list", "piece"])
+def test_a_peer_that_trickles_is_left(
+    taker: Callable[..., Taker], fake: Callable[[_Behaviour], FakePeer],
+    monkeypatch: pytest.MonkeyPatch, at: str,
+) -> None:  # fmt: skip
+    """Each byte in time does not make the whole in time."""
+    for name in ("_ANSWER", "_PIECE_TIME"):
+        monkeypatch.setattr(peer_client, name, 1.0)
+
+    def trickle(connection: socket.socket) -> None:
+        for _ in range(600):
+            connection.sendall(b"x")
+            time.sleep(0.1)
+
+    def behave(connection: socket.socket, asked: Asked) -> None:
+        if at == "head":
+            connection.sendall(b"HTTP/1.1 200 OK\r\nX: ")
+        elif at == "list":
+            answer(connection, 200, b"", f"Sparkwright-Answer: {'0' * 64}", length=1000)
+        elif "?ranges" in asked.line:
+            body = HELD % (8 * MIB)
+            answer(connection, 200, body, f"Sparkwright-Answer: {asked.sign(200, body)}")
+            return
+        else:
+            answer(connection, 206, b"", f"Sparkwright-Answer: {'0' * 64}", length=8 * MIB)
+        trickle(connection)
+
+    one = taker(fake(behave))
+    assert one.take() < 12
+    assert not one.peers.any
+
+
+def test_nothing_unproved_reaches_the_disk(
+    taker: Callable[..., Taker], fake: Callable[[_Behaviour], FakePeer]
+) -> None:  # fmt: skip
+    def behave(connection: socket.socket, asked: Asked) -> None:
+        body = HELD % (8 * MIB)
+        if "?ranges" in asked.line:
+            answer(connection, 200, body, f"Sparkwright-Answer: {asked.sign(200, body)}")
+            return
+        # Somebody between the two changes one bit of the bytes that the peer has signed.
+        content_range = f"bytes 0-{8 * MIB - 1}/{8 * MIB}"
+        good = b"w" * (8 * MIB)
+        made = f"Sparkwright-Answer: {asked.sign(206, good, content_range)}"
+        answer(connection, 206, b"v" + good[1:], f"Content-Range: {content_range}", made)
+
+    one = taker(fake(behave))
+    one.take()
+    assert not one.peers.any
+    assert holes.missing(one.part, 8 * MIB) == [(0, 8 * MIB)]
+    assert one.part.stat().st_blocks == 0
+
+
+def test_another_range_than_the_one_asked_for_is_not_taken(
+    taker: Callable[..., Taker], fake: Callable[[_Behaviour], FakePeer]
+) -> None:
+    def behave(connection: socket.socket, asked: Asked) -> None:
+        if "?ranges" in asked.line:
+            body = HELD % (8 * MIB)
+            answer(connection, 200, body, f"Sparkwright-Answer: {asked.sign(200, body)}")
+            return
+        body, other = b"w" * 100, f"bytes 0-99/{8 * MIB}"
+        made = f"Sparkwright-Answer: {asked.sign(206, body, other)}"
+        answer(connection, 206, body, f"Content-Range: {other}", made)
+
+    one = taker(fake(behave))
+    one.take()
+    assert one.part.stat().st_blocks == 0
+
+
+def test_a_peer_without_a_key_of_the_controllers_is_not_asked(
+    taker: Callable[..., Taker], fake: Callable[[_Behaviour], FakePeer], tmp_path: Path
+) -> None:
+    peer = fake(_alive)
+    one = taker(peer)
+    keys_for(tmp_path, "http://127.0.0.1:1")
+    peers = Peers(one.request, Event(), Limit(None))
+    peers.fill(one.file, one.part, lambda _: None)
+    assert peer.asked == []
+    assert not peers.any
+
+
+def test_a_proxy_of_the_environment_hears_nothing(
+    taker: Callable[..., Taker],
+    fake: Callable[[_Behaviour], FakePeer],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    proxy, gone = fake(_unsigned), fake(_unsigned)
+    gone.close()
+    for name in ("NO_PROXY", "no_proxy"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("http_proxy", proxy.address)
+    one = taker(gone)
+    one.take()
+    assert proxy.asked == []
+    assert not one.peers.any
+
+
+def test_a_pace_is_measured_while_somebody_waits() -> None:
+    now = [0.0]
+    one = Pace(None, lambda: now[0])
+    with one.waiting():
+        now[0] = pace.WINDOW - 1
+        assert not one.too_slow()
+        one.brought(int(pace.LEAST * pace.WINDOW))
+        now[0] += 2
+        assert not one.too_slow()
+        now[0] += pace.WINDOW + 1
+        assert one.too_slow()
+    now[0] += 10 * pace.WINDOW
+    with one.waiting():
+        assert not one.too_slow()
+    # Who limits itself does not blame the peer.
+    slow = Pace(65536.0, lambda: now[0])
+    with slow.waiting():
+        slow.brought(int(16384 * pace.WINDOW))
+        now[0] += pace.WINDOW + 1
+        assert not slow.too_slow()

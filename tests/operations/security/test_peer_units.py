@@ -1,0 +1,194 @@
+"""The peer server's units: what systemd lets the server do, and who may have its port."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from sparkwright.config.secrets import Secret
+from sparkwright.facts.asking import HostError
+from sparkwright.host import jobs
+from sparkwright.host.contracts.jobs import Job
+from sparkwright.host.contracts.outcome import Outcome
+from sparkwright.host.fetch.peer_client import Identity, PeerClient
+from sparkwright.host.lib import journal, systemd
+from sparkwright.operations import bundle_server, peers
+from sparkwright.operations.fetching import Sources
+from sparkwright.operations.peer_keys import CONTROLLER, Peer, RunKeys
+
+HOME = "/opt/sparkwright/runtime/abc"
+JOB = peers.server_job(HOME, Sources(addresses=("10.0.0.2",)))
+SERVICE = JOB.units[f"{JOB.unit}.service"]
+PORT = JOB.units[f"{JOB.unit}.socket"]
+
+
+def _values(text: str, key: str) -> list[str]:
+    return [line.partition("=")[2] for line in text.splitlines() if line.startswith(f"{key}=")]
+
+
+@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="no systemd-analyze")
+def test_systemds_own_measure_of_what_the_service_may_do(tmp_path: Path) -> None:
+    unit = tmp_path / f"{JOB.unit}.service"
+    unit.write_text(SERVICE)
+    words = ["systemd-analyze", "security", "--offline=true", "--threshold=20", "--no-pager"]
+    done = subprocess.run([*words, unit], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    found = re.search(r"exposure level for \S+: ([\d.]+)", done.stdout)
+    assert found is not None
+    assert float(found[1]) <= 2.0
+
+
+def test_the_service_sees_programs_models_parts_and_keys_alone() -> None:
+    assert _values(SERVICE, "RootDirectory") == ["/opt/sparkwright/state/peers/root"]
+    seen = {path for line in _values(SERVICE, "BindReadOnlyPaths") for path in line.split()}
+    programs = {"/usr", "-/lib", "-/lib64", "-/bin", "-/etc/ld.so.cache", "-/etc/alternatives"}
+    request = f"/opt/sparkwright/state/peers/{JOB.unit}.json"
+    keys = "/run/sparkwright/peers/served"
+    assert seen - programs == {HOME, request, "/opt/models", "/opt/sparkwright/images", keys}
+    assert not _values(SERVICE, "BindPaths")
+    assert not _values(SERVICE, "ReadWritePaths")
+
+
+def test_the_service_is_not_root_and_can_only_read() -> None:
+    assert _values(SERVICE, "DynamicUser") == ["yes"]
+    for key in ("AmbientCapabilities", "CapabilityBoundingSet"):
+        assert _values(SERVICE, key) == ["CAP_DAC_READ_SEARCH"]
+    # With that capability, open_by_handle_at would reach every file of the file system.
+    assert _values(SERVICE, "SystemCallFilter") == ["@system-service", "~@privileged @resources"]
+
+
+def test_the_service_is_bounded() -> None:
+    for key in ("MemoryMax", "MemorySwapMax", "TasksMax", "LimitNOFILE"):
+        assert _values(SERVICE, key), key
+
+
+def test_systemd_holds_the_port_on_loopback_and_the_lan_address_alone() -> None:
+    assert _values(PORT, "ListenStream") == ["127.0.0.1:18650", "10.0.0.2:18650"]
+    assert _values(PORT, "BindsTo") == [f"{JOB.unit}.service"]
+    assert _values(SERVICE, "Requires") == [f"{JOB.unit}.socket"]
+    # The server itself reaches no network at all.
+    assert _values(SERVICE, "PrivateNetwork") == ["yes"]
+    alone = peers.server_job(HOME, Sources())
+    assert _values(alone.units[f"{alone.unit}.socket"], "ListenStream") == ["127.0.0.1:18650"]
+
+
+@pytest.fixture
+def started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
+    """What systemctl was asked for; it has room for everything."""
+    asked: list[tuple[str, ...]] = []
+
+    def systemctl(*words: str) -> Outcome:
+        asked.append(words)
+        return Outcome(0)
+
+    monkeypatch.setattr(systemd, "TRANSIENT", tmp_path / "units")
+    monkeypatch.setattr(systemd, "unit", lambda name: {"ActiveState": "inactive"})
+    monkeypatch.setattr(systemd, "systemctl", systemctl)
+    monkeypatch.setattr(jobs, "run", lambda *words: systemctl(*words[1:]))
+    return asked
+
+
+def _below(root: Path) -> Job:
+    how = Sources(models_root=f"{root}/models", services_root=f"{root}/opt")
+    made = peers.server_job(f"{root}/opt/runtime/x", how)
+    return Job(
+        unit=made.unit, description=made.description, argv=(), units=made.units, files=made.files,
+        directories=tuple(one for one in made.directories if one.startswith(str(root))),
+        instead_of=made.instead_of,
+    )  # fmt: skip
+
+
+def test_the_server_is_started_from_its_units_and_an_older_one_makes_room(
+    tmp_path: Path, started: list[tuple[str, ...]]
+) -> None:
+    units = tmp_path / "units"
+    units.mkdir()
+    (units / "sparkwright-share-old.service").write_text("old")
+    (units / "sparkwright-share-old.socket").write_text("old")
+    job = _below(tmp_path)
+    jobs.start(job)
+    assert {one.name: one.read_text() for one in units.iterdir()} == job.units
+    assert (tmp_path / "opt/state/peers/root").is_dir()
+    assert [one for one in started if one[0] != "reset-failed"] == [
+        ("stop", "sparkwright-share-*"),
+        ("start", f"{job.unit}.service"),
+    ]
+
+
+def test_a_port_that_another_program_has_is_told(
+    tmp_path: Path, started: list[tuple[str, ...]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = "Failed to create listening socket (127.0.0.1:18650): Address already in use"
+    monkeypatch.setattr(jobs, "run", lambda *_: Outcome(1, err="A dependency job failed."))
+    monkeypatch.setattr(journal, "last", lambda unit, _: [said] if unit.endswith(".socket") else [])
+    with pytest.raises(SystemExit, match="serve models and images to other hosts: Failed to creat"):
+        jobs.start(_below(tmp_path))
+
+
+def test_old_keys_of_a_run_are_forgotten(tmp_path: Path) -> None:
+    for name, age in (("old", 3 * 86400), ("new", 60)):
+        (tmp_path / name).write_text("key")
+        os.utime(tmp_path / name, (time.time() - age,) * 2)
+    jobs._forget(tmp_path / "this")
+    assert {one.name for one in tmp_path.iterdir()} == {"new"}
+
+
+@pytest.fixture
+def bundle(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / ".sparkwright").mkdir()
+    place = tmp_path / "bundle/models/org--model" / ("c" * 40)
+    place.mkdir(parents=True)
+    (place / "config.json").write_text("{}")
+    monkeypatch.setattr(bundle_server, "_running", {})
+    yield tmp_path / "bundle"
+    for process in bundle_server._running.values():
+        process.kill()
+        process.wait()
+        assert process.stderr is not None
+        process.stderr.close()
+
+
+def _free() -> int:
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return int(one.getsockname()[1])
+
+
+def test_a_bundle_is_served_on_one_address_to_who_knows_the_key(
+    tmp_path: Path, bundle: Path
+) -> None:
+    keys, port = RunKeys(Secret("of-the-fleet")), _free()
+    peer = bundle_server.serve(str(bundle), "127.0.0.1", port, keys)
+    assert peer == Peer(CONTROLLER, f"http://127.0.0.1:{port}")
+    assert bundle_server.serve(str(bundle), "127.0.0.1", port, keys) == peer
+    with pytest.raises(OSError, match="refused"):
+        socket.create_connection(("127.0.0.2", port), 5)
+    leech = json.loads(keys.leech("spark 1", [peer]).value)
+    mine = Identity(leech["run"], leech["peer"], leech["keys"][peer.address])
+    client = PeerClient(peer.address, mine, lambda: False)
+    path = f"/files/models/org--model/{'c' * 40}/config.json"
+    assert client.held(path, 2).ranges == [(0, 2)]
+    assert bytes(client.piece(path, 2, 0, 2)) == b"{}"
+    client.close()
+    # Of the site's folder, nobody else reads the key, and the fleet's secret is not in it.
+    (key,) = tmp_path.glob(".sparkwright/bundle-*/keys/*")
+    assert key.stat().st_mode & 0o077 == 0
+    assert key.parent.parent.stat().st_mode & 0o077 == 0
+    assert "of-the-fleet" not in key.read_text()
+
+
+def test_a_port_of_the_controllers_that_is_taken_is_told(bundle: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        with pytest.raises(HostError, match=f"cannot listen on port {port}: Address already"):
+            bundle_server.serve(str(bundle), "127.0.0.1", port, RunKeys(Secret("x")))
