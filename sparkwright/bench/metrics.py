@@ -18,7 +18,7 @@ _SECONDS = 10.0
 def without_key(service: Service) -> Iterator[str | None]:
     """Where the service's metrics are read without its key; None where it asks for none."""
     url = f"{service.url}/metrics"
-    if _get(url) == 200:
+    if _get(service, url) == 200:
         yield None
         return
     shown = {"Authorization": f"Bearer {service.key.value}"}
@@ -26,7 +26,7 @@ def without_key(service: Service) -> Iterator[str | None]:
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             try:
-                answer = requests.get(url, headers=shown, timeout=_SECONDS)
+                answer = requests.get(url, headers=shown, timeout=_SECONDS, verify=_ca(service))
                 status, body = answer.status_code, answer.content
             except requests.RequestException:
                 status, body = 502, b""
@@ -47,8 +47,12 @@ def without_key(service: Service) -> Iterator[str | None]:
         server.server_close()
 
 
-def _get(url: str) -> int | None:
+def _ca(service: Service) -> str | bool:
+    return service.ca or True
+
+
+def _get(service: Service, url: str) -> int | None:
     try:
-        return requests.get(url, timeout=_SECONDS).status_code
+        return requests.get(url, timeout=_SECONDS, verify=_ca(service)).status_code
     except requests.RequestException:
         return None

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 
 import yaml
 
+from sparkwright.config.tls import clients_ca
 from sparkwright.monitoring.alerts import rules
 from sparkwright.monitoring.dashboard import dashboard
 from sparkwright.monitoring.targets import Scraped, node_targets, vllm_targets
@@ -18,6 +19,8 @@ __all__ = ["KEY", "Scraped", "files"]
 
 #: Beside prometheus.yml, the fleet's API key: proxies ask for it. The user puts it there.
 KEY = "api_key"
+#: Beside it with TLS, the CA's certificate (`sparkwright ca`).
+CA = "ca.crt"
 _HEAD = "# Written by `sparkwright monitoring`. Changes made here are overwritten.\n"
 
 
@@ -34,7 +37,7 @@ def files(hosts: Iterable[Scraped], node_port: int) -> dict[str, str]:
         if (found := vllm_targets([host], local=True))
     }
     return {
-        "prometheus.yml": _HEAD + _yaml(_prometheus()),
+        "prometheus.yml": _HEAD + _yaml(_prometheus(_ca(known))),
         "rules/sparkwright.yml": _HEAD + _yaml(rules()),
         "targets/vllm.json": _json(vllm_targets(known, local=False)),
         "targets/node.json": _json(node_targets(known, node_port)),
@@ -43,7 +46,11 @@ def files(hosts: Iterable[Scraped], node_port: int) -> dict[str, str]:
     }
 
 
-def _prometheus() -> dict[str, object]:
+def _ca(hosts: Iterable[Scraped]) -> bool:
+    return any(clients_ca(host.plan.settings) for host in hosts)
+
+
+def _prometheus(ca: bool) -> dict[str, object]:
     """What a Prometheus that has nothing else is started with; elsewhere two jobs to copy."""
     return {
         "global": {"scrape_interval": "15s", "evaluation_interval": "15s"},
@@ -53,6 +60,7 @@ def _prometheus() -> dict[str, object]:
                 "job_name": name,
                 "file_sd_configs": [{"files": [f"targets/{name}.json"]}],
                 **({"authorization": {"credentials_file": KEY}} if name == "vllm" else {}),
+                **({"tls_config": {"ca_file": CA}} if name == "vllm" and ca else {}),
             }
             for name in ("vllm", "node")
         ],

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sparkwright.config.settings import is_loopback
+from sparkwright.config.tls import scheme
 from sparkwright.plan.plan import HostPlan, ServicePlan
 from sparkwright.smoke import own_address
 
@@ -35,7 +36,8 @@ def vllm_targets(hosts: Iterable[Scraped], *, local: bool) -> list[dict[str, Any
         {
             "targets": [f"{own_address(service)}:{service.port}" if local
                         else f"{_bracketed(host.address)}:{service.client_port}"],
-            "labels": _labels(host, service),
+            "labels": _labels(host, service)
+            | ({} if local or _scheme(host, service) == "http" else {"__scheme__": "https"}),
         }
         for host in hosts
         for service in host.plan.services
@@ -49,6 +51,10 @@ def node_targets(hosts: Iterable[Scraped], port: int) -> list[dict[str, Any]]:
         {"targets": [f"{_bracketed(host.address)}:{port}"], "labels": {"host": host.name}}
         for host in hosts
     ]
+
+
+def _scheme(host: Scraped, service: ServicePlan) -> str:
+    return scheme(host.plan.settings, proxied=service.proxy is not None)
 
 
 def _labels(host: Scraped, service: ServicePlan) -> dict[str, str]:

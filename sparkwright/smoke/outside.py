@@ -10,6 +10,7 @@ from __future__ import annotations
 import secrets
 import socket
 import ssl
+import threading
 import time
 from collections.abc import Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
@@ -158,23 +159,30 @@ def _opened(
     return None if status in _REFUSALS else f"{method} {path} answers HTTP {status} {how}"
 
 
-def _connected(address: str, port: int, *, https: bool) -> socket.socket:
+def _connected(address: str, port: int, until: float, *, https: bool) -> socket.socket:
     """A connection; by https to whoever answers, since nothing that is secret is sent."""
     connection = socket.create_connection((address, port), timeout=_CONNECT)
     if not https:
         return connection
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    found = context.wrap_socket(connection, do_handshake_on_connect=False)
+    left = max(0.0, until - time.monotonic())
+    end = threading.Timer(left, found.shutdown, (socket.SHUT_RDWR,))
+    end.start()
     try:
-        return context.wrap_socket(connection)
-    except OSError:
-        connection.close()
+        found.do_handshake()
+    except BaseException:
+        found.close()
         raise
+    finally:
+        end.cancel()
+    return found
 
 
 def _status(address: str, port: int, request: bytes, until: float, *, https: bool) -> int:
     """The status of the answer. However slowly it comes, nothing is waited for beyond ``until``."""
-    with _connected(address, port, https=https) as connection:
+    with _connected(address, port, until, https=https) as connection:
         connection.sendall(request)
         head = b""
         while b"\r\n" not in head and len(head) < _HEAD:

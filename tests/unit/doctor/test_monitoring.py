@@ -90,6 +90,14 @@ def test_what_is_behind_a_proxy_is_scraped_with_the_key(tmp_path: Path) -> None:
     assert "authorization" not in jobs["node"]
 
 
+def test_with_tls_it_is_scraped_by_https(tmp_path: Path) -> None:
+    found = written(tmp_path, tls="own")
+    (vllm,) = json.loads(found["targets/vllm.json"])
+    assert vllm["labels"]["__scheme__"] == "https"
+    (job, _) = yaml.safe_load(found["prometheus.yml"])["scrape_configs"]
+    assert job["tls_config"] == {"ca_file": "ca.crt"}
+
+
 def test_what_only_its_own_host_reaches_is_scraped_there(tmp_path: Path) -> None:
     for service, target in (
         ({"proxy": False}, "127.0.0.1:8000"),

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import socket
+import ssl
+import subprocess
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 
 import pytest
 
@@ -19,7 +22,9 @@ HERE = "127.0.0.1"
 
 
 @contextmanager
-def server(status: dict[str, int], others: int = 401) -> Iterator[tuple[int, list[str]]]:
+def server(
+    status: dict[str, int], others: int = 401, tls: ssl.SSLContext | None = None
+) -> Iterator[tuple[int, list[str]]]:
     """Answers these paths so, and all others otherwise; what it was asked."""
     asked: list[str] = []
 
@@ -37,6 +42,8 @@ def server(status: dict[str, int], others: int = 401) -> Iterator[tuple[int, lis
             """Nothing."""
 
     one = ThreadingHTTPServer((HERE, 0), Handler)
+    if tls:
+        one.socket = tls.wrap_socket(one.socket, server_side=True)
     threading.Thread(target=one.serve_forever, daemon=True).start()
     try:
         yield one.server_port, asked
@@ -61,6 +68,19 @@ def test_every_route_is_asked_without_a_key_and_with_a_wrong_one() -> None:
         assert len(keys) == 2
         assert "-" in keys
         assert sum(key.startswith("Bearer sk-") for key in keys) == 1
+
+
+def test_one_that_serves_https_is_asked_so(tmp_path: Path) -> None:
+    words = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=spark-1"]
+    files = ["-keyout", str(tmp_path / "key"), "-out", str(tmp_path / "crt")]
+    subprocess.run([*words, *files], check=True, capture_output=True)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(tmp_path / "crt", tmp_path / "key")
+    with server({"/invocations": 200}, tls=context) as (port, _):
+        (found,) = look([Entrance("qwen36", "*", port, https=True)], HERE)
+    assert found.result is not None
+    assert found.result.detail.startswith("POST /invocations answers HTTP 200 without the key")
+    assert found.result.detail.count("answers") == 2
 
 
 def test_an_open_route_fails_the_service() -> None:
