@@ -1,8 +1,10 @@
-"""RTX 50 boxes (sm_120)."""
+"""RTX 50 boxes (sm_120, x86_64): stock vLLM, by vLLM's own recipe for an RTX 5090."""
 
 services = {
     "qwen36": {
-        "recipe": "qwen36-35b-a3b-heretic-dflash-rtx5090",
+        # Others: qwen36-27b-nvfp4-rtx5090 (twice the context), qwen35-4b-rtx-16gb,
+        # qwen36-35b-a3b-nvfp4-rtx-pro-6000. AEON's image is for Sparks alone.
+        "recipe": "qwen36-35b-a3b-nvfp4-rtx5090",
         "port": 8000,
     },
 }

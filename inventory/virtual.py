@@ -1,5 +1,8 @@
 """The same fleet as virtual hosts of this machine (`make demo`), and one that must be refused."""
 
+import runpy
+from pathlib import Path
+
 _STATE = "/var/lib/sparkwright-lab"
 _DEPOT = "10.213.77.2"
 
@@ -28,6 +31,16 @@ def _host(name: str, address: str) -> tuple[str, dict[str, object]]:
 
 sparks = [_host("spark-1", "10.213.77.11"), _host("spark-2", "10.213.77.12")]
 
+# One image for the whole fleet, so that one tag can be rolled through it. The real one is for arm64
+# alone; the lab's registry has it for amd64 too, and lab/catalog says so.
+_SERVICES = runpy.run_path(str(Path(__file__).parents[1] / "group_data/rtx50.py"))["services"]
+_RTX = {
+    name: {**service, "recipe": "qwen36-35b-a3b-heretic-dflash-rtx5090"}
+    for name, service in _SERVICES.items()
+}
+
 # hopper-1 has an H200. It stands among the RTX 50 boxes to show what happens to a host that
 # can't run the recipe: preflight refuses it by name and leaves it as it is.
 rtx50 = [_host("rtx-1", "10.213.77.13"), _host("hopper-1", "10.213.77.14")]
+for _, _data in rtx50:
+    _data["services"] = _RTX

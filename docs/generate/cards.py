@@ -36,4 +36,10 @@ CARDS = (
         "2026-05-01",
         f"{_GITHUB}/Qwen3.6-NVFP4-DFlash",
     ),
+    (
+        "vLLM's recipes",
+        "stock vLLM: what its authors verified on RTX 5090 and RTX PRO 6000 (#663, #648, #854)",
+        "2026-09-02",
+        "https://github.com/vllm-project/recipes",
+    ),
 )

@@ -6,11 +6,14 @@ from collections.abc import Iterable, Sequence
 
 from docs.generate.cards import CARDS
 from docs.generate.markdown import GENERATED, table
-from sparkwright.catalog import Catalog
+from sparkwright.catalog import Catalog, Recipe
 from sparkwright.catalog.gpu import family
+from sparkwright.catalog.gpus import MACHINES, architectures, spark_only
 
 _INTRODUCTION = """\
-Nine systems that sparkwright serves without a file of yours, each as its card publishes it.
+Twelve systems that sparkwright serves without a file of yours, each as its card publishes it.
+AEON's images are for arm64, so for DGX Sparks only; RTX 50 boxes run stock vLLM, by vLLM's own
+recipes.
 `sparkwright advise agents` names recipes for a workload, `sparkwright catalog show NAME` prints an
 entry whole. What is known to go wrong: [Rules](rules.md). What to do when it did:
 [Diagnoses](diagnoses.md). How to write entries: [The catalog's YAML](catalog-yaml.md). Where a
@@ -28,7 +31,7 @@ is what real vLLM servers accepted, printed and answered."""
 
 def page(catalog: Catalog) -> str:
     """The whole page."""
-    recipes = sorted(catalog.recipes.values(), key=lambda recipe: (recipe.system, recipe.name))
+    recipes = sorted(catalog.recipes.values(), key=in_order)
     parts = [
         "# The catalog",
         GENERATED.format(what="the catalog"),
@@ -46,7 +49,7 @@ def page(catalog: Catalog) -> str:
                 (
                     recipe.system,
                     f"`{recipe.name}`",
-                    ", ".join(family(cap) for cap in recipe.needs.compute_caps),
+                    _machines(recipe, catalog),
                     recipe.status,
                     f"{recipe.image}:{recipe.tag or catalog.images[recipe.image].newest_tag}",
                     recipe.source,
@@ -63,13 +66,14 @@ def page(catalog: Catalog) -> str:
         ),
         "## Tags",
         table(
-            ("image", "tag", "date", "vLLM", "roll back to", "breaks"),
+            ("image", "tag", "date", "vLLM", "for", "roll back to", "breaks"),
             (
                 (
                     image.name,
                     f"`{tag}`",
                     str(data.date),
                     data.vllm or "unknown",
+                    ", ".join(data.architectures),
                     data.rollback or "-",
                     "; ".join(data.breaks) or "-",
                 )
@@ -95,10 +99,24 @@ def page(catalog: Catalog) -> str:
     return "\n\n".join(parts) + "\n"
 
 
+def in_order(recipe: Recipe) -> tuple[int, str, str]:
+    """Systems by their numbers."""
+    return int(recipe.system.partition(".")[0]), recipe.system, recipe.name
+
+
+def _machines(recipe: Recipe, catalog: Catalog) -> str:
+    """The GPUs that it is made for, and what its image makes of that."""
+    words = ", ".join(family(cap) for cap in recipe.needs.compute_caps)
+    published = architectures(recipe, catalog)
+    if any(MACHINES[cap] not in published for cap in recipe.needs.compute_caps):
+        return f"{words}, as its card says; its image is for {', '.join(published)} alone"
+    return f"{words} only" if spark_only(recipe, catalog) else words
+
+
 def _aliases(catalog: Catalog) -> Iterable[Sequence[str]]:
     """A line per alias; recipes of the same model share it."""
     lines: dict[tuple[str, ...], list[str]] = {}
-    for recipe in sorted(catalog.recipes.values(), key=lambda recipe: (recipe.system, recipe.name)):
+    for recipe in sorted(catalog.recipes.values(), key=in_order):
         for name, alias in recipe.aliases.items():
             line = (
                 f"`{name}`",

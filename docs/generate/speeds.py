@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from docs.generate.catalog import in_order
 from docs.generate.markdown import table
 from sparkwright.catalog import Catalog, Recipe
+from sparkwright.catalog.gpus import MACHINES, architectures, spark_only
 from sparkwright.catalog.measurements import Measurement, Row, Value
 
 BEGIN, END = "<!-- speeds: generated -->\n", "<!-- /speeds -->"
@@ -27,16 +29,20 @@ def _rows(catalog: Catalog) -> Iterator[tuple[str, ...]]:
     """One line a system and GPU: the recipe that the card recommends stands for it."""
     shown: set[tuple[str, str]] = set()
     recipes = [one for one in catalog.recipes.values() if one.status in _STATUS]
-    recipes.sort(key=lambda one: (one.system, _STATUS.index(one.status), one.name))
+    recipes.sort(key=lambda one: (in_order(one)[0], _STATUS.index(one.status), one.name))
     for recipe in recipes:
         for capability in recipe.needs.compute_caps:
+            if MACHINES[capability] not in architectures(recipe, catalog):
+                continue  # the card says so, and no such machine runs its image
             if (recipe.system, capability) in shown:
                 continue
             shown.add((recipe.system, capability))
             speed, source = "none", "-"
             if capability == _MEASURED_ON and (best := _best(recipe, catalog)):
                 speed, source = _figures(*best), best[0].source.partition(";")[0]
-            yield recipe.title.partition(",")[0], _GPUS[capability], speed, source, "not yet"
+            only = " only" if spark_only(recipe, catalog) else ""
+            gpu = f"{_GPUS[capability]}{only}"
+            yield recipe.title.partition(",")[0], gpu, speed, source, "not yet"
 
 
 def _best(recipe: Recipe, catalog: Catalog) -> tuple[Measurement, list[Row]] | None:

@@ -1,11 +1,12 @@
-"""The stand-ins of the bodies of 27B: three of Qwen3.6-27B AEON, and DFlash-Qwen3.5-27B.
+"""The stand-ins of the bodies of 27B: three of Qwen3.6-27B AEON, DFlash-Qwen3.5-27B, and NVIDIA's.
 
 The cards give: formats; GDN in BF16 in the full modelopt body; 21 GB for XS, 26 GB for the body in
 compressed-tensors and about 20 GB for Qwen3.5; for that one also 64 layers (48 linear, 16 full),
 one MTP head, and vision. Shapes are those of Qwen3.5-27B and Qwen3.6-27B, which are the same.
 
 Chosen here: GDN in NVFP4 for XS and for Qwen3.5 (with GDN in BF16 neither would come to its size);
-modelopt's format for Qwen3.5, whose card says AWQ-calibrated NVFP4; vision in all four; and the
+modelopt's format for Qwen3.5, whose card says AWQ-calibrated NVFP4; vision in all of them; NVIDIA's
+with attention in NVFP4 too (vLLM's recipe: MLP in NVFP4, attention in FP8); and the
 files: modelopt's bodies are in shards with the MTP head in a file of its own beside them, as it was
 grafted on after the export, and the index names all; the compressed one is a single file, as
 llmcompressor saves with the newer transformers. Dates are chosen to fit the cards.
@@ -181,6 +182,15 @@ BODIES = (
         note="modelopt NVFP4, GDN too; vision and MTP head in BF16.",
         linear=modelopt,
         gdn=modelopt,
+        mtp=True,
+    ),
+    Body(
+        "nvidia/Qwen3.6-27B-NVFP4",
+        base="Qwen/Qwen3.6-27B",
+        date="2026-06-01T12:00:00.000Z",
+        note="modelopt NVFP4; GDN, vision and MTP head in BF16.",
+        linear=modelopt,
+        gdn=unquantized,
         mtp=True,
     ),
 )

@@ -157,7 +157,7 @@ class Hybrid:
         architecture: str,
         model_type: str,
         feed_forward: dict[str, Any],
-        quantization: dict[str, Any],
+        quantization: dict[str, Any] | None,
     ) -> bytes:
         """Return config.json of the whole model, with its vision tower."""
         return as_json(
@@ -184,7 +184,7 @@ class Hybrid:
                     "temporal_patch_size": 2,
                     "deepstack_visual_indexes": [],
                 },
-                "quantization_config": quantization,
+                **({"quantization_config": quantization} if quantization else {}),
             }
         )
 

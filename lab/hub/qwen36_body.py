@@ -12,7 +12,7 @@ from functools import cache, partial
 from typing import Any
 
 from .miniature import Files, Miniature, Revision
-from .nvfp4 import compressed, compressed_config, unquantized
+from .nvfp4 import Linear, compressed, compressed_config, unquantized
 from .qwen35_hybrid import TEXT, VISION, VOCABULARY, Hybrid, small_files
 from .text_files import as_json
 from .weights import Tensor, bf16, fit, header, index, named, renamed, safetensors, shard
@@ -30,35 +30,37 @@ TEXT_V1 = "model."
 VISION_V2 = "model.language_model.visual."
 
 
-def _gated_mlp(name: str) -> list[Tensor]:
+def _gated_mlp(name: str, linear: Linear) -> list[Tensor]:
     return [
-        *compressed(f"{name}.gate_proj", EXPERT_WIDTH, MODEL.hidden),
-        *compressed(f"{name}.up_proj", EXPERT_WIDTH, MODEL.hidden),
-        *compressed(f"{name}.down_proj", MODEL.hidden, EXPERT_WIDTH),
+        *linear(f"{name}.gate_proj", EXPERT_WIDTH, MODEL.hidden),
+        *linear(f"{name}.up_proj", EXPERT_WIDTH, MODEL.hidden),
+        *linear(f"{name}.down_proj", MODEL.hidden, EXPERT_WIDTH),
     ]
 
 
-def _layer(number: int) -> list[Tensor]:
+def _layer(number: int, linear: Linear) -> list[Tensor]:
     name = f"{TEXT}layers.{number}"
     experts = [
-        tensor for expert in range(EXPERTS) for tensor in _gated_mlp(f"{name}.mlp.experts.{expert}")
+        tensor
+        for expert in range(EXPERTS)
+        for tensor in _gated_mlp(f"{name}.mlp.experts.{expert}", linear)
     ]
     return [
         bf16(f"{name}.input_layernorm.weight", MODEL.hidden),
-        *MODEL.attention(number, full=compressed, gdn=unquantized),
+        *MODEL.attention(number, full=linear, gdn=unquantized),
         *experts,
         bf16(f"{name}.mlp.gate.weight", 256, MODEL.hidden),
-        *_gated_mlp(f"{name}.mlp.shared_expert"),
+        *_gated_mlp(f"{name}.mlp.shared_expert", linear),
         bf16(f"{name}.mlp.shared_expert_gate.weight", 1, MODEL.hidden),
         bf16(f"{name}.post_attention_layernorm.weight", MODEL.hidden),
     ]
 
 
-def tensors() -> list[Tensor]:
+def tensors(linear: Linear = compressed) -> list[Tensor]:
     """Return all tensors, at their real shapes, under the names of the newest revision."""
     return [
         bf16(f"{TEXT}embed_tokens.weight", VOCABULARY, MODEL.hidden, filler=True),
-        *(tensor for number in range(MODEL.layers) for tensor in _layer(number)),
+        *(tensor for number in range(MODEL.layers) for tensor in _layer(number, linear)),
         bf16(f"{TEXT}norm.weight", MODEL.hidden),
         *MODEL.vision(),
         bf16("lm_head.weight", VOCABULARY, MODEL.hidden, filler=True),

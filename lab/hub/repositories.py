@@ -17,6 +17,7 @@ from . import (
     qwen27b_bodies,
     qwen36_body,
     qwen36_drafter,
+    stock_bodies,
     tiny,
     tiny_qwen3,
 )
@@ -28,6 +29,7 @@ MINIATURES: tuple[Miniature, ...] = (
     qwen36_body.MINIATURE,
     qwen36_drafter.MINIATURE,
     *qwen27b_bodies.MINIATURES,
+    *stock_bodies.MINIATURES,
     gemma4_body.MINIATURE,
     *other_drafters.MINIATURES,
     *tiny.MINIATURES,

@@ -35,7 +35,8 @@ class Tag:
     environment: tuple[str, ...] = ()
 
 
-# For vLLM before 0.23 there is no table of arguments: its stand-ins go by 0.23's.
+# For vLLM before 0.23 there is no table of arguments: its stand-ins go by 0.23's, and 0.28.0's by
+# 0.24's.
 TAGS = (
     Tag(("2026-07-01-v0.24.0", "latest"), "0.24.0"),
     Tag(("2026-06-18-v0.23.0-dflashfix",), "0.23.0"),
@@ -64,6 +65,20 @@ TAGS = (
         "0.23.0",
         repository=OMNI,
         environment=("VLLM_TEST_FORCE_FP8_MARLIN=0", "VLLM_USE_FLASHINFER_MOE_FP4=0"),
+    ),
+    Tag(
+        ("v0.32.0",),
+        "0.32.0",
+        repository=STOCK,
+        flavour="stock",
+        entrypoint=("vllm", "serve"),
+    ),
+    Tag(
+        ("v0.28.0", "v0.24.0"),
+        "0.24.0",
+        repository=STOCK,
+        flavour="stock",
+        entrypoint=("vllm", "serve"),
     ),
     Tag(
         ("v0.20.1", "latest"),

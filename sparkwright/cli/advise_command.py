@@ -8,7 +8,7 @@ import click
 
 from sparkwright.catalog import load_catalog
 from sparkwright.catalog.advice import Workload
-from sparkwright.catalog.gpus import GPUS, VRAM
+from sparkwright.catalog.gpus import GPUS, VRAM, spark_only
 from sparkwright.cli.options import json_option, print_json
 from sparkwright.config.places import catalogs
 
@@ -30,7 +30,15 @@ def command(workload: str, gpu: str, as_json: bool) -> None:
     ]
     choices.sort(key=lambda choice: choice.rank)
     if as_json:
-        print_json([choice.model_dump(mode="json") for choice in choices])
+        print_json(
+            [
+                {
+                    **choice.model_dump(mode="json"),
+                    "spark_only": spark_only(catalog.recipes[choice.recipe], catalog),
+                }
+                for choice in choices
+            ]
+        )
         return
     if not choices:
         click.echo(f"The cards name nothing for {workload} on {gpu}. Other workloads do: --help")
@@ -42,3 +50,5 @@ def command(workload: str, gpu: str, as_json: bool) -> None:
         needs = recipe.needs
         own = f", {needs.vram_gib:g} GiB of its own" if needs.vram_gib else ""
         click.echo(f"   needs compute capability {' or '.join(needs.compute_caps)}{own}")
+        if spark_only(recipe, catalog):
+            click.echo("   for DGX Sparks only: its image is for arm64 alone")

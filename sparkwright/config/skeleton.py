@@ -46,11 +46,7 @@ def contents(hosts: Sequence[NewHost], catalog: Catalog) -> dict[str, str]:
 
 def without_recipe(hosts: Iterable[NewHost], catalog: Catalog) -> list[NewHost]:
     """The hosts whose GPU has too little memory for any recipe made for such cards."""
-    return [
-        host
-        for host in hosts
-        if host.gpu in VRAM and largest_for(host.gpu, catalog.recipes.values()) is None
-    ]
+    return [host for host in hosts if host.gpu in VRAM and largest_for(host.gpu, catalog) is None]
 
 
 def write(folder: Path, files: Mapping[str, str]) -> None:
@@ -120,7 +116,7 @@ def _entry(host: NewHost, group: str, catalog: Catalog) -> str:
     if host.gpu not in VRAM:
         return name
     services: dict[str, dict[str, Any]] = _services(group)
-    recipe = largest_for(host.gpu, catalog.recipes.values())
+    recipe = largest_for(host.gpu, catalog)
     if recipe is None:
         note = f"# {host.gpu}: no recipe of the catalog fits its {VRAM[host.gpu]:g} GiB."
         return f'{note}\n{_INDENT}({name}, {{"services": {{}}}})'

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from sparkwright.catalog import Catalog
 from sparkwright.catalog.gpu import family
+from sparkwright.catalog.gpus import recipes_for
 from sparkwright.findings.finding import Finding, Subject
 from sparkwright.host.contracts.gpu import Gpu
 from sparkwright.preflight.checks import CARDS, HostCheck, error
@@ -59,7 +59,7 @@ def check_architecture(host: HostCheck) -> Iterator[Finding]:
     for service in host.plan.services:
         image = host.desired.resolution.image(service.image)
         if own not in image.platforms:
-            others = _recipes_for(host.desired.catalog, own, {gpu.compute_cap for gpu in host.gpus})
+            others = recipes_for(host.desired.catalog, own, {gpu.compute_cap for gpu in host.gpus})
             yield error(
                 "architecture",
                 f"the host is {host.observed.architecture}; "
@@ -73,16 +73,3 @@ def check_architecture(host: HostCheck) -> Iterator[Finding]:
                 else "take a tag or an image that has this architecture",
                 "the registry's manifest of this tag", service.name,
             )  # fmt: skip
-
-
-def _recipes_for(catalog: Catalog, architecture: str, caps: set[str | None]) -> list[str]:
-    """Recipes whose image claims an architecture and that run on one of these GPUs."""
-    return sorted(
-        recipe.name
-        for recipe in catalog.recipes.values()
-        if caps & set(recipe.needs.compute_caps)
-        and architecture
-        in catalog.images[recipe.image]
-        .tags[recipe.tag or catalog.images[recipe.image].newest_tag]
-        .architectures
-    )

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from sparkwright.catalog import ArgumentValue, Catalog, Image, Model, Recipe, Scalar
+from sparkwright.catalog.gpus import MACHINES
 from sparkwright.findings.finding import Severity
 from sparkwright.plan.plan import HostPlan, ServicePlan
 
@@ -45,7 +46,7 @@ def assumed_hardware(plan: HostPlan) -> Hardware:
         compute_cap=cap,
         memory_gib=LEAST_SPARK_GIB if cap == "12.1" else None,
         vram_gib=max(vram) if vram and cap != "12.1" else None,
-        architecture="arm64" if cap == "12.1" else None,
+        architecture=MACHINES.get(cap) if cap else None,
     )
 
 

@@ -1,9 +1,11 @@
-"""The service as a whole: secrets, mounts, names."""
+"""The service as a whole: its image, secrets, mounts, names."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+from sparkwright.catalog.gpu import family
+from sparkwright.catalog.gpus import recipes_for
 from sparkwright.config.settings import is_loopback
 from sparkwright.findings.finding import Severity
 from sparkwright.rules.rule import Context, Match, Rule
@@ -15,6 +17,21 @@ _SECRETS = {
     "HF_TOKEN": "hub_token_file, or HF_TOKEN in the environment of the controller",
     "HUGGING_FACE_HUB_TOKEN": "hub_token_file, or HF_TOKEN in the environment of the controller",
 }
+
+
+def _architecture(context: Context) -> Iterator[Match]:
+    own, cap = context.hardware.architecture, context.hardware.compute_cap
+    tag = context.service.image.tag
+    published = context.image.tags[tag].architectures
+    if own is None or own in published:
+        return
+    others = recipes_for(context.catalog, own, {cap}, context.service.needs.vram_gib)
+    yield Match(
+        "recipe",
+        f"{context.image.name}:{tag} is for {' and '.join(published)} alone, and machines with "
+        f"{family(cap)} are {own}",
+        f"recipe: {' or '.join(others)}" if others else f"an image with linux/{own}",
+    )
 
 
 def _secrets(context: Context) -> Iterator[Match]:
@@ -73,6 +90,12 @@ def _open_routes(context: Context) -> Iterator[Match]:
 
 
 RULES = (
+    Rule(
+        "image-architecture", Severity.ERROR, "an image that has not the machine's architecture",
+        "Docker pulls it, and nothing in it can be started",
+        "the tags' architectures in the catalog; RTX 50 and aeon-vllm-ultimate: its author in "
+        "AEON-7/Qwen3.6-27B-AEON-Ultimate-Uncensored-DFlash#9 (2026-06-26)", _architecture,
+    ),
     Rule(
         "secret-in-environment", Severity.ERROR, "a secret in the compose file",
         "the compose file and docker inspect show it", "sparkwright", _secrets,

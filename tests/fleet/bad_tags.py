@@ -13,11 +13,12 @@ kind: image
 name: aeon-vllm-ultimate
 extends: true
 tags:
-  lab-never-healthy: {date: 2026-07-02, vllm: 0.24.0, source: the lab}
-  lab-wedge: {date: 2026-07-02, vllm: 0.24.0, source: the lab}
-  lab-crash: {date: 2026-07-02, vllm: 0.24.0, source: the lab}
-  lab-oom: {date: 2026-07-02, vllm: 0.24.0, source: the lab}
-  lab-garbage: {date: 2026-07-02, vllm: 0.24.0, source: the lab}
+  lab-never-healthy: &lab
+    {date: 2026-07-02, vllm: 0.24.0, architectures: [arm64, amd64], source: the lab}
+  lab-wedge: *lab
+  lab-crash: *lab
+  lab-oom: *lab
+  lab-garbage: *lab
 """
 #: Short deadlines, so that what never answers is known soon.
 DEADLINES = '"port": 8000, "boot_seconds": 12, "first_answer_seconds": 6,'

@@ -16,7 +16,8 @@ tags:
   lab-arm64-only:
     date: 2026-07-02
     vllm: 0.24.0
-    source: a tag of the lab that no amd64 host can run
+    architectures: [arm64, amd64]
+    source: says more than the lab's registry has
 """
 
 

@@ -13,7 +13,15 @@ import pytest
 from tests.fleet.site import ROOT, Site, ssh
 from tests.unit.builders import catalog
 
-RECIPES = sorted(catalog().recipes)
+#: The same image and bodies as another recipe of theirs, with other figures.
+LATER = {
+    *("qwen36-27b-nvfp4-rtx-pro-6000", "qwen36-27b-nvfp4-rtx5090"),
+    "qwen36-35b-a3b-nvfp4-rtx-pro-6000",
+}
+RECIPES = [
+    pytest.param(name, marks=[pytest.mark.faults] if name in LATER else [])
+    for name in sorted(catalog().recipes)
+]
 #: The boot of a stand-in, as short as it can be.
 _QUICK = {"VLLM_STAND_IN_BOOT_SECONDS": "1"}
 

@@ -25,7 +25,7 @@ ROOT = Path(__file__).resolve().parents[2]
 DIGEST = f"sha256:{'ab' * 32}"
 COMMIT = "c" * 40
 SPARK = {"qwen36": {"recipe": "qwen36-35b-a3b-heretic-dflash"}}
-RTX = {"qwen36": {"recipe": "qwen36-35b-a3b-heretic-dflash-rtx5090"}}
+RTX = {"qwen36": {"recipe": "qwen36-35b-a3b-nvfp4-rtx5090"}}
 
 
 @cache

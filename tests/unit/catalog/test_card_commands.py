@@ -130,6 +130,7 @@ def test_every_recipe_with_a_command_of_its_own_is_compared() -> None:
     rest = set(builders.catalog().recipes) - {entry["recipe"] for entry in CARDS}
     assert rest == {
         "gemma4-26b-a4b-stock",
+        "qwen35-4b-rtx-16gb",
         "qwen36-27b-nvfp4-dflash-fp8",
         "qwen36-27b-xs-dflash-fp8",
         "qwen36-35b-a3b-heretic-dflash-rtx-pro-6000",

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import get_args
 
 import pytest
 from click.testing import CliRunner, Result
 
+from sparkwright.catalog.advice import Workload
 from sparkwright.catalog.entries import KvLayers
 from sparkwright.cli import main
 from sparkwright.resolve.lock import from_resolution, render_lock
@@ -35,6 +37,16 @@ def test_check_finds_nothing_in_the_example() -> None:
     result = _run("check", "inventory/lab.py")
     assert result.exit_code == 0
     assert "3 hosts, 3 services: 0 errors, 0 warnings, 0 silenced" in result.output
+
+
+def test_check_refuses_an_image_that_an_rtx_50_box_can_not_start() -> None:
+    recipe = "qwen36-35b-a3b-heretic-dflash-rtx5090"
+    services = json.dumps({"qwen36": {"recipe": recipe}})
+    words = ("check", "inventory/lab.py", "--limit", "rtx-1", "--data", f"services={services}")
+    result = _run(*words)
+    assert result.exit_code == 1
+    assert "error: image-architecture: rtx-1" in result.output
+    assert "qwen36-35b-a3b-nvfp4-rtx5090" in result.output
 
 
 def test_check_names_host_file_key_reason_source_and_remedy() -> None:
@@ -101,8 +113,10 @@ def test_plan_says_where_every_value_comes_from() -> None:
         (("agents",), "gemma4-26b-a4b-dflash-agentic"),
         (("chat",), "qwen36-35b-a3b-heretic-dflash"),
         (("capacity",), "qwen36-27b-xs-mtp-nvfp4kv"),
-        (("chat", "--gpu", "rtx5090"), "qwen36-35b-a3b-heretic-dflash-rtx5090"),
-        (("agents", "--gpu", "rtx-pro-6000"), "qwen36-35b-a3b-heretic-dflash-rtx-pro-6000"),
+        (("chat", "--gpu", "rtx5090"), "qwen36-35b-a3b-nvfp4-rtx5090"),
+        (("chat", "--gpu", "rtx5080"), "qwen35-4b-rtx-16gb"),
+        (("chat", "--gpu", "rtx-pro-6000"), "qwen36-35b-a3b-nvfp4-rtx-pro-6000"),
+        (("agents", "--gpu", "rtx-pro-6000"), "qwen36-35b-a3b-nvfp4-rtx-pro-6000"),
     ],
 )
 def test_advice_follows_the_cards(words: tuple[str, ...], first: str) -> None:
@@ -112,12 +126,29 @@ def test_advice_follows_the_cards(words: tuple[str, ...], first: str) -> None:
 
 
 def test_advice_names_no_recipe_that_does_not_fit_the_card() -> None:
-    assert json.loads(_run("advise", "chat", "--gpu", "rtx5080", "--json").output) == []
+    assert json.loads(_run("advise", "agents", "--gpu", "rtx5080", "--json").output) == []
+
+
+def test_advice_says_which_recipes_are_for_sparks_only() -> None:
+    choices = json.loads(_run("advise", "throughput", "--json").output)
+    assert {choice["recipe"]: choice["spark_only"] for choice in choices} == {
+        "gemma4-26b-a4b-stock": False,
+        "gemma4-26b-a4b-dflash-throughput": True,
+    }
+    words = "for DGX Sparks only: its image is for arm64 alone"
+    assert _run("advise", "throughput").output.count(words) == 1
+
+
+@pytest.mark.parametrize("workload", get_args(Workload))
+@pytest.mark.parametrize("gpu", ["rtx5080", "rtx5090", "rtx-pro-6000"])
+def test_advice_for_a_card_names_no_image_without_its_architecture(workload: str, gpu: str) -> None:
+    choices = json.loads(_run("advise", workload, "--gpu", gpu, "--json").output)
+    assert not any(choice["spark_only"] for choice in choices)
 
 
 def test_the_catalog_lists_shows_and_sources() -> None:
     listed = json.loads(_run("catalog", "list", "--json").output)
-    assert len(listed["recipes"]) == 17
+    assert len(listed["recipes"]) == 22
     assert "kv-cache" in listed["rules"]
     assert "vllm: 0.20.1" in _run("catalog", "show", "vllm-openai").output
     sources = json.loads(_run("catalog", "sources", "--json").output)
@@ -178,6 +209,7 @@ def test_the_shell_completes_commands_and_recipes() -> None:
     assert complete("sparkwright check --recipe qwen35", 3) == [
         "qwen35-27b-dflash",
         "qwen35-27b-dflash-turboquant",
+        "qwen35-4b-rtx-16gb",
     ]
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from sparkwright.catalog.gpus import GPUS
+from sparkwright.catalog.gpus import GPUS, VRAM
 from sparkwright.cli import main
 from sparkwright.config.inventory import read_inventory
 from sparkwright.config.skeleton import FILES, NewHost, contents, write
@@ -62,9 +62,9 @@ def test_hosts_stand_in_the_group_and_with_the_recipe_of_their_gpu(
     }
     assert recipes == {
         "spark-1": ["qwen36-35b-a3b-heretic-dflash"],
-        "rtx-1": ["qwen36-35b-a3b-heretic-dflash-rtx5090"],
-        "big": ["qwen36-35b-a3b-heretic-dflash-rtx-pro-6000"],
-        "small": [],
+        "rtx-1": ["qwen36-35b-a3b-nvfp4-rtx5090"],
+        "big": ["qwen36-35b-a3b-nvfp4-rtx-pro-6000"],
+        "small": ["qwen35-4b-rtx-16gb"],
     }
     assert not any(host.violations for host in planned.values())
 
@@ -77,10 +77,13 @@ def test_every_gpu_gives_an_inventory_that_can_be_planned(
     assert not plan_fleet(read_inventory(Path("inventory/lab.py"))).problems
 
 
-def test_a_card_too_small_for_every_recipe_is_named(here: Path) -> None:
+def test_a_card_too_small_for_every_recipe_is_named(
+    here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(VRAM, "rtx5080", 7.9)
     said = _init("my-lab", "--host", "small", "--gpu", "rtx5080")
     assert said.exit_code == 0
-    assert "small: no recipe of the catalog fits the 15.9 GiB of rtx5080" in said.output
+    assert "small: no recipe of the catalog fits the 7.9 GiB of rtx5080" in said.output
 
 
 def test_the_next_commands_are_said(here: Path) -> None:

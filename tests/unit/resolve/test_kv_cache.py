@@ -26,7 +26,14 @@ def _config(repository: str) -> Any:
 
 @pytest.mark.parametrize(
     "name",
-    ["qwen36-35b-a3b-heretic-nvfp4", "qwen36-27b-aeon-mm-nvfp4-mtp", "qwen35-27b-dflash-nvfp4"],
+    [
+        *(
+            "qwen36-35b-a3b-heretic-nvfp4",
+            "qwen36-27b-aeon-mm-nvfp4-mtp",
+            "qwen35-27b-dflash-nvfp4",
+        ),
+        *("qwen36-35b-a3b-nvidia-nvfp4", "qwen36-27b-nvidia-nvfp4", "qwen35-4b"),
+    ],
 )
 def test_a_configuration_says_what_the_card_says(name: str) -> None:
     model = catalog().models[name]

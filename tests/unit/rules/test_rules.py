@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import runpy
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from sparkwright.catalog.gpus import MACHINES, VRAM, architectures, largest_for
 from sparkwright.findings.finding import Severity, errors
 from sparkwright.findings.user_error import UserError
 from sparkwright.rules import (
@@ -19,7 +21,7 @@ from sparkwright.rules import (
 )
 from sparkwright.rules.issues import all_issues
 from sparkwright.vllm.arguments import RULE_IDS
-from tests.unit.builders import catalog, origin, plan
+from tests.unit.builders import ROOT, catalog, origin, plan
 
 HERETIC = "qwen36-35b-a3b-heretic-dflash"
 QWEN27 = "qwen36-27b-dflash-fp8"
@@ -29,6 +31,8 @@ GEMMA = "gemma4-26b-a4b-dflash-production"
 DFLASH = "qwen35-27b-dflash"
 TQ = "qwen35-27b-dflash-turboquant"
 OMNI2 = "qwen36-35b-a3b-heretic-omni-v2"
+QWEN_RTX = "qwen36-35b-a3b-nvfp4-rtx5090"
+AEON_RTX = "qwen36-35b-a3b-heretic-dflash-rtx5090"
 V23 = "2026-06-18-v0.23.0-dflashfix"
 FIXED = "2026-06-11-pr41703"
 OLD = "2026-06-04-pr44389"
@@ -131,6 +135,7 @@ BREAKS: dict[str, tuple[str, dict[str, Any], str]] = {
     ),
     "mounts": (HERETIC, _arguments(tokenizer="/elsewhere"), "arguments.tokenizer"),
     "one-served-name": (DFLASH, {"served_names": ["a", "b"]}, "served_names"),
+    "image-architecture": (QWEN_RTX, {"recipe": AEON_RTX}, "recipe"),
     "old-tag": (GEMMA, {"image_tag": FIXED}, "image_tag"),
     # the catalog's issues
     "dflash-nvfp4-kv": (QWEN27, _arguments(kv_cache_dtype="nvfp4"), "arguments.kv_cache_dtype"),
@@ -260,9 +265,68 @@ def test_ids_are_unique() -> None:
     assert len(issues) == len({issue.id for issue in issues})
 
 
+#: What the card says runs on RTX 50; the image is for arm64 alone.
+CLAIMED = {AEON_RTX, "qwen36-35b-a3b-heretic-dflash-rtx-pro-6000"}
+
+
 @pytest.mark.parametrize("recipe", sorted(catalog().recipes))
 def test_a_recipe_as_it_is_breaks_no_rule(recipe: str) -> None:
-    assert _broken(recipe, {}) == {}
+    assert set(_broken(recipe, {})) == ({"image-architecture"} if recipe in CLAIMED else set())
+
+
+def test_an_image_for_arm64_is_refused_on_an_rtx_50_with_what_runs_there() -> None:
+    found = _broken(AEON_RTX, {})["image-architecture"]
+    assert found.severity is Severity.ERROR
+    assert "aeon-vllm-ultimate:2026-07-01-v0.24.0 is for arm64 alone" in found.observed
+    assert QWEN_RTX in found.remedy
+    assert "rtx-pro-6000" not in found.remedy  # needs a larger card
+    assert "heretic" not in found.remedy
+    assert "DFlash#9" in found.source
+
+
+def test_an_arm64_machine_with_such_a_card_is_not_refused() -> None:
+    host = plan({"s": {"recipe": AEON_RTX}})
+    arm = Hardware("12.0", 64, 31.8, "arm64")
+    assert check_host(host, catalog(), arm) == []
+    assert {one.id for one in check_host(host, catalog(), replace(arm, architecture="amd64"))} == {
+        "image-architecture"
+    }
+
+
+def test_a_reason_of_the_users_silences_the_architecture() -> None:
+    reason = "an arm64 board with a card"
+    host = plan({"s": {"recipe": AEON_RTX, "silenced": {"image-architecture": reason}}})
+    found = check_host(host, catalog(), assumed_hardware(host))
+    assert errors(found) == []
+    assert [one.silenced for one in found] == [reason]
+
+
+def test_a_tag_of_ones_own_for_x86_64_is_not_refused() -> None:
+    whole = catalog()
+    image = whole.images["aeon-vllm-ultimate"]
+    both = {t: data.model_copy(update={"architectures": ("arm64", "amd64")})
+            for t, data in image.tags.items()}  # fmt: skip
+    own = {**whole.images, image.name: image.model_copy(update={"tags": both})}
+    host = plan({"s": {"recipe": AEON_RTX}})
+    assert check_host(host, whole.model_copy(update={"images": own}), assumed_hardware(host)) == []
+
+
+def test_the_default_of_every_group_runs_on_its_machines() -> None:
+    for group, cap in (("sparks", "12.1"), ("rtx50", "12.0")):
+        services = runpy.run_path(str(ROOT / f"group_data/{group}.py"))["services"]
+        for service in services.values():
+            recipe = catalog().recipes[service["recipe"]]
+            assert cap in recipe.needs.compute_caps
+            assert MACHINES[cap] in architectures(recipe, catalog())
+
+
+@pytest.mark.parametrize("gpu", sorted(VRAM))
+def test_every_card_has_a_recipe_that_runs_and_trusts_no_code(gpu: str) -> None:
+    recipe = largest_for(gpu, catalog())
+    assert recipe is not None
+    assert recipe.image == "vllm-openai"
+    assert "trust_remote_code" not in recipe.arguments
+    assert recipe.source.startswith("vLLM's recipes")
 
 
 def test_a_silenced_rule_stops_nothing_and_stays_visible() -> None:
@@ -336,8 +400,7 @@ def test_dflash_on_stock_vllm_is_refused() -> None:
 
 
 def test_the_context_is_weighed_against_what_is_left_for_the_kv_cache() -> None:
-    recipe = "qwen36-35b-a3b-heretic-dflash-rtx5090"
-    found = _broken(recipe, _arguments(max_model_len=262144))
+    found = _broken(AEON_RTX, _arguments(max_model_len=262144))
     # 20 KiB a token: 10 layers x 2 x 2 heads x 256 x 2 bytes; 31 GiB x 0.92 - 22 - 0.9 - 2 left
     assert "takes 5.0 GiB of KV cache, and 3.6 GiB are left" in found["kv-cache"].observed
     assert found["kv-cache"].remedy.startswith("max_model_len: 189440")
