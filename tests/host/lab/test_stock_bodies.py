@@ -1,0 +1,58 @@
+"""Recipes of stock vLLM for RTX 50 as rendered: started by the stand-in with the lab's weights."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from lab.hub.repositories import MINIATURES
+from lab.serving.tags import STOCK, TAGS
+from lab.serving.vllm_stand_in.model import read_weights
+from sparkwright.plan.release import render_release
+from tests.host.lab.test_miniatures import Folders
+from tests.host.lab.test_serving import settings_of
+from tests.unit.builders import catalog, plan, resolution
+
+RECIPES = [one for one in catalog().recipes.values() if int(one.system.partition(".")[0]) > 9]
+VERSIONS = {
+    name: tag.version for tag in TAGS if tag.repository == STOCK for name in tag.names
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> Folders:
+    return Folders(tmp_path_factory.mktemp("stock"))
+
+
+@pytest.mark.parametrize("recipe", [one.name for one in RECIPES])
+def test_a_stock_recipe_starts_with_what_it_renders(recipe: str, folders: Folders) -> None:
+    entry = catalog().recipes[recipe]
+    body = catalog().models[entry.body.model]
+    host = plan({"s": {"recipe": recipe}}, "rtx-1")
+    (service,) = host.services
+    text = render_release(host, service, resolution(host, architectures=("amd64",))).compose
+    rendered = yaml.safe_load(text)["services"]["vllm"]
+    words = [str(folders(body.repository)) if word == entry.body.mount else word
+             for word in rendered["command"][1:]]  # fmt: skip
+
+    settings = settings_of(words, VERSIONS[service.image.tag], "stock")
+
+    assert settings.model.quant_method == ("modelopt" if body.format == "modelopt" else None)
+    asked = entry.arguments.get("speculative_config")
+    drafted = settings.speculation and {
+        "method": settings.speculation.method,
+        "num_speculative_tokens": settings.speculation.tokens,
+    }
+    assert bool(drafted) == bool(asked)
+    assert not isinstance(asked, dict) or drafted is None or drafted.items() <= asked.items()
+    weights = Path(settings.model.path).glob("*.safetensors")
+    read = read_weights(settings.model, lambda _done, _count: None)
+    assert read == sum(path.stat().st_size for path in weights)
+
+
+def test_the_lab_has_every_tag_and_body_of_stock_vllm() -> None:
+    assert set(catalog().images["vllm-openai"].tags) <= set(VERSIONS)
+    made = {miniature.id for miniature in MINIATURES}
+    assert {catalog().models[one.body.model].repository for one in RECIPES} <= made
