@@ -76,8 +76,8 @@ def test_python_dotenv_puts_the_key_in(monkeypatch: pytest.MonkeyPatch) -> None:
     values = dotenv.dotenv_values(stream=io.StringIO(FORMATS["env"](lab())))
     assert values["OPENAI_BASE_URL"] == "http://spark-1:8000/v1"
     assert values["OPENAI_API_KEY"] == values["SPARKWRIGHT_3_API_KEY"] == KEY
-    assert values["SPARKWRIGHT_3_MODELS"] == "qwen36-35b-heretic,qwen36-fast,qwen36-deep"
-    assert values["SPARKWRIGHT_3_CONTEXT"] == "32768"
+    assert values["SPARKWRIGHT_3_MODELS"] == "qwen36-35b,qwen36-fast,qwen36-deep"
+    assert values["SPARKWRIGHT_3_CONTEXT"] == "65536"
 
 
 def test_open_webui_finds_an_address_for_every_key() -> None:

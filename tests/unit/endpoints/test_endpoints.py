@@ -55,7 +55,7 @@ def test_an_endpoint_says_where_what_and_how_much() -> None:
     first, _, rtx = lab()
     assert (first.id, first.base_url) == ("spark-1.qwen36", "http://spark-1:8000/v1")
     assert (first.context, first.max_output, first.max_input) == (262144, 32768, 229376)
-    assert (rtx.context, rtx.max_output, rtx.max_input) == (32768, 4096, 28672)
+    assert (rtx.context, rtx.max_output, rtx.max_input) == (65536, 8192, 57344)
     assert (first.images, first.tools, first.reasoning) == (True, True, True)
     assert [served.name for served in first.names] == [
         "qwen36-35b-heretic",
@@ -204,7 +204,7 @@ def test_openclaw_sends_what_it_would_drop_through_extra_body() -> None:
     assert models["spark-1.qwen36/qwen36-35b-heretic"]["params"]["thinking"] == "low"
     provider = config["models"]["providers"]["rtx-1.qwen36"]
     assert provider["apiKey"] == f"${{{VARIABLE}}}"
-    assert {(m["contextWindow"], m["maxTokens"]) for m in provider["models"]} == {(32768, 4096)}
+    assert {(m["contextWindow"], m["maxTokens"]) for m in provider["models"]} == {(65536, 8192)}
 
 
 def _run(*words: str, **environment: str) -> Result:
