@@ -12,6 +12,7 @@ import re
 from collections.abc import Collection, Sequence
 from typing import Any, NoReturn, TypeVar
 
+from sparkwright.facts.programs import BEGIN, END
 from sparkwright.host.contracts.records import Malformed, decode
 from sparkwright.text.visible import cut
 
@@ -26,7 +27,10 @@ _LINES, _WIDTH = 40, 600
 #: A string, or a bracket outside of any. A string that does not end is one to the end of the text:
 #: each character is looked at once.
 _BRACKETS = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"?|[\[{]|[\]}]', re.DOTALL)
-_LOGIN = "the host's login prints text of its own (check .bashrc and /etc/profile.d)"
+_LOGIN = (
+    "no answer: the host's login ends before the program, or runs another one instead (check "
+    ".bashrc and /etc/profile.d)"
+)
 _REMEDY = (
     "is another version of sparkwright at work on this host? If not, do not trust it: look at the "
     "host itself before the next run, or take it out of the inventory"
@@ -51,14 +55,27 @@ def parse(label: str, lines: Sequence[str], answer: type[_Answer]) -> _Answer:
     """
     if sum(map(len, lines)) > MOST_TEXT:
         invalid(label, f"at most {MOST_TEXT >> 20} MiB are expected")
-    text = "\n".join(lines)
+    text = _between(label, lines)
     if _is_deep(text):
         invalid(label, f"lists in more than {MOST_DEPTH} lists")
     try:
         found = json.loads(text)
     except (ValueError, RecursionError):
-        raise HostError(f"{label}: {_LOGIN}") from None
+        invalid(label, "it is not JSON")
     return typed(label, answer, found)
+
+
+def _between(label: str, lines: Sequence[str]) -> str:
+    """What stands between the marks of the last answer; what a login prints is passed over.
+
+    The last one: a program may have failed as root in the middle of its answer, and run again.
+    """
+    if BEGIN not in lines:
+        raise HostError(f"{label}: {_LOGIN}")
+    begin = max(number for number, line in enumerate(lines) if line == BEGIN) + 1
+    if END not in lines[begin:]:
+        invalid(label, "it does not end")
+    return "\n".join(lines[begin : lines.index(END, begin)])
 
 
 def typed(label: str, kind: type[_Answer], data: object) -> _Answer:

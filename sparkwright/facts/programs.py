@@ -29,8 +29,11 @@ _WORDS = re.compile(
     r'^(?P<docstring> *)"""[\s\S]*?"""|^ *#.*$|^ *[^\s"#][^"\n]*"""[\s\S]*?"""', re.MULTILINE
 )
 
+#: Lines before and after an answer: a login's start-up files may print something, too. JSON has no
+#: line break within, so that nothing in an answer looks like one of them.
+BEGIN, END = "== sparkwright answers ==", "== end of the answer =="
 #: Makes modules of the sources, in order, with their packages, and prints what main() answers.
-_BOOTSTRAP = """
+_BOOTSTRAP = f"""
 import json, os, sys, types
 if sys.version_info < (3, 10):
     sys.exit("Python %d.%d is too old: 3.10 is needed, as Ubuntu 22.04 and Debian 12 have it"
@@ -46,8 +49,11 @@ def carried(payload):
         module = sys.modules[name] = types.ModuleType(name)
         exec(compile(source, name, "exec"), module.__dict__)
     call = sys.modules["sparkwright.host.contracts.records"].call
-    json.dump(call(module.main, payload["request"]), sys.stdout)
-    sys.stdout.flush()
+    try:
+        answer = json.dumps(call(module.main, payload["request"]))
+    except NotADirectoryError as error:
+        sys.exit("%s is not a directory: move it away, or take another place" % error.filename)
+    print("\\n{BEGIN}", answer, "{END}", sep="\\n", flush=True)
     os._exit(0)  # nothing is left to put in order, and the controller waits for the end
 """.strip()
 #: Reads modules and request from standard input: nothing of them is in the host's process list.

@@ -81,6 +81,7 @@ def disk(path: str) -> Disk:
         free=stat.f_bavail * stat.f_frsize,
         exists=str(place) == path,
         read_only=bool(stat.f_flag & os.ST_RDONLY),
+        obstacle=disks.obstacle(path),
     )
 
 

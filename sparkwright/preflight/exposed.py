@@ -1,4 +1,4 @@
-"""Directories that root writes to: nobody else may put something in their place."""
+"""Directories that root writes to: they can be made, and are root's alone."""
 
 from __future__ import annotations
 
@@ -11,6 +11,17 @@ from sparkwright.preflight.checks import HostCheck, error
 def check(host: HostCheck) -> Iterator[Finding]:
     """The roots of models and services, and every directory above them."""
     settings = host.plan.settings
+    roots = {"models_root": settings.models_root, "services_root": settings.services_root}
+    for name, root in roots.items():
+        disk = host.observed.disks.get(root)
+        if disk and disk.obstacle:
+            yield error(
+                "not-a-directory", f"{disk.obstacle} is not a directory",
+                f"a directory {root}, or nothing yet, for {name}",
+                "files can only be written below directories",
+                f"set {name} to another directory, or move it away: "
+                f"sudo mv {disk.obstacle} {disk.obstacle}.old",
+            )  # fmt: skip
     for one in host.observed.exposed:
         yield error(
             "exposed-directory", f"{one.path} {one.why}",

@@ -114,15 +114,18 @@ def test_a_gpu_of_another_kind_fails_that_host_alone(deploy: Path, user: User) -
 
 
 def test_a_host_that_does_not_answer_fails_alone(deploy: Path, user: User) -> None:
-    """Its login prints text of its own: no fact can be read."""
-    ssh("rtx-1", "cp .bashrc .bashrc-kept 2>/dev/null; sed -i '1i echo welcome' .bashrc")
+    """Its login ends before any program: no fact can be read. One that only prints is no fault."""
+    ends = 'case "$BASH_EXECUTION_STRING" in *sparkwright-observe*) exit 0;; esac'
+    for host, line in (("rtx-1", f"echo welcome; {ends}"), ("spark-1", "echo welcome")):
+        ssh(host, f"cp .bashrc .bashrc-kept 2>/dev/null; sed -i '1i {line}' .bashrc")
     try:
         found = _pyinfra(user, deploy, "--yes", "inventory.py", "deploy.py", code=1)
     finally:
-        ssh("rtx-1", "mv .bashrc-kept .bashrc")
+        for host in ("rtx-1", "spark-1"):
+            ssh(host, "mv .bashrc-kept .bashrc")
     assert found["results"]["failed_hosts"] == ["rtx-1"]
     assert _by_name(found["results"])["Model"]["no_change"] == ["spark-1"]
-    assert "the host's login prints text of its own (check .bashrc" in found["said"]
+    assert "no answer: the host's login ends before the program" in found["said"]
 
 
 def test_every_fact_is_printed_as_json(deploy: Path, user: User) -> None:

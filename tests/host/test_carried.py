@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import json
 import subprocess
 import sys
 from importlib import import_module
@@ -16,9 +15,11 @@ import pytest
 
 import sparkwright.host
 from sparkwright.facts import programs
-from sparkwright.host import observe
+from sparkwright.facts.answers import parse
+from sparkwright.host import directories, observe
+from sparkwright.host.contracts.directories import DirectoriesRequest, Directory
 from sparkwright.host.contracts.observation import Observation, ObservationRequest
-from sparkwright.host.contracts.records import decode, encode
+from sparkwright.host.contracts.records import encode
 from sparkwright.host.watch import install
 
 _NAMES = [
@@ -41,7 +42,7 @@ PYTHONS = sorted(
 )
 #: Loads what is sent and calls nothing.
 _LOAD = programs.BY_STANDARD_INPUT.replace(
-    'json.dump(call(module.main, payload["request"]), sys.stdout)', "module.main"
+    'json.dumps(call(module.main, payload["request"]))', "str(module.main)"
 )
 
 
@@ -68,7 +69,7 @@ def test_an_observation_needs_no_plan(python: str) -> None:
     by_input = _python(python, programs.BY_STANDARD_INPUT, programs.payload(observe, request))
     by_argument = _python(python, programs.argument(observe, request))
     for said in (by_input, by_argument):
-        seen = decode(Observation, json.loads(said))
+        seen = parse("l", said.split("\n"), Observation)
         assert seen.memory.total > 0
         assert set(seen.disks) == {"/opt/models", "/opt/sparkwright"}
 
@@ -116,3 +117,17 @@ def test_an_old_python_is_reported() -> None:
     )
     assert done.returncode == 1
     assert "is too old: 3.10 is needed" in done.stderr
+
+
+def test_a_file_in_the_place_of_a_directory_is_told_without_a_traceback(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    request = DirectoriesRequest((Directory(str(tmp_path / "file/below")),))
+    done = subprocess.run(
+        [sys.executable, "-IS", "-c", programs.BY_STANDARD_INPUT],
+        input=programs.payload(directories, encode(request)),
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 1
+    assert done.stderr == (
+        f"{tmp_path}/file is not a directory: move it away, or take another place\n"
+    )

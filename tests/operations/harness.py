@@ -17,6 +17,7 @@ from pyinfra.api.exceptions import PyinfraError
 from pyinfra.connectors.util import CommandOutput, OutputLine
 from pyinfra.context import ctx_host, ctx_state
 
+from sparkwright.facts import programs
 from sparkwright.facts.memory import HostMemory, memory
 from sparkwright.host.contracts.lock import LockAnswer, Owner
 from sparkwright.host.contracts.observation import Observation, ObservationRequest
@@ -30,11 +31,12 @@ ANN = Owner("t0", "ann@laptop", "elsewhere", 1, since=820.0)
 
 @dataclass(frozen=True)
 class Said:
-    """What a program prints, where that is no answer."""
+    """What a program prints, where that is no answer; ``bare`` is all there is, without marks."""
 
     out: str = ""
     err: str = ""
     ok: bool = True
+    bare: bool = False
 
 
 @dataclass(frozen=True)
@@ -133,7 +135,8 @@ class FakeHost:
         if isinstance(answer, BaseException):
             raise answer
         said = answer if isinstance(answer, Said) else Said(json.dumps(encode(answer)))
-        lines = [OutputLine("stdout", one) for one in said.out.splitlines()]
+        printed = said.out if said.bare else marked(said.out)
+        lines = [OutputLine("stdout", one) for one in printed.split("\n")]
         lines += [OutputLine("stderr", one) for one in said.err.splitlines()]
         return said.ok, CommandOutput(lines)
 
@@ -192,6 +195,11 @@ def held(request: Any) -> LockAnswer:
 def busy(request: Any) -> LockAnswer:
     """The lock's answer: Ann has it, for three minutes."""
     return LockAnswer(False, ANN, 1000.0)
+
+
+def marked(answer: str) -> str:
+    """An answer as a program prints it."""
+    return f"\n{programs.BEGIN}\n{answer}\n{programs.END}"
 
 
 def as_json(record: object) -> Any:

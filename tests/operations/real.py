@@ -19,6 +19,7 @@ from pyinfra.api.state import State, StateStage
 from pyinfra.context import ctx_host, ctx_state
 
 from sparkwright.host.contracts.records import encode
+from tests.operations.harness import marked
 
 INSTANT = {"fake_delay": 0, "fake_delay_jitter": 0}
 
@@ -41,7 +42,7 @@ def real_state(*names: str, **responses: Any) -> State:
 
 
 def _text(answer: Any) -> Any:
-    return answer if isinstance(answer, str | dict) else json.dumps(encode(answer))
+    return answer if isinstance(answer, str | dict) else marked(json.dumps(encode(answer)))
 
 
 def host_of(state: State, name: str = "a") -> Host:

@@ -85,11 +85,11 @@ def test_the_lock_of_another_place_is_no_change_of_this_one() -> None:
 
 
 def test_a_host_that_does_not_answer_fails_alone_and_by_name() -> None:
-    host = fake(probe(**_found(None, None)), ASKED, directories=Said("Welcome to spark-1!\n"))
+    host = fake(probe(**_found(None, None)), ASKED, directories=Said("Welcome!", bare=True))
     ran = run(host, directories.present, **WANTED, execute=True)
     assert not ran.well
     assert ran.memory.failure == (
-        "sparkwright-directories: the host's login prints text of its own "
-        "(check .bashrc and /etc/profile.d)"
+        "sparkwright-directories: no answer: the host's login ends before the program, or runs "
+        "another one instead (check .bashrc and /etc/profile.d)"
     )
     assert ran.memory.changes == []

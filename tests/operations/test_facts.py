@@ -33,7 +33,7 @@ from sparkwright.host.contracts.lock import LockAnswer
 from sparkwright.host.contracts.observation import ObservationRequest
 from sparkwright.host.contracts.proof import ModelAt
 from sparkwright.operations import directories, docker
-from tests.operations.harness import as_json
+from tests.operations.harness import as_json, marked
 from tests.operations.real import INSTANT, executed, host_of, on, real_state, says
 from tests.unit.builders import gpus, probe
 
@@ -67,10 +67,19 @@ def test_the_question_needs_neither_input_nor_a_password() -> None:
 @pytest.mark.parametrize(
     ("output", "words"),
     [
-        (["Welcome to spark-1!", "{}"], "the host's login prints text of its own"),
-        (["{}"], "not a valid answer: Observation: time is missing"),
-        ([json.dumps({**as_json(probe()), "user": 7})], "Observation.user: 7 is not of type str"),
-        ([json.dumps({**as_json(probe()), "python": [3]})], "2 values are needed, not 1"),
+        (["Welcome to spark-1!", "{}"], "no answer: the host's login ends before the program"),
+        (
+            ["Welcome!", *marked("{}").split("\n")],
+            "not a valid answer: Observation: time is missing",
+        ),
+        (
+            marked(json.dumps({**as_json(probe()), "user": 7})).split("\n"),
+            "Observation.user: 7 is not of type str",
+        ),
+        (
+            marked(json.dumps({**as_json(probe()), "python": [3]})).split("\n"),
+            "2 values are needed, not 1",
+        ),
     ],
 )
 def test_an_answer_that_is_none_is_refused_by_name(output: list[str], words: str) -> None:
@@ -78,10 +87,16 @@ def test_an_answer_that_is_none_is_refused_by_name(output: list[str], words: str
         HostObservation().process(output)
 
 
+@pytest.mark.parametrize("prompt", ["", "Welcome! ", 'x\n{"user": 1}\n== end of the answer ==\n'])
+def test_what_a_login_prints_is_passed_over(prompt: str) -> None:
+    said = prompt + marked(json.dumps(as_json(probe()))) + "\nlogged out, {bye}"
+    assert HostObservation().process(said.split("\n")) == probe()
+
+
 def test_an_answer_of_another_version_is_read_as_far_as_it_is_known() -> None:
     said = {**as_json(probe()), "quantum": True}
     del said["switching"]
-    assert HostObservation().process([json.dumps(said)]) == probe()
+    assert HostObservation().process(marked(json.dumps(said)).split("\n")) == probe()
 
 
 # --- Through pyinfra itself -----------------------------------------------------------------------
@@ -172,8 +187,8 @@ def test_what_was_seen_without_sudo_is_asked_again() -> None:
 @pytest.mark.parametrize(
     ("said", "words"),
     [
-        ("Welcome to spark-1!", "the host's login prints text of its own (check .bashrc and"),
-        ("{}", "not a valid answer: Observation: time is missing (is another version of"),
+        ("Welcome to spark-1!", "no answer: the host's login ends before the program, or runs"),
+        (marked("{}"), "not a valid answer: Observation: time is missing (is another version of"),
         ({"success": False, "stderr": "bash: python3: command not found"},
          "sparkwright-observe: bash: python3: command not found"),
     ],
@@ -254,7 +269,7 @@ def test_a_host_that_refuses_fails_alone_within_a_run() -> None:
 
 
 def test_pyinfras_command_line_prints_facts_as_json(tmp_path: Path) -> None:
-    data = {**INSTANT, "fake_responses": {OBSERVE: json.dumps(as_json(probe()))}}
+    data = {**INSTANT, "fake_responses": {OBSERVE: marked(json.dumps(as_json(probe())))}}
     (tmp_path / "inventory.py").write_text(f"hosts = [('@fake/a', {data!r})]\n")
     program = Path(sys.executable).with_name("pyinfra")
     for words, found in (

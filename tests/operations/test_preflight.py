@@ -79,8 +79,8 @@ def test_rules_are_judged_again_by_the_real_hardware() -> None:
     [
         (OSError("Socket is closed"),
          "sparkwright-observe: the connection is lost (Socket is closed)"),
-        (Said("Welcome!\n"), "sparkwright-observe: the host's login prints text of its own "
-         "(check .bashrc and /etc/profile.d)"),
+        (Said("Welcome!\n{}", bare=True), "sparkwright-observe: no answer: the host's login ends "
+         "before the program, or runs another one instead (check .bashrc and /etc/profile.d)"),
     ],
 )  # fmt: skip
 def test_a_host_that_does_not_answer_is_refused_alone(answer: Any, why: str) -> None:

@@ -73,12 +73,17 @@ class Package:
 
 @dataclass(frozen=True)
 class Disk:
-    """A file system; ``free`` in bytes, ``exists`` whether the path itself exists."""
+    """A file system; ``free`` in bytes, ``exists`` whether the path itself exists.
+
+    Attributes:
+        obstacle: what is at the path or above it and is no directory.
+    """
 
     device: int
     free: int
     exists: bool
     read_only: bool
+    obstacle: str | None = None
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,14 @@ def nearest(path: str) -> Path:
     return place
 
 
+def obstacle(path: str) -> str | None:
+    """What is in the way of a directory: a file, or a link that leads nowhere. None for nothing."""
+    for place in (Path(path), *Path(path).parents):
+        if os.path.lexists(place):
+            return None if place.is_dir() else str(place)
+    return None
+
+
 def file_systems(paths: Iterable[str]) -> list[FileSystem]:
     """The file systems below these paths, each once."""
     found: dict[int, FileSystem] = {}

@@ -14,6 +14,7 @@ import pytest
 from sparkwright.doctor.diagnose import diagnose
 from sparkwright.doctor.facts import facts
 from sparkwright.facts import programs
+from sparkwright.facts.answers import parse
 from sparkwright.host import doctor as collect
 from sparkwright.host.contracts.doctor import Mount
 from sparkwright.host.contracts.outcome import Outcome
@@ -42,8 +43,7 @@ def ask(server: Vllm, place: Path, **changes: Any) -> dict[str, Any]:
         input=programs.payload(collect, request),
         capture_output=True, text=True, check=True,
     )  # fmt: skip
-    answer: dict[str, Any] = json.loads(done.stdout)
-    return answer
+    return parse("l", done.stdout.split("\n"), dict[str, Any])
 
 
 PLANNED = {

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from lab.serving.vllm_stand_in.errors import ApiError
 from lab.serving.vllm_stand_in.eyes import described
 from sparkwright.facts import programs
+from sparkwright.facts.answers import parse
 from sparkwright.host.contracts.records import encode
 from sparkwright.host.contracts.smoke import DeepRequests
 from sparkwright.host.lib import metrics
@@ -151,7 +152,7 @@ def test_the_program_runs_as_it_is_sent(tmp_path: Path) -> None:
             check=True,
             cwd=tmp_path,
         )
-    answer = json.loads(ran.stdout)["qwen36"]
+    answer = parse("l", ran.stdout.split("\n"), dict[str, Any])["qwen36"]
     assert {one["verdict"] for one in answer["checks"]} == {"passed", "skipped"}, answer
     assert server.key not in ran.stdout
 

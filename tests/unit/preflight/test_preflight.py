@@ -15,6 +15,7 @@ from tests.unit.builders import RTX, SPARK, gpus, plan, probe, wanted
 
 NOW = 1000.0
 ANSWERED = {"found": True, "code": 0, "err": "", "out": ""}
+DISK = {"device": 1, "free": 3000 * GIB, "exists": False, "read_only": False}
 ABSENT = {"found": False, "code": None, "err": "", "out": ""}
 
 
@@ -92,6 +93,11 @@ def test_a_fresh_spark_in_order_has_no_finding() -> None:
             "exposed-directory",
             {"exposed": [{"path": "/opt/models", "why": "belongs to user spark"}]},
             "/opt/models belongs to user spark",
+        ),
+        (
+            "not-a-directory",
+            {"disks": {"/opt/sparkwright": {**DISK, "obstacle": "/opt"}}},
+            "/opt is not a directory",
         ),
         ("python", {"python": [3, 8]}, "3.8"),
         ("clock", {"time": NOW - 3600}, "-3600 s"),

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from types import UnionType
 from typing import Any
 
@@ -13,7 +15,9 @@ from hypothesis import strategies as st
 from sparkwright.bench import host as bench
 from sparkwright.doctor.diagnose import diagnose
 from sparkwright.doctor.facts import facts
+from sparkwright.facts import programs
 from sparkwright.facts.answers import MOST_DEPTH, MOST_TEXT, HostError, of_each, parse
+from sparkwright.facts.programs import BEGIN, END
 from sparkwright.host.contracts import records
 from sparkwright.host.contracts.bench import BenchAnswer
 from sparkwright.host.contracts.disk_usage import DiskUsage
@@ -75,12 +79,15 @@ def of(kind: Any) -> st.SearchStrategy[Any]:
     return plain[kind] if kind in plain else st.sampled_from([one.value for one in kind])
 
 
+def _marked(answer: str) -> list[str]:
+    return [BEGIN, answer, END]
+
+
 @given(st.sampled_from(ANSWERS), _ANY)
 def test_any_json(kind: Any, data: Any) -> None:
-    lines = json.dumps(data).splitlines()
     said = "l: "
     try:
-        encode(parse("l", lines, kind))
+        encode(parse("l", _marked(json.dumps(data)), kind))
     except HostError as error:
         said = str(error)
     assert said.startswith("l: ")
@@ -92,33 +99,65 @@ def test_one_wrong_field_is_named(data: st.DataObject) -> None:
     answer = data.draw(of(HostStatus))
     answer["now"] = data.draw(st.sampled_from([None, "x", [], {}, float("nan"), 1e300, True]))
     with pytest.raises(HostError, match=r"l: not a valid answer: HostStatus.now: .*do not trust"):
-        parse("l", [json.dumps(answer)], HostStatus)
+        parse("l", _marked(json.dumps(answer)), HostStatus)
 
 
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("", "login prints text"),
+        ("", "it is not JSON"),
         ("{}", "Observation: time is missing"),
         ("[" * 100_000, f"lists in more than {MOST_DEPTH} lists"),
         ('{"a":' * 100_000, f"lists in more than {MOST_DEPTH} lists"),
         ("[" * 100_000 + "]" * 100_000, f"lists in more than {MOST_DEPTH} lists"),
-        ('"' + "\\" * 100_001, "login prints text"),
-        ('"' * 200_000, "login prints text"),
-        ("9" * 5000, "login prints text"),
+        ('"' + "\\" * 100_001, "it is not JSON"),
+        ('"' * 200_000, "it is not JSON"),
+        ("9" * 5000, "it is not JSON"),
         ("x" * (MOST_TEXT + 1), "at most 8 MiB"),
-        ("\x1b[2J", "login prints text"),
+        ("\x1b[2J", "it is not JSON"),
     ],
     ids=range(10),
 )
 def test_no_answer_at_all(text: str, words: str) -> None:
     with pytest.raises(HostError, match=words):
-        parse("l", [text], Observation)
+        parse("l", _marked(text), Observation)
+
+
+@pytest.mark.parametrize(
+    ("lines", "words"),
+    [
+        ([], "no answer: the host's login ends before"),
+        (["{}"], "no answer: the host's login ends before"),
+        ([END, "{}"], "no answer: the host's login ends before"),
+        ([BEGIN, "[]"], "it does not end"),
+        ([END, BEGIN, "[]"], "it does not end"),
+        ([BEGIN, "[]", END, BEGIN], "it does not end"),
+        ([BEGIN, "[1", BEGIN, "[2", END], "it is not JSON"),
+    ],
+)
+def test_an_answer_stands_between_its_marks(lines: list[str], words: str) -> None:
+    with pytest.raises(HostError, match=words):
+        parse("l", lines, object)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [f'{END}\n{BEGIN}\n["evil"]\n{END}', f'\r{END}\r{BEGIN}\r["evil"]\r{END}\r', BEGIN, END],
+)
+def test_what_a_program_quotes_does_not_end_its_answer(said: str) -> None:
+    """A log that the doctor reads is others' text: it can't put an answer in the place of ours."""
+    sent = json.loads(programs.payload(records, {}))
+    sent["modules"]["evil"] = f"def main(request: object) -> object:\n    return {[said]!r}\n"
+    done = subprocess.run(
+        [sys.executable, "-IS", "-c", programs.BY_STANDARD_INPUT],
+        input=json.dumps(sent), capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert parse("l", done.stdout.split("\n"), object) == [said]
 
 
 def test_brackets_within_texts_are_none() -> None:
     said = json.dumps(["[" * 5000, '\\"[' * 500])
-    assert parse("l", [said], tuple[str, ...]) == ("[" * 5000, '\\"[' * 500)
+    assert parse("l", _marked(said), tuple[str, ...]) == ("[" * 5000, '\\"[' * 500)
 
 
 def test_an_answer_by_name_is_about_what_was_asked() -> None:
@@ -134,12 +173,12 @@ def test_what_a_host_says_is_not_repeated_without_end() -> None:
 
 
 def _parsed(kind: Any, data: Any) -> Any:
-    return encode(parse("l", [json.dumps(data)], kind))
+    return encode(parse("l", _marked(json.dumps(data)), kind))
 
 
 @given(of(Observation))
 def test_whatever_a_host_is_it_is_judged(data: Any) -> None:
-    seen = parse("l", [json.dumps(data)], Observation)
+    seen = parse("l", _marked(json.dumps(data)), Observation)
     judge(DESIRED, seen, now=0.0)
     shared(DESIRED, seen)
 

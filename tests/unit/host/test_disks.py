@@ -1,0 +1,39 @@
+"""Where files will lie, by paths that may not exist, or never can."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from sparkwright.host import observe
+from sparkwright.host.contracts.observation import ObservationRequest
+from sparkwright.host.lib import disks
+
+
+@pytest.mark.parametrize(
+    ("path", "obstacle"),
+    [
+        ("there", None),
+        ("there/below/deep", None),
+        ("file", "file"),
+        ("file/below/deep", "file"),
+        ("nowhere/below", "nowhere"),
+        ("link/below", None),
+    ],
+)
+def test_what_is_in_the_way_of_a_directory(path: str, obstacle: str | None, tmp_path: Path) -> None:
+    (tmp_path / "there").mkdir()
+    (tmp_path / "file").write_text("")
+    (tmp_path / "nowhere").symlink_to(tmp_path / "gone")
+    (tmp_path / "link").symlink_to(tmp_path / "there")
+    expected = None if obstacle is None else str(tmp_path / obstacle)
+    assert disks.obstacle(str(tmp_path / path)) == expected
+
+
+def test_a_root_below_a_file_is_observed_and_named(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    root = str(tmp_path / "file/sparkwright")
+    seen = observe.main(ObservationRequest(models_root=root, services_root=root))
+    assert seen.disks[root].obstacle == str(tmp_path / "file")
+    assert seen.disks[root].free > 0
