@@ -22,6 +22,8 @@ _CONNECTION = {
     "lock_file": ".sparkwright/virtual.lock",
     "hub_endpoint": f"http://{_DEPOT}:8880",
     "disk_headroom_gib": 1,
+    # They all have the page cache of this machine.
+    "drop_caches": False,
 }
 
 

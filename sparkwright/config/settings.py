@@ -28,6 +28,11 @@ from sparkwright.findings.validation import problems_of
 
 #: A service's name becomes a systemd unit, a Compose project and a directory.
 ServiceName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9-]{0,40}$")]
+#: A GPU's UUID, or its index.
+GpuName = (
+    Annotated[int, Field(ge=0, le=999)]
+    | Annotated[str, StringConstraints(pattern=r"^GPU-[0-9a-fA-F-]{36}$")]
+)
 AbsolutePath = Annotated[str, StringConstraints(pattern=r"^/[A-Za-z0-9._/-]+$")]
 AbsolutePattern = Annotated[str, StringConstraints(pattern=r"^/[A-Za-z0-9._/*?-]+$")]
 #: Why something that is wrong for everybody else is right here.
@@ -114,6 +119,8 @@ class ServiceSettings(_Settings):
             only the client routes through, and has vLLM listen where only it reaches it.
         served_names: replaces the recipe's names; the first is the main one.
         image_tag: replaces the image's newest tag for this service.
+        gpus: those that its container gets, by UUID or index as ``nvidia-smi -L`` has them; all of
+            the host's when not set.
         arguments: ``vllm serve`` arguments over the recipe's; None takes one away.
         environment: variables over the recipe's; None takes one away.
         boot_seconds: replaces the recipe's deadline for ``/health``.
@@ -135,6 +142,7 @@ class ServiceSettings(_Settings):
     proxy: bool = True
     served_names: tuple[str, ...] | None = Field(default=None, min_length=1)
     image_tag: str | None = None
+    gpus: tuple[GpuName, ...] | None = Field(default=None, min_length=1)
     arguments: dict[str, ArgumentValue | None] = {}
     environment: dict[str, str | None] = {}
     boot_seconds: int | None = Field(default=None, gt=0)
@@ -246,6 +254,8 @@ class HostSettings(_Settings):
         bundle: directory on the controller, made by ``sparkwright bundle``, that hosts take
             everything from instead of asking hub and registry.
         watch: whether a timer on the host looks at services, GPU and disks every minute.
+        drop_caches: whether the page cache of a GB10 is dropped before a service starts: its memory
+            is the GPU's, and loading weights has failed when it was full of files.
         disk_headroom_gib: GiB that must stay free after everything is fetched.
         api_key_file: file on the controller with the fleet's API key; made when absent. The
             environment's SPARKWRIGHT_API_KEY goes before it.
@@ -292,6 +302,7 @@ class HostSettings(_Settings):
     keep_releases: int = Field(default=3, ge=1)
     bundle: str | None = None
     watch: bool = True
+    drop_caches: bool = True
     disk_headroom_gib: float = Field(default=20, ge=0)
     api_key_file: str = ".sparkwright/api_key"
     api_key_command: Command | None = None

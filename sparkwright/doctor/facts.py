@@ -65,7 +65,12 @@ def facts(answer: Mapping[str, Any]) -> Facts:
     """A host's answer, typed; of what it logs only what patterns are matched against in no time."""
     found = decode(Facts, dict(answer))
     services = {name: replace(one, log=_short(one.log)) for name, one in found.services.items()}
-    return replace(found, services=services, kernel=_short(found.kernel))
+    return replace(
+        found,
+        services=services,
+        kernel=_short(found.kernel),
+        boot_before=_short(found.boot_before),
+    )
 
 
 def _short(lines: tuple[str, ...]) -> tuple[str, ...]:

@@ -32,6 +32,8 @@ _XIDS: dict[int, tuple[str, str]] = {
     154: ("the driver asks for a reset of the GPU", _REBOOT),
 }
 _XID = re.compile(r"NVRM: Xid \([^)]*\): (\d{1,9})")
+#: NVRM … [NV_ERR_NO_MEMORY] (0x00000051)
+_NO_MEMORY = r"NVRM: .*NV_ERR_NO_MEMORY"
 _KILLED = re.compile(r"Killed process \d+ \(([^)]+)\)")
 
 
@@ -68,6 +70,25 @@ def _line(pattern: str, facts: Facts) -> Iterator[Symptom]:
     found = [line.strip() for line in facts.kernel if re.search(pattern, line, re.IGNORECASE)]
     if found:
         yield Symptom(f"{found[-1]} ({len(found)} lines within a day)")
+
+
+def _refused_memory(facts: Facts) -> Iterator[Symptom]:
+    yield from _line(_NO_MEMORY, facts)
+
+
+def _unclean_end(facts: Facts) -> Iterator[Symptom]:
+    lines = facts.boot_before
+    for pattern, reason in (
+        (_NO_MEMORY, "the driver was refused memory, which comes before a Spark that hangs"),
+        (_XID.pattern, "the driver had reported a fault of the GPU"),
+        (_KILLED.pattern, "the host had run out of memory"),
+        ("", None),
+    ):
+        found = [line.strip() for line in lines if re.search(pattern, line)]
+        if found:
+            observed = f"the boot before ended without a shutdown, after: {found[-1]}"
+            yield Symptom(observed, reason=reason)
+            return
 
 
 def _cpu_heat(facts: Facts) -> Iterator[Symptom]:
@@ -120,6 +141,19 @@ CHECKS = (
         "the host ran out of memory; on a Spark weights, KV cache and page cache share one pool",
         "gpu_memory_utilization: 0.80 or less; sidecars = {...} so that the memory is weighed",
         "card of vllm-dflash, troubleshooting; NVIDIA's playbooks and reports of users", _killer,
+    ),
+    Check(
+        "gpu-memory-refused", Severity.WARNING,
+        "the driver asked for memory and there was none: Sparks have hung or reset after it",
+        "gpu_memory_utilization: 0.80 or less; sidecars, desktop and swap off",
+        "reports of users (open-gpu-kernel-modules#1358, dgx-spark-playbooks#97)", _refused_memory,
+    ),
+    Check(
+        "unclean-end", Severity.WARNING,
+        "a power cut, a reset, or a host that hung",
+        "sudo journalctl -k -b -1 shows the rest; where memory or GPU were the last words, what "
+        "cures those",
+        "reports of users (dgx-spark-playbooks#97)", _unclean_end,
     ),
     Check(
         "cpu-heat", Severity.WARNING,

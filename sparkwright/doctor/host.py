@@ -10,6 +10,9 @@ from sparkwright.doctor.facts import Facts
 from sparkwright.findings.finding import Severity
 from sparkwright.plan.plan import GIB
 
+#: The most that those who run Sparks leave it at (timothystewart6/ubuntu-gb10).
+_SWAPPINESS = 10
+
 
 def _pressure(facts: Facts) -> Iterator[Symptom]:
     some = facts.pressure.get("memory", {}).get("some", 0.0)
@@ -24,6 +27,17 @@ def _scarce(facts: Facts) -> Iterator[Symptom]:
     if available is not None and available < thresholds.THRESHOLDS.memory_least_gib * GIB:
         total = facts.memory.get("MemTotal", 0)
         yield Symptom(f"{available / GIB:.1f} of {total / GIB:.0f} GiB available")
+
+
+def _swap(facts: Facts) -> Iterator[Symptom]:
+    size = facts.memory.get("SwapTotal", 0)
+    if facts.unified and size and (facts.swappiness or 0) > _SWAPPINESS:
+        yield Symptom(f"{size / GIB:.1f} GiB of swap, vm.swappiness {facts.swappiness}")
+
+
+def _desktop(facts: Facts) -> Iterator[Symptom]:
+    if facts.unified and facts.desktop:
+        yield Symptom("a desktop runs, or its login screen")
 
 
 def _disk_pressure(facts: Facts) -> Iterator[Symptom]:
@@ -70,6 +84,20 @@ CHECKS = (
         "gpu_memory_utilization: 0.80 or less; before a start: sync; echo 3 | sudo tee "
         "/proc/sys/vm/drop_caches",
         "NVIDIA's playbooks and reports of users; card of vllm-dflash, troubleshooting", _scarce,
+    ),
+    Check(
+        "swap-on-unified-memory", Severity.WARNING,
+        "what is swapped out is the GPU's memory, too: a Spark that swaps stalls instead of "
+        "failing (they come with 15 GB and swappiness 60)",
+        "echo vm.swappiness=10 | sudo tee /etc/sysctl.d/90-swappiness.conf && sudo sysctl "
+        "--system; or sudo swapoff -a",
+        "reports of users (timothystewart6/ubuntu-gb10)", _swap,
+    ),
+    Check(
+        "desktop-on-unified-memory", Severity.WARNING,
+        "it takes a few GiB of the memory that the GPU has",
+        "sudo systemctl set-default multi-user.target && sudo systemctl isolate multi-user.target",
+        "NVIDIA's playbooks and reports of users", _desktop,
     ),
     Check(
         "disk-pressure", Severity.WARNING,

@@ -29,7 +29,7 @@ from sparkwright.host.contracts.observation import Docker
 from sparkwright.host.contracts.records import decode, encode
 from sparkwright.host.contracts.status import Health
 from sparkwright.host.contracts.watch import WatchReport
-from sparkwright.host.lib import disks, docker, documents, gpu, metrics, systemd
+from sparkwright.host.lib import disks, docker, documents, gpu, memory, metrics, systemd
 from sparkwright.host.lib import journal as journals
 from sparkwright.host.lib.http import NoAnswer, Server
 from sparkwright.host.lib.processes import run
@@ -46,6 +46,9 @@ _KERNEL = re.compile(
     r"nvme.*(timeout|reset|abort)|Under-?voltage",
     re.IGNORECASE,
 )
+#: systemd's SD_MESSAGE_JOURNAL_STOP.
+_STOPPED = "MESSAGE_ID=d93fb3c9c24d451a97cea615ce59c00b"
+_KERNEL_LOG = ("journalctl", "-q", "-k", "--since", "-24h", "-o", "cat", "--no-pager")
 _SECRET_NAME = (
     r"[\w-]*(?:key|token|secret|passw(?:or)?d|passphrase|pwd|credentials?|dsn|database_url)"
 )
@@ -203,17 +206,6 @@ def moved(before: Look, now: Look) -> bool:
     return any(now.values.get(one, 0) != before.values.get(one, 0) for one in metrics.PROGRESS)
 
 
-def memory() -> dict[str, int]:
-    """/proc/meminfo in bytes."""
-    found = {}
-    for line in Path("/proc/meminfo").read_text().splitlines():
-        key, _, rest = line.partition(":")
-        words = rest.split()
-        if len(words) == 2:
-            found[key] = int(words[0]) * 1024
-    return found
-
-
 def pressure() -> dict[str, dict[str, float]]:
     """``{"memory": {"some": share of the last minute in percent, "full": ...}}``."""
     found: dict[str, dict[str, float]] = {}
@@ -231,11 +223,23 @@ def pressure() -> dict[str, dict[str, float]]:
 
 def kernel() -> list[str]:
     """Lines of the kernel of the last day that are about GPU, memory, heat or disks."""
-    since = ("--since", "-24h", "-o", "cat", "--no-pager")
-    output = run("journalctl", "-k", "-b", *since, timeout=10)
+    output = run(*_KERNEL_LOG, "-b", timeout=10)
     text = output.out
     if not output.ok or not text.strip():
         text = run("dmesg", timeout=10).out
+    return about_hardware(text)
+
+
+def boot_before() -> list[str]:
+    """The same of the boot before, where that ended without a shutdown: after one the journal's
+    last words are its own. Nothing where the journal does not outlive a boot."""
+    ended = run("journalctl", "-q", "-b", "-1", _STOPPED, "-o", "cat", "--no-pager", timeout=10)
+    before = run(*_KERNEL_LOG, "-b", "-1", timeout=10)
+    return about_hardware(before.out) if before.ok and not ended.out.strip() else []
+
+
+def about_hardware(text: str) -> list[str]:
+    """Those of the kernel's lines that a diagnosis can need."""
     return cut(list(filter(_KERNEL.search, text.splitlines())))
 
 
@@ -320,6 +324,7 @@ def main(request: ExaminationRequest) -> Examination:
     roots = [request.models_root, request.services_root, "/"]
     with ThreadPoolExecutor(max_workers=8) as pool:
         gpus, dmesg = pool.submit(gpu.ask), pool.submit(kernel)
+        before = pool.submit(boot_before)
         services = {
             one.name: pool.submit(service, one, containers, request.seconds) for one in services_
         }
@@ -328,9 +333,12 @@ def main(request: ExaminationRequest) -> Examination:
             gpu=gpus.result(),
             services={name: one.result() for name, one in services.items()},
             kernel=tuple(dmesg.result()),
+            boot_before=tuple(before.result()),
             others=tuple(one for name, one in containers.items() if name not in ours),
             disks=tuple(disks.file_systems([*([info.root] if info else []), *roots])),
-            memory=memory(),
+            memory=memory.meminfo(),
+            swappiness=memory.swappiness(),
+            desktop=memory.desktop(),
             pressure=pressure(),
             docker=info,
             fetches=tuple(fetches(Path(request.models_root))),

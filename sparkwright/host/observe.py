@@ -39,6 +39,7 @@ from sparkwright.host.lib import (
     documents,
     files,
     gpu,
+    memory,
     packages,
     receipt,
     systemd,
@@ -85,14 +86,15 @@ def disk(path: str) -> Disk:
     )
 
 
-def memory() -> Memory:
-    """MemTotal and MemAvailable in bytes. GB10 has no other honest figure of its memory."""
-    values = {}
-    for line in Path("/proc/meminfo").read_text().splitlines():
-        key, _, rest = line.partition(":")
-        if key in ("MemTotal", "MemAvailable"):
-            values[key] = int(rest.split()[0]) * 1024
-    return Memory(values.get("MemTotal", 0), values.get("MemAvailable", 0))
+def host_memory() -> Memory:
+    """GB10 has no other honest figure of its memory."""
+    values = memory.meminfo()
+    return Memory(
+        total=values.get("MemTotal", 0),
+        available=values.get("MemAvailable", 0),
+        swap=values.get("SwapTotal", 0),
+        desktop=memory.desktop(),
+    )
 
 
 def clock_synchronised() -> bool:
@@ -334,7 +336,7 @@ def why_no_sudo() -> str:
 def main(request: ObservationRequest) -> Observation:
     """Look at the host."""
     root = os.geteuid() == 0
-    gpus = gpu.Question(gpu.IDENTITY)
+    gpus = gpu.Question((*gpu.IDENTITY, *gpu.NAMES))
     toolkit = Running("nvidia-ctk", "--version")
     compose = Running(*compose_command())
     programs = {name: packages.Question(name) for name in request.packages}
@@ -350,7 +352,7 @@ def main(request: ObservationRequest) -> Observation:
         architecture=os.uname().machine,
         kernel=os.uname().release,
         clock_synchronised=clock_synchronised(),
-        memory=memory(),
+        memory=host_memory(),
         disks={path: disk(path) for path in (request.models_root, request.services_root)},
         docker_socket=may_use_docker(user),
         docker_found=shutil.which("docker") is not None,

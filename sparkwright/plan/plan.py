@@ -42,6 +42,7 @@ class ServicePlan:
     Attributes:
         port, bind: where vLLM listens.
         proxy: where clients come in, when that is not there.
+        gpus: indexes and UUIDs of what its container gets; empty for every GPU of the host.
         silenced: rule -> the user's reason for silencing it on this service.
         origins: ``argument.<name>``, ``environment.<NAME>`` and the like -> where it comes from.
     """
@@ -70,6 +71,7 @@ class ServicePlan:
     silenced: tuple[tuple[str, str], ...]
     origins: Mapping[str, str]
     proxy: ProxyPlan | None = None
+    gpus: tuple[str, ...] = ()
 
     @property
     def client_port(self) -> int:
@@ -251,6 +253,7 @@ def _plan_service(
         first_answer_seconds=service.first_answer_seconds or recipe.first_answer_seconds,
         smoke=service.smoke,
         silenced=tuple(sorted(service.silenced.items())),
+        gpus=tuple(map(str, service.gpus or ())),
         origins=origins,
         proxy=ProxyPlan(service.address, service.port, service.port + 2 * PROXY_STEP)
         if service.proxy

@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from sparkwright.catalog.gpus import GPUS
 from sparkwright.config.templates import template
 from sparkwright.plan.command import container_environment, serve_command
 from sparkwright.plan.container import (
@@ -75,6 +76,7 @@ def render_release(plan: HostPlan, service: ServicePlan, resolution: Resolution)
             service.entrypoint, variables=service.variables is not None
         ),
         "shm_gib": service.shm_gib or (SHM_GIB if service.container.strict else None),
+        "drop_caches": settings.drop_caches and GPUS["gb10"] in service.needs.compute_caps,
         "models_root": settings.models_root,
         "services_root": settings.services_root,
         "command": serve_command(service),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
@@ -9,16 +10,51 @@ from sparkwright.catalog.gpu import family
 from sparkwright.catalog.gpus import recipes_for
 from sparkwright.findings.finding import Finding, Subject
 from sparkwright.host.contracts.gpu import Gpu
+from sparkwright.plan.plan import ServicePlan
 from sparkwright.preflight.checks import CARDS, HostCheck, error
 
 
 def check(host: HostCheck) -> Iterator[Finding]:
-    """The GPU's generation and memory, against what each recipe needs."""
+    """The generation and memory of the GPUs that each service gets, against its recipe's needs."""
     for service in host.plan.services:
-        needs = service.needs
-        whom = f" for recipe {service.recipe}"
-        for finding in findings(host.gpus, needs.compute_caps, needs.vram_gib, whom):
+        for finding in _of_service(host.gpus, service):
             yield replace(finding, subject=Subject(service=service.name))
+
+
+def given(gpus: Sequence[Gpu], service: ServicePlan) -> list[Gpu]:
+    """The GPUs that a service's container gets."""
+    return [one for one in gpus if not service.gpus or {str(one.index), one.uuid} & {*service.gpus}]
+
+
+def _of_service(gpus: Sequence[Gpu], service: ServicePlan) -> Iterator[Finding]:
+    own, needs = given(gpus, service), service.needs
+    found = list(findings(own, needs.compute_caps, needs.vram_gib, f" for recipe {service.recipe}"))
+    yield from found
+    known = {name for one in own for name in (str(one.index), one.uuid)}
+    if gpus and (unknown := [name for name in service.gpus if name not in known]):
+        yield error(
+            "gpu-unknown", f"the host has no GPU {', '.join(unknown)}",
+            "GPUs as nvidia-smi lists them: " + ", ".join(map(_named, gpus)),
+            "the container would not start", f"services.{service.name}.gpus: a list of these",
+        )  # fmt: skip
+    fitting = [one for one in own if _fits(one, needs.compute_caps, needs.vram_gib)]
+    if not found and len(fitting) < len(own):
+        yield error(
+            "gpu-mixed",
+            ", ".join(f"{_named(one)}{'' if one in fitting else ' does not fit'}" for one in own),
+            f"GPUs that recipe {service.recipe} runs on, and no others",
+            "a container that gets all of them can start on any of them", "services."
+            f"{service.name}.gpus = {json.dumps([one.uuid or one.index for one in fitting])}",
+            "reports of users (noonghunna/club-3090#120)",
+        )  # fmt: skip
+
+
+def _fits(gpu: Gpu, compute_caps: Sequence[str], vram_gib: float | None) -> bool:
+    return gpu.compute_cap in compute_caps and (gpu.memory_mib or 0) >= (vram_gib or 0) * 1024
+
+
+def _named(gpu: Gpu) -> str:
+    return f"{gpu.uuid or gpu.index} ({gpu.name})"
 
 
 def findings(

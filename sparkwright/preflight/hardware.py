@@ -10,14 +10,17 @@ from sparkwright.host.contracts.observation import Observation
 from sparkwright.plan.desired import Desired
 from sparkwright.plan.plan import GIB
 from sparkwright.preflight.checks import HostCheck
+from sparkwright.preflight.gpu import given
 from sparkwright.rules import Hardware, check_host
 
 
 def hardware_of(host: HostCheck) -> Hardware:
     """What the observation says of the hardware."""
-    vram = max((gpu.memory_mib or 0 for gpu in host.gpus), default=0) / 1024
+    # Of several, those that its services get: others are nobody's.
+    gpus = [one for service in host.plan.services for one in given(host.gpus, service)]
+    vram = max((gpu.memory_mib or 0 for gpu in gpus), default=0) / 1024
     return Hardware(
-        compute_cap=host.gpus[0].compute_cap if host.gpus else None,
+        compute_cap=gpus[0].compute_cap if gpus else None,
         memory_gib=host.observed.memory.total / GIB,
         vram_gib=vram or None,
         architecture=host.architecture,

@@ -5,17 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from sparkwright.findings.finding import Finding
-from sparkwright.plan.plan import GIB
-from sparkwright.preflight.checks import HostCheck, error, warning
+from sparkwright.plan.plan import GIB, ServicePlan
+from sparkwright.preflight.checks import HOSTS, HostCheck, error, warning
+from sparkwright.rules.memory import DEFAULT_UTILIZATION
 
 
 def check(host: HostCheck) -> Iterator[Finding]:
     """Total memory, and what is available of it before the first start."""
     services, memory = host.plan.services, host.observed.memory
+    if not services:
+        return
     each = [service.needs.memory_gib for service in services]
     # On unified memory a recipe's need is the whole machine; how services share it is a rule's.
     needed = max(each, default=0) if any(gpu.unified for gpu in host.gpus) else sum(each)
-    total, available = memory.total / GIB, memory.available / GIB
+    total = memory.total / GIB
     if total < needed:
         yield error(
             "memory", f"{total:.1f} GiB (MemTotal)",
@@ -27,11 +30,39 @@ def check(host: HostCheck) -> Iterator[Finding]:
         return
     states = [host.observed.services.get(service.name) for service in services]
     # What our own running services hold counts as theirs already.
-    running = any(state and state.container and state.container.running for state in states)
-    if not running and available < 0.85 * needed:
-        yield warning(
-            "memory-available", f"{available:.1f} GiB of {total:.1f} GiB available",
-            f"about {needed:g} GiB", "something else holds memory that the service needs",
-            "look with 'ps aux --sort -rss | head'; drop caches with "
-            "'sync; echo 3 | sudo tee /proc/sys/vm/drop_caches'",
-        )  # fmt: skip
+    if any(state and state.container and state.container.running for state in states):
+        return
+    yield from _available(host, needed)
+
+
+def _available(host: HostCheck, needed: float) -> Iterator[Finding]:
+    """Before the first start: what is available, against what vLLM will ask for at once."""
+    memory = host.observed.memory
+    total, available = memory.total / GIB, memory.available / GIB
+    if any(gpu.unified for gpu in host.gpus):
+        share = sum(map(_share, host.plan.services))
+        taken = share * total
+        expected = f"{taken:.1f} GiB: {share:g} (gpu_memory_utilization) of what it has"
+        lower = f"gpu_memory_utilization: {int(available / total * 100) / 100:g} in all, "
+    else:
+        taken, expected, lower = 0.85 * needed, f"about {needed:g} GiB", ""
+    if available >= taken:
+        return
+    swap = f", {memory.swap / GIB:.1f} GiB of swap" if memory.swap else ""
+    stop = (
+        "sudo systemctl isolate multi-user.target (stops the desktop), " if memory.desktop else ""
+    )
+    yield warning(
+        "memory-available",
+        f"{available:.1f} GiB of {total:.1f} GiB available{swap}"
+        + (", and a desktop runs" if memory.desktop else ""),
+        expected, "something else holds memory that the service needs: vLLM ends at its start",
+        f"{lower}{stop}or drop caches: sync; echo 3 | sudo tee /proc/sys/vm/drop_caches; "
+        "'ps aux --sort -rss | head' shows who holds it",
+        HOSTS,
+    )  # fmt: skip
+
+
+def _share(service: ServicePlan) -> float:
+    value = dict(service.arguments).get("gpu_memory_utilization")
+    return float(value) if isinstance(value, int | float) else DEFAULT_UTILIZATION

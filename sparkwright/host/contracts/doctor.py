@@ -173,8 +173,11 @@ class Examination:
     Attributes:
         now: the host's clock, seconds since the epoch.
         kernel: lines of the last day about GPU, memory, heat and disks.
+        boot_before: the same of the boot before, where that ended without a shutdown.
         others: containers that are not ours.
         memory: /proc/meminfo in bytes.
+        swappiness: the kernel's own setting, 0 to 200.
+        desktop: whether one runs.
         pressure: resource -> ``some`` and ``full``, percent of the last minute.
         docker: None when it does not answer.
         ports: ConnectX ports that are up, in Mb/s.
@@ -184,9 +187,12 @@ class Examination:
     gpu: Gpus
     services: dict[str, ServiceSeen] = field(default_factory=dict)
     kernel: tuple[str, ...] = ()
+    boot_before: tuple[str, ...] = ()
     others: tuple[ContainerSeen, ...] = ()
     disks: tuple[FileSystem, ...] = ()
     memory: dict[str, int] = field(default_factory=dict)
+    swappiness: int | None = None
+    desktop: bool = False
     pressure: dict[str, dict[str, float]] = field(default_factory=dict)
     docker: Docker | None = None
     fetches: tuple[RunningFetch, ...] = ()

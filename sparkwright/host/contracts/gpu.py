@@ -17,6 +17,7 @@ class Gpu:
         temperature_c, power_w: degrees Celsius and watts.
         busy_percent: share of the last moment in which it computed.
         clock_mhz, clock_max_mhz: of its multiprocessors.
+        index, uuid: what Docker and nvidia-smi call it; the index can change with a slot.
         event_reasons: bits of clocks_event_reasons.active; 0 where the driver does not say.
     """
 
@@ -30,6 +31,8 @@ class Gpu:
     clock_mhz: float | None = None
     clock_max_mhz: float | None = None
     event_reasons: int = 0
+    index: int | None = None
+    uuid: str | None = None
 
     @property
     def unified(self) -> bool:

@@ -88,10 +88,12 @@ class Disk:
 
 @dataclass(frozen=True)
 class Memory:
-    """In bytes."""
+    """MemTotal, MemAvailable and SwapTotal in bytes, and whether a desktop takes its part."""
 
     total: int
     available: int
+    swap: int = 0
+    desktop: bool = False
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,9 @@ import re
 from sparkwright.host.contracts.gpu import Gpu, Gpus
 from sparkwright.host.lib.processes import Running
 
-#: What a GPU is, and what it does now.
+#: What a GPU is, what it is called, and what it does now.
 IDENTITY = ("name", "compute_cap", "driver_version", "memory.total")
+NAMES = ("index", "uuid")
 STATE = (
     *("name", "driver_version", "temperature.gpu", "power.draw", "utilization.gpu"),
     *("clocks.sm", "clocks.max.sm", "clocks_event_reasons.active"),
@@ -63,6 +64,7 @@ def parse(text: str, fields: tuple[str, ...] = IDENTITY) -> tuple[Gpu, ...]:
 def _gpu(said: dict[str, str]) -> Gpu:
     capability, driver = said.get("compute_cap", ""), said.get("driver_version", "")
     memory = re.fullmatch(r"(\d+)(?:\s*MiB)?", said.get("memory.total", ""))
+    index, uuid = said.get("index", ""), said.get("uuid", "")
     reasons = re.fullmatch(r"0[xX][0-9a-fA-F]+", said.get("clocks_event_reasons.active", ""))
     return Gpu(
         name=said["name"],
@@ -70,6 +72,8 @@ def _gpu(said: dict[str, str]) -> Gpu:
         driver=driver if re.match(r"\d+", driver) else None,
         memory_mib=int(memory[1]) if memory else None,
         event_reasons=int(reasons[0], 16) if reasons else 0,
+        index=int(index) if re.fullmatch(r"[0-9]{1,3}", index) else None,
+        uuid=uuid if re.fullmatch(r"GPU-[0-9a-fA-F-]{36}", uuid) else None,
         **{ours: _number(said.get(name, "")) for name, ours in _NUMBERS.items()},
     )
 

@@ -89,6 +89,11 @@ XID = (
     "NVRM: Xid (PCI:0000:01:00): 31, pid=13332, name=VLLM::EngineCor, Ch 00000010, intr 00000000. "
     "MMU Fault: ENGINE GRAPHICS faulted @ 0x7f29_5b8c9000. Fault is of type FAULT_PDE"
 )
+#: Of a Spark (dgx-spark-playbooks#97).
+NO_MEMORY = (
+    "NVRM: nvCheckOkFailedNoLog: Check failed: Out of memory [NV_ERR_NO_MEMORY] (0x00000051) "
+    "returned from _memdescAllocInternal(pMemDesc) @ mem_desc.c:1359"
+)
 
 
 def _running(**changes: Any) -> Facts:
@@ -206,6 +211,13 @@ ILL: dict[str, Callable[[], Facts]] = {
     "oom-killer": lambda: spark(
         kernel=["Out of memory: Killed process 4711 (VLLM::EngineCor) total-vm:1kB"]
     ),
+    "gpu-memory-refused": lambda: spark(kernel=[NO_MEMORY]),
+    "unclean-end": lambda: spark(boot_before=["NVRM: loading", NO_MEMORY, "nvme0: I/O error"]),
+    "swap-on-unified-memory": lambda: spark(
+        memory={"MemTotal": 120 * GIB, "MemAvailable": 18 * GIB, "SwapTotal": 15 * GIB},
+        swappiness=60,
+    ),
+    "desktop-on-unified-memory": lambda: spark(desktop=True),
     "cpu-heat": lambda: spark(
         kernel=["CPU3: Package temperature above threshold, cpu clock throttled (total events = 1)"]
     ),
@@ -359,3 +371,25 @@ def test_arguments_of_every_form_of_command() -> None:
     assert _running(words=["--max-num-seqs", "x"]).services["qwen36"].container.number(  # type: ignore[union-attr]
         "max_num_seqs"
     ) is None  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("lines", "last", "reason"),
+    [
+        ([XID, NO_MEMORY, "nvme0: I/O error"], NO_MEMORY, "the driver was refused memory"),
+        (["nvme0: I/O error", XID], XID, "the driver had reported a fault"),
+        (["CPU3: Package temperature above threshold"], "CPU3: Pack", "a power cut, a reset"),
+    ],
+)
+def test_the_boot_before_says_why_it_ended(lines: list[str], last: str, reason: str) -> None:
+    (found,) = diagnose("spark-1", spark(boot_before=lines))
+    assert (found.id, found.severity) == ("unclean-end", Severity.WARNING)
+    assert f"without a shutdown, after: {last}" in found.observed
+    assert found.reason.startswith(reason)
+
+
+def test_swap_and_a_desktop_are_nothing_beside_a_card_of_its_own() -> None:
+    card = gpu(name="NVIDIA GeForce RTX 5090")
+    memory = {"MemTotal": 64 * GIB, "MemAvailable": 18 * GIB, "SwapTotal": 15 * GIB}
+    assert diagnose("rtx-1", spark(gpu=card, memory=memory, swappiness=60, desktop=True)) == []
+    assert diagnose("spark-1", spark(memory=memory, swappiness=10)) == []

@@ -97,3 +97,11 @@ esac
     smi.unlink()
     monkeypatch.setenv("PATH", str(tmp_path))
     assert program.ask() == Gpus(False, None, "nvidia-smi is not installed")
+
+
+def test_names_are_read_and_what_is_none_is_left_out() -> None:
+    uuid = "GPU-22222222-2222-4222-8222-222222222222"
+    fields = ("name", *program.NAMES)
+    assert [(one.index, one.uuid) for one in parse(f"A, 1, {uuid}\nB, [N/A], \x1b[2J", fields)] == [
+        (1, uuid), (None, None),
+    ]  # fmt: skip

@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 import yaml
 
+from sparkwright.findings.user_error import UserError
 from sparkwright.plan.command import argument_words
 from sparkwright.plan.container import BOOT_CACHES
 from sparkwright.plan.release import Release, render_release
-from tests.unit.builders import COMMIT, DIGEST, RTX, SPARK, plan, resolution
+from tests.unit.builders import COMMIT, DIGEST, RTX, SPARK, plan, resolution, wanted
 
 
 def release(services: Any = SPARK, **data: Any) -> Release:
@@ -133,6 +134,22 @@ def test_an_engine_that_ends_is_started_again_whatever_its_code() -> None:
     assert "WantedBy=multi-user.target docker.service" in unit
 
 
+@pytest.mark.parametrize(
+    ("services", "settings", "dropped"),
+    [(SPARK, {}, True), (SPARK, {"drop_caches": False}, False), (RTX, {}, False)],
+)
+def test_the_page_cache_of_a_gb10_is_dropped_before_a_start(
+    services: dict[str, Any], settings: dict[str, Any], dropped: bool
+) -> None:
+    (rendered,) = wanted(plan(services, **settings)).releases
+    lines = [line for line in rendered.unit.splitlines() if "drop_caches" in line]
+    assert len(lines) == dropped
+    for line in lines:
+        # Not in the sandbox, which has no right to; and a start does not depend on it.
+        assert line.startswith("ExecStartPre=-+/bin/sh -c 'timeout 10 nvidia-smi -L | grep -q GB10")
+        assert line.endswith("sync && echo 3 > /proc/sys/vm/drop_caches'")
+
+
 def test_what_was_compiled_is_kept_and_made_ready_outside_the_sandbox() -> None:
     rendered = release()
     found = compose(rendered.compose)
@@ -226,3 +243,27 @@ def test_where_it_is_pulled_from_does_not_change_the_release() -> None:
 )
 def test_arguments_as_words(key: str, value: Any, words: list[str]) -> None:
     assert argument_words(key, value) == words
+
+
+def test_gpus_of_a_service_are_given_by_name_and_all_of_them_otherwise() -> None:
+    uuid = "GPU-22222222-2222-4222-8222-222222222222"
+    (chosen,) = wanted(plan({"qwen36": {**RTX["qwen36"], "gpus": [uuid, 1]}})).releases
+    (every,) = wanted(plan(RTX)).releases
+    assert _devices(chosen) == [
+        {"driver": "nvidia", "capabilities": ["gpu"], "device_ids": [uuid, "1"]}
+    ]
+    assert _devices(every) == [{"driver": "nvidia", "count": "all", "capabilities": ["gpu"]}]
+    assert "            - {driver: nvidia, count: all, capabilities: [gpu]}\n" in every.compose
+
+
+def _devices(rendered: Release) -> Any:
+    service = yaml.safe_load(rendered.compose)["services"]["vllm"]
+    return service["deploy"]["resources"]["reservations"]["devices"]
+
+
+@pytest.mark.parametrize(
+    "gpus", [[], [-1], ["all"], ["GPU-1"], [f"GPU-{'2' * 36}\n- x"], ["$(id)"]]
+)
+def test_what_is_no_gpu_is_refused(gpus: list[Any]) -> None:
+    with pytest.raises(UserError, match="gpus"):
+        plan({"qwen36": {**RTX["qwen36"], "gpus": gpus}})

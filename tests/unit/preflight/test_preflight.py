@@ -8,6 +8,9 @@ from typing import Any
 import pytest
 
 from sparkwright.findings.finding import Severity, errors
+from sparkwright.host.contracts.gpu import Gpus
+from sparkwright.host.contracts.records import encode
+from sparkwright.host.lib.gpu import IDENTITY, NAMES, parse
 from sparkwright.plan.plan import GIB
 from sparkwright.preflight.judge import judge
 from sparkwright.resolve.lock import Lock, LockedFile, render_lock
@@ -270,9 +273,45 @@ def test_a_discrete_card_needs_the_memory_of_its_recipe() -> None:
     assert [f.id for f in judge(want, probe(**box, gpu=small), NOW)] == ["gpu-memory"]
 
 
-def test_one_fitting_gpu_among_several_is_enough() -> None:
-    both = "NVIDIA A100, 8.0, 580.1, 81920 MiB\nNVIDIA GB10, 12.1, 580.95.05, [N/A]\n"
-    assert findings(gpu=gpus(both)) == {}
+#: noonghunna/club-3090#120; the second is what the recipe of a 5090 is for here.
+OLD, NEW = "GPU-11111111-1111-4111-8111-111111111111", "GPU-22222222-2222-4222-8222-222222222222"
+MIXED = f"""NVIDIA GeForce RTX 3090, 8.6, 580.95.05, 24576 MiB, 0, {OLD}
+NVIDIA GeForce RTX 5090, 12.0, 580.95.05, 32607 MiB, 1, {NEW}
+"""
+
+
+def _mixed(names: list[Any] | None, text: str = MIXED) -> list[Any]:
+    service = {**RTX["qwen36"], **({"gpus": names} if names else {})}
+    want = wanted(plan({"qwen36": service}, "rtx-1"), architectures=("amd64",))
+    box = {"architecture": "x86_64", "memory": {"total": 64 * GIB, "available": 60 * GIB}}
+    seen = encode(Gpus(True, 0, "", parse(text, (*IDENTITY, *NAMES))))
+    return judge(want, probe(**box, gpu=seen), NOW)
+
+
+def test_a_service_is_not_given_a_gpu_that_does_not_fit() -> None:
+    (found,) = _mixed(None)
+    assert (found.id, found.severity) == ("gpu-mixed", Severity.ERROR)
+    assert f"{OLD} (NVIDIA GeForce RTX 3090) does not fit" in found.observed
+    assert found.remedy == f'services.qwen36.gpus = ["{NEW}"]'
+
+
+def test_one_of_too_little_memory_does_not_fit_either() -> None:
+    small = MIXED.replace("RTX 3090, 8.6, 580.95.05, 24576", "RTX 5070 Ti, 12.0, 580.95.05, 16303")
+    assert [one.id for one in _mixed(None, small)] == ["gpu-mixed"]
+    assert _mixed(None, small.replace("16303", "32607")) == []
+
+
+@pytest.mark.parametrize("names", [[NEW], [1]])
+def test_gpus_of_a_service_are_those_that_are_judged(names: list[Any]) -> None:
+    assert _mixed(names) == []
+
+
+def test_a_chosen_gpu_that_does_not_fit_or_is_not_there_is_refused() -> None:
+    assert [one.id for one in _mixed([0])] == ["gpu"]
+    assert [one.id for one in _mixed([0, 1])] == ["gpu-mixed"]
+    (missing,) = _mixed([NEW, 7])
+    assert (missing.id, missing.observed) == ("gpu-unknown", "the host has no GPU 7")
+    assert NEW in missing.expected
 
 
 def _two(services: dict[str, Any]) -> dict[str, Any]:
@@ -291,3 +330,28 @@ def test_two_services_need_the_host_memory_of_both_beside_cards_of_their_own() -
 
 def test_services_that_share_a_spark_are_weighed_by_a_rule_instead() -> None:
     assert judge(wanted(plan(_two(SPARK))), probe(), NOW) == []
+
+
+def test_the_share_of_a_spark_is_held_against_what_is_available() -> None:
+    """0.85 of 121.69 GiB is 103.4, and kits have 101 to 102 free after boot (EXL3#47)."""
+    greedy = {"qwen36": {**SPARK["qwen36"], "arguments": {"gpu_memory_utilization": 0.85}}}
+    after_boot = {
+        "total": 127601388 * 1024, "available": int(101.5 * GIB), "swap": 15 * GIB, "desktop": True,
+    }  # fmt: skip
+    (found,) = judge(wanted(plan(greedy)), probe(memory=after_boot), NOW)
+    assert (found.id, found.severity) == ("memory-available", Severity.WARNING)
+    assert found.observed == (
+        "101.5 GiB of 121.7 GiB available, 15.0 GiB of swap, and a desktop runs"
+    )
+    assert found.expected.startswith("103.4 GiB: 0.85 (gpu_memory_utilization)")
+    for cure in ("gpu_memory_utilization: 0.83", "isolate multi-user.target", "drop_caches"):
+        assert cure in found.remedy
+    assert judge(wanted(plan()), probe(memory=after_boot), NOW) == []  # the recipe's 0.70
+    assert (
+        judge(wanted(plan(greedy)), probe(memory={**after_boot, "available": 104 * GIB}), NOW) == []
+    )
+
+
+def test_a_host_without_services_needs_no_memory() -> None:
+    empty = wanted(plan({}, load_balancer={"qwen36": {"port": 8080}}))
+    assert judge(empty, probe(memory={"total": 0, "available": -1}), NOW) == []

@@ -1,0 +1,34 @@
+"""The host's memory, and who else takes of it: on a GB10 it is the GPU's, too."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+#: Sockets of whoever shows a desktop: X's, and Wayland's below each user's own directory.
+_DISPLAYS = (("/tmp/.X11-unix", "X*"), ("/run/user", "*/wayland-*"))
+
+
+def meminfo() -> dict[str, int]:
+    """/proc/meminfo in bytes."""
+    found = {}
+    for line in Path("/proc/meminfo").read_text().splitlines():
+        key, _, rest = line.partition(":")
+        words = rest.split()
+        if len(words) == 2:
+            found[key] = int(words[0]) * 1024
+    return found
+
+
+def swappiness() -> int | None:
+    """How readily the kernel swaps, 0 to 200; None where it does not say."""
+    try:
+        return int(Path("/proc/sys/vm/swappiness").read_text())
+    except (OSError, ValueError):
+        return None
+
+
+def desktop() -> bool:
+    """Whether a desktop runs, be it only its login screen."""
+    return any(
+        any(path.is_socket() for path in Path(place).glob(name)) for place, name in _DISPLAYS
+    )
