@@ -9,6 +9,9 @@ from __future__ import annotations
 
 import re
 
+from sparkwright.host.contracts.observation import Distribution
+from sparkwright.preflight import remedies
+
 _CONFIGURE = "sudo nvidia-ctk runtime configure --runtime=docker && sudo systemctl restart docker"
 _RESTART = "sudo systemctl restart docker"
 #: name, pattern, cause, remedy, source; exact ones first.
@@ -18,7 +21,7 @@ ENTRIES: tuple[tuple[str, str, str, str, str], ...] = (
         r'could not select device driver "\S*" with capabilities: \[\[gpu\]\]',
         "Docker has no driver for GPUs: nvidia-container-toolkit is missing, or Docker was not "
         "restarted after it was installed",
-        f"sudo apt install nvidia-container-toolkit && {_RESTART}",
+        f"{remedies.toolkit(Distribution())} (DGX OS has that repository)",
         "NVIDIA's playbooks and reports of users; card of vllm-spark-omni-q36, hard requirements",
     ),
     (
@@ -55,7 +58,8 @@ ENTRIES: tuple[tuple[str, str, str, str, str], ...] = (
         r"libnvidia-ml\.so\S*: cannot open shared object file|load library failed: libnvidia-ml",
         "the driver's libraries are not installed on the host, only its kernel module or tools",
         "Ubuntu: sudo apt install nvidia-utils-580-server libnvidia-compute-580-server (the same "
-        "version as the driver); DGX OS: sudo apt install --reinstall nvidia-system-core",
+        "version as the driver); Debian: sudo apt install --reinstall nvidia-open, from NVIDIA's "
+        "repository; DGX OS: sudo apt install --reinstall nvidia-system-core",
         "NVIDIA container toolkit, troubleshooting",
     ),
     (

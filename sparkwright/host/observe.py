@@ -22,6 +22,7 @@ from sparkwright.host.contracts.observation import (
     Container,
     DirectoryState,
     Disk,
+    Distribution,
     Docker,
     FileState,
     Listener,
@@ -94,6 +95,16 @@ def host_memory() -> Memory:
         available=values.get("MemAvailable", 0),
         swap=values.get("SwapTotal", 0),
         desktop=memory.desktop(),
+    )
+
+
+def distribution() -> Distribution:
+    """By /etc/os-release; DGX OS by files of its own."""
+    said = documents.pairs(documents.text("/etc/os-release") or "")
+    return Distribution(
+        id=said.get("ID", "").strip("\"'"),
+        version=said.get("VERSION_ID", "").strip("\"'"),
+        dgx=any(Path(place).exists() for place in ("/etc/dgx-release", "/etc/fastos-release")),
     )
 
 
@@ -362,6 +373,7 @@ def main(request: ObservationRequest) -> Observation:
         compose=compose.outcome(),
         systemd_version=int(version[0]) if version else None,
         system_state=properties.get("SystemState"),
+        distribution=distribution(),
         packages={name: question.answer() for name, question in programs.items()},
         **seen,
     )

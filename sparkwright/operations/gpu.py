@@ -35,8 +35,9 @@ def verify(
 
         gpu.verify(minimum_driver=580, compute_capability="12.1")
     """
-    seen = observed(ctx_host.get()).gpu
-    found = list(driver.findings(seen, minimum_driver))
+    host = observed(ctx_host.get())
+    seen = host.gpu
+    found = list(driver.findings(seen, minimum_driver, host.distribution))
     if compute_capability is not None:
         caps = [compute_capability] if isinstance(compute_capability, str) else compute_capability
         found += gpu.findings(seen.gpus, caps, memory_gib)

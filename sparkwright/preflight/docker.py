@@ -7,29 +7,30 @@ from collections.abc import Iterator
 
 from sparkwright.findings.finding import Finding
 from sparkwright.host.contracts.observation import Observation
+from sparkwright.preflight import remedies
 from sparkwright.preflight.checks import CARDS, HOSTS, HostCheck, error, warning
 
 LEAST_DOCKER = 25
-_INSTALL = "install Docker: https://docs.docker.com/engine/install/ (DGX OS has it preinstalled)"
-#: What is called docker and is not Docker Engine: what it is, why it can't serve, the remedy.
+#: What is called docker and is not Docker Engine: what it is, why it can't serve, and what comes
+#: before Docker is installed.
 _OTHERS = {
     "snap": (
         "Docker is snap's", "a snap can't see /opt/models, and has no docker.service for the units",
-        f"sudo snap remove --purge docker (its containers go with it), then {_INSTALL}",
+        "sudo snap remove --purge docker (its containers go with it), then ",
     ),
     "desktop": (
         "Docker is Docker Desktop's", "it runs in a virtual machine that has no NVIDIA GPU",
-        f"sudo apt remove docker-desktop, then {_INSTALL}",
+        "sudo apt remove docker-desktop, then ",
     ),
     "rootless": (
         "Docker runs rootless, as a user's service",
         "units of the system can't start its containers, and its limits are that user's",
-        "install the system's service beside it: https://docs.docker.com/engine/install/",
+        "have the system's service beside it: ",
     ),
     "podman": (
         "docker is Podman's (podman-docker)",
         "its answers differ from Docker's where Compose, the GPU and restarts are concerned",
-        f"sudo apt remove podman-docker, then {_INSTALL}",
+        "sudo apt remove podman-docker, then ",
     ),
 }  # fmt: skip
 
@@ -51,13 +52,15 @@ def docker_findings(observed: Observation, least: int) -> Iterator[Finding]:
 
 
 def _docker(observed: Observation, least: int) -> Iterator[Finding]:
+    install = remedies.docker(observed.distribution)
     needed, reason = f"Docker >= {least}, running", "services run in containers"
     if observed.docker_kind in _OTHERS:
-        what, why, remedy = _OTHERS[observed.docker_kind]
-        yield error("docker-kind", what, "Docker Engine, as root's own service", why, remedy, HOSTS)
+        what, why, first = _OTHERS[observed.docker_kind]
+        service = "Docker Engine, as root's own service"
+        yield error("docker-kind", what, service, why, f"{first}{install}", HOSTS)
         return
     if not observed.docker_found:
-        yield error("docker", "docker is not installed", needed, reason, _INSTALL, CARDS)
+        yield error("docker", "docker is not installed", needed, reason, install, CARDS)
         return
     if observed.sudo is None:
         if observed.docker is None:
@@ -68,7 +71,7 @@ def _docker(observed: Observation, least: int) -> Iterator[Finding]:
         major = re.match(r"\d{1,9}", version or "")
         if major is None or int(major[0]) < least:
             old = "older Docker lacks what the compose files use"
-            yield error("docker", f"Docker {version}", needed, old, _INSTALL, CARDS)
+            yield error("docker", f"Docker {version}", needed, old, install, CARDS)
     if not observed.docker_socket:
         yield warning(
             "docker-user", f"user {observed.user} may not use Docker without sudo",
@@ -85,7 +88,7 @@ def _compose(observed: Observation) -> Iterator[Finding]:
         yield error(
             "docker-compose", version or "the compose plugin is not installed", "Docker Compose v2",
             "services are started by 'docker compose'",
-            "sudo apt install docker-compose-plugin, or docker-compose-v2 (Ubuntu's own)",
+            remedies.compose(observed.distribution),
         )  # fmt: skip
 
 
@@ -102,5 +105,5 @@ def toolkit_findings(observed: Observation) -> Iterator[Finding]:
             "nvidia-container-toolkit",
             found if toolkit.found else "nvidia-ctk is not installed", "nvidia-container-toolkit",
             "containers have no GPU without it",
-            "sudo apt install nvidia-container-toolkit && sudo systemctl restart docker", CARDS,
+            remedies.toolkit(observed.distribution), CARDS,
         )  # fmt: skip

@@ -41,6 +41,8 @@ def _available(host: HostCheck, needed: float) -> Iterator[Finding]:
     total, available = memory.total / GIB, memory.available / GIB
     if any(gpu.unified for gpu in host.gpus):
         share = sum(map(_share, host.plan.services))
+        if share > 1:
+            return  # more than there is: a rule's to report
         taken = share * total
         expected = f"{taken:.1f} GiB: {share:g} (gpu_memory_utilization) of what it has"
         lower = f"gpu_memory_utilization: {int(available / total * 100) / 100:g} in all, "

@@ -87,6 +87,31 @@ class Disk:
 
 
 @dataclass(frozen=True)
+class Distribution:
+    """What a host runs.
+
+    Attributes:
+        id, version: of /etc/os-release, e.g. ``ubuntu`` and ``24.04``.
+        dgx: whether it is DGX OS, which calls itself Ubuntu there.
+    """
+
+    id: str = ""
+    version: str = ""
+    dgx: bool = False
+
+    @property
+    def kind(self) -> str:
+        """``dgx``, or its id."""
+        return "dgx" if self.dgx else self.id
+
+    @property
+    def major(self) -> int:
+        """``24.04`` -> 24; 0 where it has no number."""
+        first = self.version.partition(".")[0]
+        return int(first) if first.isascii() and first.isdigit() and len(first) < 6 else 0
+
+
+@dataclass(frozen=True)
 class Memory:
     """MemTotal, MemAvailable and SwapTotal in bytes, and whether a desktop takes its part."""
 
@@ -212,6 +237,7 @@ class Observation:
     compose: Outcome
     systemd_version: int | None
     system_state: str | None = None
+    distribution: Distribution = field(default_factory=Distribution)
 
     docker_kind: str | None = None
     docker: Docker | None = None
