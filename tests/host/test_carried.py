@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import os
+import shlex
 import subprocess
 import sys
 from importlib import import_module
@@ -131,3 +133,17 @@ def test_a_file_in_the_place_of_a_directory_is_told_without_a_traceback(tmp_path
     assert done.stderr == (
         f"{tmp_path}/file is not a directory: move it away, or take another place\n"
     )
+
+
+def test_a_shell_that_prints_before_and_after_changes_no_answer(tmp_path: Path) -> None:
+    """As .bashrc does, which sshd's shell reads for a command, too."""
+    start = tmp_path / "start-up"
+    start.write_text("echo 'Welcome!'; echo '{}'; trap 'echo bye' EXIT; printf 'no line break'\n")
+    text = programs.argument(observe, encode(ObservationRequest()))
+    done = subprocess.run(
+        ["bash", "-c", f"{shlex.quote(sys.executable)} -IS -c {shlex.quote(text)}"],
+        env={**os.environ, "BASH_ENV": str(start)}, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert done.stdout.startswith("Welcome!\n{}\nno line break")
+    assert done.stdout.endswith("bye\n")
+    assert parse("l", done.stdout.split("\n"), Observation).memory.total > 0
