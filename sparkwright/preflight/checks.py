@@ -43,6 +43,11 @@ class HostCheck:
         """What nvidia-smi lists; nothing where it fails."""
         return self.observed.gpu.gpus
 
+    def serves(self, service: str) -> bool:
+        """Whether a service of ours runs already, whatever its release."""
+        state = self.observed.services.get(service)
+        return state is not None and state.container is not None and state.container.running
+
     @property
     def architecture(self) -> str:
         """The host's architecture in the registry's words."""

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from sparkwright.catalog.gpu import family
 from sparkwright.catalog.gpus import recipes_for
-from sparkwright.findings.finding import Finding, Subject
+from sparkwright.findings.finding import Finding, Severity, Subject
 from sparkwright.host.contracts.gpu import Gpu
 from sparkwright.plan.plan import ServicePlan
 from sparkwright.preflight.checks import CARDS, HostCheck, error
@@ -18,7 +18,9 @@ def check(host: HostCheck) -> Iterator[Finding]:
     """The generation and memory of the GPUs that each service gets, against its recipe's needs."""
     for service in host.plan.services:
         for finding in _of_service(host.gpus, service):
-            yield replace(finding, subject=Subject(service=service.name))
+            serves = finding.id == "gpu-mixed" and host.serves(service.name)
+            severity = Severity.WARNING if serves else finding.severity
+            yield replace(finding, severity=severity, subject=Subject(service=service.name))
 
 
 def given(gpus: Sequence[Gpu], service: ServicePlan) -> list[Gpu]:

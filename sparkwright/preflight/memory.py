@@ -28,9 +28,8 @@ def check(host: HostCheck) -> Iterator[Finding]:
             "needs of the recipe in the catalog",
         )  # fmt: skip
         return
-    states = [host.observed.services.get(service.name) for service in services]
     # What our own running services hold counts as theirs already.
-    if any(state and state.container and state.container.running for state in states):
+    if any(host.serves(service.name) for service in services):
         return
     yield from _available(host, needed)
 

@@ -280,12 +280,12 @@ NVIDIA GeForce RTX 5090, 12.0, 580.95.05, 32607 MiB, 1, {NEW}
 """
 
 
-def _mixed(names: list[Any] | None, text: str = MIXED) -> list[Any]:
+def _mixed(names: list[Any] | None, text: str = MIXED, **changes: Any) -> list[Any]:
     service = {**RTX["qwen36"], **({"gpus": names} if names else {})}
     want = wanted(plan({"qwen36": service}, "rtx-1"), architectures=("amd64",))
     box = {"architecture": "x86_64", "memory": {"total": 64 * GIB, "available": 60 * GIB}}
     seen = encode(Gpus(True, 0, "", parse(text, (*IDENTITY, *NAMES))))
-    return judge(want, probe(**box, gpu=seen), NOW)
+    return judge(want, probe(**box, gpu=seen, **changes), NOW)
 
 
 def test_a_service_is_not_given_a_gpu_that_does_not_fit() -> None:
@@ -293,6 +293,13 @@ def test_a_service_is_not_given_a_gpu_that_does_not_fit() -> None:
     assert (found.id, found.severity) == ("gpu-mixed", Severity.ERROR)
     assert f"{OLD} (NVIDIA GeForce RTX 3090) does not fit" in found.observed
     assert found.remedy == f'services.qwen36.gpus = ["{NEW}"]'
+
+
+def test_a_service_that_runs_on_such_a_box_already_is_taken_over() -> None:
+    container = {"id": "f", "running": True, "created": "2026-11-20T00:00:00Z", "image": "y"}
+    running = {"qwen36": {"container": {**container, "release": "x"}}}
+    (found,) = _mixed(None, services=running)
+    assert (found.id, found.severity) == ("gpu-mixed", Severity.WARNING)
 
 
 def test_one_of_too_little_memory_does_not_fit_either() -> None:
