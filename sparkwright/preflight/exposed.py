@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from shlex import quote
 
 from sparkwright.findings.finding import Finding
 from sparkwright.preflight.checks import HostCheck, error
@@ -20,7 +21,7 @@ def check(host: HostCheck) -> Iterator[Finding]:
                 f"a directory {root}, or nothing yet, for {name}",
                 "files can only be written below directories",
                 f"set {name} to another directory, or move it away: "
-                f"sudo mv {disk.obstacle} {disk.obstacle}.old",
+                f"sudo mv {quote(disk.obstacle)} {quote(disk.obstacle + '.old')}",
             )  # fmt: skip
     for one in host.observed.exposed:
         yield error(
