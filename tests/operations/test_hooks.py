@@ -357,7 +357,7 @@ def test_commands_are_passed_one_by_one_before_they_run() -> None:
 def test_records_are_printed_as_json() -> None:
     """By pyinfra's encoder, which asks for ``to_json``; its command line is asked below."""
     assert Disk(1, 2, True, False).to_json() == {  # type: ignore[attr-defined]
-        "device": 1, "free": 2, "exists": True, "read_only": False,
+        "device": 1, "free": 2, "exists": True, "read_only": False, "obstacle": None,
     }  # fmt: skip
 
 

@@ -9,9 +9,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from sparkwright.host.boot_caches import Caches
 
 from sparkwright.host import boot_caches
+from sparkwright.host.boot_caches import Caches
 
 GB10, NEWER = "NVIDIA GB10, 580.95.05\n", "NVIDIA GB10, 590.10\n"
 BOOT = 900.0
