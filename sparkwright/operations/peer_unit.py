@@ -10,8 +10,8 @@ ROOT = "state/peers/root"
 _SOCKET = """\
 [Unit]
 Description=sparkwright: the port on which hosts serve each other
-# The port is open while the server runs, and no longer.
-BindsTo={unit}.service
+# The port is held until the server has ended by itself or by request: not given up in a crash,
+# after which it is started again.
 
 [Socket]
 {listen}
@@ -29,6 +29,7 @@ Requires={unit}.socket
 [Service]
 Type=exec
 ExecStart={command}
+ExecStopPost=-+/bin/sh -c 'test "$SERVICE_RESULT" != success || {close}'
 Restart=on-failure
 RestartSec=1
 
@@ -102,6 +103,7 @@ def service_text(
     """
     return _SERVICE.format(
         unit=unit,
+        close=f"systemctl stop --no-block {unit}.socket",
         command=" ".join(command),
         root=root,
         places=" ".join(places),

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 from lab import fleet, machines
 from lab.layout import SPARES
-from tests.fleet.bad_tags import FAULTS
+from tests.fleet.bad_tags import IMAGE, add_faults
 from tests.fleet.site import MACHINES, Run, Site, bare
 
 BALANCER = "10.213.77.14"
@@ -42,13 +42,13 @@ def four_replicas(site: Site) -> Iterator[Site]:
     site.repair()
     inventory = (site.folder / "inventory/virtual.py").read_text()
     (site.folder / "inventory/proxies.py").write_text(inventory + HOSTS)
-    (site.folder / "lab/catalog/faults.yaml").write_text(FAULTS)
+    add_faults(site)
     site.rollout(soak_seconds=8, notice_seconds=7)
     try:
         deploy(site)
         yield site
     finally:
-        (site.folder / "lab/catalog/faults.yaml").unlink()
+        site.restore(IMAGE)
         for host in (*REPLICAS, "hopper-1"):
             bare(host)
         del MACHINES["spark-3"]
