@@ -26,7 +26,7 @@ def named(site: Site, name: str = "openclaw") -> str:
 def clients(behind: Site) -> Site:
     """Four replicas behind one address, that know two clients."""
     file = behind.folder / "group_data/all.py"
-    if "openclaw" not in file.read_text():
+    if "\nkeys = " not in file.read_text():
         with file.open("a") as settings:
             settings.write('keys = {"openclaw": {}, "laptop": {}}\n')
     before = {host: container(host) for host in REPLICAS}
