@@ -154,8 +154,11 @@ def test_stopped_while_it_boots_keeps_it(host: Host) -> None:
 
 
 def test_only_its_owner_may_look(host: Host) -> None:
-    os.umask(0)
-    cache = host.start()
+    before = os.umask(0)
+    try:
+        cache = host.start()
+    finally:
+        os.umask(before)
     assert {one.stat().st_mode & 0o777 for one in (cache, host.home / "caches")} == {0o700}
 
 
