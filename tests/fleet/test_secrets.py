@@ -6,7 +6,7 @@ import pytest
 
 from lab.hub.access import MEMBER_TOKEN
 from tests.fleet.fetching import HOST, fetch, parts, whole
-from tests.fleet.site import GOOD, Site, hub, inside, ssh, until
+from tests.fleet.site import GOOD, Site, container, hub, inside, ssh, until
 from tests.fleet.test_fetch_faults import SHARD
 
 
@@ -30,14 +30,21 @@ def test_the_key_is_nowhere_but_in_its_files(converged: Site) -> None:
     records = [p for p in (converged.folder / ".sparkwright").iterdir() if p.is_file()]
     assert [p.name for p in records if key in p.read_text()] == ["api_key"]
     for host in GOOD:
-        assert everywhere(host, key) == ["/opt/sparkwright/services/qwen36/secrets.env"]
+        # A host knows its clients' keys by their hashes alone; the engine's own is its own.
+        assert everywhere(host, key) == []
+        secrets = "/opt/sparkwright/services/qwen36/secrets.env"
+        engine = inside(host, "cat", secrets).partition("=")[2].strip()
+        assert sorted(everywhere(host, engine)) == ["/opt/sparkwright/gateway/engine.map", secrets]
+        assert engine not in run.output
 
 
 def test_a_changed_key_is_rolled_out(converged: Site) -> None:
     key = "a-key-of-the-users-own-0123456789"
+    before = container("spark-1")
     run = converged.run("--yes", "--limit", "spark-1", SPARKWRIGHT_API_KEY=key)
     assert run.code == 0, run.output
-    assert run.host("spark-1")["changes"][0] == "service qwen36: API key, restart"
+    assert run.host("spark-1")["changes"] == ["wrote 1 files of the proxy"]
+    assert container("spark-1") == before
     ask = (
         "curl -s -o /dev/null -w '%{http_code}' localhost:8000/v1/models -H 'Authorization: Bearer"
     )

@@ -19,6 +19,10 @@ class Keys:
     def __init__(self, directory: str) -> None:
         self._directory = directory
 
+    def are_there(self) -> bool:
+        """Whether there is such a directory still."""
+        return Path(self._directory).is_dir()
+
     def of(self, run: str) -> str | None:
         """A run's key; None if there is none, or it is too old."""
         if not peer_auth.RUN.fullmatch(run):

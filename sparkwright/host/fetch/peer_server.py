@@ -57,12 +57,20 @@ class PeerServer:
         self._ended.set()
 
     def run(self) -> None:
-        """Serve until it is stopped, or was idle for long enough."""
+        """Serve until it is stopped, was idle for long enough, or has lost what it served.
+
+        Somebody may empty /opt/sparkwright by hand: the directories that it sees go with it, and
+        every request would be refused until it is idle.
+        """
         with selectors.DefaultSelector() as selector:
             for one in self._listening:
                 one.setblocking(False)
                 selector.register(one, selectors.EVENT_READ)
-            while not self.stopped() and time.monotonic() - self._last <= self._idle:
+            while (
+                not self.stopped()
+                and time.monotonic() - self._last <= self._idle
+                and self.keys.are_there()
+            ):
                 for ready, _ in selector.select(0.2):
                     self._accept(ready.fileobj)
         self.stop()
