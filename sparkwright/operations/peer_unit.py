@@ -10,8 +10,9 @@ ROOT = "state/peers/root"
 _SOCKET = """\
 [Unit]
 Description=sparkwright: the port on which hosts serve each other
-# The port is held until the server has ended by itself or by request: not given up in a crash,
-# after which it is started again.
+# The port is open while the server runs, and no longer. After a crash it is free for the second
+# until the next start: who takes it then knows no key, and gets and gives nothing.
+BindsTo={unit}.service
 
 [Socket]
 {listen}
@@ -29,7 +30,6 @@ Requires={unit}.socket
 [Service]
 Type=exec
 ExecStart={command}
-ExecStopPost=-+/bin/sh -c 'test "$SERVICE_RESULT" != success || {close}'
 Restart=on-failure
 RestartSec=1
 
@@ -103,7 +103,6 @@ def service_text(
     """
     return _SERVICE.format(
         unit=unit,
-        close=f"systemctl stop --no-block {unit}.socket",
         command=" ".join(command),
         root=root,
         places=" ".join(places),

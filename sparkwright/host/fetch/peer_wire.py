@@ -19,6 +19,9 @@ _ONCE = {"authorization", "content-length", "content-range", "host", "range", "t
 #: Seconds after which a wait looks whether the program ends.
 _LOOK = 1.0
 
+#: The first byte of a TLS handshake: Docker tries that first, and waits 10 s for an answer.
+_TLS = 0x16
+
 
 class Broken(Exception):
     """The other side hung up, was too slow, or sent what is not HTTP."""
@@ -61,6 +64,8 @@ class Wire:
                     raise Broken("the connection was cut")
                 return None
             self._read += buffer[:count]
+            if self._read[0] == _TLS:
+                raise Broken("TLS: here is none")
         text = self._read[:end].decode("latin-1")
         del self._read[: end + 4]
         return _parse(text)
