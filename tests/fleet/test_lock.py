@@ -22,11 +22,15 @@ tags:
 
 
 def _managed(host: str) -> str:
-    """Everything that sparkwright manages on a host, by content: files, weights and image."""
+    """Everything that sparkwright manages on a host, by content: files, weights and image.
+
+    Not what is each host's own: the engine's key, and what its engine compiled.
+    """
     return ssh(
         host,
         "cd / && sudo sha256sum $(sudo find opt/sparkwright/services opt/models"
-        " etc/systemd/system/sparkwright-*.service -type f ! -name '.sparkwright*') | sort -k2;"
+        " etc/systemd/system/sparkwright-*.service -type f"
+        " ! -name '.sparkwright*' ! -name secrets.env ! -path '*/caches/*') | sort -k2;"
         " docker inspect -f '{{.Config.Image}} {{.Image}}' sparkwright-qwen36;"
         " sudo readlink /opt/sparkwright/services/qwen36/current",
     )
