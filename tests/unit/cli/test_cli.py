@@ -39,14 +39,18 @@ def test_check_finds_nothing_in_the_example() -> None:
     assert "3 hosts, 3 services: 0 errors, 0 warnings, 0 silenced" in result.output
 
 
-def test_the_virtual_fleet_serves_one_image() -> None:
+def test_the_virtual_fleet_serves_one_image(tmp_path: Path) -> None:
     """The lab's registry has it for amd64 too, and its catalog says so."""
-    hosts = json.loads(_run("plan", "inventory/virtual.py", "--json").output)
+    # The fleet's own key is made when the fleet is; this test needs no fleet.
+    key = tmp_path / "key"
+    key.touch()
+    words = ("inventory/virtual.py", "--data", f"ssh_key={key}")
+    hosts = json.loads(_run("plan", *words, "--json").output)
     services = {host["host"]: host["services"] for host in hosts}
     assert {one["image"].partition("@")[0] for (one,) in services.values()} == {
         "ghcr.io/aeon-7/aeon-vllm-ultimate:2026-07-01-v0.24.0"
     }
-    assert _run("check", "inventory/virtual.py").exit_code == 0
+    assert _run("check", *words).exit_code == 0
 
 
 def test_check_refuses_an_image_that_an_rtx_50_box_can_not_start() -> None:
