@@ -71,7 +71,7 @@ bench-tools: .venv-bench/.ready ## install the load generator of `sparkwright be
 	.venv-bench/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r constraints-bench.txt
 	touch $@
 
-test-bench: setup bench-tools ## the real load generator against a local stand-in for vLLM, a minute
+test-bench: setup bench-tools ## the real load generator against a local fake for vLLM, a minute
 	$(BIN)/python -m pytest -m bench
 
 bench: setup ## measure against Ansible, stock pyinfra and another checkout (BEFORE=DIR) on the virtual fleet

@@ -27,14 +27,14 @@ from typing import Any
 
 from benchmarks import relay
 from benchmarks.running import WORK, Checkout, Cost, median, run, write_inventory
-from lab import fleet, stand_ins
+from lab import fakes, fleet
 from lab.holding import held
 from lab.layout import HOSTS, SSH
 
 MACHINES = {host.name: host for host in HOSTS}
 ROOT = Path(__file__).resolve().parent
 OURS = Checkout(Path())
-#: Calls hopper-1 rtx-2: for this measurement it gets the stand-in of an RTX 5090.
+#: Calls hopper-1 rtx-2: for this measurement it gets the fake of an RTX 5090.
 INVENTORY = ROOT / "inventory.py"
 STOCK = ROOT / "alternatives/stock_pyinfra.py"
 ANSIBLE = "ansible-core==2.18.6"
@@ -62,11 +62,11 @@ def main() -> int:
     if arguments.before:
         others[f"sparkwright of {arguments.before}"] = Checkout(arguments.before)
     fourth = MACHINES["hopper-1"]
-    (fourth.root / stand_ins.GPU_FILE).write_text(stand_ins.gpu_file("rtx5090"))
+    (fourth.root / fakes.GPU_FILE).write_text(fakes.gpu_file("rtx5090"))
     try:
         results = _measure(ansible, others, arguments.rounds)
     finally:
-        (fourth.root / stand_ins.GPU_FILE).write_text(stand_ins.gpu_file("h200"))
+        (fourth.root / fakes.GPU_FILE).write_text(fakes.gpu_file("h200"))
     arguments.output.write_text(json.dumps(results, indent=1) + "\n")
     return 0
 

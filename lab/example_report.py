@@ -30,8 +30,8 @@ TAG = "2026-06-18-v0.23.0-dflashfix"
 IMAGE = f"ghcr.io/aeon-7/aeon-vllm-ultimate:{TAG}"
 DIGEST = f"sha256:{'9edc67e56dd1' * 5}abcd"
 MODELS = {
-    "AEON-7/Qwen3.6-35B-A3B-heretic-NVFP4": "a4f364a26179" + "0" * 28,
-    "z-lab/Qwen3.6-35B-A3B-DFlash": "a4a43ae3e28a" + "0" * 28,
+    "AEON-7/Qwen3.6-35B-A3B-heretic-NVFP4": "7113055e8824" + "0" * 28,
+    "z-lab/Qwen3.6-35B-A3B-DFlash": "7c1458e4a6a6" + "0" * 28,
 }
 CHECKS = ("health", "models", "key", "generation", "metrics", "speculation")
 #: Category -> decode in tokens/s, time to first token in s and acceptance of one stream, tokens/s

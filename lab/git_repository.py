@@ -1,7 +1,7 @@
-"""STAND-IN for the git repository of vllm-dflash, which the TurboQuant image is built from.
+"""FAKE for the git repository of vllm-dflash, which the TurboQuant image is built from.
 
 The card has its users build `turboquant/` of that repository. Here it is a Dockerfile of the same
-shape over the stand-in image, in a bare repository that any static HTTP server can serve. Fixed
+shape over the fake image, in a bare repository that any static HTTP server can serve. Fixed
 author and dates: the same commit on every machine.
 """
 
@@ -16,14 +16,14 @@ from pathlib import Path
 NAME = "AEON-7/vllm-dflash"
 _WHEN = "2026-04-18T12:00:00Z"
 _FILES = {
-    "README.md": "STAND-IN for the repository of vllm-dflash (sparkwright lab).\n",
+    "README.md": "FAKE for the repository of vllm-dflash (sparkwright lab).\n",
     "turboquant/Dockerfile": (
-        "# STAND-IN: the real one installs the TurboQuant plugin.\n"
+        "# FAKE: the real one installs the TurboQuant plugin.\n"
         "FROM ghcr.io/aeon-7/vllm-dflash:latest\n"
-        "COPY turboquant-stand-in /etc/turboquant-stand-in\n"
-        'LABEL dev.sparkwright.stand-in.turboquant="yes"\n'
+        "COPY turboquant-fake /etc/turboquant-fake\n"
+        'LABEL dev.sparkwright.fake.turboquant="yes"\n'
     ),
-    "turboquant/turboquant-stand-in": "TurboQuant 0.2.0 (stand-in)\n",
+    "turboquant/turboquant-fake": "TurboQuant 0.2.0 (fake)\n",
 }
 
 
@@ -39,7 +39,7 @@ def make(directory: Path) -> str:
                 (work / name).parent.mkdir(exist_ok=True)
                 (work / name).write_text(text)
             _git(work, "add", ".")
-            _git(work, "commit", "--quiet", "--message", "Stand-in")
+            _git(work, "commit", "--quiet", "--message", "Fake")
             made = work / "bare"
             _git(work, "clone", "--quiet", "--bare", folder, str(made))
             _git(made, "update-server-info")

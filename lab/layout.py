@@ -25,7 +25,7 @@ class Machine:
     """One systemd-nspawn machine.
 
     Attributes:
-        gpu: which stand-in GPU it has (a key of ``stand_ins.GPUS``); None for the depot.
+        gpu: which fake GPU it has (a key of ``fakes.GPUS``); None for the depot.
         memory_kib: what /proc/meminfo shows as MemTotal; None leaves this machine's own.
         dgx: whether it has the release files of DGX OS.
     """

@@ -11,7 +11,7 @@ import subprocess
 import time
 from pathlib import Path
 
-from lab import cgroups, origin, stand_ins
+from lab import cgroups, fakes, origin
 from lab.layout import (
     BRIDGE,
     CDN,
@@ -194,7 +194,7 @@ def _configure(machine: Machine) -> None:
         "fstrim.timer",
     ):
         _mask(root, unit)
-    # This machine's clock is the hosts' clock: STAND-IN for a time service that has synchronised.
+    # This machine's clock is the hosts' clock: FAKE for a time service that has synchronised.
     _write(root, "etc/tmpfiles.d/sparkwright-lab.conf", "f /run/systemd/timesync/synchronized\n")
     _users(root)
     if machine is DEPOT:
@@ -206,7 +206,7 @@ def _configure(machine: Machine) -> None:
             "runtimes": {"nvidia": {"args": [], "path": "nvidia-container-runtime"}},
         }
         _write(root, "etc/docker/daemon.json", json.dumps(daemon, indent=4) + "\n")
-        stand_ins.install(machine)
+        fakes.install(machine)
     _write(root, "etc/sparkwright-lab/configured", "")
 
 
@@ -245,7 +245,7 @@ def _depot(root: Path) -> None:
     _write(root, "etc/systemd/system/docker-registry.service.d/lab.conf", override)
     _enable(root, "docker-registry.service")
     hub = (
-        "[Unit]\nDescription=STAND-IN for a Hugging Face hub (sparkwright lab)\n"
+        "[Unit]\nDescription=FAKE for a Hugging Face hub (sparkwright lab)\n"
         "After=network.target\n"
         "[Service]\nWorkingDirectory=/srv/lab\nEnvironment=SPARKWRIGHT_LAB_HUB_DATA=/srv/hub\n"
         "Environment=PYTHONDONTWRITEBYTECODE=1\n"

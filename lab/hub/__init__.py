@@ -1,1 +1,1 @@
-"""The hub of the lab: a stand-in for huggingface.co with miniature repositories."""
+"""The hub of the lab: a fake for huggingface.co with miniature repositories."""

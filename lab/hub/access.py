@@ -1,6 +1,6 @@
 """Who asks, and the hub's refusals, with the codes that its clients turn into errors.
 
-The tokens are documented stand-ins: they open nothing but this lab's own repositories.
+The tokens are documented fakes: they open nothing but this lab's own repositories.
 """
 
 from __future__ import annotations
@@ -8,9 +8,9 @@ from __future__ import annotations
 from .store import Repository
 
 # A member of `lab`, who may read the private repository and has accepted the gated one's licence.
-MEMBER_TOKEN = "hf_lab_stand_in_token"
+MEMBER_TOKEN = "hf_lab_fake_token"
 # A valid account that may read neither.
-STRANGER_TOKEN = "hf_lab_stand_in_stranger"
+STRANGER_TOKEN = "hf_lab_fake_stranger"
 USERS = {MEMBER_TOKEN: "lab-member", STRANGER_TOKEN: "lab-stranger"}
 MEMBER = USERS[MEMBER_TOKEN]
 

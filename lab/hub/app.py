@@ -1,4 +1,4 @@
-"""The hub of the lab: a stand-in that speaks the Hugging Face hub's protocol to its clients.
+"""The hub of the lab: a fake that speaks the Hugging Face hub's protocol to its clients.
 
 Run it as `uvicorn hub.app:app` with SPARKWRIGHT_LAB_HUB_DATA set to the directory that
 `repositories.py` filled. Large files are answered with a redirect to signed /cdn/ links, by
@@ -41,8 +41,8 @@ DEFAULT_DATA = "/var/lib/sparkwright-lab-hub"
 # The real hub's page lengths.
 PAGE, PAGE_EXPANDED = 1000, 50
 LINK_SECONDS = 3600
-# Signs links of a stand-in: it guards nothing, and stays the same so that links outlive a restart.
-LINK_KEY = b"sparkwright lab hub stand-in"
+# Signs links of a fake: it guards nothing, and stays the same so that links outlive a restart.
+LINK_KEY = b"sparkwright lab hub fake"
 
 
 class Hub:
@@ -152,7 +152,7 @@ class Hub:
                     "id": entry.id,
                     "title": entry.title,
                     "message": "",
-                    "authors": [{"user": "stand-in"}],
+                    "authors": [{"user": "fake"}],
                     "date": entry.date,
                 }
                 for entry in reversed(history)
@@ -169,7 +169,7 @@ class Hub:
                 "type": "user",
                 "id": _object_id(name),
                 "name": name,
-                "fullname": f"{name} (stand-in)",
+                "fullname": f"{name} (fake)",
                 "orgs": [],
                 "auth": {"type": "access_token", "accessToken": {"role": "read"}},
             }
@@ -334,7 +334,7 @@ class Hub:
     async def health(self, _request: Request) -> Response:
         """GET /health: what this is and which repositories it has."""
         return JSONResponse(
-            {"stand-in": "sparkwright lab hub", "repositories": list(self.store.repositories())}
+            {"fake": "sparkwright lab hub", "repositories": list(self.store.repositories())}
         )
 
 
@@ -358,7 +358,7 @@ class FaultsFirst:
                 self.hub.counters.statuses[str(message["status"])] += 1
                 message["headers"] = [
                     *message["headers"],
-                    (b"x-stand-in", b"sparkwright lab hub"),
+                    (b"x-fake", b"sparkwright lab hub"),
                 ]
             await send(message)
 
@@ -465,7 +465,7 @@ def _model_info(repository: Repository, commit: Commit, *, blobs: bool) -> dict[
         "disabled": False,
         "downloads": 0,
         "likes": 0,
-        "tags": ["safetensors", "stand-in"],
+        "tags": ["safetensors", "fake"],
         "library_name": "transformers",
         "siblings": siblings,
         "usedStorage": sum(blobs_kept.values()),

@@ -1,4 +1,4 @@
-"""The stand-in of AEON-7/Gemma-4-26B-A4B-it-Uncensored-NVFP4.
+"""The fake of AEON-7/Gemma-4-26B-A4B-it-Uncensored-NVFP4.
 
 The card gives layers, windows, head widths, experts, format and size (15.3 GB), the number of
 tensors (47,648, of which 355 vision), which of them were put back to BF16 (vision, its projection,
@@ -63,7 +63,7 @@ _FIRST_BYTE_TOKEN = 238
 """Where the tokens of single bytes begin; the special ones lie below and far above."""
 
 _CHAT_TEMPLATE = b"""\
-{#- Stand-in: Gemma 4's plain form, without tools and images. -#}
+{#- Fake: Gemma 4's plain form, without tools and images. -#}
 {{- '<bos>' }}
 {%- for message in messages %}
 {%- set role = 'model' if message.role == 'assistant' else message.role %}

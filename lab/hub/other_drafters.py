@@ -1,4 +1,4 @@
-"""The stand-ins of z-lab's drafters for Qwen3.6-27B, Qwen3.5-27B and Gemma-4-26B-A4B.
+"""The fakes of z-lab's drafters for Qwen3.6-27B, Qwen3.5-27B and Gemma-4-26B-A4B.
 
 The cards give: five layers and BF16; 3.3 GB for Qwen3.6-27B and about 4 GB for Qwen3.5-27B, with
 the hidden states of layers 1, 16, 31, 46 and 61; for Gemma a block of 16 tokens, and four of five

@@ -1,4 +1,4 @@
-"""The stand-ins of the bodies of 27B: three of Qwen3.6-27B AEON, DFlash-Qwen3.5-27B, and NVIDIA's.
+"""The fakes of the bodies of 27B: three of Qwen3.6-27B AEON, DFlash-Qwen3.5-27B, and NVIDIA's.
 
 The cards give: formats; GDN in BF16 in the full modelopt body; 21 GB for XS, 26 GB for the body in
 compressed-tensors and about 20 GB for Qwen3.5; for that one also 64 layers (48 linear, 16 full),

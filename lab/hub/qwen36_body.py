@@ -1,4 +1,4 @@
-"""The stand-in of AEON-7/Qwen3.6-35B-A3B-heretic-NVFP4, with the faults of its older revisions.
+"""The fake of AEON-7/Qwen3.6-35B-A3B-heretic-NVFP4, with the faults of its older revisions.
 
 Dimensions, quantization, shards and the three layouts are the card's ("Model Architecture",
 "Quantization Details", "Files", "What changed in v2", "Vision fix"). Names and shapes of the

@@ -1,4 +1,4 @@
-"""The stand-in of z-lab/Qwen3.6-35B-A3B-DFlash, before and after 2026-04-19.
+"""The fake of z-lab/Qwen3.6-35B-A3B-DFlash, before and after 2026-04-19.
 
 The card gives its size (about 905 MB) and that revisions before 2026-04-19 crash past 16K tokens.
 Layers and widths are chosen so that the full shapes come to that size; what the fixing commit

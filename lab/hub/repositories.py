@@ -1,6 +1,6 @@
 """Makes the miniature repositories that the hub serves: `python -m lab.hub.repositories DIR`.
 
-They are stand-ins under the real names. The same call makes the same bytes and commit ids on
+They are fakes under the real names. The same call makes the same bytes and commit ids on
 every machine, and a second call changes nothing. Standard library only.
 """
 
@@ -61,7 +61,7 @@ def _recipe(scale: float) -> str:
 def main(arguments: list[str] | None = None) -> int:
     """Make the repositories and print one line for each: id, commit, files, bytes."""
     parser = argparse.ArgumentParser(
-        prog="python -m lab.hub.repositories", description="Make the lab's stand-in repositories."
+        prog="python -m lab.hub.repositories", description="Make the lab's fake repositories."
     )
     parser.add_argument("directory", type=Path, help="data directory of the hub")
     parser.add_argument(

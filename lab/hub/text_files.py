@@ -11,7 +11,7 @@ tokenizer.json filter=lfs diff=lfs merge=lfs -text
 """
 
 CHAT_TEMPLATE = b"""\
-{#- Stand-in: the plain ChatML form, without tools and images. -#}
+{#- Fake: the plain ChatML form, without tools and images. -#}
 {%- for message in messages %}
 {{- '<|im_start|>' + message.role + '\\n' + message.content + '<|im_end|>\\n' }}
 {%- endfor %}
@@ -30,19 +30,19 @@ def as_json(content: object) -> bytes:
 
 
 def readme(repository: str, base: str, note: str) -> bytes:
-    """Return the card of a miniature repository, which says that it is a stand-in."""
+    """Return the card of a miniature repository, which says that it is a fake."""
     return f"""\
 ---
 license: apache-2.0
 base_model: {base}
 tags:
-- stand-in
+- fake
 ---
-# {repository}: a stand-in
+# {repository}: a fake
 
-This is **not** the model of this name. It is a stand-in made for a lab: the real file layout,
+This is **not** the model of this name. It is a fake made for a lab: the real file layout,
 tensor names and configuration, with few rows per tensor and random data. It can be fetched,
-checked and "loaded" by the lab's serving stand-in, and can say nothing sensible.
+checked and "loaded" by the lab's serving fake, and can say nothing sensible.
 
 {note}
 """.encode()

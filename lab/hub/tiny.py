@@ -17,7 +17,7 @@ def _files(_size: int, *, repository: str, version: str) -> Files:
     files: Files = {
         ".gitattributes": GIT_ATTRIBUTES,
         "README.md": readme(repository, repository, f"Version {version}."),
-        "config.json": as_json({"architectures": ["StandIn"], "model_type": "stand_in"}),
+        "config.json": as_json({"architectures": ["Fake"], "model_type": "fake"}),
         "model.safetensors": partial(safetensors, tensors),
     }
     for number in range(NOTES):

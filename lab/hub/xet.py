@@ -1,4 +1,4 @@
-"""The lab's Xet storage: a stand-in for Hugging Face's, as hf_xet asks it.
+"""The lab's Xet storage: a fake for Hugging Face's, as hf_xet asks it.
 
 A file is rebuilt from ranges of chunks of xorbs (Hugging Face's Xet documentation: reconstruction
 API, xorb format). Here a file's bytes are its xorbs, cut every XORB_CHUNKS chunks, each chunk as

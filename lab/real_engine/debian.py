@@ -1,4 +1,4 @@
-"""The Debian that the engine runs on: unpacked, not configured, as for the stand-in's image."""
+"""The Debian that the engine runs on: unpacked, not configured, as for the fake's image."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Make the stand-in serving images and push them to a registry, without a Docker engine.
+"""Make the fake serving images and push them to a registry, without a Docker engine.
 
     python -m lab.serving.build --registry http://HOST:5000 --cache DIR [--only TAG]
 
-An image is three layers: Debian's Python and a shell, the stand-in with its tables, and the
+An image is three layers: Debian's Python and a shell, the fake with its tables, and the
 small files that say which vLLM it stands for. Its index has one entry per architecture, all with
 the same x86_64 files: the arm64 entry is there so that the index looks like the real one's.
 """
@@ -23,14 +23,14 @@ from .push import Registry
 from .tags import TAGS, ULTIMATE, Tag
 
 HERE = Path(__file__).resolve().parent
-INSTALLED = "opt/vllm-stand-in"
+INSTALLED = "opt/fake-vllm"
 CREATED = "2026-01-01T00:00:00Z"
 
 LAUNCHER = f"""#!/usr/bin/python3
 import sys
 
 sys.path.insert(0, "/{INSTALLED}")
-from vllm_stand_in.MODULE import main
+from fake_vllm.MODULE import main
 
 sys.exit(main(sys.argv[1:]))
 """
@@ -76,8 +76,8 @@ class Image:
     configs: list[Document]
 
 
-def stand_in_files() -> dict[str, tuple[bytes, int]]:
-    """The files of the stand-in's layer, by path in the image, with their modes."""
+def fake_files() -> dict[str, tuple[bytes, int]]:
+    """The files of the fake's layer, by path in the image, with their modes."""
     files: dict[str, tuple[bytes, int]] = {
         "usr/local/bin/vllm": (LAUNCHER.replace("MODULE", "command").encode(), 0o755),
         "usr/local/bin/dflash-entrypoint.sh": (
@@ -87,7 +87,7 @@ def stand_in_files() -> dict[str, tuple[bytes, int]]:
         "etc/passwd": (b"root:x:0:0:root:/root:/bin/bash\n", 0o644),
         "etc/group": (b"root:x:0:\n", 0o644),
     }
-    for pattern in ("vllm_stand_in/*.py", "flags/*.json", "metrics/*.json"):
+    for pattern in ("fake_vllm/*.py", "flags/*.json", "metrics/*.json"):
         for path in HERE.glob(pattern):
             name = path.relative_to(HERE).as_posix()
             files[f"{INSTALLED}/{name}"] = (path.read_bytes(), 0o644)
@@ -97,11 +97,11 @@ def stand_in_files() -> dict[str, tuple[bytes, int]]:
 def identity_files(tag: Tag) -> dict[str, tuple[bytes, int]]:
     """The files of a tag's own layer."""
     files = {
-        "etc/vllm-stand-in-version": (f"{tag.version}\n".encode(), 0o644),
-        "etc/vllm-stand-in-flavour": (f"{tag.flavour}\n".encode(), 0o644),
+        "etc/fake-vllm-version": (f"{tag.version}\n".encode(), 0o644),
+        "etc/fake-vllm-flavour": (f"{tag.flavour}\n".encode(), 0o644),
     }
     if tag.fault:
-        files["etc/vllm-stand-in-fault"] = (f"{tag.fault}\n".encode(), 0o644)
+        files["etc/fake-vllm-fault"] = (f"{tag.fault}\n".encode(), 0o644)
     return files
 
 
@@ -116,11 +116,11 @@ def image_of(tag: Tag, layers: list[Layer]) -> Image:
     ]
     if not tag.docker_types:
         for entry, name in zip(entries, tag.architectures, strict=True):
-            entry["annotations"] = {"dev.sparkwright.stand-in": _note(name)}
+            entry["annotations"] = {"dev.sparkwright.fake": _note(name)}
     index: dict[str, Any] = {"schemaVersion": 2, "mediaType": types["index"]}
     index["manifests"] = entries
     if not tag.docker_types:
-        index["annotations"] = {"dev.sparkwright.stand-in": "a stand-in for vLLM, without a model"}
+        index["annotations"] = {"dev.sparkwright.fake": "a fake for vLLM, without a model"}
     return Image(document(index, types["index"]), manifests, configs)
 
 
@@ -167,12 +167,12 @@ def main(words: list[str]) -> int:
     if not arguments.registry:
         return 0
     with tempfile.TemporaryDirectory() as folder:
-        stand_in = file_layer(stand_in_files(), Path(folder) / "stand-in")
+        fake = file_layer(fake_files(), Path(folder) / "fake")
         for number, tag in enumerate(TAGS):
             if arguments.only and not set(arguments.only) & set(tag.names):
                 continue
             own = file_layer(identity_files(tag), Path(folder) / f"tag-{number}")
-            layers = [base, stand_in, own]
+            layers = [base, fake, own]
             image = image_of(tag, layers)
             registry = Registry(arguments.registry, tag.repository)
             try:
@@ -187,12 +187,12 @@ def main(words: list[str]) -> int:
 def _config(tag: Tag, layers: list[Layer], architecture: str, types: dict[str, str]) -> Document:
     path = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
     labels = {
-        "dev.sparkwright.stand-in": _note(architecture),
-        "dev.sparkwright.stand-in.fault": tag.fault or "none",
-        # So that two tags of the same stand-in are two images, as the real ones are.
-        "dev.sparkwright.stand-in.for": f"{tag.repository}:{tag.names[0]}",
-        "org.opencontainers.image.title": f"stand-in for {tag.repository}",
-        "org.opencontainers.image.version": f"{tag.version}+standin",
+        "dev.sparkwright.fake": _note(architecture),
+        "dev.sparkwright.fake.fault": tag.fault or "none",
+        # So that two tags of the same fake are two images, as the real ones are.
+        "dev.sparkwright.fake.for": f"{tag.repository}:{tag.names[0]}",
+        "org.opencontainers.image.title": f"fake for {tag.repository}",
+        "org.opencontainers.image.version": f"{tag.version}+fake",
     }
     config = {
         "architecture": architecture,
@@ -208,7 +208,7 @@ def _config(tag: Tag, layers: list[Layer], architecture: str, types: dict[str, s
         "rootfs": {"type": "layers", "diff_ids": [layer.diff_id for layer in layers]},
         "history": [
             {"created": CREATED, "created_by": "sparkwright lab", "comment": comment}
-            for comment in ("Debian's Python and bash", "vLLM stand-in", "which vLLM it stands for")
+            for comment in ("Debian's Python and bash", "fake vLLM", "which vLLM it stands for")
         ],
     }
     return document(config, types["config"])
@@ -230,8 +230,8 @@ def manifest_of(config: Document, layers: list[Layer], types: dict[str, str]) ->
 
 def _note(architecture: str) -> str:
     if architecture == "amd64":
-        return "a stand-in for vLLM, without a model"
-    return f"a stand-in entry for {architecture}: its files are those of amd64"
+        return "a fake for vLLM, without a model"
+    return f"a fake entry for {architecture}: its files are those of amd64"
 
 
 def document(value: dict[str, Any], media_type: str) -> Document:

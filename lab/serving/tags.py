@@ -17,7 +17,7 @@ BOTH = ("arm64", "amd64")
 class Tag:
     """One image and the names it goes by.
 
-    version: of the vLLM stood for; fault: built in (see `vllm_stand_in.faults`); architectures:
+    version: of the vLLM stood for; fault: built in (see `fake_vllm.faults`); architectures:
     the entries of its index; docker_types: written with Docker's media types, as older images
     are, instead of OCI's; flavour: `aeon` or `stock`; entrypoint and environment: what the
     image itself sets, as the real one does.
@@ -35,7 +35,7 @@ class Tag:
     environment: tuple[str, ...] = ()
 
 
-# For vLLM before 0.23 there is no table of arguments: its stand-ins go by 0.23's, and 0.28.0's by
+# For vLLM before 0.23 there is no table of arguments: its fakes go by 0.23's, and 0.28.0's by
 # 0.24's.
 TAGS = (
     Tag(("2026-07-01-v0.24.0", "latest"), "0.24.0"),

@@ -1,4 +1,4 @@
-"""What the real engine printed, kept as files: the stand-in is compared with them.
+"""What the real engine printed, kept as files: the fake is compared with them.
 
 `SPARKWRIGHT_WRITE_CAPTURES=1` writes them anew; otherwise the engine must still print the same.
 """

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lab import fleet, machines, stand_ins
+from lab import fakes, fleet, machines
 from lab.layout import DEPOT, HOSTS, HUB_PORT, Machine
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -179,11 +179,11 @@ class Site:
         fleet.up()
 
     def gpu(self, host: str, mode: str = "ok", kind: str | None = None) -> None:
-        """Set the mode of a machine's stand-in GPU, and its kind where it is another one."""
+        """Set the mode of a machine's fake GPU, and its kind where it is another one."""
         machine = MACHINES[host]
         assert machine.gpu is not None
-        text = stand_ins.gpu_file(kind or machine.gpu, mode)
-        (machine.root / stand_ins.GPU_FILE).write_text(text)
+        text = fakes.gpu_file(kind or machine.gpu, mode)
+        (machine.root / fakes.GPU_FILE).write_text(text)
 
     def rollout(self, **settings: object) -> None:
         """Set how hosts are switched, as a user would."""

@@ -113,7 +113,7 @@ def test_a_service_that_can_not_start_shows_its_journal_and_is_given_up(converge
     converged.edit(
         "group_data/sparks.py",
         '"port": 8000,',
-        '"port": 8000, "environment": {"VLLM_STAND_IN_FAULT": "oom"},',
+        '"port": 8000, "environment": {"FAKE_VLLM_FAULT": "oom"},',
     )
     bare("spark-1")  # with a release to go back to, one crash is enough
     started = time.monotonic()
@@ -128,7 +128,7 @@ def test_a_wedged_engine_is_not_taken_for_health(converged: Site) -> None:
     converged.edit(
         "group_data/sparks.py",
         '"port": 8000,',
-        '"port": 8000, "environment": {"VLLM_STAND_IN_FAULT": "wedge"},',
+        '"port": 8000, "environment": {"FAKE_VLLM_FAULT": "wedge"},',
     )
     converged.edit(
         "catalog/recipes/qwen36-35b-a3b-heretic-dflash.yaml",

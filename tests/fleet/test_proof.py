@@ -41,7 +41,7 @@ def test_everything_that_the_recipe_promises_is_kept_and_on_the_page(proved: Sit
 
 def test_what_is_broken_is_named_with_its_remedy(proved: Site) -> None:
     """Good enough for the short test at a deploy, and not for the deep one."""
-    fault = '"port": 8000, "environment": {"VLLM_STAND_IN_FAULT": "ignores-schema"},'
+    fault = '"port": 8000, "environment": {"FAKE_VLLM_FAULT": "ignores-schema"},'
     proved.edit("group_data/rtx50.py", '"port": 8000,', fault)
     proved.deploy("--limit", "rtx-1")
     said = proved.sparkwright("smoke", "inventory/virtual.py", "--limit", "rtx-1", code=1)

@@ -19,8 +19,8 @@ def rolling(site: Site) -> Iterator[Site]:
 
 
 def fault(name: str) -> str:
-    """A setting that has the stand-in of one group fail."""
-    return f'"environment": {{"VLLM_STAND_IN_FAULT": "{name}"}},'
+    """A setting that has the fake of one group fail."""
+    return f'"environment": {{"FAKE_VLLM_FAULT": "{name}"}},'
 
 
 def releases() -> dict[str, str]:

@@ -22,8 +22,8 @@ RECIPES = [
     pytest.param(name, marks=[pytest.mark.faults] if name in LATER else [])
     for name in sorted(catalog().recipes)
 ]
-#: The boot of a stand-in, as short as it can be.
-_QUICK = {"VLLM_STAND_IN_BOOT_SECONDS": "1"}
+#: The boot of a fake, as short as it can be.
+_QUICK = {"FAKE_VLLM_BOOT_SECONDS": "1"}
 
 
 def _host(recipe: str) -> tuple[str, str]:

@@ -71,7 +71,7 @@ def test_it_is_refused_taken_over_and_given_back(by_hand: Site) -> None:
 def test_it_comes_back_when_the_service_gives_no_answers(by_hand: Site) -> None:
     by_hand.edit("group_data/sparks.py", '"port": 8000,',
                  '"port": 8000, "boot_seconds": 6, "environment":'
-                 ' {"VLLM_STAND_IN_FAULT": "never-healthy"},')  # fmt: skip
+                 ' {"FAKE_VLLM_FAULT": "never-healthy"},')  # fmt: skip
     run = by_hand.run("--yes", "--limit", HOST, "--data", "take_over=True")
     assert run.code == 1
     assert by_hand_state() == "true unless-stopped"

@@ -1,6 +1,6 @@
 """Our figures against AIPerf's own report, and against the server's own histograms.
 
-The real AIPerf measures the stand-in for vLLM, whose first token takes 0.2 s and each further one
+The real AIPerf measures the fake for vLLM, whose first token takes 0.2 s and each further one
 20 ms. What is compared are three accounts of the same requests, never a clock with a constant of
 ours: a busy machine makes all three slower alike.
 """
@@ -69,8 +69,8 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     with launched(
         make_model(folder / "model"),
         *words,
-        VLLM_STAND_IN_FIRST_TOKEN_SECONDS="0.2",
-        VLLM_STAND_IN_TOKENS_PER_SECOND="50",
+        FAKE_VLLM_FIRST_TOKEN_SECONDS="0.2",
+        FAKE_VLLM_TOKENS_PER_SECOND="50",
     ) as server:
         service = reach("lab/tiny", ["127.0.0.1"], server.port, "tiny", Secret(KEY))
         before = _metrics(server)
@@ -155,7 +155,7 @@ def test_acceptance_agrees_with_the_servers_counters(run: Run) -> None:
         run.server(f"vllm:spec_decode_num_{name}_total")
         for name in ("drafts", "draft_tokens", "accepted_tokens")
     )
-    # Both loads send each prompt equally often, and the stand-in accepts by the prompt: a phase
+    # Both loads send each prompt equally often, and the fake accepts by the prompt: a phase
     # whose window lost a third of a second of the metrics differs by less than this.
     for cell in run.cells:
         assert cell.acceptance == pytest.approx(accepted / tokens, rel=0.05)

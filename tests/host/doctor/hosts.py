@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from lab.stand_ins import GPUS
+from lab.fakes import GPUS
 from tests import docker_api
 from tests.unit.doctor.builders import STARTED, WORDS
 

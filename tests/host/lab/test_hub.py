@@ -39,8 +39,8 @@ BODY = "AEON-7/Qwen3.6-35B-A3B-heretic-NVFP4"
 DRAFTER = "z-lab/Qwen3.6-35B-A3B-DFlash"
 SHARD = "model-00001-of-00009.safetensors"
 # The same on every machine; they change only with what lab/hub makes.
-BODY_COMMIT = "a4f364a261797ff8e40a0cc11ed671792e18db18"
-DRAFTER_COMMIT = "a4a43ae3e28a210570a0d212c5caa81b6aaedb87"
+BODY_COMMIT = "7113055e88243402e70f170964d148cf3dc9119c"
+DRAFTER_COMMIT = "7c1458e4a6a64ecb437b8009127979bb9e38f242"
 
 Answer = requests.Response
 
@@ -230,7 +230,7 @@ def test_configuration_has_the_dimensions_of_the_card(served: Lab) -> None:
     assert config["quantization_config"]["format"] == "nvfp4-pack-quantized"
     drafter = json.loads(served.content(DRAFTER, "config.json"))
     assert drafter["architectures"] == ["DFlashDraftModel"]
-    assert b"stand-in" in served.content(BODY, "README.md")
+    assert b"fake" in served.content(BODY, "README.md")
 
 
 # --- metadata ---------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""The miniatures beside those of the 35B model: their files, and the serving stand-in with each."""
+"""The miniatures beside those of the 35B model: their files, and the serving fake with each."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from lab.hub import gemma4_body, other_drafters, qwen27b_bodies
 from lab.hub.miniature import Miniature
 from lab.hub.repositories import MINIATURES
 from lab.hub.weights import DTYPE_BYTES, Tensor
-from lab.serving.vllm_stand_in.model import Model, open_model, read_weights
-from lab.serving.vllm_stand_in.refusal import Refusal
-from lab.serving.vllm_stand_in.settings import Settings
+from lab.serving.fake_vllm.model import Model, open_model, read_weights
+from lab.serving.fake_vllm.refusal import Refusal
+from lab.serving.fake_vllm.settings import Settings
 from tests.host.lab.test_serving import COMMANDS, settings_of
 
 AEON = "AEON-7/Qwen3.6-27B-AEON-Ultimate-Uncensored"
@@ -202,7 +202,7 @@ def test_drafters_fit_their_bodies(folders: Folders) -> None:
     assert qwen35["dflash_config"]["target_layer_ids"] == [1, 16, 31, 46, 61]
 
 
-# --- The serving stand-in ------------------------------------------------------------------------
+# --- The serving fake ------------------------------------------------------------------------
 
 
 def words_of(source: str, body: Path, drafter: Path | None) -> list[str]:
@@ -223,7 +223,7 @@ LIMITS = (
 
 
 def loaded(model: Model | None) -> int:
-    """Load a model as the stand-in does; all bytes of its weights are read."""
+    """Load a model as the fake does; all bytes of its weights are read."""
     assert model is not None
     size = read_weights(model, lambda _done, _count: None)
     assert size == sum(path.stat().st_size for path in Path(model.path).glob("*.safetensors"))

@@ -11,8 +11,8 @@ import pytest
 from lab import git_repository
 from lab.hub.serving import running
 from lab.serving.build import image_of
+from lab.serving.fake_vllm.from_environment import words
 from lab.serving.tags import DFLASH, TAGS, ULTIMATE
-from lab.serving.vllm_stand_in.from_environment import words
 from sparkwright.resolve.build_context import BuildContextError, build_context
 from sparkwright.resolve.git import GitError, resolve_commit
 
@@ -81,7 +81,7 @@ def test_the_repository_is_the_same_everywhere_and_can_be_fetched(tmp_path: Path
             resolve_commit(address, "nothing")
         assert "no such branch" in raised.value.problem.observed
         files = build_context(address, commit, "turboquant", tmp_path / "cache")
-        assert set(files) == {"Dockerfile", "turboquant-stand-in"}
+        assert set(files) == {"Dockerfile", "turboquant-fake"}
         with pytest.raises(BuildContextError, match="no nowhere/Dockerfile"):
             build_context(address, commit, "nowhere", tmp_path / "cache")
         with pytest.raises(BuildContextError):

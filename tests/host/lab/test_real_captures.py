@@ -1,4 +1,4 @@
-"""The serving stand-in against what the real engine printed (tests/real_engine keeps it true)."""
+"""The serving fake against what the real engine printed (tests/real_engine keeps it true)."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from sparkwright.host.lib import metrics
 from tests.engine.captures import CAPTURES, series, shape
 from tests.host.lab.test_serving import Server, launched, make_model
 
-# Known differences: the stand-in calls no tool parser, and does not count thoughts by themselves.
-_NOT_IN_STANDIN = ("vllm:tool_call_parser_invocations",)
+# Known differences: the fake calls no tool parser, and does not count thoughts by themselves.
+_NOT_IN_FAKE = ("vllm:tool_call_parser_invocations",)
 _NOT_COUNTED = ("usage", "completion_tokens_details")
 
 
 @pytest.fixture(scope="module")
-def standin(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A stand-in for 0.32.0, which drafts as the lab's recipe does."""
+def fake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A fake for 0.32.0, which drafts as the lab's recipe does."""
     model = make_model(tmp_path_factory.mktemp("captures") / "model")
     speculation = {"method": "ngram", "num_speculative_tokens": 11}
     words = ["--reasoning-parser", "qwen3", "--speculative-config", json.dumps(speculation)]
-    with launched(model, *words, VLLM_STAND_IN_VERSION="0.32.0") as started:
+    with launched(model, *words, FAKE_VLLM_VERSION="0.32.0") as started:
         yield started
 
 
@@ -30,15 +30,15 @@ def captured(name: str) -> str:
     return (CAPTURES / name).read_text(encoding="utf-8")
 
 
-def test_models_have_the_shape_of_the_real_ones(standin: Server) -> None:
-    said = json.loads(standin.ask("GET", "/v1/models")[2])
+def test_models_have_the_shape_of_the_real_ones(fake: Server) -> None:
+    said = json.loads(fake.ask("GET", "/v1/models")[2])
     real = json.loads(captured("v1_models.json"))
     assert shape(said)[1][1][0] == shape(real)[1][1][0]
     assert [name for name, _ in shape(said)] == [name for name, _ in shape(real)]
 
 
-def test_answers_have_the_shape_of_the_real_ones(standin: Server) -> None:
-    said = standin.chat("Hello", max_tokens=5, chat_template_kwargs={"enable_thinking": False})
+def test_answers_have_the_shape_of_the_real_ones(fake: Server) -> None:
+    said = fake.chat("Hello", max_tokens=5, chat_template_kwargs={"enable_thinking": False})
     real = json.loads(captured("chat.json"))
     for answer in (said, real):
         group, key = _NOT_COUNTED
@@ -46,11 +46,11 @@ def test_answers_have_the_shape_of_the_real_ones(standin: Server) -> None:
     assert shape(said) == shape(real)
 
 
-def test_metrics_have_the_real_names_and_labels(standin: Server) -> None:
-    standin.chat("Hello", max_tokens=5)
+def test_metrics_have_the_real_names_and_labels(fake: Server) -> None:
+    fake.chat("Hello", max_tokens=5)
     real = set(captured("metric_series.txt").splitlines())
-    known = {name for name in real if name.startswith(_NOT_IN_STANDIN)}
-    assert series(standin.ask("GET", "/metrics")[2]) == real - known
+    known = {name for name in real if name.startswith(_NOT_IN_FAKE)}
+    assert series(fake.ask("GET", "/metrics")[2]) == real - known
 
 
 def test_every_metric_that_the_smoke_program_reads_is_there() -> None:

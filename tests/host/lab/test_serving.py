@@ -1,4 +1,4 @@
-"""The serving stand-in: what it accepts, refuses and answers, against what a real vLLM printed."""
+"""The serving fake: what it accepts, refuses and answers, against what a real vLLM printed."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from typing import Any
 import pytest
 
 from lab.serving import build
+from lab.serving.fake_vllm.arguments import parse
+from lab.serving.fake_vllm.gpu import find_gpu
+from lab.serving.fake_vllm.identity import Identity
+from lab.serving.fake_vllm.model import open_model, read_weights
+from lab.serving.fake_vllm.refusal import Refusal
+from lab.serving.fake_vllm.settings import Settings, check_frontend, read_settings
+from lab.serving.fake_vllm.table import load_table
+from lab.serving.fake_vllm.text import instance_of
 from lab.serving.layers import file_layer
 from lab.serving.push import Registry
 from lab.serving.tags import TAGS
-from lab.serving.vllm_stand_in.arguments import parse
-from lab.serving.vllm_stand_in.gpu import find_gpu
-from lab.serving.vllm_stand_in.identity import Identity
-from lab.serving.vllm_stand_in.model import open_model, read_weights
-from lab.serving.vllm_stand_in.refusal import Refusal
-from lab.serving.vllm_stand_in.settings import Settings, check_frontend, read_settings
-from lab.serving.vllm_stand_in.table import load_table
-from lab.serving.vllm_stand_in.text import instance_of
 
 ROOT = Path(__file__).resolve().parents[3]
 CAPTURES = ROOT / "tests/fixtures/vllm"
@@ -274,7 +274,7 @@ def test_a_gpu_is_needed_and_must_be_of_the_kind(
 
 @dataclass
 class Server:
-    """A running stand-in."""
+    """A running fake."""
 
     port: int
     process: subprocess.Popen[str]
@@ -322,14 +322,14 @@ def free_port() -> int:
 
 @contextlib.contextmanager
 def launched(model: Path, *words: str, healthy: bool = True, **env: str) -> Iterator[Server]:
-    """A stand-in started as the image starts it; ended by its own process id."""
+    """A fake started as the image starts it; ended by its own process id."""
     port = free_port()
     log = model.parent / f"log-{port}"
-    command = [sys.executable, "-m", "lab.serving.vllm_stand_in", "serve", str(model)]
+    command = [sys.executable, "-m", "lab.serving.fake_vllm", "serve", str(model)]
     command += ["--host", "127.0.0.1", "--port", str(port)]
     command += ["--served-model-name", "tiny", "tiny2", "--max-model-len", "512", *words]
-    settings = {"VLLM_STAND_IN_NO_GPU_CHECK": "1", "VLLM_STAND_IN_BOOT_SECONDS": "0.05"}
-    settings |= {"VLLM_STAND_IN_FLAVOUR": "aeon", "VLLM_API_KEY": KEY}
+    settings = {"FAKE_VLLM_NO_GPU_CHECK": "1", "FAKE_VLLM_BOOT_SECONDS": "0.05"}
+    settings |= {"FAKE_VLLM_FLAVOUR": "aeon", "VLLM_API_KEY": KEY}
     with log.open("w") as output:
         process = subprocess.Popen(
             command,
@@ -473,7 +473,7 @@ def test_a_completion_looks_as_captured(server: Server) -> None:
 def test_errors_are_word_for_word(server: Server, version: str, shared_model: Path) -> None:
     with contextlib.ExitStack() as stack:
         if version != "0.24.0":
-            server = stack.enter_context(launched(shared_model, VLLM_STAND_IN_VERSION=version))
+            server = stack.enter_context(launched(shared_model, FAKE_VLLM_VERSION=version))
         messages = [{"role": "user", "content": "hi"}]
         for name, change in (
             ("chat_too_long", {"max_tokens": 100000}),
@@ -532,7 +532,7 @@ def test_an_empty_key_checks_nothing_and_the_argument_wins(shared_model: Path) -
         assert closed.ask("GET", "/v1/models", key=KEY)[0] == 401
         assert closed.ask("GET", "/v1/models", key="second")[0] == 200
         log = closed.log.read_text()
-        assert log.startswith("STAND-IN for vLLM 0.24.0")
+        assert log.startswith("FAKE for vLLM 0.24.0")
         # As the real one does.
         assert "'api_key': ['first', 'second']" in log
         assert KEY not in log
@@ -560,11 +560,11 @@ def test_tools_and_json(server: Server) -> None:
     call = choice["message"]["tool_calls"][0]
     assert choice["finish_reason"] == "tool_calls"
     assert call["function"]["name"] == "weather"
-    assert json.loads(call["function"]["arguments"]) == {"city": "stand-in"}
+    assert json.loads(call["function"]["arguments"]) == {"city": "fake"}
     assert server.chat("Rain?", tools=tools)["choices"][0]["finish_reason"] == "stop"
     wanted = {"type": "json_schema", "json_schema": {"name": "x", "schema": schema}}
     content = server.chat("Where?", response_format=wanted)["choices"][0]["message"]["content"]
-    assert json.loads(content) == {"city": "stand-in"}
+    assert json.loads(content) == {"city": "fake"}
     assert instance_of({"type": "integer", "minimum": 3}) == 3
 
 
@@ -594,7 +594,7 @@ def test_metrics_have_the_real_names_and_count(server: Server, shared_model: Pat
 
 def test_it_streams_and_serves_many_at_once(shared_model: Path) -> None:
     words = ("--max-num-seqs", "32")
-    with launched(shared_model, *words, VLLM_STAND_IN_TOKENS_PER_SECOND="50") as slow:
+    with launched(shared_model, *words, FAKE_VLLM_TOKENS_PER_SECOND="50") as slow:
         body: dict[str, Any] = {
             "model": "tiny",
             "prompt": "go",
@@ -627,7 +627,7 @@ def test_it_streams_and_serves_many_at_once(shared_model: Path) -> None:
 
 
 def test_sigterm_lets_a_running_request_finish(shared_model: Path) -> None:
-    with launched(shared_model, VLLM_STAND_IN_TOKENS_PER_SECOND="50") as slow:
+    with launched(shared_model, FAKE_VLLM_TOKENS_PER_SECOND="50") as slow:
         body: dict[str, Any] = {
             "model": "tiny",
             "prompt": "go",
@@ -656,7 +656,7 @@ def test_a_refused_start_ends_with_a_traceback_and_status_1(shared_model: Path) 
 
 def test_faults(shared_model: Path) -> None:
     def faulty(fault: str) -> contextlib.AbstractContextManager[Server]:
-        return launched(shared_model, healthy=False, VLLM_STAND_IN_FAULT=fault)
+        return launched(shared_model, healthy=False, FAKE_VLLM_FAULT=fault)
 
     with (
         faulty("oom") as oom,
@@ -690,11 +690,11 @@ def test_faults(shared_model: Path) -> None:
 
 
 def test_layers_are_the_same_for_the_same_files(tmp_path: Path) -> None:
-    files = build.stand_in_files()
+    files = build.fake_files()
     first = file_layer(files, tmp_path / "a")
     second = file_layer(dict(reversed(files.items())), tmp_path / "b")
     assert (first.digest, first.diff_id) == (second.digest, second.diff_id)
-    assert any(name.endswith("/vllm_stand_in/command.py") for name in files)
+    assert any(name.endswith("/fake_vllm/command.py") for name in files)
     assert any(name.endswith("/flags/0.24.0.json") for name in files)
 
 
@@ -709,7 +709,7 @@ def test_images_say_what_they_are(tmp_path: Path) -> None:
             content = json.loads(config.content)["config"]
             assert content["Entrypoint"] == list(tag.entrypoint)
             assert set(tag.environment) <= set(content["Env"])
-            assert "stand-in" in content["Labels"]["dev.sparkwright.stand-in"]
+            assert "fake" in content["Labels"]["dev.sparkwright.fake"]
 
 
 @pytest.mark.skipif(shutil.which("docker-registry") is None, reason="needs docker-registry")
@@ -732,7 +732,7 @@ def test_a_second_push_sends_nothing(tmp_path: Path) -> None:
             with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
                 break
             time.sleep(0.05)
-        layers = [file_layer(build.stand_in_files(), tmp_path / "layer")]
+        layers = [file_layer(build.fake_files(), tmp_path / "layer")]
         registry = Registry(f"http://127.0.0.1:{port}", "lab/image")
         for tag in TAGS:
             image = build.image_of(tag, layers)

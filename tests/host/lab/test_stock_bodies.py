@@ -1,4 +1,4 @@
-"""Recipes of stock vLLM for RTX 50 as rendered: started by the stand-in with the lab's weights."""
+"""Recipes of stock vLLM for RTX 50 as rendered: started by the fake with the lab's weights."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import pytest
 import yaml
 
 from lab.hub.repositories import MINIATURES
+from lab.serving.fake_vllm.model import read_weights
 from lab.serving.tags import STOCK, TAGS
-from lab.serving.vllm_stand_in.model import read_weights
 from sparkwright.plan.release import render_release
 from tests.host.lab.test_miniatures import Folders
 from tests.host.lab.test_serving import settings_of

@@ -1,4 +1,4 @@
-"""The finer causes, from answers that no stand-in gives: what is said of each."""
+"""The finer causes, from answers that no fake gives: what is said of each."""
 
 from __future__ import annotations
 

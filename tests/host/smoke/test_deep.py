@@ -94,7 +94,7 @@ def test_a_fault_fails_its_check_alone(
     patience = {"first_answer_seconds": 2} if fault == "hangs-at-limit" else {}
     # Requests that are over at once would not meet each other.
     first = "0.2" if fault == "drops-at-concurrency" else "0"
-    env = {"VLLM_STAND_IN_FAULT": fault, "VLLM_STAND_IN_FIRST_TOKEN_SECONDS": first}
+    env = {"FAKE_VLLM_FAULT": fault, "FAKE_VLLM_FIRST_TOKEN_SECONDS": first}
     with launched(model, *WORDS, healthy=True, **env) as server:
         found = ask(server, tmp_path, request(), **patience)
     failed = {name: one for name, one in found.items() if one.verdict != "passed"}
@@ -105,7 +105,7 @@ def test_a_fault_fails_its_check_alone(
 
 
 def test_a_server_that_is_not_there_is_asked_for_nothing_else(model: Path, tmp_path: Path) -> None:
-    with launched(model, *WORDS, healthy=False, VLLM_STAND_IN_FAULT="never-healthy") as server:
+    with launched(model, *WORDS, healthy=False, FAKE_VLLM_FAULT="never-healthy") as server:
         found = ask(server, tmp_path, request())
     assert list(found) == ["health"]
     assert found["health"].cause == "down"
@@ -141,7 +141,7 @@ def test_a_wedge_is_reported_check_by_check_and_soon(
     """No check stops the others, and nobody waits half an hour for an engine that hangs."""
     monkeypatch.setattr(deep, "_HANGING_SECONDS", 1)
     asked = changed(request(), skip={"aliases": "not now"})
-    with launched(model, *WORDS, VLLM_STAND_IN_FAULT="wedge") as server:
+    with launched(model, *WORDS, FAKE_VLLM_FAULT="wedge") as server:
         found = ask(server, tmp_path, asked, first_answer_seconds=2)
     assert found["chat"].detail == "no answer within 2 s"
     failed = {name: one.cause for name, one in found.items() if one.verdict == "failed"}
@@ -154,7 +154,7 @@ def test_a_wedge_is_reported_check_by_check_and_soon(
 
 
 def test_garbage_is_reported_for_what_it_is(model: Path, tmp_path: Path) -> None:
-    with launched(model, *WORDS, VLLM_STAND_IN_FAULT="garbage") as server:
+    with launched(model, *WORDS, FAKE_VLLM_FAULT="garbage") as server:
         found = ask(server, tmp_path, request())
     marked = [name for name, one in found.items() if one.cause == "marks"]
     assert {"chat", "completion", "stream", "image", "json-schema"} <= set(marked)
@@ -162,7 +162,7 @@ def test_garbage_is_reported_for_what_it_is(model: Path, tmp_path: Path) -> None
 
 def test_a_budget_that_thoughts_took_is_explained_not_failed(model: Path, tmp_path: Path) -> None:
     """As the cards describe it: `content: null`, `finish_reason: length`."""
-    with launched(model, *WORDS, VLLM_STAND_IN_FAULT="always-thinks") as server:
+    with launched(model, *WORDS, FAKE_VLLM_FAULT="always-thinks") as server:
         small = ask(server, tmp_path, request(), max_tokens=4)["chat"]
         assert small.verdict == "passed"
         assert "content: null at 4 tokens, a budget too small for its reasoning" in small.detail

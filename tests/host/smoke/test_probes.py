@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lab.serving.vllm_stand_in.errors import ApiError
-from lab.serving.vllm_stand_in.eyes import described
+from lab.serving.fake_vllm.errors import ApiError
+from lab.serving.fake_vllm.eyes import described
 from sparkwright.facts import programs
 from sparkwright.facts.answers import parse
 from sparkwright.host.contracts.records import encode

@@ -42,7 +42,7 @@ def test_a_report_becomes_a_cell_in_our_units() -> None:
     assert (found.category, found.concurrency, found.requests, found.errors) == ("coding", 1, 5, 1)
     assert found.ttft is not None
     assert found.tpot is not None
-    # The stand-in's first token takes 150 ms, and each further one 20.
+    # The fake's first token takes 150 ms, and each further one 20.
     assert 0.15 <= found.ttft.p50 < 0.16
     assert found.ttft.p95 == pytest.approx(report["time_to_first_token"]["p95"] / 1000)
     assert found.tpot.p50 == pytest.approx(0.02, rel=0.05)

@@ -1,4 +1,4 @@
-"""A stand-in for AIPerf: it leaves the captured report, and what it was started with."""
+"""A fake for AIPerf: it leaves the captured report, and what it was started with."""
 
 from __future__ import annotations
 

@@ -108,7 +108,7 @@ def test_every_section_says_what_was_given() -> None:
         "580.142",
         "10.213.77.11:8000",
         "sha256-9edc67e56dd1",
-        "z-lab/Qwen3.6-35B-A3B-DFlash@a4a43ae3e28a",
+        "z-lab/Qwen3.6-35B-A3B-DFlash@7c1458e4a6a6",
         "qwen36 KV cache and engine",
         "FAIL",
         "5/6 in 5.1 s",

@@ -1,4 +1,4 @@
-"""`sparkwright smoke` as a user runs it: pyinfra, this machine as its host, a local stand-in."""
+"""`sparkwright smoke` as a user runs it: pyinfra, this machine as its host, a local fake."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def smoke(project: Path, port: int, *words: str) -> subprocess.CompletedProcess[
 def test_the_table_the_meaning_the_file_and_the_exit_code(project: Path) -> None:
     model = make_model(project / "model")
     for fault, code in (("", 0), ("blind", 1)):
-        with launched(model, *WORDS, VLLM_STAND_IN_FAULT=fault) as server:
+        with launched(model, *WORDS, FAKE_VLLM_FAULT=fault) as server:
             secrets = project / "opt/services/qwen36/secrets.env"
             secrets.write_text(f"VLLM_API_KEY={server.key}\n")
             done = smoke(project, server.port)

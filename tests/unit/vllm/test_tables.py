@@ -1,4 +1,4 @@
-"""How a table of arguments is made: from a dump of a real parser, or of a small stand-in of it."""
+"""How a table of arguments is made: from a dump of a real parser, or of a small fake of it."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_a_table_is_made_from_a_dump_of_the_installed_vllm(tmp_path: Path) -> No
 
 @pytest.mark.parametrize("version", versions())
 def test_the_tables_know_what_the_captured_parsers_know(version: str) -> None:
-    """The lab's stand-in has its own extract of the same captures."""
+    """The lab's fake has its own extract of the same captures."""
     capture = json.loads((ROOT / f"lab/serving/flags/{version}.json").read_text())
     flags = {flag for option in capture["options"] for flag in option["flags"]}
     known = {f"--{name.replace('_', '-')}" for name in table(version).arguments}

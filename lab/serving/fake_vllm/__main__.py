@@ -1,4 +1,4 @@
-"""`python -m vllm_stand_in`: the same as the command `vllm` in the image."""
+"""`python -m fake_vllm`: the same as the command `vllm` in the image."""
 
 from __future__ import annotations
 

@@ -121,8 +121,8 @@ class Api:
 
     async def _docs(self, _: Request) -> Response:
         text = (
-            f"<!DOCTYPE html>\n<html><head><title>vLLM {self.version}: stand-in</title></head>"
-            "<body><p>This is a stand-in for vLLM (sparkwright lab): no model is computed."
+            f"<!DOCTYPE html>\n<html><head><title>vLLM {self.version}: fake</title></head>"
+            "<body><p>This is a fake for vLLM (sparkwright lab): no model is computed."
             '</p><p><a href="/openapi.json">openapi.json</a></p></body></html>\n'
         )
         return Response(200, text.encode(), content_type=_HTML)
@@ -133,7 +133,7 @@ class Api:
             for path in self._routes[method]:
                 responses = {"200": {"description": "Successful Response"}}
                 paths.setdefault(path, {})[method.lower()] = {"responses": responses}
-        title = "stand-in for vLLM (sparkwright lab)"
+        title = "fake for vLLM (sparkwright lab)"
         info = {"title": title, "version": self.version}
         return _json({"openapi": "3.1.0", "info": info, "paths": paths})
 
@@ -200,7 +200,7 @@ class Api:
         return await chat.respond_as_messages(self, read_body(request))
 
     async def _not_here(self, _: Request) -> Response:
-        raise bad_request("The stand-in does not serve this route.")
+        raise bad_request("The fake does not serve this route.")
 
     async def _tokenize(self, request: Request) -> Response:
         body = read_body(request)

@@ -25,9 +25,9 @@ def find_gpu(*, aeon: bool) -> Gpu:
     """The first GPU.
 
     Raises Refusal where there is none, and on one that the AEON build has no kernels for.
-    VLLM_STAND_IN_NO_GPU_CHECK=1 skips the question, for tests on machines without a GPU.
+    FAKE_VLLM_NO_GPU_CHECK=1 skips the question, for tests on machines without a GPU.
     """
-    if os.environ.get("VLLM_STAND_IN_NO_GPU_CHECK") == "1":
+    if os.environ.get("FAKE_VLLM_NO_GPU_CHECK") == "1":
         return Gpu("no GPU (not checked)", "12.1", "0")
     try:
         answer = subprocess.run(

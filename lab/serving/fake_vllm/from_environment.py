@@ -1,4 +1,4 @@
-"""STAND-IN for the entry point of vllm-dflash: environment variables to a `vllm serve` command.
+"""FAKE for the entry point of vllm-dflash: environment variables to a `vllm serve` command.
 
 Names and defaults are those of the image's card. As the real one it trusts remote code, puts
 VLLM_API_KEY on the command line where it is set, prints that line, and starts `vllm` by its name.
@@ -37,7 +37,7 @@ def words(environment: Mapping[str, str]) -> list[str]:
     if missing:
         raise ValueError(f"{' and '.join(missing)} must be set")
     if environment.get("ENABLE_TURBOQUANT") == "1":
-        if not Path("/etc/turboquant-stand-in").is_file():
+        if not Path("/etc/turboquant-fake").is_file():
             raise ValueError("ENABLE_TURBOQUANT=1, and this image has no TurboQuant")
         for name, known in _TURBOQUANT.items():
             if (environment.get(name) or known[-1]) not in known:
@@ -68,7 +68,7 @@ def main(_: list[str]) -> int:
     try:
         serve = words(os.environ)
     except ValueError as error:
-        print(f"STAND-IN entry point: {error}", file=sys.stderr)
+        print(f"FAKE entry point: {error}", file=sys.stderr)
         return 1
     print(f"[dflash] Starting: vllm {shlex.join(serve)}", flush=True)
     return os.execvp("vllm", ["vllm", *serve])

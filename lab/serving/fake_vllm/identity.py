@@ -1,4 +1,4 @@
-"""Which vLLM this stand-in stands for: version, flavour and built-in fault.
+"""Which vLLM this fake stands for: version, flavour and built-in fault.
 
 The image says so in three files of /etc, each of one line; the environment wins over them, which
 is for tests and for faults that a service sets itself.
@@ -10,9 +10,9 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-VERSION_FILE = Path("/etc/vllm-stand-in-version")
-FLAVOUR_FILE = Path("/etc/vllm-stand-in-flavour")
-FAULT_FILE = Path("/etc/vllm-stand-in-fault")
+VERSION_FILE = Path("/etc/fake-vllm-version")
+FLAVOUR_FILE = Path("/etc/fake-vllm-flavour")
+FAULT_FILE = Path("/etc/fake-vllm-fault")
 
 DEFAULT_VERSION = "0.24.0"
 """Used outside the image, where no file says otherwise."""
@@ -33,9 +33,9 @@ class Identity:
 def read_identity() -> Identity:
     """The identity that environment and image give; nothing set is stock, without a fault."""
     return Identity(
-        version=_setting("VLLM_STAND_IN_VERSION", VERSION_FILE) or DEFAULT_VERSION,
-        flavour=_setting("VLLM_STAND_IN_FLAVOUR", FLAVOUR_FILE) or "stock",
-        fault=_setting("VLLM_STAND_IN_FAULT", FAULT_FILE),
+        version=_setting("FAKE_VLLM_VERSION", VERSION_FILE) or DEFAULT_VERSION,
+        flavour=_setting("FAKE_VLLM_FLAVOUR", FLAVOUR_FILE) or "stock",
+        fault=_setting("FAKE_VLLM_FAULT", FAULT_FILE),
     )
 
 

@@ -1,4 +1,4 @@
-"""What the stand-in finds again in a conversation: what a message stated, and what a tool said."""
+"""What the fake finds again in a conversation: what a message stated, and what a tool said."""
 
 from __future__ import annotations
 

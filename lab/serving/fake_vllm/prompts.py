@@ -13,7 +13,7 @@ from .faults import Faults
 from .recall import proper_name, recalled, tool_said
 from .settings import Settings
 from .text import (
-    STAND_IN,
+    FAKE,
     answer_to,
     compact,
     instance_of,
@@ -185,7 +185,7 @@ def _answer(body: dict[str, Any], question: str, seed: int, known: str, faults: 
             )
         return compact(instance_of(schema))
     if kind == "json_object":
-        return compact({"stand_in": True, "answer": answer_to(question, seed)})
+        return compact({"fake": True, "answer": answer_to(question, seed)})
     return recalled(question, known) or answer_to(question, seed)
 
 
@@ -221,7 +221,7 @@ def _tool_call(body: dict[str, Any], question: str, settings: Settings) -> tuple
     arguments = instance_of(tools[name].get("parameters") or {"type": "object"}) or {}
     subject = proper_name(question)
     if subject:  # the first text is what the call is about
-        free = [key for key, value in arguments.items() if value == STAND_IN]
+        free = [key for key, value in arguments.items() if value == FAKE]
         arguments |= dict.fromkeys(free[:1], subject)
     return str(name), compact(arguments)
 

@@ -40,7 +40,7 @@ def main(words: list[str]) -> int:
         print_refusal(Refusal(type(error).__name__, str(error)))
         return 1
     if arguments.subparser != "serve":
-        sys.stderr.write("vllm stand-in: only `vllm serve` is here\n")
+        sys.stderr.write("fake vllm: only `vllm serve` is here\n")
         return 2
     try:
         return _serve(arguments, table, identity)
@@ -52,16 +52,16 @@ def main(words: list[str]) -> int:
 def _serve(arguments: argparse.Namespace, table: Table, identity: Identity) -> int:
     begun = time.monotonic()
     log.raw(
-        f"STAND-IN for vLLM {table.version} (sparkwright lab): no model is computed; "
+        f"FAKE for vLLM {table.version} (sparkwright lab): no model is computed; "
         "answers come from a hash of the prompt"
     )
     faults = read_faults(identity.fault)
     if identity.fault:
-        log.raw(f"STAND-IN: fault asked for: {identity.fault}")
-    boot_seconds = float(os.environ.get("VLLM_STAND_IN_BOOT_SECONDS") or "2")
+        log.raw(f"FAKE: fault asked for: {identity.fault}")
+    boot_seconds = float(os.environ.get("FAKE_VLLM_BOOT_SECONDS") or "2")
     version = table.version
-    log.server("INFO", "utils.py:299", f"vLLM API server version {version} (stand-in)")
-    # The real one prints an --api-key in clear here, and so does its stand-in.
+    log.server("INFO", "utils.py:299", f"vLLM API server version {version} (fake)")
+    # The real one prints an --api-key in clear here, and so does its fake.
     log.server("INFO", "utils.py:233", f"non-default args: {given(arguments, table)}")
     check_frontend(arguments, table)
     listener = _bind(arguments.host, arguments.port)
@@ -70,7 +70,7 @@ def _serve(arguments: argparse.Namespace, table: Table, identity: Identity) -> i
     log.server("INFO", "__init__.py:216", f"Automatically detected platform cuda ({gpu.name}).")
     settings = read_settings(arguments, table, identity)
     log.server("INFO", "model.py:1561", f"Using max model len {settings.max_model_len}")
-    log.engine("INFO", "core.py:93", f"Initializing a V1 LLM engine (v{version}, stand-in)")
+    log.engine("INFO", "core.py:93", f"Initializing a V1 LLM engine (v{version}, fake)")
     faults.before_loading()
     _load(settings.model)
     if settings.drafter:
@@ -78,7 +78,7 @@ def _serve(arguments: argparse.Namespace, table: Table, identity: Identity) -> i
         _load(settings.drafter)
     if faults.never_healthy:
         while True:
-            log.engine("INFO", "core.py:210", "STAND-IN: never becomes healthy, as asked for")
+            log.engine("INFO", "core.py:210", "FAKE: never becomes healthy, as asked for")
             time.sleep(30)
     load_or_compile(str(settings.model.path))
     time.sleep(max(0.0, boot_seconds - (time.monotonic() - begun)))
@@ -126,7 +126,7 @@ def _load(model: Model) -> None:
     size = read_weights(model, progress)
     took = time.monotonic() - begun
     log.engine("INFO", "default_loader.py:384", f"Loading weights took {took:.2f} seconds")
-    log.engine("INFO", "default_loader.py:385", f"STAND-IN: {size} bytes read and left unused")
+    log.engine("INFO", "default_loader.py:385", f"FAKE: {size} bytes read and left unused")
 
 
 def _bind(host: str | None, port: int) -> socket.socket:
@@ -145,7 +145,7 @@ def _bind(host: str | None, port: int) -> socket.socket:
 def _crash() -> NoReturn:
     log.engine("ERROR", "core.py:1240", "EngineCore encountered a fatal error.")
     log.engine("ERROR", "core.py:1240", "torch.AcceleratorError: CUDA error: an illegal memory")
-    log.engine("ERROR", "core.py:1240", "access was encountered (STAND-IN: asked for)")
+    log.engine("ERROR", "core.py:1240", "access was encountered (FAKE: asked for)")
     log.raw_error("vllm.v1.engine.exceptions.EngineDeadError: EngineCore encountered an issue.")
     os._exit(1)
 

@@ -1,4 +1,4 @@
-"""What the stand-in answers: no model's output, but the same for the same prompt.
+"""What the fake answers: no model's output, but the same for the same prompt.
 
 A token is a word with the white space before it, or one punctuation mark.
 """
@@ -17,7 +17,7 @@ _WORDS = re.findall(
     island marble needle ocean pepper ribbon saddle timber velvet walnut yellow anchor basket""",
 )
 
-STAND_IN = "stand-in"
+FAKE = "fake"
 """What a text in JSON is where a schema leaves it open."""
 
 _ARITHMETIC = re.compile(
@@ -52,13 +52,13 @@ def answer_to(question: str, seed: int) -> str:
     echo = _ECHO.search(question)
     if echo:
         return echo.group(1).strip().strip("\"'`“”").rstrip(".")
-    return "This is a stand-in: no model was computed. " + words(seed, 12 + seed % 24)
+    return "This is a fake: no model was computed. " + words(seed, 12 + seed % 24)
 
 
 def thinking_about(question: str, seed: int) -> str:
     """The reasoning that comes before an answer."""
     start = " ".join(question.split()[:8])
-    return f"The stand-in was asked: {start}. It takes {words(seed >> 5, 6 + seed % 12)}"
+    return f"The fake was asked: {start}. It takes {words(seed >> 5, 6 + seed % 12)}"
 
 
 def words(seed: int, count: int) -> str:
@@ -108,7 +108,7 @@ def _plain_instance(schema: dict[str, Any], root: Any, depth: int) -> Any:
         return True
     if kind == "null":
         return None
-    text = STAND_IN.ljust(int(schema.get("minLength", 0)), ".")
+    text = FAKE.ljust(int(schema.get("minLength", 0)), ".")
     return text[: int(schema.get("maxLength", len(text)))]
 
 

@@ -24,13 +24,13 @@ def parse(words: list[str], table: Table) -> argparse.Namespace:
     `-h` and `-v` end it with 0.
     """
     parser = argparse.ArgumentParser(
-        prog="vllm", description=f"vLLM CLI (stand-in for vLLM {table.version}: no model)"
+        prog="vllm", description=f"vLLM CLI (fake for vLLM {table.version}: no model)"
     )
     parser.add_argument(
         "-v",
         "--version",
         action="version",
-        version=f"{table.version}+standin (a stand-in for vLLM: no model is computed)",
+        version=f"{table.version}+fake (a fake for vLLM: no model is computed)",
     )
     commands = parser.add_subparsers(
         dest="subparser", metavar="{" + ",".join(COMMANDS) + "}", required=False

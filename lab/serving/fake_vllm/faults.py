@@ -1,6 +1,6 @@
 """Faults that can be asked for, to try what watches, proves and rolls out a service.
 
-They come from VLLM_STAND_IN_FAULT or /etc/vllm-stand-in-fault, several by commas:
+They come from FAKE_VLLM_FAULT or /etc/fake-vllm-fault, several by commas:
 
     never-healthy         boots for ever
     wedge                 answers /health while generations hang
@@ -121,5 +121,5 @@ def read_faults(text: str) -> Faults:
                 raise ValueError(name)
         except ValueError:
             known = ", ".join(field.name.replace("_", "-") for field in fields(Faults))
-            raise SystemExit(f"vllm stand-in: unknown fault {word!r}; there are {known}") from None
+            raise SystemExit(f"fake vllm: unknown fault {word!r}; there are {known}") from None
     return Faults(**chosen)  # type: ignore[arg-type]

@@ -1,7 +1,7 @@
 """Why vLLM would not start, and the lines it ends with.
 
 vLLM ends a failed start with a Python traceback, from the API server or from its engine process.
-The stand-in prints the same last lines, which are what people and programs look for; the frames
+The fake prints the same last lines, which are what people and programs look for; the frames
 in between are left out.
 """
 

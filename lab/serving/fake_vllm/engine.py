@@ -50,12 +50,8 @@ class Engine:
         self._faults = faults
         self._slots = asyncio.Semaphore(settings.max_num_seqs)
         self._blocks: OrderedDict[int, None] = OrderedDict()
-        self._seconds_per_token = 1 / float(
-            os.environ.get("VLLM_STAND_IN_TOKENS_PER_SECOND") or "400"
-        )
-        self._first_token_seconds = float(
-            os.environ.get("VLLM_STAND_IN_FIRST_TOKEN_SECONDS") or "0"
-        )
+        self._seconds_per_token = 1 / float(os.environ.get("FAKE_VLLM_TOKENS_PER_SECOND") or "400")
+        self._first_token_seconds = float(os.environ.get("FAKE_VLLM_FIRST_TOKEN_SECONDS") or "0")
 
     async def run(self, generation: Generation) -> AsyncGenerator[int, None]:
         """Yield how many tokens are due, step by step, until all of the generation's are.

@@ -1,6 +1,6 @@
-"""Stand-ins for what can't be had here: the GPU, NVIDIA's tools, a Spark's memory.
+"""Fakes for what can't be had here: the GPU, NVIDIA's tools, a Spark's memory.
 
-Each file says in its first lines that it is a stand-in, and behaves like captures of the real
+Each file says in its first lines that it is a fake, and behaves like captures of the real
 thing. What a machine's GPU is, and what is wrong with it, stands in one small file of the
 machine, so that tests can change it: ``/etc/sparkwright-lab/gpu.json``.
 """
@@ -98,7 +98,7 @@ def gpu_file(kind: str, mode: str = "ok") -> str:
 
 
 def install(machine: Machine) -> None:
-    """Put the stand-ins into a machine's root file system, before it boots."""
+    """Put the fakes into a machine's root file system, before it boots."""
     if machine.gpu is None:
         return
     for name in (

@@ -171,5 +171,5 @@ def _fingerprint(arguments: argparse.Namespace, table: Table) -> str | None:
         return None
     if mode == "custom":
         return str(arguments.fingerprint_value)
-    # Where vLLM has a hash of its configuration, the stand-in names itself.
-    return "standin" if mode == "hash" else f"vllm-{table.version}-standin"
+    # Where vLLM has a hash of its configuration, the fake names itself.
+    return "fake" if mode == "hash" else f"vllm-{table.version}-fake"

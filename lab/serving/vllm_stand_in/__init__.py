@@ -1,6 +1,0 @@
-"""A stand-in for vLLM: the same arguments, refusals, routes and metrics, but no model.
-
-Runs on Python 3.11 or newer with the standard library alone, as `vllm serve MODEL ...` in the
-lab's serving image or as `python -m vllm_stand_in serve MODEL ...`. Its answers come from a hash
-of the prompt. It is meant for trying and testing what deploys and watches vLLM.
-"""
