@@ -64,22 +64,21 @@ def api_key(source: Source | Path, environment: Mapping[str, str]) -> Secret:
         return checked(line(source, "api_key_command"), where)
     path = Path(source)
     try:
-        mode = path.stat().st_mode
+        refuse_readable(path, "the API key")
     except FileNotFoundError:
         key = f"sk-{secrets.token_urlsafe(32)}"
         made(path, f"{key}\n")
         return Secret(key)
-    if stat.S_IMODE(mode) & 0o077:
-        raise UserError(
-            [
-                mistake(
-                    str(path),
-                    f"others may read the API key (mode {stat.S_IMODE(mode):o})",
-                    f"chmod 600 {path}",
-                )
-            ]
-        )
     return checked(path.read_text(encoding="utf-8").strip(), str(path))
+
+
+def refuse_readable(path: Path, what: str) -> None:
+    """Raises UserError when others than its owner may read a file with a secret."""
+    mode = stat.S_IMODE(path.stat().st_mode)
+    if mode & 0o077:
+        raise UserError(
+            [mistake(str(path), f"others may read {what} (mode {mode:o})", f"chmod 600 {path}")]
+        )
 
 
 def made(path: Path, text: str) -> None:

@@ -45,6 +45,8 @@ Command = Annotated[
 ]
 #: Where only the host itself reaches a server.
 LOOPBACK = "127.0.0.1"
+#: What a server binds that listens at every address of its host.
+EVERY_ADDRESS = ("0.0.0.0", "::", "*")
 #: Arguments that are settings of the service, so that checks and smoke tests know them.
 _OWN_ARGUMENTS = {
     "port": "port",

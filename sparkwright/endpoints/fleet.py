@@ -10,7 +10,7 @@ from pathlib import Path
 from sparkwright.catalog import ArgumentValue, Catalog
 from sparkwright.config.keys import DEFAULT, source_of
 from sparkwright.config.secrets import VARIABLE, Source
-from sparkwright.config.settings import is_loopback
+from sparkwright.config.settings import EVERY_ADDRESS, is_loopback
 from sparkwright.config.tls import clients_ca, scheme
 from sparkwright.endpoints.endpoint import Endpoint, Key, ServedName
 from sparkwright.findings.finding import Finding
@@ -18,8 +18,6 @@ from sparkwright.findings.user_error import UserError, mistake, suggest
 from sparkwright.plan.plan import HostPlan, ServicePlan
 from sparkwright.site.fleet import PlannedHost
 from sparkwright.vllm.arguments import amount
-
-_EVERY_ADDRESS = ("0.0.0.0", "::", "*", "")
 
 
 @dataclass(frozen=True)
@@ -73,7 +71,7 @@ def export(
             if is_loopback(bind):
                 notes.append(f"{host}: {service.name} listens on {bind} only, and is left out")
                 continue
-            reached = address if bind in _EVERY_ADDRESS else bind
+            reached = address if not bind or bind in EVERY_ADDRESS else bind
             if name != DEFAULT and (name not in settings.keys or not service.proxy):
                 notes.append(f"{host}: {service.name} does not know the key {name!r}")
                 continue

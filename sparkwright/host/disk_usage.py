@@ -15,7 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from sparkwright.host.contracts.disk_usage import DiskUsage, DiskUsageRequest, Item
-from sparkwright.host.lib import docker, documents, files, receipt
+from sparkwright.host.lib import docker, documents, files, processes, receipt
 
 REVISION = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 #: Names that only sparkwright gives: made of a digest, or of a commit and a digest.
@@ -67,10 +67,7 @@ def our_images() -> list[str]:
 def being_fetched(stage: Path) -> bool:
     """Whether a fetch holds a stage."""
     holder = documents.read(stage / "holder.json") or {}
-    try:
-        return b"fetch.py" in Path(f"/proc/{int(holder['pid'])}/cmdline").read_bytes()
-    except (OSError, ValueError, KeyError, TypeError):
-        return False
+    return processes.runs(holder.get("pid"), "fetch.py")
 
 
 def items(request: DiskUsageRequest, kept: dict[str, str]) -> Iterator[Item]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from ipaddress import ip_address
 
+from sparkwright.host.lib import sandbox
+
 #: Below the services' root: an empty directory, the root of all that the server sees.
 ROOT = "state/peers/root"
 
@@ -21,6 +23,19 @@ FreeBind=yes
 NoDelay=yes
 Backlog=256
 """
+
+#: What it has otherwise than the other units.
+_OTHERWISE = (
+    "CapabilityBoundingSet=CAP_DAC_READ_SEARCH",
+    # The listening sockets are systemd's: the server itself reaches no network.
+    "PrivateNetwork=yes",
+    "RestrictAddressFamilies=AF_UNIX",
+    # Whether a fetch runs is read from its process, as any user may.
+    "ProtectProc=default",
+    "ProcSubset=all",
+    "MemoryMax=512M",
+    "TasksMax=320",
+)
 
 _SERVICE = """\
 [Unit]
@@ -40,44 +55,16 @@ RestartSec=1
 DynamicUser=yes
 User=sparkwright-share
 AmbientCapabilities=CAP_DAC_READ_SEARCH
-CapabilityBoundingSet=CAP_DAC_READ_SEARCH
 RootDirectory={root}
 MountAPIVFS=yes
 BindReadOnlyPaths=/usr -/lib -/lib64 -/bin -/etc/ld.so.cache -/etc/alternatives
 BindReadOnlyPaths={places}
 InaccessiblePaths=-+/usr/local -+/usr/share -+/usr/src
-ProtectSystem=strict
-ProtectHome=yes
-PrivateTmp=yes
-PrivateDevices=yes
-# The listening sockets are systemd's: the server itself reaches no network.
-PrivateNetwork=yes
-RestrictAddressFamilies=AF_UNIX
+{sandbox}
 PrivateIPC=yes
-ProtectClock=yes
-ProtectControlGroups=yes
-ProtectHostname=yes
-ProtectKernelLogs=yes
-ProtectKernelModules=yes
-ProtectKernelTunables=yes
-NoNewPrivileges=yes
-KeyringMode=private
-LockPersonality=yes
-MemoryDenyWriteExecute=yes
 RemoveIPC=yes
-RestrictNamespaces=yes
-RestrictRealtime=yes
-RestrictSUIDSGID=yes
-SystemCallArchitectures=native
-SystemCallErrorNumber=EPERM
-SystemCallFilter=@system-service
-SystemCallFilter=~@privileged @resources
 UMask=0077
-# Without ProtectProc: whether a fetch runs is read from its process, as any user may.
-
-MemoryMax=512M
 MemorySwapMax=0
-TasksMax=320
 LimitNOFILE=1024
 # A box that is already serving must not suffer from what others take.
 {modest}
@@ -106,6 +93,7 @@ def service_text(
         command=" ".join(command),
         root=root,
         places=" ".join(places),
+        sandbox=sandbox.lines(*_OTHERWISE),
         modest="\n".join(modest),
     )
 

@@ -99,7 +99,8 @@ def installed(
         brought: packages for an architecture (as ``uname -m`` has it), by file name; without, or
             with none, they come from the distribution's servers.
     """
-    seen = observed(ctx_host.get(), ObservationRequest(packages=(PACKAGE,) if wanted else ()))
+    asked = ObservationRequest(packages=(PACKAGE,) if wanted else (), services_root=services_root)
+    seen = observed(ctx_host.get(), asked)
     missing = wanted and seen.packages[PACKAGE].version is None
 
     def act(host: Host) -> Sequence[str]:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from sparkwright.config.settings import is_loopback
 from sparkwright.findings.finding import Severity
 from sparkwright.rules.rule import Context, Match, Rule
 
 _KEY = "arguments.trust_remote_code"
-_LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 
 def _remote_code(context: Context) -> Iterator[Match]:
@@ -49,7 +49,7 @@ def _remote_code(context: Context) -> Iterator[Match]:
 
 def _strict(context: Context) -> Iterator[Match]:
     service = context.service
-    if service.container.strict and not service.proxy and service.bind not in _LOOPBACK:
+    if service.container.strict and not service.proxy and not is_loopback(service.bind):
         yield Match(
             "hardening",
             f"hardening: strict without a proxy, and Docker publishes the port at {service.bind}",

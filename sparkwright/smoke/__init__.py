@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from sparkwright.config.settings import EVERY_ADDRESS, LOOPBACK
 from sparkwright.host.contracts.smoke import CheckResult, SmokeRequest
 from sparkwright.plan.plan import ServicePlan
 from sparkwright.plan.release import Release
@@ -28,7 +29,7 @@ def own_address(service: ServicePlan) -> str:
 
 
 def _local(bind: str) -> str:
-    return "127.0.0.1" if bind in ("0.0.0.0", "::", "*") else bind
+    return LOOPBACK if bind in EVERY_ADDRESS else bind
 
 
 def smoke_request(release: Release, *, warm_ups: int) -> SmokeRequest:

@@ -17,7 +17,7 @@ from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 
-from sparkwright.config.settings import is_loopback
+from sparkwright.config.settings import EVERY_ADDRESS, is_loopback
 from sparkwright.config.tls import scheme
 from sparkwright.host.contracts.smoke import CheckResult
 from sparkwright.plan.plan import HostPlan
@@ -29,7 +29,6 @@ _REFUSALS = (401, 404)
 #: Seconds for one connection, and for all that is asked of a host.
 _CONNECT, _ALL = 2.0, 15.0
 _AT_ONCE = 8
-_EVERY_ADDRESS = ("0.0.0.0", "::", "*")
 #: Bytes of an answer that are read: its status is in the first line.
 _HEAD = 1024
 
@@ -116,7 +115,7 @@ def _look(pool: Executor, one: Entrance, address: str, until: float) -> Outside:
         if why is None
     ]
     if one.port is not None:
-        at = address if one.bind in _EVERY_ADDRESS else one.bind
+        at = address if one.bind in EVERY_ADDRESS else one.bind
         if why := _unreachable(at, one.port):
             if not wrong:
                 return Outside(one.name, None, f"{at}:{one.port} does not answer here: {why}")

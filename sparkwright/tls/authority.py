@@ -9,7 +9,6 @@ from __future__ import annotations
 import datetime as dt
 import fcntl
 import os
-import stat
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -19,9 +18,10 @@ from cryptography import x509
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from sparkwright.config.secrets import SecretText
+from sparkwright.config.secrets import SecretText, refuse_readable
 from sparkwright.config.tls import CA, CA_DIRECTORY
 from sparkwright.findings.user_error import UserError, mistake
 from sparkwright.tls.names import ip_address, label
@@ -32,6 +32,7 @@ HOST_VALID = dt.timedelta(days=365)
 #: For clocks that are behind.
 _EARLIER = dt.timedelta(hours=1)
 _PRIVATE = 0o600
+_KEY = "this private key"
 
 
 @dataclass(frozen=True)
@@ -45,7 +46,7 @@ class Authority:
     @property
     def pem(self) -> str:
         """What clients import."""
-        return _pem(self.certificate)
+        return pem(self.certificate)
 
 
 def authority(now: dt.datetime, directory: Path = CA_DIRECTORY) -> Authority:
@@ -73,7 +74,7 @@ def host_certificate(
     path = signer.path.parent / "hosts" / f"{label(host)}.pem"
     with _alone(signer.path.parent):
         if path.exists():
-            _refuse_readable(path)
+            refuse_readable(path, _KEY)
             kept = path.read_text(encoding="utf-8")
             if _still_good(kept, signer, names, now):
                 return SecretText(kept)
@@ -138,7 +139,7 @@ def _write(path: Path, text: str, mode: int) -> None:
 
 
 def _read(path: Path, now: dt.datetime) -> Authority:
-    _refuse_readable(path)
+    refuse_readable(path, _KEY)
     pem = path.read_bytes()
     try:
         certificate = x509.load_pem_x509_certificate(pem)
@@ -162,13 +163,6 @@ def _broken(path: Path, what: str) -> UserError:
     return UserError([mistake(str(path), what, remedy)])
 
 
-def _refuse_readable(path: Path) -> None:
-    mode = stat.S_IMODE(path.stat().st_mode)
-    if mode & 0o077:
-        what = f"others may read this private key (mode {mode:o})"
-        raise UserError([mistake(str(path), what, f"chmod 600 {path}")])
-
-
 def _made(now: dt.datetime) -> str:
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, f"sparkwright CA {now:%Y-%m-%d}")])
@@ -178,7 +172,7 @@ def _made(now: dt.datetime) -> str:
         .add_extension(_usage(signs=True), critical=True)
         .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(key.public_key()), False)
     )
-    return _pem(builder.sign(key, hashes.SHA256())) + _key_pem(key)
+    return pem(builder.sign(key, hashes.SHA256()), key)
 
 
 def _host_pem(signer: Authority, name: str, names: Sequence[str], now: dt.datetime) -> str:
@@ -197,7 +191,7 @@ def _host_pem(signer: Authority, name: str, names: Sequence[str], now: dt.dateti
             x509.AuthorityKeyIdentifier.from_issuer_public_key(signer.key.public_key()), False
         )
     )
-    return _pem(builder.sign(signer.key, hashes.SHA256())) + _key_pem(key)
+    return pem(builder.sign(signer.key, hashes.SHA256()), key)
 
 
 def _builder(
@@ -228,13 +222,12 @@ def _usage(*, signs: bool) -> x509.KeyUsage:
     )  # fmt: skip
 
 
-def _pem(certificate: x509.Certificate) -> str:
-    return certificate.public_bytes(serialization.Encoding.PEM).decode()
-
-
-def _key_pem(key: ec.EllipticCurvePrivateKey) -> str:
-    return key.private_bytes(
-        serialization.Encoding.PEM,
-        serialization.PrivateFormat.PKCS8,
-        serialization.NoEncryption(),
+def pem(*parts: x509.Certificate | PrivateKeyTypes) -> str:
+    """Certificates and keys as text, one after another; a key without a passphrase."""
+    pkcs8, plain = serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    return b"".join(
+        one.public_bytes(serialization.Encoding.PEM)
+        if isinstance(one, x509.Certificate)
+        else one.private_bytes(serialization.Encoding.PEM, pkcs8, plain)
+        for one in parts
     ).decode()

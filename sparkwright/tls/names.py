@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from sparkwright.config.inventory import lan_address, ssh_address
+from sparkwright.config.settings import EVERY_ADDRESS
 
 IpAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
 
@@ -16,8 +17,6 @@ _LABEL = r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?"
 _NAME = re.compile(rf"{_LABEL}(\.{_LABEL})*")
 #: Below this name every host has one, whatever it is called in the inventory. Nobody looks it up.
 _OWN = "sparkwright.internal"
-#: Addresses to listen on that are nobody's name.
-_EVERY = ("0.0.0.0", "::", "*")
 
 
 def ip_address(text: str) -> IpAddress | None:
@@ -60,7 +59,7 @@ def names_of(host: str, data: Mapping[str, Any], binds: Iterable[str] = ()) -> t
         binds: addresses that its proxies listen on.
     """
     named = [host, ssh_address(host, data), client_address(host, data)]
-    named += [bind for bind in binds if bind not in _EVERY]
+    named += [bind for bind in binds if bind not in EVERY_ADDRESS]
     found = {one.lower() for one in named if is_name(one) or ip_address(one)}
     # As Avahi announces it in a LAN.
     found |= {f"{one}.local" for one in found if is_name(one) and "." not in one}

@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes
 from sparkwright.config.secrets import SecretText
 from sparkwright.config.settings import TlsSettings
 from sparkwright.findings.user_error import UserError, mistake
-from sparkwright.tls.authority import subject_names
+from sparkwright.tls.authority import pem, subject_names
 from sparkwright.tls.names import covers
 
 #: Key of the settings, what is wrong, what to do.
@@ -82,18 +82,9 @@ def user_certificate(
         raise UserError(
             mistake(f"{where}.{setting}", what, remedy, host) for setting, what, remedy in faults
         )
-    key_pem = key.private_bytes(
-        serialization.Encoding.PEM,
-        serialization.PrivateFormat.PKCS8,
-        serialization.NoEncryption(),
-    ).decode()
     return UserCertificate(
-        SecretText(_pem(chain) + key_pem), subject_names(chain[0]), _pem(roots) or None
+        SecretText(pem(*chain, key)), subject_names(chain[0]), pem(*roots) or None
     )
-
-
-def _pem(certificates: Sequence[x509.Certificate]) -> str:
-    return "".join(one.public_bytes(serialization.Encoding.PEM).decode() for one in certificates)
 
 
 def _read(path: Path, key: str) -> bytes:

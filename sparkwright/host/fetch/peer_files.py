@@ -17,6 +17,7 @@ from pathlib import Path
 
 from sparkwright.host.contracts.fetch import PeerRoots
 from sparkwright.host.fetch import holes
+from sparkwright.host.lib import processes
 
 _HEX = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 _DIRECTORY = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,200}")
@@ -137,10 +138,9 @@ class Store:
         stage = (*place.parent, f".staging-{place.revision}", "holder.json")
         try:
             holder = json.loads(text(place.root, stage, _LARGEST_HOLDER) or "")
-            command = Path(f"/proc/{int(holder['pid'])}/cmdline").read_bytes()
-        except (OSError, ValueError, KeyError, TypeError):
+            return processes.runs(holder["pid"], "fetch.py")
+        except (ValueError, KeyError, TypeError):
             return False
-        return b"fetch.py" in command
 
     def ended(self, place: Place) -> bool:
         """Whether a revision is complete and nothing will be added to it."""

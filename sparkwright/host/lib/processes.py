@@ -7,6 +7,7 @@ import selectors
 import shutil
 import subprocess
 import time
+from pathlib import Path
 
 from sparkwright.host.contracts.outcome import Outcome
 
@@ -97,3 +98,12 @@ def run(
 ) -> Outcome:
     """A command's outcome. By default it may take as long as it needs."""
     return Running(*words, timeout=timeout, environment=environment).outcome()
+
+
+def runs(pid: object, program: str) -> bool:
+    """Whether a process is alive and its command line names a program."""
+    try:
+        command = Path(f"/proc/{int(pid)}/cmdline").read_bytes()  # type: ignore[call-overload]
+    except (OSError, ValueError, TypeError):
+        return False
+    return program.encode() in command

@@ -239,6 +239,7 @@ def test_operations_look_where_their_services_lie() -> None:
     for operation, arguments in (
         (watch.installed, (None,)),
         (proxies.serving, (None, {})),
+        (proxies.installed, ()),
     ):
         host = spark("spark-1", observe=probe())
         run(host, operation, *arguments, services_root="/srv/sparkwright")
