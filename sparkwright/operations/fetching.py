@@ -7,10 +7,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from sparkwright.config.secrets import Secret
+from sparkwright.config.secrets import Secret, SecretText
 from sparkwright.host.contracts.jobs import WatchedJob, credential
 from sparkwright.operations.changing import MODELS_ROOT, SERVICES_ROOT
-from sparkwright.operations.peer_keys import THIS_PROCESS, Peer, RunKeys
+from sparkwright.operations.peer_keys import SERVED, THIS_PROCESS, Peer, RunKeys
 
 #: What a job that fetches needs beyond the sandbox of every unit.
 SANDBOX = (
@@ -45,6 +45,7 @@ class Sources:
         peer_keys: by which peers know each other, and a host's peer server its own Docker.
         peer_port: TCP port on which this host serves others, and its own Docker.
         addresses: of this host, on which it serves others; its own Docker asks on loopback.
+        tls: certificate and key of this host, PEM, by which it serves others; None in clear.
         token: for gated models, or None.
         bundle: directory on the controller, made by ``sparkwright bundle``; nobody else is asked.
         downloader: ``hf_transfer``, ``xet`` or ``http``.
@@ -61,6 +62,7 @@ class Sources:
     peer_keys: RunKeys = THIS_PROCESS
     peer_port: int = 18650
     addresses: tuple[str, ...] = ()
+    tls: SecretText | None = None
     token: Secret | None = None
     bundle: str | None = None
     downloader: str = "hf_transfer"
@@ -80,8 +82,16 @@ class Sources:
         return {PEER_KEYS: self.peer_keys.leech(name, self.peers()).value}
 
     def server_secrets(self, name: str) -> dict[str, str]:
-        """The file of the peer server of a host of this name: its text, by path."""
-        return {self.peer_keys.server_file: self.peer_keys.server(name).value}
+        """The files of the peer server of a host of this name: their text, by path."""
+        found = {self.peer_keys.server_file: self.peer_keys.server(name).value}
+        return found | ({self.certificate: self.tls} if self.certificate and self.tls else {})
+
+    @property
+    def certificate(self) -> str | None:
+        """Where a host has what it serves by: another certificate, another server."""
+        if self.tls is None:
+            return None
+        return f"{SERVED}/{hashlib.sha256(self.tls.encode()).hexdigest()[:12]}.pem"
 
     def request(self, job: WatchedJob) -> dict[str, Any]:
         """The part of a fetch request that says how, whatever is fetched."""

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field
 from urllib.parse import quote
 
 from sparkwright.config.secrets import Secret
-from sparkwright.host.contracts.fetch import PeerKeys
+from sparkwright.host.contracts.fetch import PeerKeys, TlsIdentity
 from sparkwright.host.fetch import peer_auth
 
 #: On hosts, in memory only. One file per run, for the peer server.
@@ -20,10 +20,12 @@ CONTROLLER = "/controller"
 
 @dataclass(frozen=True)
 class Peer:
-    """A host to take from: its name and http://address:port."""
+    """A host to take from: its name and http://address:port; how it is verified, where it serves by
+    TLS."""
 
     name: str
     address: str
+    tls: TlsIdentity | None = None
 
 
 @dataclass(frozen=True)
@@ -49,11 +51,13 @@ class RunKeys:
 
     def leech(self, name: str, peers: Iterable[Peer]) -> Secret:
         """A host's PeerKeys, as text, for the peers that it takes from."""
+        peers = tuple(peers)
         known = quote(name, safe="")
         keys = {
             peer.address: peer_auth.peer_key(self.server(peer.name).value, known) for peer in peers
         }
-        return Secret(json.dumps(asdict(PeerKeys(self.run, known, keys))))
+        tls = {peer.address: peer.tls for peer in peers if peer.tls}
+        return Secret(json.dumps(asdict(PeerKeys(self.run, known, keys, tls))))
 
 
 #: For those who name none: hosts then take nothing from each other, and only their own Docker asks.

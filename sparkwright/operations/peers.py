@@ -59,7 +59,11 @@ def server_job(home: str, how: Sources) -> Job:
     """The job of a host's peer server. A changed program or setting makes another job of it, and
     the old one makes room."""
     roots = PeerRoots(models=how.models_root, images=f"{how.services_root}/images")
-    request = document(PeerServerRequest(how.peer_port, peer_keys.SERVED, roots, _IDLE))
+    request = document(
+        PeerServerRequest(
+            how.peer_port, peer_keys.SERVED, roots, _IDLE, certificate=how.certificate
+        )
+    )
     state = f"{how.services_root}/state/peers"
     root = f"{how.services_root}/{peer_unit.ROOT}"
 

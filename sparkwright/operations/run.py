@@ -39,6 +39,7 @@ from sparkwright.report.run import Outcome
 from sparkwright.site.services import desired_services, directories
 from sparkwright.smoke.result import Smoke
 from sparkwright.text.visible import visible
+from sparkwright.tls.host import PeerCertificate
 
 _KEY = "sparkwright-run"
 
@@ -52,6 +53,7 @@ class HostRun:
         keys: its API keys.
         token: for gated models; None without one.
         proxies: its proxies; None without any.
+        peer_certificate: what it serves other hosts by; None in clear.
         others: its services that other hosts serve too, behind one address.
         address: where the controller reaches it.
         findings: preflight's.
@@ -68,6 +70,7 @@ class HostRun:
     memory: HostMemory
     address: str
     proxies: Proxies | None = None
+    peer_certificate: PeerCertificate | None = None
     others: frozenset[str] = frozenset()
     connection: tuple[str, str] | None = None
     findings: list[Finding] = field(default_factory=list)
@@ -145,7 +148,8 @@ class HostRun:
     def peer_address(self) -> str | None:
         """Where other hosts take models and images from it; None behind a jump host."""
         address = self.lan_address
-        return f"http://{at(address, self.settings.peer_port)}" if address else None
+        scheme = "https" if self.peer_certificate else "http"
+        return f"{scheme}://{at(address, self.settings.peer_port)}" if address else None
 
 
 @dataclass

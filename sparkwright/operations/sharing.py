@@ -33,6 +33,7 @@ def sources(run: Run, one: HostRun, content: str | None = None) -> Sources:
         peer_keys=run.peer_keys,
         peer_port=settings.peer_port,
         addresses=_served_on(one),
+        tls=one.peer_certificate.pem if one.peer_certificate else None,
         token=one.token,
         bundle=settings.bundle,
         downloader=settings.downloader,
@@ -103,7 +104,8 @@ def _addresses(run: Run, one: HostRun, content: str) -> Iterator[Peer]:
     live = {other.name: other for other in run.live()}
     for name in _decided(run).get(content, {}).get(one.name, []):
         if name in live and (address := live[name].peer_address):
-            yield Peer(name, address)
+            certificate = live[name].peer_certificate
+            yield Peer(name, address, certificate.identity if certificate else None)
 
 
 def _is_asked(run: Run, one: HostRun, content: str) -> bool:

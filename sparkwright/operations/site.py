@@ -140,6 +140,7 @@ def _run(
                 memory=memory(hosts[name]),
                 address=ssh_address(name, everyone[name]),
                 proxies=one.proxies,
+                peer_certificate=one.peer_certificate,
                 others=with_others(name, everyone),
             )
             for name, one in fleet.hosts.items()

@@ -14,6 +14,7 @@ from sparkwright.config.settings import RolloutSettings
 from sparkwright.findings.finding import Finding, errors
 from sparkwright.findings.user_error import UserError
 from sparkwright.plan.desired import Desired
+from sparkwright.plan.plan import HostPlan
 from sparkwright.plan.release import render_release
 from sparkwright.plan.rollout import agreed
 from sparkwright.proxy.haproxy import Proxies
@@ -22,17 +23,20 @@ from sparkwright.resolve.registry_account import account
 from sparkwright.resolve.resolution import registry_of
 from sparkwright.site.fleet import PlannedHost, plan_fleet, with_geometry
 from sparkwright.site.resolution import hub_token, pinned
+from sparkwright.tls.host import PeerCertificate, peer_certificate
 
 
 @dataclass(frozen=True)
 class DesiredHost:
-    """One host: its desired state, the rules that it breaks, its secrets and its proxies."""
+    """One host: its desired state, the rules that it breaks, its secrets and its proxies, and what
+    it serves other hosts by; None in clear."""
 
     desired: Desired
     violations: tuple[Finding, ...]
     keys: Keys
     token: Secret | None
     proxies: Proxies | None
+    peer_certificate: PeerCertificate | None
 
 
 @dataclass(frozen=True)
@@ -68,6 +72,7 @@ def desired_fleet(
     resolution = pinned(planned)
     planned = with_geometry(planned, resolution)
     _stop(planned)
+    proxies = {name: proxies_of(host.plan, everyone) for name, host in planned.items()}
     return DesiredFleet(
         hosts={
             name: DesiredHost(
@@ -83,12 +88,21 @@ def desired_fleet(
                 violations=host.violations,
                 keys=keys[name],
                 token=tokens[host.plan.settings.hub_token_source],
-                proxies=proxies_of(host.plan, everyone),
+                proxies=proxies[name],
+                peer_certificate=_peer_certificate(host.plan, everyone[name], proxies[name]),
             )
             for name, host in planned.items()
         },
         rollout=agreed({name: host.plan.settings.rollout for name, host in planned.items()}),
     )
+
+
+def _peer_certificate(
+    plan: HostPlan, data: Mapping[str, Any], proxies: Proxies | None
+) -> PeerCertificate | None:
+    if not plan.settings.peer_sharing:
+        return None
+    return peer_certificate(plan.host, data, plan.settings.tls, proxies.tls if proxies else None)
 
 
 def _stop(planned: Mapping[str, PlannedHost]) -> None:

@@ -12,6 +12,7 @@ from sparkwright.config.secrets import SecretText
 from sparkwright.config.settings import TlsSettings
 from sparkwright.findings.finding import Finding
 from sparkwright.findings.user_error import UserError, mistake
+from sparkwright.host.contracts.fetch import TlsIdentity
 from sparkwright.tls.names import client_address, is_name, names_of, own_name
 
 if TYPE_CHECKING:
@@ -28,19 +29,6 @@ CERTIFICATE = "tls/host.pem"
 def certificate_place(service_home: str) -> str:
     """Where a service's host has the certificate of its proxies."""
     return f"{PurePosixPath(service_home).parents[1]}/gateway/{CERTIFICATE}"
-
-
-@dataclass(frozen=True)
-class Identity:
-    """How others verify a host.
-
-    Attributes:
-        name: what its certificate is for; None where it is for addresses alone.
-        ca: by which CA, PEM; None where that is a public one.
-    """
-
-    name: str | None
-    ca: str | None
 
 
 def serves_with(
@@ -68,17 +56,41 @@ def serves_with(
 
 def identity(
     host: str, data: Mapping[str, Any], settings: Tls, where: str = "tls"
-) -> Identity | None:
+) -> TlsIdentity | None:
     """How others verify a host; None where it serves http. See ``serves_with``."""
     if settings is None:
         return None
     if isinstance(settings, TlsSettings):
         given = _users(host, data, settings, where)
         named = [client_address(host, data), *(one for one in given.names if "*" not in one)]
-        return Identity(next((one for one in named if is_name(one)), None), given.ca)
+        return TlsIdentity(next((one for one in named if is_name(one)), None), given.ca)
     from sparkwright.tls.authority import authority
 
-    return Identity(own_name(host), authority(dt.datetime.now(dt.UTC)).pem)
+    return TlsIdentity(own_name(host), authority(dt.datetime.now(dt.UTC)).pem)
+
+
+@dataclass(frozen=True)
+class PeerCertificate:
+    """What a host serves other hosts by, and how they verify it."""
+
+    pem: SecretText
+    identity: TlsIdentity
+
+
+def peer_certificate(
+    host: str, data: Mapping[str, Any], settings: Tls, proxies: SecretText | None
+) -> PeerCertificate | None:
+    """A host's part in peer sharing; None where that is in clear.
+
+    Args:
+        proxies: what its proxies serve with, which is for more addresses; None without any.
+
+    Raises:
+        UserError: when certificate, key or CA can't be used.
+    """
+    found = identity(host, data, settings)
+    pem = proxies or serves_with(host, data, settings, ())
+    return PeerCertificate(pem, found) if found and pem else None
 
 
 def problems(

@@ -400,6 +400,7 @@ def test_a_host_that_others_ask_serves_them() -> None:
         "roots": {"models": "/opt/models", "images": "/opt/sparkwright/images"},
         "idle": 900,
         "addresses": [],
+        "certificate": None,
     }
     assert request["secrets"] == {
         f"/run/sparkwright/peers/served/{KEYS.run}": KEYS.server(host.name).value

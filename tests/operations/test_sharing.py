@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from types import SimpleNamespace as Space
 from typing import Any
 
 import pytest
 
+from sparkwright.config.secrets import SecretText
 from sparkwright.facts.asking import HostError
-from sparkwright.operations import bundle_server, sharing
+from sparkwright.host.contracts.fetch import TlsIdentity
+from sparkwright.operations import bundle_server, peers, sharing
 from sparkwright.operations.peer_keys import CONTROLLER, Peer
 from sparkwright.operations.run import Run
 from sparkwright.resolve import build_context
+from sparkwright.tls.host import PeerCertificate
 from tests.operations.harness import FakeHost
 from tests.operations.sites import looked_at, site, spark
 from tests.unit.builders import COMMIT, DIGEST
@@ -153,6 +157,25 @@ def test_a_host_serves_on_its_lan_address_only(
 ) -> None:
     run, _ = _fleet(True, **data)
     assert sharing.sources(run, run.hosts["spark-1"]).addresses == addresses
+
+
+def test_under_tls_each_side_knows_the_others_certificate() -> None:
+    """And a host with another certificate gets another server."""
+    run, (_, second) = _fleet(True, False)
+    named, plain = run.hosts["spark-1"], sharing.sources(run, run.hosts["spark-1"])
+    identity = TlsIdentity("spark-1.sparkwright.internal", "the CA")
+    named.peer_certificate = PeerCertificate(SecretText("certificate and key"), identity)
+    (peer,) = sharing.sources(run, run.hosts["spark-2"], MODEL).peers()
+    assert peer == Peer("spark-1", "https://10.0.0.1:18650", identity)
+    keys = json.loads(run.peer_keys.leech(second.name, [peer]).value)
+    assert keys["tls"] == {peer.address: {"name": identity.name, "ca": "the CA"}}
+
+    how = sharing.sources(run, named)
+    assert how.server_secrets("spark-1")[how.certificate or ""] == "certificate and key"
+    job = peers.server_job("/opt/runtime", how)
+    assert json.loads(next(iter(job.files.values())))["certificate"] == how.certificate
+    assert "certificate and key" not in str(job)
+    assert job.unit != peers.server_job("/opt/runtime", plain).unit
 
 
 def test_a_bundle_is_served_by_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:

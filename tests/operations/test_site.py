@@ -76,7 +76,12 @@ class Pyinfra:
         return DesiredFleet(
             {
                 one.name: DesiredHost(
-                    wanted(plan(host=one.name)), self.violations, Keys({}, Secret("k")), None, None
+                    wanted(plan(host=one.name)),
+                    self.violations,
+                    Keys({}, Secret("k")),
+                    None,
+                    None,
+                    None,
                 )
                 for one in inputs
             },

@@ -6,7 +6,7 @@ seconds; hashes and commits are lower-case hex digits.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True)
@@ -171,6 +171,8 @@ class PeerServerRequest:
         keys: directory with its key of each run, in a file named by the run.
         idle: without a request by somebody with a key, after which the server ends.
         addresses: to listen on at the port; none where systemd passes listening sockets.
+        certificate: file with certificate and key, PEM, by which peers are served; None serves in
+            clear. This host's own Docker asks in clear, on loopback.
     """
 
     port: int
@@ -178,6 +180,20 @@ class PeerServerRequest:
     roots: PeerRoots
     idle: float
     addresses: tuple[str, ...] = ()
+    certificate: str | None = None
+
+
+@dataclass(frozen=True)
+class TlsIdentity:
+    """How others verify a host.
+
+    Attributes:
+        name: what its certificate is for; None where it is for addresses alone.
+        ca: by which CA, PEM; None where that is a public one.
+    """
+
+    name: str | None
+    ca: str | None
 
 
 @dataclass(frozen=True)
@@ -188,11 +204,13 @@ class PeerKeys:
         run: 32 hex digits.
         peer: this host's name, as peers know it.
         keys: by the peers' addresses, as in FetchRequest.
+        tls: likewise, of those that serve by TLS.
     """
 
     run: str
     peer: str
     keys: dict[str, str]
+    tls: dict[str, TlsIdentity] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -10,12 +10,13 @@ import hashlib
 import json
 import re
 import socket
+import ssl
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from sparkwright.host.contracts.fetch import PeerKeys
+from sparkwright.host.contracts.fetch import PeerKeys, TlsIdentity
 from sparkwright.host.fetch import peer_auth
 from sparkwright.host.fetch.peer_wire import Broken, Head, Wire
 from sparkwright.host.lib import documents
@@ -49,11 +50,13 @@ class Held:
 
 @dataclass(frozen=True)
 class Identity:
-    """As whom this host asks a peer: the run, its own name there, and the key of both."""
+    """As whom this host asks a peer: the run, its own name there, and the key of both; and how the
+    peer is verified where it serves by TLS."""
 
     run: str
     peer: str
     key: str
+    tls: TlsIdentity | None = None
 
 
 def identities(path: str | None) -> dict[str, Identity]:
@@ -61,7 +64,10 @@ def identities(path: str | None) -> dict[str, Identity]:
     keys = documents.record(PeerKeys, Path(path)) if path else None
     if keys is None:
         return {}
-    return {address: Identity(keys.run, keys.peer, key) for address, key in keys.keys.items()}
+    return {
+        address: Identity(keys.run, keys.peer, key, keys.tls.get(address))
+        for address, key in keys.keys.items()
+    }
 
 
 class PeerClient:
@@ -151,6 +157,8 @@ class PeerClient:
         except OSError as error:
             raise Broken(error.strerror or "no connection in time") from error
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if self._identity.tls is not None:
+            self._socket = _verified(self._socket, self._identity.tls, str(where.hostname))
         wire = Wire(self._socket, self._stopped)
         wire.send(f"GET /challenge HTTP/1.1\nHost: {where.netloc}\n")
         status, head = _status(wire.head(_ANSWER))
@@ -159,6 +167,18 @@ class PeerClient:
         self._challenge = _challenge(head)
         self._wire = wire
         return wire
+
+
+def _verified(connection: socket.socket, tls: TlsIdentity, address: str) -> ssl.SSLSocket:
+    """The connection under TLS, with who was asked for. Raises Unproven, Broken."""
+    context = ssl.create_default_context(cadata=tls.ca)
+    connection.settimeout(_ANSWER)
+    try:
+        return context.wrap_socket(connection, server_hostname=tls.name or address)
+    except ssl.CertificateError as error:
+        raise Unproven(f"its certificate: {error.verify_message}") from error
+    except OSError as error:
+        raise Broken(f"no TLS: {error.strerror or error}") from error
 
 
 def _status(head: Head | None) -> tuple[int, Head]:

@@ -54,6 +54,7 @@ class Connections:
                 self._addresses.pop(one, None)
                 self._unknown.pop(one)
                 with suppress(OSError):
-                    one.shutdown(socket.SHUT_RDWR)
+                    # Not TLS's own: another thread may be in the middle of its handshake.
+                    socket.socket.shutdown(one, socket.SHUT_RDWR)
                 return True
         return False

@@ -28,7 +28,7 @@ _REQUEST = re.compile(r"(GET|HEAD) (/[\x21-\x7e]{0,4095}) HTTP/1\.[01]")
 _RANGE = re.compile(r"bytes=(\d{1,15})-(\d{1,15})", re.ASCII)
 _BLOCK = 256 << 10
 #: Seconds for the head of a request: of somebody unknown, and until a known peer asks again.
-_UNKNOWN, _KNOWN = 10.0, 60.0
+UNKNOWN, _KNOWN = 10.0, 60.0
 #: Seconds for sending one piece.
 _PIECE_TIME = 60.0
 _REASONS = {
@@ -49,17 +49,17 @@ class _Signed:
 class Conversation:
     """A connection, from its first request to its end."""
 
-    def __init__(self, server: Server, connection: socket.socket, address: str) -> None:
+    def __init__(self, server: Server, connection: socket.socket, *, own_docker: bool) -> None:
         self._server = server
         self._connection = connection
-        self._local = address.startswith("127.") or address == "::1"
+        self._own_docker = own_docker
         self._wire = Wire(connection, server.stopped)
         self._challenge = ""
         self._is_known = False
 
     def run(self) -> None:
         """Answer until somebody ends it. Raises Broken and OSError."""
-        while head := self._wire.head(_KNOWN if self._is_known else _UNKNOWN):
+        while head := self._wire.head(_KNOWN if self._is_known else UNKNOWN):
             found = _REQUEST.fullmatch(head.line)
             has_body = head.get("content-length") not in ("", "0") or head.get("transfer-encoding")
             if found is None or has_body:
@@ -172,7 +172,7 @@ class Conversation:
         self._server.used(self._connection)
 
     def _registry(self, method: str, path: str, head: Head) -> None:
-        if not self._local:
+        if not self._own_docker:
             self._say(404)
             return
         docker = peer_registry.Docker(self._server, self._wire, self._used)

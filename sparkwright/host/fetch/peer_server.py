@@ -11,6 +11,7 @@ import os
 import selectors
 import signal
 import socket
+import ssl
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -19,7 +20,7 @@ from threading import Event, Thread
 from sparkwright.host.contracts.fetch import PeerServerRequest
 from sparkwright.host.fetch.errors import FAILED, OK, Failed
 from sparkwright.host.fetch.peer_connections import Connections
-from sparkwright.host.fetch.peer_conversation import Conversation
+from sparkwright.host.fetch.peer_conversation import UNKNOWN, Conversation
 from sparkwright.host.fetch.peer_files import Store
 from sparkwright.host.fetch.peer_keys import Keys
 from sparkwright.host.fetch.peer_wire import Broken
@@ -42,6 +43,7 @@ class PeerServer:
         self._idle = request.idle
         self._last = time.monotonic()
         self._ended = Event()
+        self._tls = _tls(request.certificate) if request.certificate else None
 
     def used(self, connection: socket.socket) -> None:
         """Somebody with a key asks: the idle time begins anew."""
@@ -82,6 +84,10 @@ class PeerServer:
         except OSError:
             time.sleep(0.01)  # no descriptor is free, or it has hung up already
             return
+        if self._tls and not is_own_docker(address[0]):
+            connection = self._tls.wrap_socket(
+                connection, server_side=True, do_handshake_on_connect=False
+            )
         if not self._connections.admit(connection, address[0]):
             connection.close()
             return
@@ -94,9 +100,23 @@ class PeerServer:
         try:
             # Whoever breaks off, is too slow or asks for nonsense only loses its connection.
             with suppress(Broken, OSError):
-                Conversation(self, connection, address).run()
+                if isinstance(connection, ssl.SSLSocket):
+                    connection.settimeout(UNKNOWN)
+                    connection.do_handshake()
+                Conversation(self, connection, own_docker=is_own_docker(address)).run()
         finally:
             self._connections.leave(connection)
+
+
+def is_own_docker(address: str) -> bool:
+    """Whether this host itself asks."""
+    return address.startswith("127.") or address == "::1"
+
+
+def _tls(certificate: str) -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate)
+    return context
 
 
 def listening(request: PeerServerRequest) -> list[socket.socket]:

@@ -1,0 +1,197 @@
+"""Peers under TLS: who listens in between, who poses as a peer, and who asks in clear."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing, contextmanager, suppress
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+import pytest
+
+from sparkwright.host.contracts.fetch import PeerKeys, PeerRoots, PeerServerRequest, TlsIdentity
+from sparkwright.host.fetch import peer_server
+from sparkwright.tls.authority import Authority, authority, host_certificate
+from sparkwright.tls.names import own_name
+from tests.host.fetch.conftest import Fetch
+from tests.host.peer_sharing import KEY, PEER, RUN, SERVER_KEY
+
+NOW = dt.datetime.now(dt.UTC)
+NAME = own_name("seed")
+#: Of a file that the hub's model has.
+PIECE = b'{"model_type": "fake"}'
+
+
+@dataclass
+class Tapped:
+    """Somebody between two hosts: passes everything on, and keeps what was said."""
+
+    port: int
+    heard: bytearray = field(default_factory=bytearray)
+
+    def __post_init__(self) -> None:
+        self._listening = socket.create_server(("127.0.0.1", 0))
+        self.address = f"https://127.0.0.1:{self._listening.getsockname()[1]}"
+        threading.Thread(target=self._run, daemon=True).start()
+
+    def close(self) -> None:
+        """Pass on no more."""
+        self._listening.close()
+
+    def _run(self) -> None:
+        with suppress(OSError):
+            while True:
+                mine, _ = self._listening.accept()
+                its = socket.create_connection(("127.0.0.1", self.port))
+                for pair in ((mine, its), (its, mine)):
+                    threading.Thread(target=self._pass, args=pair, daemon=True).start()
+
+    def _pass(self, one: socket.socket, other: socket.socket) -> None:
+        with suppress(OSError):
+            while block := one.recv(1 << 16):
+                self.heard += block
+                other.sendall(block)
+            other.shutdown(socket.SHUT_WR)
+
+
+@dataclass
+class Served:
+    """A host that serves peers, and who listens in between."""
+
+    fetch: Fetch
+    ca: Authority
+    tap: Tapped
+
+    def take(self, leech: Fetch, identity: TlsIdentity | None) -> tuple[int, str]:
+        """Fetch from it, as a host that verifies it so."""
+        keys = leech.root / "peer-keys"
+        tls = {self.tap.address: identity} if identity else {}
+        keys.write_text(json.dumps(asdict(PeerKeys(RUN, PEER, {self.tap.address: KEY}, tls))))
+        return leech.run(peers=[self.tap.address], peer_token_file=str(keys))
+
+
+@contextmanager
+def _serving(fetch: Fetch, certificate: str | None) -> Iterator[int]:
+    """A peer server in this process, on which nobody is this host's own Docker."""
+    for name in ("keys", "images", "models"):
+        (fetch.root / name).mkdir(exist_ok=True, parents=True)
+    (fetch.root / "keys" / RUN).write_text(f"{SERVER_KEY}\n")
+    roots = PeerRoots(str(fetch.root / "models"), str(fetch.root / "images"))
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        port = int(listening.getsockname()[1])
+        request = PeerServerRequest(
+            port, str(fetch.root / "keys"), roots, 60, certificate=certificate
+        )
+        server = peer_server.PeerServer(request, [listening])
+        thread = threading.Thread(target=server.run)
+        thread.start()
+        try:
+            yield port
+        finally:
+            server.stop()
+            thread.join()
+
+
+@pytest.fixture
+def serving(
+    fetch: Fetch, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Callable[[bool], Served]]:
+    """Makes a host that has the model already and serves it, by TLS or in clear."""
+    monkeypatch.setattr(peer_server, "is_own_docker", lambda _: False)
+    ca = authority(NOW, tmp_path / "ca")
+    place = tmp_path / "host.pem"
+    place.write_text(host_certificate(ca, "seed", (NAME,), NOW))
+    seed = Fetch(fetch.hub, tmp_path / "seed")
+    seed.root.mkdir()
+    assert seed.run()[0] == 0
+    with ExitStack() as stack:
+
+        def make(tls: bool) -> Served:
+            port = stack.enter_context(_serving(seed, str(place) if tls else None))
+            return Served(seed, ca, stack.enter_context(closing(Tapped(port))))
+
+        yield make
+
+
+@pytest.fixture
+def leech(fetch: Fetch, tmp_path: Path) -> Fetch:
+    """Another host, which has nothing yet."""
+    (tmp_path / "leech").mkdir()
+    return Fetch(fetch.hub, tmp_path / "leech")
+
+
+@pytest.mark.parametrize("tls", [True, False], ids=["tls", "clear"])
+def test_who_listens_in_reads_no_weights_and_no_names(
+    serving: Callable[[bool], Served], leech: Fetch, tls: bool
+) -> None:
+    """The other case shows that the tap would hear them."""
+    served = serving(tls)
+    asked = len(leech.hub.hits)
+    code, said = served.take(leech, TlsIdentity(NAME, served.ca.pem) if tls else None)
+    assert code == 0, said
+    leech.assert_whole()
+    assert len(leech.hub.hits) == asked
+    assert leech.progress()["bytes_peers"] == sum(map(len, leech.hub.files.values()))
+    heard = bytes(served.tap.heard)
+    assert len(heard) > leech.progress()["bytes_peers"]
+    for told in (PIECE, b"safetensors", PEER.encode(), b"Authorization: Sparkwright"):
+        assert (told in heard) is not tls, told
+
+
+@pytest.mark.parametrize("wrong", ["another CA", "another name", "a public CA"])
+def test_nothing_is_taken_from_who_has_not_the_peers_certificate(
+    serving: Callable[[bool], Served], leech: Fetch, tmp_path: Path, wrong: str
+) -> None:
+    """Nor is it told what is wanted: the run's key is shown to nobody else."""
+    served = serving(True)
+    other = authority(NOW, tmp_path / "other")
+    code, said = served.take(
+        leech,
+        {
+            "another CA": TlsIdentity(NAME, other.pem),
+            "another name": TlsIdentity(own_name("other"), served.ca.pem),
+            "a public CA": TlsIdentity(NAME, None),
+        }[wrong],
+    )
+    assert code == 0, said
+    leech.assert_whole()
+    assert leech.progress()["bytes_peers"] == 0
+    assert f"the peer {served.tap.address} fails (its certificate: " in said
+
+
+def test_who_serves_in_clear_where_tls_is_asked_for_gets_no_request(
+    serving: Callable[[bool], Served], leech: Fetch
+) -> None:
+    served = serving(False)
+    code, said = served.take(leech, TlsIdentity(NAME, served.ca.pem))
+    assert code == 0, said
+    leech.assert_whole()
+    assert leech.progress()["bytes_peers"] == 0
+    assert "(no TLS: " in said
+    assert b"Authorization" not in served.tap.heard
+
+
+def test_who_asks_in_clear_gets_nothing_and_keeps_nobody_waiting(
+    serving: Callable[[bool], Served], leech: Fetch
+) -> None:
+    served = serving(True)
+    silent = [socket.create_connection(("127.0.0.1", served.tap.port)) for _ in range(80)]
+    with socket.create_connection(("127.0.0.1", served.tap.port), timeout=20) as clear:
+        clear.sendall(b"GET /challenge HTTP/1.1\r\nHost: x\r\n\r\n")
+        answer = b""
+        with suppress(ConnectionError):
+            while block := clear.recv(4096):
+                answer += block
+        assert b"HTTP" not in answer
+    began = time.monotonic()
+    code, said = served.take(leech, TlsIdentity(NAME, served.ca.pem))
+    assert code == 0, said
+    assert leech.progress()["bytes_peers"] == sum(map(len, leech.hub.files.values()))
+    assert time.monotonic() - began < 10
+    for one in silent:
+        one.close()
