@@ -56,12 +56,15 @@ def test_the_way_out_carries_one_copy_for_all_hosts(bare_fleet: Site) -> None:
     assert again.changed == set()
 
 
-def test_a_new_host_takes_from_its_neighbours(bare_fleet: Site) -> None:
+@pytest.mark.parametrize("tls", [(), ("--data", "tls=own")], ids=["clear", "tls"])
+def test_a_new_host_takes_from_its_neighbours(bare_fleet: Site, tls: tuple[str, ...]) -> None:
     fetching = bare_fleet.only_fetching()
-    bare_fleet.deploy("--limit", "spark-1", "--limit", "rtx-1", deploy=fetching)
+    bare_fleet.deploy(*tls, "--limit", "spark-1", "--limit", "rtx-1", deploy=fetching)
     before = _way_out()
-    bare_fleet.deploy(refused={"hopper-1"}, deploy=fetching)
+    bare_fleet.deploy(*tls, refused={"hopper-1"}, deploy=fetching)
     assert _way_out() - before < 0.05 * _sizes("spark-2")
+    requests = ssh("spark-1", "sudo sh -c 'cat /opt/sparkwright/state/peers/*.json'")
+    assert ('.pem"' in requests) is bool(tls)
 
 
 def test_one_setting_turns_it_off(bare_fleet: Site) -> None:
