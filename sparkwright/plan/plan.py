@@ -16,6 +16,7 @@ from sparkwright.config.settings import (
 from sparkwright.findings.finding import Finding
 from sparkwright.findings.user_error import UserError, mistake, suggest
 from sparkwright.plan.container import ContainerPlan, plan_container
+from sparkwright.plan.tags import chosen_tag, instead_of
 from sparkwright.resolve.references import (
     BuildReference,
     ImageReference,
@@ -155,7 +156,7 @@ def plan_host(
             )
             continue
         image = catalog.images[recipe.image]
-        tag, key = _tag(service, settings, recipe, image, f"{where}.{name}.image_tag", origin)
+        tag, key = chosen_tag(service, settings, recipe, image, f"{where}.{name}.image_tag", origin)
         allowed = recipe.tags or tuple(image.tags)
         if tag not in image.tags or tag not in allowed:
             problems.append(
@@ -164,7 +165,7 @@ def plan_host(
                     f"image {image.name} has no tag {tag!r} in the catalog"
                     if tag not in image.tags
                     else f"recipe {recipe.name} does not run on tag {tag!r} of {image.name}",
-                    f"{suggest(tag, list(allowed))} (a new tag is a few lines in the catalog)",
+                    instead_of(tag, recipe, image, catalog),
                     host,
                 )
             )
@@ -174,23 +175,6 @@ def plan_host(
     if problems:
         raise UserError(problems)
     return HostPlan(host, settings, tuple(services))
-
-
-def _tag(
-    service: ServiceSettings,
-    settings: HostSettings,
-    recipe: Recipe,
-    image: Image,
-    own_key: str,
-    origin: Callable[[str], str],
-) -> tuple[str, str]:
-    """The tag, and the key that chose it. A host's tag is for the images that have it."""
-    if service.image_tag:
-        return service.image_tag, own_key
-    host_key = f"{origin('image_tag')}: image_tag"
-    if settings.image_tag and (settings.image_tag in image.tags or not recipe.tag):
-        return settings.image_tag, host_key
-    return recipe.tag or image.newest_tag, f"recipe {recipe.name}"
 
 
 _Layer = tuple[Mapping[str, ArgumentValue | None], Mapping[str, str | None], str]

@@ -408,7 +408,9 @@ def test_the_context_is_weighed_against_what_is_left_for_the_kv_cache() -> None:
 
 def test_a_recipe_on_a_tag_that_it_does_not_run_on_is_a_located_problem() -> None:
     with pytest.raises(UserError) as raised:
-        plan({"s": {"recipe": QWEN27, "image_tag": V23}})
+        plan({"s": {"recipe": "qwen36-35b-a3b-heretic-omni-v2", "image_tag": "v1.2"}})
     (problem,) = raised.value.findings
     assert problem.subject.place == "group_data/sparks.py: services.s.image_tag"
     assert "does not run on tag" in problem.observed
+    # v1.2 was asked for: v2 is what the user leaves.
+    assert problem.remedy == "recipe: qwen36-35b-a3b-heretic-omni-v1.2, which runs on it"

@@ -1,0 +1,48 @@
+"""Which tag of its image a service runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from sparkwright.catalog import Catalog, Image, Recipe
+from sparkwright.config.settings import HostSettings, ServiceSettings
+from sparkwright.findings.user_error import suggest
+
+
+def chosen_tag(
+    service: ServiceSettings,
+    settings: HostSettings,
+    recipe: Recipe,
+    image: Image,
+    own_key: str,
+    origin: Callable[[str], str],
+) -> tuple[str, str]:
+    """The tag, and the key that chose it. A host's tag is for the images that have it."""
+    if service.image_tag:
+        return service.image_tag, own_key
+    host_key = f"{origin('image_tag')}: image_tag"
+    if settings.image_tag and (settings.image_tag in image.tags or not recipe.tag):
+        return settings.image_tag, host_key
+    return recipe.tag or image.newest_tag, f"recipe {recipe.name}"
+
+
+def instead_of(tag: str, recipe: Recipe, image: Image, catalog: Catalog) -> str:
+    """What to write for a tag that the recipe does not run on.
+
+    A tag that the image has was meant: other recipes run on it, and the recipe's own tags are those
+    that the user is leaving.
+    """
+    if tag not in image.tags:
+        known = list(recipe.tags or image.tags)
+        return f"{suggest(tag, known)} (a new tag is a few lines in the catalog)"
+    family = catalog.models[recipe.body.model].family
+    there = sorted(
+        other.name
+        for other in catalog.recipes.values()
+        if other.image == image.name
+        and (not other.tags or tag in other.tags)
+        and catalog.models[other.body.model].family == family
+    )
+    if not there:
+        return f"no recipe of {family} runs on it: {tag} in a recipe of your own catalog"
+    return f"recipe: {' or '.join(there)}, which {'runs' if len(there) == 1 else 'run'} on it"

@@ -1,0 +1,72 @@
+"""Back to an image's rollback tag: every recipe of the image is planned there, without an error."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+import yaml
+from click.testing import CliRunner
+
+from sparkwright.cli import main
+from sparkwright.findings.finding import errors
+from sparkwright.plan.release import render_release
+from sparkwright.rules import assumed_hardware, check_host
+from tests.unit.builders import catalog, plan, resolution
+
+AEON = catalog().images["aeon-vllm-ultimate"]
+NEWEST = AEON.newest_tag
+BACK = "2026-06-18-v0.23.0-dflashfix"
+CORRUPTS = "2026-06-04-pr44389"
+OF_AEON = sorted(name for name, one in catalog().recipes.items() if one.image == AEON.name)
+#: Recipe A and its two other bodies.
+DFLASH_27B = ("qwen36-27b-dflash-fp8", "qwen36-27b-nvfp4-dflash-fp8", "qwen36-27b-xs-dflash-fp8")
+GEMMA = sorted(name for name in OF_AEON if name.startswith("gemma4"))
+#: Made for an sm_120 card in an arm64 machine: image-architecture tells of it on every tag.
+ELSEWHERE = {name for name in OF_AEON if "rtx" in name}
+
+
+def _service(recipe: str, tag: str) -> dict[str, Any]:
+    host = plan({"s": {"recipe": recipe, "image_tag": tag}})
+    release = render_release(host, host.services[0], resolution(host))
+    service: dict[str, Any] = yaml.safe_load(release.compose)["services"]["vllm"]
+    return service
+
+
+def test_the_newest_tag_names_the_one_to_go_back_to() -> None:
+    assert AEON.tags[NEWEST].rollback == BACK
+
+
+@pytest.mark.parametrize("recipe", sorted(set(OF_AEON) - ELSEWHERE))
+def test_a_recipe_is_planned_on_the_rollback_tag(recipe: str) -> None:
+    host = plan({"s": {"recipe": recipe}}, image_tag=BACK)
+    assert host.services[0].image.tag == BACK
+    found = errors(check_host(host, catalog(), assumed_hardware(host)))
+    assert [(one.id, one.observed) for one in found] == []
+
+
+@pytest.mark.parametrize("recipe", DFLASH_27B)
+def test_dflash_of_the_27b_has_a_bf16_kv_cache_before_v0_24_0(recipe: str) -> None:
+    for tag in set(AEON.tags) - {NEWEST}:
+        arguments = dict(plan({"s": {"recipe": recipe, "image_tag": tag}}).services[0].arguments)
+        assert arguments["kv_cache_dtype"] == "auto"
+        assert "attention_backend" not in arguments
+        assert arguments["speculative_config"] == {
+            "method": "dflash", "model": "/drafter", "num_speculative_tokens": 12
+        }  # fmt: skip
+
+
+@pytest.mark.parametrize("recipe", [*DFLASH_27B, *GEMMA])
+def test_prefix_caching_is_turned_off_where_it_corrupts(recipe: str) -> None:
+    """vLLM 0.22.1 has it on where no flag says otherwise."""
+    command = _service(recipe, CORRUPTS)["command"]
+    assert "--no-enable-prefix-caching" in command
+    assert "--enable-prefix-caching" not in command
+
+
+def test_a_whole_fleet_goes_back_by_one_setting() -> None:
+    words = ["check", "inventory/lab.py", "--data", f"image_tag={BACK}", "--format", "json"]
+    result = CliRunner().invoke(main, words)
+    found = json.loads(result.output)
+    assert result.exit_code == 0, found
