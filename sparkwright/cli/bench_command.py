@@ -176,7 +176,7 @@ def _targets(
 def _ask(
     inventory: Path, overrides: tuple[str, ...], hosts: tuple[str, ...], question: str
 ) -> dict[str, Facts]:
-    answers = ask_hosts(inventory, hosts, overrides, f"roles.bench.{question}")
+    answers, _ = ask_hosts(inventory, hosts, overrides, f"roles.bench.{question}")
     return {name: facts(answer) for name, answer in answers.items()}
 
 

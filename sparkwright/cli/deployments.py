@@ -11,15 +11,15 @@ from sparkwright.report.status import Deployment, deployment, switches
 
 def deployments(
     inventory: Path, limit: tuple[str, ...], overrides: tuple[str, ...]
-) -> dict[str, Deployment]:
-    """By host; those that did not answer are named on standard error and left out.
+) -> tuple[dict[str, Deployment], list[str]]:
+    """By host; and the hosts that did not answer, which are named on standard error.
 
     The history is kept for the fleet's page.
     """
-    answers = ask_hosts(inventory, limit, overrides, "roles.status.status")
+    answers, silent = ask_hosts(inventory, limit, overrides, "roles.status.status")
     found = {name: deployment(answer) for name, answer in answers.items()}
     if found:
         kept = Path(".sparkwright/status.json")
         kept.parent.mkdir(mode=0o700, exist_ok=True)
         kept.write_text(json.dumps({"history": switches(found)}) + "\n", encoding="utf-8")
-    return found
+    return found, silent

@@ -17,9 +17,10 @@ from sparkwright.report.status import render_diff
 def command(inventory: Path, overrides: tuple[str, ...], limit: tuple[str, ...]) -> None:
     """Show what a deploy would change in the files of the services, line by line.
 
-    Exit code 1 when anything differs.
+    Exit code 1 when anything differs or a host does not answer.
     """
-    found = deployments(inventory, limit, overrides)
+    found, silent = deployments(inventory, limit, overrides)
     text = render_diff(found)
-    click.echo(text or "no difference", err=not text)
-    sys.exit(int(bool(text) or not found))
+    if found:
+        click.echo(text or f"no difference: {', '.join(found)}", err=not text)
+    sys.exit(int(bool(text) or bool(silent) or not found))

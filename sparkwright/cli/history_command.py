@@ -20,10 +20,13 @@ from sparkwright.report.status import render_history
 def command(
     inventory: Path, overrides: tuple[str, ...], limit: tuple[str, ...], as_json: bool, last: int
 ) -> None:
-    """Show who switched what, when, why, for how long it was down, and how it ended."""
-    found = deployments(inventory, limit, overrides)
+    """Show who switched what, when, why, for how long it was down, and how it ended.
+
+    Exit code 0 only when every host answered.
+    """
+    found, silent = deployments(inventory, limit, overrides)
     if as_json:
         print_json({name: encode(one.history) for name, one in found.items()})
     elif found:
         click.echo(render_history(found, last))
-    sys.exit(int(not found))
+    sys.exit(int(bool(silent) or not found))

@@ -58,29 +58,12 @@ def ask_hosts(
     overrides: tuple[str, ...],
     operation: str,
     **arguments: str | bool | None,
-) -> dict[str, Any]:
+) -> tuple[dict[str, Any], list[str]]:
     """Run one operation on the hosts.
 
     Returns:
-        By host, what it answered; hosts that did not are named on standard error.
-
-    Raises:
-        SystemExit: with pyinfra's code and words, when no host was contacted at all.
-    """
-    return ask_all_hosts(inventory, limit, overrides, operation, **arguments)[0]
-
-
-def ask_all_hosts(
-    inventory: Path,
-    limit: tuple[str, ...],
-    overrides: tuple[str, ...],
-    operation: str,
-    **arguments: str | bool | None,
-) -> tuple[dict[str, Any], list[str]]:
-    """As ``ask_hosts``, for commands to which a missing answer is a failure.
-
-    Returns:
-        By host, what it answered; and the hosts that did not, which are named on standard error.
+        By host, what it answered; and the hosts that did not, which are named on standard error. A
+        missing answer is a failure to every command: nobody knows what such a host runs.
 
     Raises:
         SystemExit: with pyinfra's code and words, when no host was contacted at all.

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import click
 
-from sparkwright.cli.hosts import ask_all_hosts
+from sparkwright.cli.hosts import ask_hosts
 from sparkwright.cli.options import json_option, load, print_json
 from sparkwright.config.keys import DEFAULT, KeyFile, rotated
 from sparkwright.findings.user_error import UserError, mistake, suggest
@@ -47,7 +47,7 @@ def command() -> None:
 def list_command(inventory: Path, overrides: tuple[str, ...], as_json: bool) -> None:
     """List keys by name, with their state and the hosts that know them. Never the keys."""
     hosts = load(inventory, overrides, ()).or_raise()
-    known, missing = ask_all_hosts(inventory, (), overrides, "roles.keys.known")
+    known, missing = ask_hosts(inventory, (), overrides, "roles.keys.known")
     found = rows({name: one.plan.settings for name, one in hosts.items()}, known)
     if as_json:
         print_json([row.data for row in found])
@@ -138,7 +138,7 @@ def _apply(
     inventory: Path, overrides: tuple[str, ...], hosts: Mapping[str, PlannedHost], name: str
 ) -> list[str]:
     """Have every proxy know the keys as they are. Returns the hosts of which that is not sure."""
-    _, missing = ask_all_hosts(inventory, (), overrides, "roles.keys.planned")
+    _, missing = ask_hosts(inventory, (), overrides, "roles.keys.planned")
     return [
         host
         for host in missing

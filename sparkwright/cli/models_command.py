@@ -64,7 +64,7 @@ def _show(
     pruning: bool,
 ) -> None:
     operation = f"roles.models.{'pruned' if pruning else 'listed'}"
-    answers = ask_hosts(inventory, limit, overrides, operation)
+    answers, silent = ask_hosts(inventory, limit, overrides, operation)
     if as_json:
         print_json(answers)
     elif answers:
@@ -75,4 +75,4 @@ def _show(
         for thing in holdings(answer).things
         if thing.fault and thing.fault != "has no receipt"
     ]
-    sys.exit(int(bool(faults) or not answers))
+    sys.exit(int(bool(faults) or bool(silent) or not answers))

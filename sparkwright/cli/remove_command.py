@@ -27,13 +27,14 @@ def command(
 ) -> None:
     """Stop and remove services, units, releases and images; weights on request.
 
-    Containers that were taken over from an installation by hand are started again.
+    Containers that were taken over from an installation by hand are started again. Exit code 0
+    only when every host answered.
     """
     what = f"service {', '.join(services)}" if services else "everything of sparkwright's"
     where = ", ".join(limit) or f"all hosts of {inventory}"
     if not yes:
         click.confirm(f"Remove {what} from {where}?", abort=True)
-    answers = ask_hosts(
+    answers, silent = ask_hosts(
         inventory, limit, overrides, "roles.removal.removed",
         services=",".join(services) or None, weights=weights,
     )  # fmt: skip
@@ -41,4 +42,7 @@ def command(
         click.echo(f"{name}: removed {visible(', '.join(answer['done']) or 'nothing')}")
         for line in answer["left"]:
             click.echo(f"{name}: left {visible(line)}")
-    sys.exit(int(not answers))
+    if silent:
+        click.echo(f"{', '.join(silent)}: nothing was removed; run this again when they can be "
+                   "reached", err=True)  # fmt: skip
+    sys.exit(int(bool(silent) or not answers))

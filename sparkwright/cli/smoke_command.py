@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from sparkwright.cli.findings import format_option, paint, print_findings
-from sparkwright.cli.hosts import ask_all_hosts
+from sparkwright.cli.hosts import ask_hosts
 from sparkwright.cli.options import inventory_argument, print_json
 from sparkwright.smoke.verdict import render, save, verdicts
 
@@ -26,7 +26,7 @@ def command(inventory: Path, overrides: tuple[str, ...], limit: tuple[str, ...],
     check fails or a host does not answer.
     """
     click.echo("Asking for real answers; this takes some minutes.", err=True)
-    answers, silent = ask_all_hosts(inventory, limit, overrides, "roles.smoke.deep.smoke")
+    answers, silent = ask_hosts(inventory, limit, overrides, "roles.smoke.deep.smoke")
     now = datetime.now(UTC)
     found = [one for host, answer in answers.items() for one in verdicts(host, answer, now)]
     save(found)

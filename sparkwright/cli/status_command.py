@@ -23,12 +23,12 @@ def command(
     """Show release, tag, uptime, restarts, health and drift of every service, and what the
     watch on the hosts holds to be wrong.
 
-    Exit code 0 only when everything planned runs, is healthy and as planned, and the watch sees
-    no error.
+    Exit code 0 only when every host answered, everything planned runs, is healthy and as planned,
+    and the watch sees no error.
     """
-    found = deployments(inventory, limit, overrides)
+    found, silent = deployments(inventory, limit, overrides)
     if as_json:
         print_json({name: encode(without_texts(one)) for name, one in found.items()})
     elif found:
         click.echo(render_status(found, paint))
-    sys.exit(int(not found or not all(well(one) for one in found.values())))
+    sys.exit(int(bool(silent) or not found or not all(well(one) for one in found.values())))

@@ -40,9 +40,11 @@ def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, tu
     """The example inventory, a generator that leaves the capture, and hosts that answer."""
     questions: list[tuple[str, tuple[str, ...]]] = []
 
-    def ask_hosts(_: Path, hosts: tuple[str, ...], __: object, question: str) -> dict[str, Any]:
+    def ask_hosts(
+        _: Path, hosts: tuple[str, ...], __: object, question: str
+    ) -> tuple[dict[str, Any], list[str]]:
         questions.append((question, hosts))
-        return dict.fromkeys(hosts, SAMPLES if question.endswith("under_load") else FACTS)
+        return dict.fromkeys(hosts, SAMPLES if question.endswith("under_load") else FACTS), []
 
     def reach(
         name: str, addresses: Any, port: int, model: str, key: Secret, *, scheme: str, ca: None

@@ -61,7 +61,7 @@ class Hosts:
 def hosts(monkeypatch: pytest.MonkeyPatch) -> Hosts:
     """Hosts that know the keys as they are now."""
     found = Hosts()
-    monkeypatch.setattr(key_command, "ask_all_hosts", found.ask)
+    monkeypatch.setattr(key_command, "ask_hosts", found.ask)
     monkeypatch.setattr(key_command, "load", lambda *_: Fleet(found.planned, ()))
     found.ask(Path(), (), (), "roles.keys.planned")
     return found

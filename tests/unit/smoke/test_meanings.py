@@ -125,11 +125,11 @@ def test_the_command_ends_with_1_unless_all_is_well(
     monkeypatch.chdir(tmp_path)
     asked: list[tuple[Any, ...]] = []
 
-    def ask_all_hosts(*words: Any) -> tuple[dict[str, Any], list[str]]:
+    def ask_hosts(*words: Any) -> tuple[dict[str, Any], list[str]]:
         asked.append(words)
         return answers, silent
 
-    monkeypatch.setattr(smoke_command, "ask_all_hosts", ask_all_hosts)
+    monkeypatch.setattr(smoke_command, "ask_hosts", ask_hosts)
     result = CliRunner().invoke(main, ["smoke", "inventory/lab.py", "--limit", "spark-1"])
     assert result.exit_code == code, result.output
     assert asked == [(Path("inventory/lab.py"), ("spark-1",), (), "roles.smoke.deep.smoke")]
