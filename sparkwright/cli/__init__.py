@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -9,32 +10,75 @@ from typing import Any
 import click
 
 from sparkwright import __version__
-from sparkwright.findings.user_error import UserError
+from sparkwright.findings.user_error import UserError, suggest
 
 __all__ = ["main"]
 
 
-_HERE = Path(__file__).parent
+#: Every command with one line of help, so that `--help` loads none of their modules.
+SECTIONS = {
+    "A site and its plan": {
+        "init": "write a new site into a folder",
+        "advise": "name recipes for a workload, with the cards' figures",
+        "catalog": "images, models, recipes, published numbers and rules",
+        "check": "find every known mistake in an inventory or a recipe",
+        "plan": "show the desired state of each host",
+        "lock": "pin every tag to a digest and every model to a commit",
+        "render": "write compose files and units of every host to a folder",
+        "bundle": "fetch all that the plan needs, for hosts without internet",
+    },
+    "Hosts": {
+        "deploy": "make the hosts as planned (pyinfra INVENTORY deploy.py)",
+        "status": "what every service runs, and whether it is well",
+        "doctor": "what is wrong with hosts and services, why, what helps",
+        "smoke": "ask every service for all that its recipe promises",
+        "bench": "measure services, and compare with the cards' figures",
+        "diff": "what a deploy would change, line by line",
+        "history": "who switched what, when, why, and how it ended",
+        "rollback": "switch to the release before, proved or back again",
+        "models": "list and prune what lies on the hosts",
+        "verify": "hash every file of the planned models again",
+        "remove": "take services, units, releases and images away",
+    },
+    "Clients and monitoring": {
+        "endpoints": "write the fleet as its clients' configuration",
+        "key": "API keys: list, rotate, retire, revoke",
+        "ca": "print the certificate of the site's own CA",
+        "report": "show the fleet on one page",
+        "monitoring": "write what Prometheus and Grafana need",
+    },
+}
 
 
 class _Lazy(click.Group):
     """Loads a command's module on use, so that `check` does not wait for the others."""
 
-    _commands = tuple(
-        sorted(path.stem.removesuffix("_command") for path in _HERE.glob("*_command.py"))
-    )
-
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Every command, sorted."""
-        return list(self._commands)
+        return sorted(name for section in SECTIONS.values() for name in section)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """A command, from the module of its name."""
-        if cmd_name not in self._commands:
+        if cmd_name not in self.list_commands(ctx):
             return None
         module = __import__(f"sparkwright.cli.{cmd_name}_command", fromlist=["command"])
         command: click.Command = module.command
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """A misspelt command is told with the nearest one."""
+        known = self.list_commands(ctx)
+        if args[0] not in known and not args[0].startswith("-"):
+            ctx.fail(f"no such command: {args[0]!r}: {suggest(args[0], known)}")
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The commands in the order in which they are met."""
+        for title, commands in SECTIONS.items():
+            with formatter.section(title):
+                formatter.write_dl(list(commands.items()))
 
     def invoke(self, ctx: click.Context) -> Any:
         """A user's mistake ends with a message and exit code 2, never with a traceback."""
@@ -45,11 +89,16 @@ class _Lazy(click.Group):
             sys.exit(2)
         except BrokenPipeError:
             sys.exit(141)
+        except KeyboardInterrupt:
+            # As a shell has it for a program that SIGINT ended.
+            click.echo("\nstopped", err=True)
+            sys.exit(130)
 
 
 @click.group(cls=_Lazy, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(version=__version__, prog_name="sparkwright")
-def main() -> None:
+@click.version_option(__version__, "-V", "--version", prog_name="sparkwright")
+@click.pass_context
+def main(ctx: click.Context) -> None:
     """Look at a fleet's plan without touching a host; look after what lies on the hosts.
 
     Hosts are made so by pyinfra: pyinfra inventory/lab.py deploy.py
@@ -58,6 +107,8 @@ def main() -> None:
     "$(_SPARKWRIGHT_COMPLETE=bash_source sparkwright)"` (zsh_source and fish_source too). Exit
     codes: 0 all well, 1 something was found, 2 the input can't be used.
     """
+    if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":  # no-color.org
+        ctx.color = False
     # As pyinfra has it: an inventory may import modules of its site.
     if (here := str(Path.cwd())) not in sys.path:
         sys.path.append(here)

@@ -32,7 +32,14 @@ from sparkwright.bench.texts import CATEGORIES
 from sparkwright.bench.tool import Tool, find
 from sparkwright.cli.findings import paint
 from sparkwright.cli.hosts import ask_hosts
-from sparkwright.cli.options import json_option, load, print_json
+from sparkwright.cli.options import (
+    data_option,
+    json_option,
+    limit_option,
+    load,
+    print_json,
+    site_inventory,
+)
 from sparkwright.config.inventory import read_inventory, ssh_address
 from sparkwright.config.secrets import VARIABLE, Secret, api_key
 from sparkwright.config.tls import clients_ca, scheme
@@ -64,10 +71,8 @@ class _Target:
 
 @click.command("bench")
 @click.argument("inventory", type=click.Path(path_type=Path, dir_okay=False), required=False)
-@click.option(
-    "--data", "overrides", multiple=True, metavar="KEY=VALUE", help="As pyinfra's --data."
-)
-@click.option("--limit", multiple=True, metavar="HOST", help="Only this host (repeatable).")
+@data_option
+@limit_option
 @click.option("--service", "names", multiple=True, metavar="NAME", help="Only this (repeatable).")
 @click.option("--categories", default=None, help=f"Of prompts.  [default: {','.join(CATEGORIES)}]")
 @click.option(
@@ -110,10 +115,10 @@ def command(
     something is out of range or requests failed.
     """
     if inventory is None:
-        if exported is None or overrides:
-            raise UserError([mistake("command line", "there is no INVENTORY", "name one")])
-        _export(exported, results, set(limit), set(names))
-        return
+        if exported is not None and not overrides:
+            _export(exported, results, set(limit), set(names))
+            return
+        inventory = site_inventory()
     sweep = batches(
         read_categories(categories)
         if categories

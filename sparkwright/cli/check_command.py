@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from sparkwright.cli.findings import format_option, paint, print_findings
-from sparkwright.cli.options import load, recipe_names
+from sparkwright.cli.options import data_option, limit_option, load, recipe_names, site_inventory
 from sparkwright.config.inventory import HostInput
 from sparkwright.findings.finding import errors
 from sparkwright.findings.render import count, counts, text
@@ -23,10 +23,8 @@ from sparkwright.site.fleet import plan_fleet
     help="Check one recipe of the catalog instead of an inventory.",
 )
 @click.option("--tag", help="With --recipe: on this tag of its image.")
-@click.option(
-    "--data", "overrides", multiple=True, metavar="KEY=VALUE", help="As pyinfra's --data."
-)
-@click.option("--limit", multiple=True, metavar="HOST", help="Only this host (repeatable).")
+@data_option
+@limit_option
 @format_option
 def command(
     inventory: Path | None,
@@ -40,15 +38,14 @@ def command(
 
     Exit code 1 when anything would stop a run.
     """
-    if (inventory is None) == (recipe is None):
-        raise click.UsageError("name an inventory, or --recipe")
+    if inventory is not None and recipe is not None:
+        raise click.UsageError("name an inventory or --recipe, not both")
     if recipe is not None:
         service = {"recipe": recipe, **({"image_tag": tag} if tag else {})}
         data = {"services": {"recipe": service}}
         fleet = plan_fleet([HostInput("any host", data, lambda _: "command line")])
     else:
-        assert inventory is not None
-        fleet = load(inventory, overrides, limit)
+        fleet = load(inventory or site_inventory(), overrides, limit)
     hosts = fleet.hosts.values()
     findings = [*fleet.problems, *(one for host in hosts for one in host.violations)]
     services = sum(len(host.plan.services) for host in hosts)

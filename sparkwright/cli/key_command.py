@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import click
 
 from sparkwright.cli.hosts import ask_hosts
-from sparkwright.cli.options import json_option, load, print_json
+from sparkwright.cli.options import data_option, json_option, load, optional_inventory, print_json
 from sparkwright.config.keys import DEFAULT, KeyFile, rotated
 from sparkwright.findings.user_error import UserError, mistake, suggest
 from sparkwright.report.keys import render, rows
@@ -20,15 +20,8 @@ _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 
 def _inventory(command: _Command) -> _Command:
-    """``INVENTORY`` with ``--data``. Without ``--limit``: a key is that of every host."""
-    for decorate in (
-        click.option(
-            "--data", "overrides", multiple=True, metavar="KEY=VALUE", help="As pyinfra's --data."
-        ),
-        click.argument("inventory", type=click.Path(path_type=Path, dir_okay=False)),
-    ):
-        command = decorate(command)
-    return command
+    """``[INVENTORY]`` with ``--data``. Without ``--limit``: a key is that of every host."""
+    return optional_inventory(data_option(command))
 
 
 _name = click.option(

@@ -8,7 +8,13 @@ from pathlib import Path
 import click
 
 from sparkwright.cli.hosts import ask_hosts, become, command_line
-from sparkwright.cli.options import inventory_argument, json_option, print_json
+from sparkwright.cli.options import (
+    inventory_argument,
+    json_option,
+    limit_option,
+    optional_inventory,
+    print_json,
+)
 from sparkwright.report.disk_usage import holdings, render
 
 
@@ -41,10 +47,8 @@ def prune_command(
 
 
 @command.command("verify")
-@click.argument("inventory", type=click.Path(path_type=Path, dir_okay=False))
-@click.option(
-    "--limit", multiple=True, metavar="HOST", help="Only this host or group (repeatable)."
-)
+@optional_inventory
+@limit_option
 def verify_command(inventory: Path, limit: tuple[str, ...]) -> None:
     """Hash every file of the planned models again: the same as `sparkwright verify`."""
     verify(inventory, limit)

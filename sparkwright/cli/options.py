@@ -10,9 +10,9 @@ from typing import Any, TypeVar
 
 import click
 
-from sparkwright.config.inventory import read_inventory
+from sparkwright.config.inventory import limited, read_inventory
 from sparkwright.config.places import catalogs
-from sparkwright.findings.user_error import UserError, mistake, suggest
+from sparkwright.findings.user_error import UserError, mistake
 from sparkwright.resolve.lock import to_resolution
 from sparkwright.site.fleet import Fleet, PlannedHost, plan_fleet, with_geometry
 from sparkwright.site.resolution import locks
@@ -21,19 +21,40 @@ from sparkwright.text.visible import visible_json
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 
+def site_inventory() -> Path:
+    """The site's inventory, where none is named: inventory/lab.py, or the only one.
+
+    Raises:
+        UserError: when it is not clear which one.
+    """
+    usual = Path("inventory/lab.py")
+    found = [usual] if usual.is_file() else sorted(Path("inventory").glob("*.py"))
+    if len(found) != 1:
+        there = ", ".join(map(str, found)) or "none in ./inventory"
+        remedy = "name one, or run this in the folder of a site (`sparkwright init` makes one)"
+        raise UserError([mistake("INVENTORY", f"none is named, and there is {there}", remedy)])
+    return found[0]
+
+
+_INVENTORY = click.Path(path_type=Path, dir_okay=False)
+#: ``[INVENTORY]``: without it the site's own.
+optional_inventory = click.argument("inventory", type=_INVENTORY, default=site_inventory)
+#: ``INVENTORY``, where another argument follows.
+required_inventory = click.argument("inventory", type=_INVENTORY)
+#: ``--data`` and ``--limit``, as pyinfra has them.
+data_option = click.option(
+    "--data", "overrides", multiple=True, metavar="KEY=VALUE",
+    help="A setting over every file, as pyinfra's --data (repeatable).",
+)  # fmt: skip
+limit_option = click.option(
+    "--limit", multiple=True, metavar="HOST",
+    help="Only this host, group or pattern such as 'spark-*' (repeatable).",
+)  # fmt: skip
+
+
 def inventory_argument(command: _Command) -> _Command:
-    """``INVENTORY`` with ``--data`` and ``--limit``, as pyinfra has them."""
-    for decorate in (
-        click.option("--limit", multiple=True, metavar="HOST", help="Only this host (repeatable)."),
-        click.option(
-            "--data",
-            "overrides",
-            multiple=True,
-            metavar="KEY=VALUE",
-            help="A setting over every file, as pyinfra's --data (repeatable).",
-        ),
-        click.argument("inventory", type=click.Path(path_type=Path, dir_okay=False)),
-    ):
+    """``[INVENTORY]`` with ``--data`` and ``--limit``."""
+    for decorate in (limit_option, data_option, optional_inventory):
         command = decorate(command)
     return command
 
@@ -52,15 +73,7 @@ def recipe_names(_: click.Context, __: click.Parameter, begun: str) -> list[str]
 
 def load(inventory: Path, overrides: tuple[str, ...], limit: tuple[str, ...]) -> Fleet:
     """Plan the hosts of an inventory."""
-    hosts = read_inventory(inventory, overrides)
-    names = [host.name for host in hosts]
-    unknown = [name for name in limit if name not in names]
-    if unknown:
-        raise UserError(
-            mistake(f"--limit {name}", "this is no host of the inventory", suggest(name, names))
-            for name in unknown
-        )
-    fleet = plan_fleet(host for host in hosts if not limit or host.name in limit)
+    fleet = plan_fleet(limited(read_inventory(inventory, overrides), limit))
     return Fleet(_by_locked_geometry(fleet.hosts), fleet.problems)
 
 

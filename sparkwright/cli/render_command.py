@@ -6,13 +6,22 @@ from pathlib import Path
 
 import click
 
-from sparkwright.cli.options import inventory_argument, json_option, load, print_json
+from sparkwright.cli.options import (
+    data_option,
+    json_option,
+    limit_option,
+    load,
+    print_json,
+    required_inventory,
+)
 from sparkwright.plan.release import render_release
 from sparkwright.site.resolution import pinned
 
 
 @click.command("render")
-@inventory_argument
+@required_inventory
+@data_option
+@limit_option
 @click.argument("directory", type=click.Path(path_type=Path, file_okay=False))
 @json_option
 def command(

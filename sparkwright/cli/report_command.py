@@ -11,7 +11,7 @@ import click
 from sparkwright.bench.history import LAST
 from sparkwright.bench.store import load as load_results
 from sparkwright.catalog import load_catalog
-from sparkwright.cli.options import json_option, load, print_json
+from sparkwright.cli.options import data_option, json_option, limit_option, load, print_json
 from sparkwright.config.places import catalogs
 from sparkwright.findings.finding import Finding
 from sparkwright.findings.user_error import UserError, mistake
@@ -29,10 +29,8 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
 
 @click.command("report")
 @click.argument("inventory", type=_FILE, required=False)
-@click.option(
-    "--data", "overrides", multiple=True, metavar="KEY=VALUE", help="As pyinfra's --data."
-)
-@click.option("--limit", multiple=True, metavar="HOST", help="Only this host (repeatable).")
+@data_option
+@limit_option
 @click.option(
     "--results",
     type=click.Path(path_type=Path),

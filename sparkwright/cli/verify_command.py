@@ -7,13 +7,12 @@ from pathlib import Path
 import click
 
 from sparkwright.cli.models_command import verify
+from sparkwright.cli.options import limit_option, optional_inventory
 
 
 @click.command("verify")
-@click.argument("inventory", type=click.Path(path_type=Path, dir_okay=False))
-@click.option(
-    "--limit", multiple=True, metavar="HOST", help="Only this host or group (repeatable)."
-)
+@optional_inventory
+@limit_option
 def command(inventory: Path, limit: tuple[str, ...]) -> None:
     """Hash every file of the planned models on their hosts again.
 

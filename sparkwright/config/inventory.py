@@ -11,13 +11,14 @@ from __future__ import annotations
 import ast
 import json
 import runpy
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatch
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from sparkwright.findings.user_error import UserError, mistake
+from sparkwright.findings.user_error import UserError, mistake, suggest
 
 
 @dataclass(frozen=True)
@@ -27,11 +28,13 @@ class HostInput:
     Attributes:
         data: everything that is said of it, by key.
         origin: key -> the file that has the last word on it.
+        groups: that it is in, ``all`` among them.
     """
 
     name: str
     data: Mapping[str, Any]
     origin: Callable[[str], str]
+    groups: frozenset[str] = frozenset()
 
 
 def ssh_address(name: str, data: Mapping[str, Any]) -> str:
@@ -89,7 +92,8 @@ def read_inventory(path: Path, overrides: Iterable[str] = ()) -> list[HostInput]
     for name in names:
         data: dict[str, Any] = {}
         origins: dict[str, str] = {}
-        member = [group for group in groups.values() if name in dict(group.hosts)]
+        named = [one for one, group in groups.items() if name in dict(group.hosts)]
+        member = [groups[one] for one in named]
         for group in (every, *member):
             data.update(group.data)
             origins.update({key: group.places.get(key, str(path)) for key in group.data})
@@ -100,8 +104,37 @@ def read_inventory(path: Path, overrides: Iterable[str] = ()) -> list[HostInput]
                     origins.update(dict.fromkeys(own, str(path)))
         data.update(override)
         origins.update(dict.fromkeys(override, "--data"))
-        found.append(HostInput(name, data, partial(_origin, origins, str(path))))
+        origin = partial(_origin, origins, str(path))
+        found.append(HostInput(name, data, origin, frozenset(("all", path.stem, *named))))
     return found
+
+
+def limited(hosts: Sequence[HostInput], limit: Sequence[str]) -> list[HostInput]:
+    """The hosts that ``--limit`` means, as pyinfra has it: names, groups, and patterns of names.
+
+    Raises:
+        UserError: for each that means none.
+    """
+    if not limit:
+        return list(hosts)
+    groups = {group for host in hosts for group in host.groups}
+    chosen: set[str] = set()
+    problems = []
+    for one in limit:
+        meant = {host.name for host in hosts if one in host.groups}
+        meant = meant or {host.name for host in hosts if fnmatch(host.name, one)}
+        chosen |= meant
+        if not meant:
+            known = [*(host.name for host in hosts), *sorted(groups)]
+            problems.append(
+                mistake(
+                    f"--limit {one}", "no host or group of the inventory is meant",
+                    suggest(one, known),
+                )
+            )  # fmt: skip
+    if problems:
+        raise UserError(problems)
+    return [host for host in hosts if host.name in chosen]
 
 
 def _origin(origins: Mapping[str, str], default: str, key: str) -> str:

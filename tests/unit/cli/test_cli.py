@@ -11,10 +11,11 @@ from click.testing import CliRunner, Result
 
 from sparkwright.catalog.advice import Workload
 from sparkwright.catalog.entries import KvLayers
-from sparkwright.cli import main
+from sparkwright.cli import SECTIONS, deploy_command, main
 from sparkwright.resolve.lock import from_resolution, render_lock
 from tests.unit.builders import ROOT, SPARK, plan, resolution
 
+HERE = ROOT / "sparkwright/cli"
 #: Every finding has them, whoever found it.
 KEYS = {
     *("id", "severity", "subject", "observed", "expected", "reason", "remedy", "source"),
@@ -89,7 +90,6 @@ def test_check_as_json_and_for_editors() -> None:
 @pytest.mark.parametrize(
     "words",
     [
-        ("check",),
         ("check", "nowhere.py"),
         ("check", "--recipe", "nothing"),
         ("plan", "inventory/lab.py", "--limit", "spark-9"),
@@ -243,3 +243,107 @@ def test_help_is_there_for_everything() -> None:
         result = _run(*words, "--help")
         assert result.exit_code == 0
         assert "Usage: sparkwright" in result.output
+
+
+#: Every command that goes by an inventory, with what else it must be given.
+_BY_INVENTORY = ("check", "plan", "status", "endpoints", "verify", "deploy", "key list")
+
+
+@pytest.mark.parametrize("words", _BY_INVENTORY)
+@pytest.mark.parametrize(
+    ("there", "said"),
+    [
+        ((), "there is none in ./inventory"),
+        (("home.py", "work.py"), "there is inventory/home.py, inventory/work.py"),
+    ],
+)
+def test_an_inventory_that_is_not_clear_is_asked_for(
+    words: str, there: tuple[str, ...], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "deploy.py").touch()
+    (tmp_path / "inventory").mkdir()
+    for name in there:
+        (tmp_path / "inventory" / name).touch()
+    result = _run(*words.split())
+    assert result.exit_code == 2
+    assert said in result.output
+
+
+def test_a_site_with_one_inventory_needs_no_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "inventory").mkdir()
+    (tmp_path / "inventory/home.py").write_text("spark = ['spark-1']\n")
+    assert "error: input: spark-1: services\n" in _run("check").output
+    (tmp_path / "inventory/lab.py").write_text("spark = ['spark-2']\n")
+    assert "error: input: spark-2: services\n" in _run("check").output
+
+
+@pytest.mark.parametrize(
+    ("limit", "hosts"),
+    [(("spark-*",), 2), (("sparks",), 2), (("rtx50", "spark-1"), 2), (("all",), 3), (("lab",), 3)],
+)
+def test_limit_takes_groups_and_patterns_as_pyinfra_does(
+    limit: tuple[str, ...], hosts: int
+) -> None:
+    words = [word for one in limit for word in ("--limit", one)]
+    assert _run("check", *words).output.startswith(f"{hosts} hosts")
+
+
+@pytest.mark.parametrize(
+    ("given", "became"),
+    [
+        ((), ["inventory/lab.py", "deploy.py"]),
+        (("--dry", "--user", "me"), ["--dry", "--user", "me", "inventory/lab.py", "deploy.py"]),
+        (("inventory/virtual.py", "--yes"), ["inventory/virtual.py", "--yes", "deploy.py"]),
+        (("--data", "x=1"), ["--data", "x=1", "inventory/lab.py", "deploy.py"]),
+    ],
+)  # fmt: skip
+def test_deploy_becomes_pyinfra_with_all_of_its_options(
+    given: tuple[str, ...], became: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[list[str]] = []
+    monkeypatch.setattr(deploy_command, "become", seen.append)
+    assert _run("deploy", *given).exit_code == 0
+    assert [words[1:] for words in seen] == [became]
+
+
+def test_every_command_is_in_the_help_with_its_line() -> None:
+    modules = {path.stem.removesuffix("_command") for path in HERE.glob("*_command.py")}
+    listed = [name for section in SECTIONS.values() for name in section]
+    assert sorted(listed) == sorted(modules)
+    shown = _run("--help").output
+    for section in SECTIONS.values():
+        for line in section.values():
+            assert f"  {line}\n" in shown
+    assert all(len(line) <= 80 for line in shown.splitlines())
+
+
+def test_a_misspelt_command_is_told_with_the_nearest_one() -> None:
+    result = _run("stauts")
+    assert result.exit_code == 2
+    assert "did you mean 'status'?" in result.output
+
+
+@pytest.mark.parametrize("setting", [{"NO_COLOR": "1"}, {"TERM": "dumb"}], ids=str)
+def test_colours_are_left_out_on_request(
+    setting: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = ("check", "inventory/lab.py", "--data", "image_tag=x")
+    for name in ("NO_COLOR", "TERM"):
+        monkeypatch.delenv(name, raising=False)
+    assert "\x1b[" in CliRunner().invoke(main, list(words), color=True).output
+    for name, value in setting.items():
+        monkeypatch.setenv(name, value)
+    assert "\x1b[" not in CliRunner().invoke(main, list(words), color=True).output
+
+
+def test_ctrl_c_ends_with_the_shells_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(deploy_command, "become", interrupted)
+    result = CliRunner().invoke(main, ["deploy"])
+    assert (result.exit_code, "Traceback" in result.output) == (130, False)

@@ -203,8 +203,8 @@ def test_what_is_refused_is_found(line: str) -> None:
 
 
 def test_only_running_text_may_leave_arguments_out() -> None:
-    assert len(wrong(page("    sparkwright plan --json\n"))) == 1
-    assert wrong(page("what `sparkwright plan --json` prints")) == []
+    assert len(wrong(page("    sparkwright render --json\n"))) == 1
+    assert wrong(page("what `sparkwright render --json` prints")) == []
 
 
 @pytest.mark.parametrize(
