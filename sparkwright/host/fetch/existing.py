@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -114,7 +113,7 @@ class Existing:
         work, copy = self._work, self._work.stage.copy(file.path)
         for path in paths:
             place.real_directories(work.stage.parts, file.path)
-            room = shutil.disk_usage(work.stage.root).free - work.request.headroom
+            room = work.stage.free() - work.request.headroom
             how = adopt.take(path, copy, file.size, room, work.stop)
             if how is None:
                 continue

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import time
 from dataclasses import asdict
 from pathlib import Path
@@ -74,16 +73,24 @@ def _prepare(work: Workspace, missing: list[FetchFile]) -> int:
     """Create the parts and check that the rest fits on the disk. Returns the bytes kept."""
     stage, headroom, lacking = work.stage, work.request.headroom, 0
     parts = {stage.part(file.path) for file in missing}
+    kept = parts | {holes.map_of(part) for part in parts}
     for old in sorted(stage.parts.rglob("*")):
-        if old.is_file() and old not in parts:
+        if old.is_file() and old not in kept:
             old.unlink()
     for file in missing:
         part = stage.part(file.path)
-        holes.prepare(part, file.size)
+        part.parent.mkdir(parents=True, exist_ok=True)
+        holes.prepare(part, file.size, mapped=stage.mapped)
         gap = holes.total(holes.missing(part, file.size))
         work.progress.present(file.path, file.size - gap)
-        lacking += gap
-    free = shutil.disk_usage(stage.root).free
+        # Where files can't have holes, the whole part takes its place from the start.
+        lacking += min(gap, max(0, file.size - holes.allocated(part)))
+    if missing and stage.mapped:
+        log(
+            f"the file system of {work.destination.parent} does not tell holes from data: what is "
+            "fetched is kept in maps, and large files are fetched by plain HTTP"
+        )
+    free = stage.free()
     if missing and free < lacking + headroom:
         raise Failed(
             f"{work.request.repo} needs {size(lacking)} more on the file system of "

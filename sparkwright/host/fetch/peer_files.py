@@ -12,11 +12,12 @@ import re
 import stat
 import urllib.parse
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from sparkwright.host.contracts.fetch import PeerRoots
 from sparkwright.host.fetch import holes
+from sparkwright.host.fetch.request import PAGE
 from sparkwright.host.lib import processes
 
 _HEX = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
@@ -42,11 +43,17 @@ class Place:
 
 @dataclass(frozen=True)
 class OpenFile:
-    """An open file, to be closed; ``complete`` if nothing will be added to it."""
+    """An open file, to be closed.
+
+    Attributes:
+        complete: whether nothing will be added to it.
+        missing: its missing ranges by its map; None where it has none, and its holes tell.
+    """
 
     descriptor: int
     size: int
     complete: bool
+    missing: list[tuple[int, int]] | None = None
 
     def __enter__(self) -> OpenFile:
         return self
@@ -87,6 +94,17 @@ def _regular(root: str, parts: tuple[str, ...], *, complete: bool) -> OpenFile |
         return OpenFile(descriptor, found.st_size, complete)
     os.close(descriptor)
     return None
+
+
+def _with_map(part: OpenFile, place: Place, below: tuple[str, ...]) -> OpenFile:
+    """A part with what its map says, where it has one."""
+    beside = (*place.parent, *below[:-1], f"{below[-1]}.map")
+    found = _regular(place.root, beside, complete=True)
+    if found is None:
+        return part
+    with found, open(found.descriptor, "rb", closefd=False) as file:
+        pages = file.read(-(-part.size // PAGE))
+    return replace(part, missing=holes.unmarked(pages, part.size))
 
 
 def text(root: str, parts: tuple[str, ...], largest: int) -> str | None:
@@ -130,7 +148,7 @@ class Store:
         ):
             found = _regular(place.root, (*place.parent, *below), complete=complete)
             if found is not None:
-                return found
+                return found if complete else _with_map(found, place, below)
         return None
 
     def fetching(self, place: Place) -> bool:
@@ -173,7 +191,8 @@ def available(file: OpenFile) -> list[tuple[int, int]]:
     if file.complete:
         return [(0, file.size)] if file.size else []
     found, at = [], 0
-    for start, end in [*holes.of(file.descriptor, file.size), (file.size, file.size)]:
+    lacking = holes.of(file.descriptor, file.size) if file.missing is None else file.missing
+    for start, end in [*lacking, (file.size, file.size)]:
         # Only the end of a range that is followed by a hole can be half written.
         settled = start if start == file.size else start // _SETTLED * _SETTLED
         if settled > at:

@@ -8,26 +8,25 @@ send is hashed like everything else. What no peer has comes from the source.
 
 from __future__ import annotations
 
-import os
 import time
 import urllib.parse
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
-from functools import partial
 from pathlib import Path
 from threading import Event, Lock
 
 from sparkwright.host.contracts.fetch import FetchFile, FetchRequest
 from sparkwright.host.fetch import holes
-from sparkwright.host.fetch.errors import Temporary
+from sparkwright.host.fetch.errors import Failed, Temporary
 from sparkwright.host.fetch.pace import LEAST, WINDOW, Pace
 from sparkwright.host.fetch.peer_client import PIECE, PeerClient, Unproven, identities
 from sparkwright.host.fetch.peer_wire import Broken
 from sparkwright.host.fetch.progress import log
 from sparkwright.host.fetch.ranges import Limit, disk_error
 from sparkwright.host.fetch.request import PAGE
+from sparkwright.host.lib import disks
 
 #: Seconds that a peer has to start its own fetch: all hosts are started at the same time.
 _GRACE = 20.0
@@ -83,6 +82,7 @@ class Peers:
         count: Callable[[int], None],
     ) -> None:
         failures = 0
+        taken: list[tuple[int, int]] = []
         while missing := holes.missing(part, file.size):
             if self._stop.is_set():
                 raise Temporary("stopped")
@@ -91,8 +91,11 @@ class Peers:
             try:
                 held = clients[0].held(self._path(file), file.size)
                 wanted = common(missing, held.ranges)
+                if wanted and (again := common(wanted, taken)):
+                    raise _lost(file, part, again[0])
                 if wanted:
                     self._take(peer, clients, file, part, wanted, count)
+                    taken = wanted
                     failures = 0
                     continue
             except (Broken, Unproven) as error:
@@ -125,9 +128,8 @@ class Peers:
             for start, end in wanted
             for at in range(start, end, self._piece)
         )
-        descriptor = os.open(part, os.O_WRONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
 
-        def work(client: PeerClient) -> None:
+        def work(client: PeerClient, writer: holes.Writer) -> None:
             while not self._stop.is_set() and not self._left(peer):
                 try:
                     start, end = pieces.popleft()
@@ -136,20 +138,17 @@ class Peers:
                 try:
                     self._limit.take(end - start, self._stop)
                     body = client.piece(self._path(file), file.size, start, end)
-                    _write(descriptor, body, start, part)
+                    _write(writer, body, start, part)
                 except BaseException:
                     pieces.clear()
                     raise
                 self._paces[peer].brought(end - start)
                 count(end - start)
 
-        try:
-            busy = clients[: max(1, min(len(clients), len(pieces)))]
-            with ThreadPoolExecutor(len(busy)) as pool:
-                for done in [pool.submit(partial(work, client)) for client in busy]:
-                    done.result()
-        finally:
-            os.close(descriptor)
+        busy = clients[: max(1, min(len(clients), len(pieces)))]
+        with holes.writing(part) as writer, ThreadPoolExecutor(len(busy)) as pool:
+            for done in [pool.submit(work, client, writer) for client in busy]:
+                done.result()
 
     def _left(self, peer: str) -> bool:
         """Whether a peer is not asked any more; one that brings too little is left here."""
@@ -170,19 +169,26 @@ class Peers:
         return f"/files/{kind}/{path}/{urllib.parse.quote(file.path)}"
 
 
-def _write(descriptor: int, body: memoryview, start: int, part: Path) -> None:
-    written = 0
+def _write(writer: holes.Writer, body: memoryview, start: int, part: Path) -> None:
     try:
-        while written < len(body):
-            written += os.pwrite(descriptor, body[written:], start + written)
+        writer.write(body, start)
     except OSError as error:
         raise disk_error(error, part) from error
+
+
+def _lost(file: FetchFile, part: Path, lost: tuple[int, int]) -> Failed:
+    return Failed(
+        f"{file.path}: bytes {lost[0]} to {lost[1]} were written, and {part.parent} "
+        f"({disks.kind(str(part.parent)) or 'an unknown file system'}) reports them as a hole, so "
+        "they would be fetched without end. Put models_root and services_root on a file system "
+        "that keeps what is written, such as ext4, XFS or btrfs."
+    )
 
 
 def common(
     missing: list[tuple[int, int]], available: list[tuple[int, int]]
 ) -> list[tuple[int, int]]:
-    """Return the missing ranges that are available, in whole pages except at a range's own end.
+    """Return the missing ranges that are available, in whole pages except at a range's own ends.
 
     Both lists are sorted and without overlaps.
     """
@@ -190,6 +196,8 @@ def common(
     for start, end in missing:
         for first, last in available:
             low, high = max(start, first), min(end, last)
+            if low > start:
+                low = -(-low // PAGE) * PAGE
             if high < end:
                 high = high // PAGE * PAGE
             if high > low:

@@ -9,16 +9,19 @@ import os
 import pwd
 import shutil
 import stat
+import sys
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
+from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 from sparkwright.host.contracts.fetch import FetchRequest
 from sparkwright.host.contracts.receipt import ReceiptEntry
 from sparkwright.host.contracts.records import decode
+from sparkwright.host.fetch import holes
 from sparkwright.host.fetch.errors import Failed, Temporary
 from sparkwright.host.fetch.progress import log
 from sparkwright.host.lib import files, receipt, trusted
@@ -44,6 +47,16 @@ class Stage:
     def part(self, path: str) -> Path:
         """Return the part of a file."""
         return self.parts / f"{path}.part"
+
+    @cached_property
+    def mapped(self) -> bool:
+        """Whether parts need maps: the file system does not report their holes exactly."""
+        return not holes.reported(self.parts)
+
+    def free(self) -> int:
+        """The free bytes of the file system; no bound where it does not say how large it is."""
+        usage = shutil.disk_usage(self.root)
+        return usage.free if usage.total else sys.maxsize
 
     def copy(self, path: str) -> Path:
         """Return where a file of this host is copied to, to be verified there."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import http.client
-import os
 import time
 import urllib.error
 import urllib.request
@@ -257,8 +256,7 @@ class RangeFetch:
     def _write(self, answer: Any, start: int, end: int) -> None:
         """Write the body into the part, in whole pages except at the end of the range."""
         buffer = memoryview(bytearray(_BUFFER))
-        descriptor = os.open(self._part, os.O_WRONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
-        try:
+        with holes.writing(self._part) as part:
             at = start
             while at < end:
                 # The next write ends at a multiple of the buffer's size.
@@ -267,17 +265,13 @@ class RangeFetch:
                 if filled < goal:
                     filled = max(0, (at + filled) // PAGE * PAGE - at)
                 try:
-                    written = 0
-                    while written < filled:
-                        written += os.pwrite(descriptor, buffer[written:filled], at + written)
+                    part.write(buffer[:filled], at)
                 except OSError as error:
                     raise disk_error(error, self._part) from error
                 self._count(filled)
                 at += filled
                 if reason is not None:
                     raise _Cut(reason, at)
-        finally:
-            os.close(descriptor)
 
     def _fill(self, answer: Any, buffer: memoryview, goal: int) -> tuple[int, str | None]:
         """Read up to goal bytes. Returns how many arrived, and why not all of them did."""

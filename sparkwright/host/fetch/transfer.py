@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from functools import partial
@@ -82,7 +81,7 @@ class Transfer:
 
     def _check_space(self) -> None:
         """Stop if other programs fill the file system."""
-        free = shutil.disk_usage(self._work.stage.root).free
+        free = self._work.stage.free()
         if free < self._request.headroom:
             raise NoSpace(
                 f"Only {size(free)} are free on the file system of "
@@ -143,7 +142,8 @@ class Transfer:
             return
         location = self._upstream.locate(file)
         # After wrong content, the second try goes by plain HTTP.
-        if round_ == 1 and self._downloader is not None:
+        # Where parts have maps too: the libraries write past them.
+        if round_ == 1 and self._downloader is not None and not self._work.stage.mapped:
             missing = self._use(self._downloader, file, part, missing, location, count)
         fetch.run(location, missing, self._connections)
 
@@ -183,6 +183,7 @@ class Transfer:
             self._work.owner.file(part)
             place.real_directories(self._work.base, file.path)
             part.replace(self._work.base / file.path)
+            holes.map_of(part).unlink(missing_ok=True)
             self._work.stage.corrupt(file.path).unlink(missing_ok=True)
             self._work.verified.accept(file, self._work.base / file.path)
             if self._is_large(file):
@@ -196,8 +197,8 @@ class Transfer:
             )
         log(f"{file.path}: {wrong}; set aside, fetching it once more")
         part.replace(self._work.stage.corrupt(file.path))
-        if shutil.disk_usage(self._work.stage.root).free < file.size + self._request.headroom:
+        if self._work.stage.free() < file.size + self._request.headroom:
             self._work.stage.corrupt(file.path).unlink()
-        holes.prepare(part, file.size)
+        holes.prepare(part, file.size, mapped=self._work.stage.mapped)
         self._progress.present(file.path, 0)
         self._submit(self._pool(file), self._download, file, 2)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
 from sparkwright.host.contracts.disks import FileSystem
+from sparkwright.host.lib import documents
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # typing takes 3 ms to import
@@ -26,6 +28,18 @@ def obstacle(path: str) -> str | None:
         if os.path.lexists(place):
             return None if place.is_dir() else str(place)
     return None
+
+
+def kind(path: str) -> str:
+    """The type of the file system below a path ("ext4", "nfs4"), empty where it can't be told."""
+    place, found, longest = nearest(path).resolve(), "", -1
+    for line in (documents.text("/proc/self/mountinfo") or "").splitlines():
+        mount, _, rest = line.partition(" - ")
+        point = re.sub(r"\\(\d{3})", lambda one: chr(int(one[1], 8)), mount.split()[4])
+        # Of two at one point, the later lies above.
+        if (place == Path(point) or Path(point) in place.parents) and len(point) >= longest:
+            found, longest = rest.split()[0], len(point)
+    return found
 
 
 def file_systems(paths: Iterable[str]) -> list[FileSystem]:

@@ -18,8 +18,9 @@ import pytest
 
 from sparkwright.host.contracts.fetch import FetchFile, FetchRequest
 from sparkwright.host.fetch import holes, pace, peer_auth, peer_client
+from sparkwright.host.fetch.errors import Failed
 from sparkwright.host.fetch.pace import Pace
-from sparkwright.host.fetch.peers import Peers
+from sparkwright.host.fetch.peers import Peers, common
 from sparkwright.host.fetch.ranges import Limit
 from tests.host.fetch.conftest import Fetch, fetch, hub  # noqa: F401
 from tests.host.peer_sharing import DOCKER, KEY, SECRET, SERVER_KEY, fetch_from, keys_for
@@ -431,3 +432,28 @@ def test_a_pace_is_measured_while_somebody_waits() -> None:
         slow.brought(int(16384 * pace.WINDOW))
         now[0] += pace.WINDOW + 1
         assert not slow.too_slow()
+
+
+def test_a_disk_that_loses_what_is_written_ends_the_fetch(
+    taker: Callable[..., Taker], fake: Callable[[_Behaviour], FakePeer],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    """As ZFS makes holes of zeros: the same range would be fetched for ever."""
+    monkeypatch.setattr(holes, "missing", lambda _, size: [(0, size)])
+
+    def behave(connection: socket.socket, asked: Asked) -> None:
+        if "?ranges" in asked.line:
+            body = HELD % (8 * MIB)
+            answer(connection, 200, body, f"Sparkwright-Answer: {asked.sign(200, body)}")
+        else:
+            _piece(connection, asked, 8 * MIB)
+
+    with pytest.raises(Failed, match=r"bytes 0 to 8388608 were written, .* reports them as a hole"):
+        taker(fake(behave)).take()
+
+
+def test_a_peer_that_gives_half_pages_is_not_asked_for_them_for_ever() -> None:
+    page = 65536
+    assert common([(0, 8 * page)], [(1, 3 * page + 1)]) == [(page, 3 * page)]
+    assert common([(0, 8 * page)], [(1, page)]) == []
+    assert common([(page, 8 * page + 5)], [(0, 9 * page)]) == [(page, 8 * page + 5)]

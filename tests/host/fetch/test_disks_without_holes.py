@@ -1,0 +1,145 @@
+"""Fetching onto file systems that do not tell holes from data.
+
+The kernel's ramfs is one, like NFS before 4.2, SMB and exFAT: SEEK_DATA takes a hole for data.
+It does not say how large it is either. What makes holes of zeros, as ZFS with compression does
+(openzfs#18402), is played by a file system's answers.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from sparkwright.host.contracts.fetch import PeerRoots
+from sparkwright.host.fetch import holes, peer_files
+from sparkwright.host.fetch.request import PAGE
+from sparkwright.host.lib import disks
+from tests.host.fetch.conftest import MIB, Fetch
+
+ONE = "model-00001-of-00002.safetensors"
+
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="mounts a file system")
+
+
+@pytest.fixture
+def ramfs(tmp_path: Path) -> Iterator[Path]:
+    place = tmp_path / "models"
+    place.mkdir()
+    subprocess.run(["mount", "-t", "ramfs", "ramfs", place], check=True)
+    yield place
+    subprocess.run(["umount", "--lazy", place], check=True)
+
+
+def _part(fetch: Fetch) -> Path:
+    return fetch.stage / "parts" / f"{ONE}.part"
+
+
+def test_the_file_system_is_asked_by_making_holes(ramfs: Path, tmp_path: Path) -> None:
+    assert holes.reported(tmp_path)
+    assert not holes.reported(ramfs)
+    assert disks.kind(str(ramfs)) == "ramfs"
+    assert disks.kind(str(ramfs / "not/there/yet")) == "ramfs"
+
+
+def test_zeros_that_become_holes_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(holes, "of", lambda _, size: [(0, size)])
+    assert not holes.reported(tmp_path)
+
+
+def test_zfs_is_not_asked_again_and_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each question would make it write what is open to its disks."""
+    monkeypatch.setattr(disks, "kind", lambda _: "zfs")
+    assert not holes.reported(tmp_path)
+
+
+def test_a_fetch_is_whole(fetch: Fetch, ramfs: Path) -> None:
+    code, said = fetch.here()
+    assert code == 0, said
+    assert "does not tell holes from data" in said
+    fetch.assert_whole()
+    assert disks.kind(str(fetch.destination)) == "ramfs"
+    assert fetch.here()[1].startswith("already complete")
+
+
+def test_after_a_kill_only_the_rest_is_fetched(fetch: Fetch, ramfs: Path) -> None:
+    fetch.hub.rate = 400_000
+    process = fetch.start()
+    fetch.hub.wait_for(lambda: fetch.hub.sent() > 2 * MIB)
+    process.send_signal(signal.SIGKILL)
+    process.communicate(timeout=10)
+    size = len(fetch.hub.files[ONE])
+    lacking = holes.missing(_part(fetch), size)
+    assert 0 < holes.total(lacking) < size
+    content = _part(fetch).read_bytes()
+    written = bytearray(content)
+    for start, end in lacking:
+        written[start:end] = fetch.hub.files[ONE][start:end]
+    assert bytes(written) == fetch.hub.files[ONE]  # what the map has is written, every byte
+    fetch.hub.rate = 0
+    fetch.hub.hits.clear()
+    code, said = fetch.here()
+    assert code == 0, said
+    assert "kept " in said
+    assert "expected sha256" not in said
+    fetch.assert_whole()
+    assert fetch.hub.sent() < sum(map(len, fetch.hub.files.values())) - 512 * 1024
+
+
+def test_a_part_without_a_map_is_begun_anew(fetch: Fetch, ramfs: Path) -> None:
+    """A version before left it there: it looks whole, and nobody knows what of it was written."""
+    _part(fetch).parent.mkdir(parents=True)
+    _part(fetch).write_bytes(bytes(2 * MIB))
+    code, said = fetch.here()
+    assert code == 0, said
+    assert "expected sha256" not in said
+    fetch.assert_whole()
+
+
+def test_a_changed_map_costs_a_second_fetch_and_no_more(fetch: Fetch, ramfs: Path) -> None:
+    _part(fetch).parent.mkdir(parents=True)
+    holes.prepare(_part(fetch), 2 * MIB, mapped=True)
+    holes.map_of(_part(fetch)).write_bytes(b"\1" * (2 * MIB // PAGE))
+    code, said = fetch.here()
+    assert code == 0, said
+    assert f"{ONE}: expected sha256" in said
+    fetch.assert_whole()
+
+
+def test_the_libraries_write_past_maps_and_are_not_used(fetch: Fetch, ramfs: Path) -> None:
+    code, said = fetch.here(downloader="hf_transfer")
+    assert code == 0, said
+    asked_by = {hit.headers.get("user-agent") for hit in fetch.hub.hits if hit.where == "cdn"}
+    assert asked_by == {"sparkwright"}
+    fetch.assert_whole()
+
+
+def test_peers_are_told_what_the_map_has(ramfs: Path) -> None:
+    """By its holes all of the part would be there, and a peer would be given zeros."""
+    place = peer_files.Place(str(ramfs), ("org--model",), "a" * 40)
+    part = ramfs / "org--model" / f".staging-{place.revision}" / "parts" / "weights.part"
+    holes.prepare(part, 4 * MIB, mapped=True)
+    with holes.writing(part) as writer:
+        writer.write(memoryview(bytes(MIB)), MIB)
+    store = peer_files.Store(PeerRoots(models=str(ramfs), images=str(ramfs)))
+    found = store.find(place, ("weights",))
+    assert found is not None
+    with found:
+        assert peer_files.available(found) == [(MIB, 2 * MIB)]
+
+
+def test_only_whole_pages_are_marked(tmp_path: Path) -> None:
+    part, size = tmp_path / "part", 3 * PAGE + 10
+    holes.prepare(part, size, mapped=True)
+    with holes.writing(part) as writer:
+        writer.write(memoryview(bytes(PAGE)), 100)
+        assert holes.missing(part, size) == [(0, size)]
+        writer.write(memoryview(bytes(PAGE + 10)), 2 * PAGE)
+    assert holes.missing(part, size) == [(0, 2 * PAGE)]
+    with holes.writing(part) as writer:
+        writer.write(memoryview(bytes(2 * PAGE)), 0)
+    assert holes.missing(part, size) == []
