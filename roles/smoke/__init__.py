@@ -20,4 +20,6 @@ def smoke() -> None:
             services=[smoke_request(release, warm_ups=0) for release in one.desired.releases],
             entrances=entrances(one.desired.plan),
             judged=one.smoke.__setitem__,
+            needed=[one.settings.peer_port] if one.settings.peer_sharing else [],
+            noticed=one.findings.append,
         )

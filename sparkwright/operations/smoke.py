@@ -9,13 +9,18 @@ from pyinfra.context import ctx_host
 
 from sparkwright.config.settings import is_loopback
 from sparkwright.facts.answers import invalid, of_each
-from sparkwright.facts.asking import ask
+from sparkwright.facts.asking import HostError, ask
+from sparkwright.findings.finding import Finding
+from sparkwright.findings.render import text
+from sparkwright.host import firewall
+from sparkwright.host.contracts.firewall import Firewall, FirewallRequest
 from sparkwright.host.contracts.smoke import SmokeAnswer, SmokeRequest, SmokeRequests
 from sparkwright.host.smoke import check as program
-from sparkwright.operations.changing import Commands, look, operation
+from sparkwright.operations.changing import Commands, look, operation, paint
 from sparkwright.operations.connections import addresses
 from sparkwright.smoke import outside, smoke_of
-from sparkwright.smoke.outside import Entrance
+from sparkwright.smoke.firewalls import unreachable
+from sparkwright.smoke.outside import Entrance, Outside
 from sparkwright.smoke.result import Smoke
 
 _LABEL = "sparkwright-check"
@@ -27,6 +32,8 @@ def answers(
     *,
     entrances: Sequence[Entrance] = (),
     judged: Callable[[str, Smoke], None] | None = None,
+    needed: Sequence[int] = (),
+    noticed: Callable[[Finding], None] | None = None,
 ) -> Commands:
     """Ask each service for health, its names, the key and a real generation. Changes nothing.
 
@@ -36,12 +43,16 @@ def answers(
     Args:
         entrances: ports at which nobody may get anything without the key.
         judged: called with the result of each service, by name.
+        needed: further ports that other machines are to reach.
+        noticed: called with what is wrong without failing the host: ports that answer there and
+            not here.
     """
 
     def inspect(host: Host) -> Sequence[str]:
         found = _from_inside(host, services) if services else {}
         seen = {}
-        for one in outside.look(entrances, _address(host)):
+        looked = outside.look(entrances, _address(host))
+        for one in looked:
             seen[one.name] = one.result
             if one.result is None:
                 host.log(f"{one.name} was not asked from outside: {one.note}")
@@ -55,12 +66,37 @@ def answers(
                 what = f"service {name}" if name in found else name
                 wrong += [f"{what} fails its smoke test: {one}" for one in result.failures]
                 wrong += [f"    journal: {line}" for line in answer.journal]
+        if not wrong and any(one.closed for one in looked):
+            _say_what_closes(host, looked, needed, noticed)
         return wrong
 
     if not services and not entrances:
         ctx_host.get().noop("no service of this host")
         return
     yield from look(inspect)
+
+
+def _say_what_closes(
+    host: Host,
+    looked: Sequence[Outside],
+    needed: Sequence[int],
+    noticed: Callable[[Finding], None] | None,
+) -> None:
+    """Read the host's firewall: one more remote execution, where something does not answer here."""
+    request = FirewallRequest(_address(host) or "")
+    try:
+        seen = ask(host, firewall, request, Firewall, timeout=60, secrets=False)
+    except HostError as error:  # it serves: that its rules can't be read fails nothing
+        host.log(f"its firewall can't be read: {error}")
+        return
+    ports = [one.closed[1] for one in looked if one.closed]
+    found = unreachable(looked, [*ports, *needed], seen)
+    if found is None:
+        return
+    for line in text([found], hosts=False, paint=paint).splitlines():
+        host.log(line)
+    if noticed:
+        noticed(found)
 
 
 def _address(host: Host) -> str | None:

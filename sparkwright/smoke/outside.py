@@ -58,11 +58,13 @@ class Outside:
     Attributes:
         result: None where it can't be told.
         note: why it can't.
+        closed: address and port that took no connection.
     """
 
     name: str
     result: CheckResult | None
     note: str = ""
+    closed: tuple[str, int] | None = None
 
 
 def entrances(plan: HostPlan) -> tuple[Entrance, ...]:
@@ -118,7 +120,8 @@ def _look(pool: Executor, one: Entrance, address: str, until: float) -> Outside:
         at = address if one.bind in EVERY_ADDRESS else one.bind
         if why := _unreachable(at, one.port):
             if not wrong:
-                return Outside(one.name, None, f"{at}:{one.port} does not answer here: {why}")
+                note = f"{at}:{one.port} does not answer here: {why}"
+                return Outside(one.name, None, note, (at, one.port))
         else:
             asked = [(*route, key) for route in INFERENCE for key in (None, _wrong_key())]
             opened = partial(_opened, at, one.port, until, https=one.https)

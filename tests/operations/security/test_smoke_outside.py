@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import socket
+
 import pytest
 
+from sparkwright.findings.finding import Finding
+from sparkwright.host.contracts.firewall import Firewall
 from sparkwright.host.contracts.smoke import CheckResult, SmokeAnswer, SmokeRequest
 from sparkwright.operations import smoke
 from sparkwright.smoke.outside import Entrance
 from sparkwright.smoke.result import Smoke
-from tests.operations.harness import fake, run
+from tests.operations.harness import Said, fake, run
 from tests.unit.builders import probe
 from tests.unit.security.test_outside import HERE, server
 
@@ -66,3 +70,41 @@ def test_a_controller_behind_a_jump_host_or_tunnel_says_so(
         "chat was not asked from outside: this machine reaches the host through a tunnel or another"
         " host"
     ]
+
+
+UFW = "Status: active\nDefault: deny (incoming), allow (outgoing), deny (routed)\n"
+
+
+def _closed() -> int:
+    with socket.create_server((HERE, 0)) as one:
+        return int(one.getsockname()[1])
+
+
+def test_a_port_that_answers_on_its_host_alone_is_told_with_what_opens_it() -> None:
+    port = _closed()
+    found: list[Finding] = []
+    seen = Firewall(ufw=UFW, interface="lo", network="127.0.0.0/8")
+    host = fake(probe(), check={"chat": WELL}, firewall=seen)
+    ran = run(host, smoke.answers, (CHAT,), entrances=[Entrance("chat", "*", port)],
+              needed=[18650], noticed=found.append, execute=True)  # fmt: skip
+    assert ran.memory.failure is None
+    assert host.programs == ["check", "firewall"]
+    ports = ",".join(map(str, sorted((port, 18650))))
+    command = f"sudo ufw allow proto tcp from 127.0.0.0/8 to any port {ports}"
+    assert [one.remedy for one in found] == [command]
+    assert any(command in line for line in host.lines)
+
+
+def test_a_firewall_that_cant_be_read_fails_nothing() -> None:
+    host = fake(probe(), check={"chat": WELL}, firewall=Said(err="no", ok=False))
+    ran = run(host, smoke.answers, (CHAT,), entrances=[Entrance("chat", "*", _closed())],
+              execute=True)  # fmt: skip
+    assert ran.memory.failure is None
+    assert any("its firewall can't be read" in line for line in host.lines)
+
+
+def test_a_host_whose_ports_all_answer_is_asked_nothing_more() -> None:
+    host = fake(probe(), check={"chat": WELL})
+    with server({}) as (port, _):
+        run(host, smoke.answers, (CHAT,), entrances=[Entrance("chat", "*", port)], execute=True)
+    assert host.programs == ["check"]

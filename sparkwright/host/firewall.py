@@ -1,0 +1,43 @@
+"""Reads the firewall of a host whose services nobody else reaches. Runs there as root."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+import shutil
+
+from sparkwright.host.contracts.firewall import Firewall, FirewallRequest
+from sparkwright.host.lib.processes import run
+
+#: Bytes of one listing; Docker's and Kubernetes' rules can be many.
+_MOST = 1 << 20
+
+
+def listing(*words: str) -> str | None:
+    """What a command lists; None where it does not."""
+    outcome = run(*words, timeout=20)
+    return outcome.out[:_MOST] if outcome.ok else None
+
+
+def network_of(address: str) -> tuple[str | None, str | None]:
+    """Interface and network of an address of this host."""
+    # 2: eth0    inet 192.168.1.11/24 brd 192.168.1.255 scope global eth0\ ...
+    said = listing("ip", "-o", "addr", "show", "to", address) or ""
+    found = re.search(r"^\d+: (\S+)\s+inet6? (\S+/\d+)", said)
+    if found is None:
+        return None, None
+    return found[1], str(ipaddress.ip_interface(found[2]).network)
+
+
+def main(request: FirewallRequest) -> Firewall:
+    """Read what is there."""
+    ufw = listing("ufw", "status", "verbose")
+    interface, network = network_of(request.address)
+    return Firewall(
+        ufw=ufw if ufw and "Status: active" in ufw else None,
+        firewalld=listing("firewall-cmd", "--list-all-zones"),
+        nft=listing("nft", "list", "ruleset"),
+        iptables=shutil.which("iptables") is not None,
+        interface=interface,
+        network=network,
+    )
