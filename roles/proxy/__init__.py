@@ -14,6 +14,7 @@ from pyinfra.context import ctx_host
 from sparkwright.operations import proxies
 from sparkwright.operations.run import host_run
 from sparkwright.plan.services import serves_already
+from sparkwright.plan.uplink import environment
 from sparkwright.resolve.packages import brought
 
 
@@ -26,6 +27,7 @@ def proxy() -> None:
             name="Proxy: HAProxy installed",
             wanted=one.proxies is not None,
             brought=partial(brought, settings.bundle, settings.lock_file),
+            environment=environment(settings),
             services_root=settings.services_root,
             break_lock=settings.break_lock,
         )

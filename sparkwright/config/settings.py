@@ -37,6 +37,8 @@ AbsolutePath = Annotated[str, StringConstraints(pattern=r"^/[A-Za-z0-9._/-]+$")]
 AbsolutePattern = Annotated[str, StringConstraints(pattern=r"^/[A-Za-z0-9._/*?-]+$")]
 #: Why something that is wrong for everybody else is right here.
 Reason = Annotated[str, StringConstraints(min_length=8)]
+#: Without an account: units' environment is world-readable.
+ProxyAddress = Annotated[str, StringConstraints(pattern=r"^http://[A-Za-z0-9._\[\]:-]+$")]
 HttpAddress = Annotated[str, StringConstraints(pattern=r"^https?://[^/\s]+$")]
 
 #: The words of a command that prints a secret.
@@ -240,6 +242,11 @@ class HostSettings(_Settings):
         peer_sharing: whether hosts take from each other what one of them has or fetches, so that
             it comes over the internet once.
         peer_port: TCP port on which hosts serve each other.
+        http_proxy: ``http://host:port``, by which hosts reach hub, registries and the
+            distribution's packages; no account is in it. What is in the LAN is reached without it:
+            private addresses, names without a dot or in ``.local``, ``.lan``, ``.internal`` and
+            ``.home.arpa``.
+        no_proxy: further names and addresses that are reached without it.
         lan_address: where other hosts reach this one, if not where the controller does.
         adopt_directories: directories of hosts (with * for any part) where earlier downloads may
             lie; files of the right content are taken from there instead of fetched.
@@ -289,6 +296,8 @@ class HostSettings(_Settings):
     download_limit_mb: float | None = Field(default=None, ge=0.1)
     peer_sharing: bool = True
     peer_port: int = Field(default=18650, ge=1, le=65535)
+    http_proxy: ProxyAddress | None = None
+    no_proxy: tuple[Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9._:*/-]+$")], ...] = ()
     lan_address: str | None = None
     adopt_directories: tuple[AbsolutePattern, ...] = (
         "/opt/qwen36",

@@ -350,7 +350,7 @@ def main(request: ObservationRequest) -> Observation:
     gpus = gpu.Question((*gpu.IDENTITY, *gpu.NAMES))
     toolkit = Running("nvidia-ctk", "--version")
     compose = Running(*compose_command())
-    programs = {name: packages.Question(name) for name in request.packages}
+    programs = {name: packages.Question(name, *request.http_proxy) for name in request.packages}
     manager = systemd.showing(fields="Version,SystemState")
     user = os.environ.get("SUDO_USER") or pwd.getpwuid(os.getuid()).pw_name
     seen = as_root(request) if root else {}

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from sparkwright.config.secrets import Secret, SecretText
@@ -54,6 +54,7 @@ class Sources:
         headroom: bytes that stay free on the file system.
         adopt: patterns of directories on the host that may hold the same files.
         keep_parts: whether an image's parts stay for other hosts.
+        environment: of the job, such as ``HTTPS_PROXY``; holds no secret.
     """
 
     models_root: str = MODELS_ROOT
@@ -71,6 +72,13 @@ class Sources:
     headroom: int = 20 << 30
     adopt: tuple[str, ...] = ()
     keep_parts: Callable[[], bool] = bool
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def properties(self) -> tuple[str, ...]:
+        """Of a job's unit."""
+        pairs = " ".join(f"{name}={value}" for name, value in sorted(self.environment.items()))
+        return (*SANDBOX, f"Environment={pairs}") if pairs else SANDBOX
 
     @property
     def hub_credentials(self) -> dict[str, str]:

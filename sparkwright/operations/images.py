@@ -20,7 +20,7 @@ from sparkwright.host.contracts.proof import ProofRequest
 from sparkwright.host.fetch.request import document
 from sparkwright.operations import jobs, peers, runtime
 from sparkwright.operations.changing import Commands, change, operation
-from sparkwright.operations.fetching import ACCOUNT, SANDBOX, Sources, job_state, job_unit
+from sparkwright.operations.fetching import ACCOUNT, Sources, job_state, job_unit
 from sparkwright.resolve.registry import ARCHITECTURES, PlatformImage
 
 #: Where `docker build` keeps its own state: root's home is read-only to the job.
@@ -115,7 +115,7 @@ def present(
             files={file: document(pull)},
             credentials=how.peer_credentials(host.name) | ({ACCOUNT: account} if account else {}),
             writable=(place.rpartition("/")[0], watched.state),
-            properties=(*SANDBOX, _BUILDX),
+            properties=(*how.properties, _BUILDX),
             program=home,
         )
         secrets = how.server_secrets(host.name)

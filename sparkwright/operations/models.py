@@ -18,7 +18,7 @@ from sparkwright.host.fetch.request import document
 from sparkwright.host.lib.pickles import is_pickle
 from sparkwright.operations import jobs, runtime
 from sparkwright.operations.changing import MODELS_ROOT, Commands, change, operation
-from sparkwright.operations.fetching import HUB_TOKEN, SANDBOX, Sources, job_state, job_unit
+from sparkwright.operations.fetching import HUB_TOKEN, Sources, job_state, job_unit
 from sparkwright.plan.plan import GIB
 from sparkwright.resolve.hub import HubError, RemoteFile, resolve_model
 
@@ -143,5 +143,5 @@ def _job(
         files={place: document(request)},
         credentials=how.hub_credentials | how.peer_credentials(host.name),
         writable=(root, watched.state),
-        properties=SANDBOX,
+        properties=how.properties,
     ), watched

@@ -89,6 +89,7 @@ def installed(
     *,
     wanted: bool = True,
     brought: Callable[[str], Mapping[str, bytes]] | None = None,
+    environment: Mapping[str, str] | None = None,
     services_root: str = SERVICES_ROOT,
     break_lock: bool = False,
 ) -> Commands:
@@ -98,6 +99,7 @@ def installed(
         wanted: whether the host has a proxy.
         brought: packages for an architecture (as ``uname -m`` has it), by file name; without, or
             with none, they come from the distribution's servers.
+        environment: of apt-get, such as ``http_proxy``.
     """
     asked = ObservationRequest(packages=(PACKAGE,) if wanted else (), services_root=services_root)
     seen = observed(ctx_host.get(), asked)
@@ -109,7 +111,9 @@ def installed(
         except UserError as error:
             raise HostError(str(error)) from None
         content = {name: base64.b64encode(data).decode() for name, data in found.items()}
-        done = ask(host, install, InstallRequest(content), tuple[str, ...], timeout=600)
+        # Longer than what holds apt's lock is waited for.
+        asked = InstallRequest(content, dict(environment or {}))
+        done = ask(host, install, asked, tuple[str, ...], timeout=1500)
         memory(host).forget()
         return done
 

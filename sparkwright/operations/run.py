@@ -124,6 +124,7 @@ class HostRun:
                     StoreAt(image.store, image.digest.partition(":")[2])
                     for image in self.desired.images
                 ),
+                http_proxy=(self.settings.http_proxy,) if self.settings.http_proxy else (),
                 ports=tuple(
                     one.proxy.health_port for one in self.desired.plan.services if one.proxy
                 ),

@@ -16,6 +16,7 @@ from sparkwright.plan.desired import DesiredImage
 from sparkwright.plan.missing import shared
 from sparkwright.plan.peers import peers
 from sparkwright.plan.plan import GIB
+from sparkwright.plan.uplink import environment
 from sparkwright.resolve import build_context
 
 #: One host at a time fills the cache; the others find it filled.
@@ -41,6 +42,7 @@ def sources(run: Run, one: HostRun, content: str | None = None) -> Sources:
         limit=limit * 1e6 if limit else None,
         headroom=int(settings.disk_headroom_gib * GIB),
         adopt=tuple(settings.adopt_directories),
+        environment=environment(settings),
         keep_parts=lambda: _is_asked(run, one, content or ""),
     )
 

@@ -104,7 +104,9 @@ def _has(port: int, text: str, between: str) -> bool:
 def _in_ufw(port: int, status: str) -> bool:
     """Whether ufw lets a port's connections in, from anywhere or from somewhere."""
     for line in status.splitlines():
-        to = re.match(r"([\d:,]+)(/tcp)?(?: \(.*?\))*\s+(ALLOW|LIMIT)(?: IN)?\s+(?!FWD|OUT)\S", line)
+        to = re.match(
+            r"([\d:,]+)(/tcp)?(?: \(.*?\))*\s+(ALLOW|LIMIT)(?: IN)?\s+(?!FWD|OUT)\S", line
+        )
         if to and _has(port, to[1], ":"):
             return True
     return re.search(r"^Default: allow \(incoming\)", status, re.MULTILINE) is not None

@@ -444,3 +444,18 @@ def test_a_host_that_refuses_the_job_is_named() -> None:
     host = _model(jobs=Said(err="Failed to start transient service unit", ok=False))
     ran = run(host, models.present, execute=True, **MODEL)
     assert ran.memory.failure == "sparkwright-jobs: Failed to start transient service unit"
+
+
+@pytest.mark.parametrize("kind", ["model", "image"])
+def test_a_job_gets_the_proxy_in_its_environment(kind: str) -> None:
+    """systemd gives it nothing of /etc/environment."""
+    how = Sources(environment={"HTTPS_PROXY": "http://proxy:3128", "NO_PROXY": "localhost,.local"})
+    host = _model() if kind == "model" else _image()
+    what: Any = models.present if kind == "model" else images.present
+    of = MODEL if kind == "model" else PULL
+    run(host, what, **of, sources=how, wait=False, execute=True)
+    (started,) = [one for one in host.request("jobs")["start"] if one["credentials"]]
+    assert (
+        "Environment=HTTPS_PROXY=http://proxy:3128 NO_PROXY=localhost,.local"
+        in (started["properties"])
+    )

@@ -113,9 +113,10 @@ def test_what_the_host_is_asked_for() -> None:
 def test_haproxy_is_installed_before_anything_is_touched(brought: dict[str, bytes]) -> None:
     missing = {"packages": {"haproxy": {"candidate": "2.8.5"}}}
     host = fake(probe(**missing), ASKED, install=["installed HAProxy"])
-    ran = run(host, proxies.installed, brought=lambda _: brought, execute=True)
+    how = {"http_proxy": "http://proxy:3128"}
+    ran = run(host, proxies.installed, brought=lambda _: brought, environment=how, execute=True)
     packed = {name: base64.b64encode(data).decode() for name, data in brought.items()}
-    assert host.request("install") == {"packages": packed}
+    assert host.request("install") == {"packages": packed, "environment": how}
     assert ran.memory.changes == ["installed HAProxy"]
     assert ran.memory.stale
 

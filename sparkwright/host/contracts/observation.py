@@ -40,6 +40,7 @@ class ObservationRequest:
         ports: TCP ports whose listeners are reported.
         units: systemd units beside those of the services.
         packages: packages of the distribution, by name, each with a program of that name.
+        http_proxy: by which they would be had, where it is not apt's own setting; one at most.
     """
 
     models_root: str = "/opt/models"
@@ -54,6 +55,7 @@ class ObservationRequest:
     units: tuple[str, ...] = ()
     services: tuple[ServiceAt, ...] = ()
     packages: tuple[str, ...] = ()
+    http_proxy: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -9,10 +9,15 @@ HEALTH_UNIT = "sparkwright-health.service"
 
 @dataclass(frozen=True)
 class InstallRequest:
-    """HAProxy on a host that has none; ``packages`` by file name, in base64, where a bundle brings
-    them."""
+    """HAProxy on a host that has none.
+
+    Attributes:
+        packages: by file name, in base64, where a bundle brings them.
+        environment: of apt-get, such as ``http_proxy``.
+    """
 
     packages: dict[str, str] = field(default_factory=dict)
+    environment: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ import base64
 import hashlib
 import http.client
 import json
+import os
 import shutil
 import socket
 import subprocess
@@ -30,6 +31,8 @@ from sparkwright.host.lib import docker, documents
 from sparkwright.host.lib.files import write
 
 _TRIES = 3
+#: What Docker knows as arguments of every build.
+_PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy")
 _CONTAINERD = Path("/var/lib/containerd/io.containerd.content.v1.content/blobs/sha256")
 
 
@@ -153,7 +156,9 @@ def _build(name: str, files: dict[str, BuildFile]) -> None:
             place.parent.mkdir(parents=True, exist_ok=True)
             place.write_bytes(base64.b64decode(file.content))
             place.chmod(0o755 if file.executable else 0o644)
-        built = docker.docker("build", "--tag", name, folder)
+        # The value is taken from the environment, and is not in the image's history.
+        passed = [word for one in _PROXIES if one in os.environ for word in ("--build-arg", one)]
+        built = docker.docker("build", *passed, "--tag", name, folder)
     if not built.ok:
         raise Failed(f"docker build: {built.said or 'failed without output'}")
 

@@ -16,10 +16,15 @@ _VERSION = re.compile(r"\d+(?:\.\d+)+\S*")
 
 
 class Question:
-    """Asks a package's program for its version while other questions are asked."""
+    """Asks a package's program for its version while other questions are asked.
 
-    def __init__(self, name: str) -> None:
+    Args:
+        proxy: by which it would be had, where apt itself has no such setting.
+    """
+
+    def __init__(self, name: str, proxy: str = "") -> None:
         self._name = name
+        self._proxy = proxy
         self._version = Running(f"/usr/sbin/{name}", "-v")
 
     def answer(self) -> Package:
@@ -31,14 +36,14 @@ class Question:
             return Package(unreachable="the host has no apt-get")
         said = run("apt-cache", "policy", self._name, timeout=10).out
         candidate = re.search(r"Candidate: (\d\S*)", said)
-        return Package(None, candidate[1] if candidate else None, _unreachable())
+        return Package(None, candidate[1] if candidate else None, _unreachable(self._proxy))
 
 
-def _unreachable() -> str | None:
+def _unreachable(given: str) -> str | None:
     """Why none of the servers that apt-get would ask takes a connection; None where one does."""
     listed = run("apt-get", "update", "--print-uris", timeout=10).out
     proxy = run("apt-config", "dump", "--format", "%v%n", "Acquire::http::Proxy", timeout=10).out
-    servers = _servers(proxy) or _servers(listed)
+    servers = _servers(given) or _servers(proxy) or _servers(listed)
     if not servers:
         return None if "'" in listed else "apt-get has no server of packages configured"
     reached: list[str] = []

@@ -7,26 +7,59 @@ from __future__ import annotations
 
 import base64
 import os
+import re
 import tempfile
+import time
 from pathlib import Path
 
+from sparkwright.host.contracts.outcome import Outcome
 from sparkwright.host.contracts.proxies import InstallRequest
 from sparkwright.host.lib import systemd
 from sparkwright.host.lib.processes import run
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # typing takes 3 ms to import
+    from collections.abc import Mapping
+
+#: /var/lib/dpkg/lock-frontend, /var/lib/dpkg/lock, /var/lib/apt/lists/lock, …/archives/lock
+_LOCK = re.compile(r"/var/(?:lib/dpkg|lib/apt/lists|cache/apt/archives)/lock")
 HAPROXY = "/usr/sbin/haproxy"
-_INSTALL = ("apt-get", "install", "-qq", "--yes", "--no-install-recommends")
-_ENVIRONMENT = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+#: Seconds that another program may hold apt's locks: unattended-upgrades takes minutes.
+PATIENCE = 600
+_PAUSE = 5.0
+_INSTALL = ("install", "-qq", "--yes", "--no-install-recommends")
 
 
-def install() -> None:
+def apt_get(*words: str, environment: Mapping[str, str]) -> Outcome:
+    """``apt-get``, once nobody else uses it.
+
+    apt itself waits for dpkg's lock alone, not for those of its lists and downloads.
+    """
+    until = time.monotonic() + PATIENCE
+    with_all = {**os.environ, "DEBIAN_FRONTEND": "noninteractive", **environment}
+    waiting = ("-o", f"DPkg::Lock::Timeout={PATIENCE}")
+    while True:
+        done = run("apt-get", *waiting, *words, environment=with_all)
+        # English or not, apt names the lock's file.
+        if done.ok or not _LOCK.search(done.err):
+            return done
+        if time.monotonic() > until:
+            raise SystemExit(
+                f"another program has held apt's lock for {PATIENCE // 60} minutes: {done.said}. "
+                "Wait until it ends (systemctl status unattended-upgrades), then run again"
+            )
+        time.sleep(_PAUSE)
+
+
+def install(environment: Mapping[str, str] | None = None) -> None:
     """The distribution's HAProxy, whose own service is not wanted."""
     if Path(HAPROXY).exists():
         return
-    done = run(*_INSTALL, "haproxy", environment=_ENVIRONMENT)
+    how = environment or {}
+    done = apt_get(*_INSTALL, "haproxy", environment=how)
     if not done.ok:
-        run("apt-get", "update", "-qq", environment=_ENVIRONMENT)
-        done = run(*_INSTALL, "haproxy", environment=_ENVIRONMENT)
+        apt_get("update", "-qq", environment=how)
+        done = apt_get(*_INSTALL, "haproxy", environment=how)
     if not done.ok:
         raise SystemExit(f"apt-get install haproxy: {done.said}")
     systemd.disable("haproxy.service")
@@ -44,7 +77,7 @@ def install_brought(packages: dict[str, str]) -> None:
                 wanted.append(str(place))
         # apt's own user reads them; the folder is removed at the end.
         Path(folder).chmod(0o755)
-        done = run(*_INSTALL, "--no-download", *wanted, environment=_ENVIRONMENT)
+        done = apt_get(*_INSTALL, "--no-download", *wanted, environment={})
     if not done.ok or not Path(HAPROXY).exists():
         raise SystemExit(f"the bundle's packages of HAProxy do not fit this host: {done.said}")
     systemd.disable("haproxy.service")
@@ -67,5 +100,5 @@ def main(request: InstallRequest) -> list[str]:
     if request.packages:
         install_brought(request.packages)
     else:
-        install()
+        install(request.environment)
     return ["installed HAProxy"]

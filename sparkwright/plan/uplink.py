@@ -1,0 +1,36 @@
+"""By which proxy a host reaches what lies outside, as environment of its programs.
+
+Units that systemd starts get nothing from /etc/environment or a login's variables.
+"""
+
+from __future__ import annotations
+
+from ipaddress import ip_address
+from urllib.parse import urlsplit
+
+from sparkwright.config.settings import HostSettings
+
+_ALWAYS = ("localhost", "127.0.0.1", "::1", ".local", ".lan", ".internal", ".home.arpa")
+
+
+def environment(settings: HostSettings) -> dict[str, str]:
+    """Variables for programs that fetch; none without a proxy.
+
+    In both spellings: apt reads the lower case alone.
+    """
+    if settings.http_proxy is None:
+        return {}
+    places = (settings.hub_endpoint, *settings.image_mirrors.values())
+    named = (urlsplit(one).hostname or "" for one in places)
+    direct = ",".join(dict.fromkeys((*_ALWAYS, *filter(_in_lan, named), *settings.no_proxy)))
+    found = {"HTTP_PROXY": settings.http_proxy, "HTTPS_PROXY": settings.http_proxy}
+    found["NO_PROXY"] = direct
+    return found | {name.lower(): value for name, value in found.items()}
+
+
+def _in_lan(name: str) -> bool:
+    """Whether a name or address is one of the LAN's."""
+    try:
+        return ip_address(name).is_private
+    except ValueError:
+        return "." not in name

@@ -1,0 +1,82 @@
+"""A host that reaches the hub by an HTTP proxy alone, as its job's environment says."""
+
+from __future__ import annotations
+
+import threading
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from urllib.parse import urlsplit
+
+import pytest
+
+from tests.host.fetch.conftest import Fetch
+
+DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+
+
+@contextmanager
+def proxy() -> Iterator[tuple[str, list[str]]]:
+    """A proxy, and the hosts that it was asked for; ``hub.example`` and its CDN are reached by it
+    alone."""
+    asked: list[str] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            to = urlsplit(self.path)
+            asked.append(to.hostname or "")
+            headers = {name: value for name, value in self.headers.items() if name != "Host"}
+            at = f"http://127.0.0.1:{to.port}{to.path}?{to.query}".rstrip("?")
+            one = urllib.request.Request(at, headers=headers, method=self.command)
+            try:
+                answer = DIRECT.open(one, timeout=10)
+            except urllib.error.HTTPError as error:
+                answer = error
+            body = answer.read()
+            self.send_response(answer.status)
+            for name, value in answer.headers.items():
+                if name.lower() not in ("connection", "transfer-encoding", "date", "server"):
+                    self.send_header(name, value)
+            self.end_headers()
+            if self.command != "HEAD":
+                self.wfile.write(body)
+
+        do_HEAD = do_GET
+
+        def log_message(self, *_: object) -> None:
+            """Nothing."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}", asked
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+def test_everything_is_fetched_through_it(fetch: Fetch, monkeypatch: pytest.MonkeyPatch) -> None:
+    fetch.hub.redirects = False
+    port = urlsplit(fetch.hub.endpoint).port
+    monkeypatch.delenv("NO_PROXY")
+    with proxy() as (address, asked):
+        for name in ("HTTP_PROXY", "http_proxy"):
+            monkeypatch.setenv(name, address)
+        monkeypatch.setenv("no_proxy", "localhost,127.0.0.1")
+        code, said = fetch.run(endpoint=f"http://hub.example:{port}")
+    assert code == 0, said
+    assert set(asked) == {"hub.example"}
+    assert len(asked) >= len(fetch.hub.files)
+
+
+def test_what_is_in_the_lan_is_not(fetch: Fetch, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("NO_PROXY")
+    with proxy() as (address, asked):
+        for name in ("HTTP_PROXY", "http_proxy"):
+            monkeypatch.setenv(name, address)
+        for name in ("NO_PROXY", "no_proxy"):
+            monkeypatch.setenv(name, "localhost,127.0.0.1,127.0.0.2")
+        code, said = fetch.run()
+    assert code == 0, said
+    assert asked == []

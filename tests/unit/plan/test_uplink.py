@@ -1,0 +1,62 @@
+"""Hosts behind an HTTP proxy: the variables of their programs, and what is reached without it."""
+
+from __future__ import annotations
+
+import pytest
+
+from sparkwright.config.settings import HostSettings, parse_settings
+from sparkwright.findings.user_error import UserError
+from sparkwright.plan.uplink import environment
+
+PROXY = "http://proxy.example:3128"
+
+
+def _settings(**more: object) -> HostSettings:
+    return HostSettings.model_validate({"services": {}, "http_proxy": PROXY, **more})
+
+
+def test_without_a_proxy_nothing_is_set() -> None:
+    assert environment(HostSettings.model_validate({"services": {}})) == {}
+
+
+def test_both_spellings() -> None:
+    """apt reads the lower case alone, others the upper."""
+    found = environment(_settings())
+    for name in ("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"):
+        assert found[name] == PROXY
+    assert found["NO_PROXY"] == found["no_proxy"]
+
+
+def test_the_lan_is_reached_without_it() -> None:
+    mirrors = {"ghcr.io": "http://10.1.2.3:5000", "docker.io": "https://mirror.example",
+               "quay.io": "http://depot:5000"}  # fmt: skip
+    found = environment(
+        _settings(
+            hub_endpoint="http://192.168.1.9:8080",
+            image_mirrors=mirrors,
+            no_proxy=["intern.example"],
+        )
+    )
+    direct = found["NO_PROXY"].split(",")
+    for name in ("localhost", "127.0.0.1", "::1", ".local", "192.168.1.9", "10.1.2.3", "depot"):
+        assert name in direct
+    assert "intern.example" in direct
+    assert "mirror.example" not in direct
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["http://me:secret@proxy:3128", "proxy:3128", "http://proxy:3128 X=1", "socks5://proxy:1080",
+     "http://proxy:3128\nX=1"],
+)  # fmt: skip
+def test_what_is_no_address_of_a_proxy_is_refused(address: str) -> None:
+    """A unit's environment is world-readable: no account may be in it."""
+    with pytest.raises(UserError):
+        parse_settings("spark-1", {"services": {}, "http_proxy": address}, lambda _: "all.py")
+
+
+@pytest.mark.parametrize("name", ["a b", "a\nX=1", "a,b", 'a"b', "$HOME", "%h"])
+def test_no_proxy_is_a_list_of_names(name: str) -> None:
+    """It becomes part of a unit's line."""
+    with pytest.raises(UserError):
+        parse_settings("spark-1", {"services": {}, "no_proxy": [name]}, lambda _: "all.py")
