@@ -35,6 +35,7 @@ from sparkwright.host.contracts.observation import (
 from sparkwright.host.contracts.proof import Versions
 from sparkwright.host.contracts.records import decode
 from sparkwright.host.lib import (
+    addresses,
     disks,
     docker,
     documents,
@@ -351,6 +352,7 @@ def main(request: ObservationRequest) -> Observation:
     toolkit = Running("nvidia-ctk", "--version")
     compose = Running(*compose_command())
     programs = {name: packages.Question(name, *request.http_proxy) for name in request.packages}
+    own = addresses.Question()
     manager = systemd.showing(fields="Version,SystemState")
     user = os.environ.get("SUDO_USER") or pwd.getpwuid(os.getuid()).pw_name
     seen = as_root(request) if root else {}
@@ -374,6 +376,8 @@ def main(request: ObservationRequest) -> Observation:
         systemd_version=int(version[0]) if version else None,
         system_state=properties.get("SystemState"),
         distribution=distribution(),
+        addresses=own.answer(),
+        reached=addresses.reached(request.reach),
         packages={name: question.answer() for name, question in programs.items()},
         **seen,
     )

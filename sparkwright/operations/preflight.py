@@ -9,16 +9,16 @@ from pyinfra.api.host import Host
 from pyinfra.context import ctx_host
 
 from sparkwright.facts.asking import HostError
-from sparkwright.facts.observation import observe_anew
 from sparkwright.findings.finding import errors
 from sparkwright.findings.render import text
-from sparkwright.operations import locks
+from sparkwright.operations import locks, reaching
 from sparkwright.operations.changing import Commands, operation, paint
 from sparkwright.operations.connections import addresses
 from sparkwright.operations.run import HostRun, refuse
 from sparkwright.operations.switching import Interrupted, follow
 from sparkwright.preflight.hardware import new_violations
 from sparkwright.preflight.judge import judge
+from sparkwright.proxy import reachable
 
 
 @operation()
@@ -54,6 +54,7 @@ def judged(host: Host, one: HostRun, *, dry: bool) -> bool:
     # Half of the round trip: about when the host read its clock.
     one.findings = judge(one.desired, one.observed, now=(asked + time.time()) / 2)
     one.findings += new_violations(one.desired, one.observed, one.violations)
+    one.findings += reachable.unreached(one.proxies, one.observed.reached)
     for line in text(one.findings, hosts=False, paint=paint).splitlines():
         host.log(line)
     bad = errors(one.findings)
@@ -66,5 +67,5 @@ def judged(host: Host, one: HostRun, *, dry: bool) -> bool:
 def _observe(host: Host, one: HostRun) -> float:
     """Observe the host; when it was asked, seconds since the epoch by this machine's clock."""
     asked = time.time()
-    observe_anew(host, one.request)
+    reaching.look(host, one)
     return asked

@@ -14,7 +14,6 @@ from pyinfra.api.host import Host
 from sparkwright.catalog import Catalog
 from sparkwright.facts.answers import of_each
 from sparkwright.facts.asking import ask
-from sparkwright.facts.observation import observe_anew
 from sparkwright.findings.render import data
 from sparkwright.host import bench, doctor, status, verify_models
 from sparkwright.host.contracts.bench import BenchAnswer, BenchRequest, BenchService
@@ -25,7 +24,7 @@ from sparkwright.host.contracts.smoke import DeepAnswer, DeepRequests
 from sparkwright.host.contracts.status import HostStatus, StatusRequest
 from sparkwright.host.contracts.verify_models import Verified, VerifyRequest
 from sparkwright.host.smoke import deep
-from sparkwright.operations import proxies
+from sparkwright.operations import proxies, reaching
 from sparkwright.operations.changing import Commands, look, operation
 from sparkwright.operations.run import HostRun
 from sparkwright.plan.release import Release
@@ -64,7 +63,7 @@ def status_of(host: Host, one: HostRun, *, texts: bool) -> HostStatus:
 
 def compared(host: Host, one: HostRun) -> dict[str, Any]:
     """The host's status beside what is planned for it."""
-    seen = observe_anew(host, one.request)
+    seen = reaching.look(host, one)
     answer = status_of(host, one, texts=True)
     proxy = ["proxy"] if proxies.pending(one.proxies, one.proxy_files, seen) else []
     planned = {
@@ -98,7 +97,7 @@ def examined(host: Host, one: HostRun) -> dict[str, Any]:
         seconds=_BETWEEN,
     )
     asked = time.time()
-    seen = observe_anew(host, one.request)
+    seen = reaching.look(host, one)
     findings = judge(one.desired, seen, now=(asked + time.time()) / 2)
     answer = ask(host, doctor, request, Examination, timeout=120)
     planned = {

@@ -42,6 +42,20 @@ from sparkwright.text.visible import visible
 from sparkwright.tls.host import PeerCertificate
 
 _KEY = "sparkwright-run"
+#: Interfaces of Docker, of virtual machines and of VPNs: no way to other hosts' LAN.
+_VIRTUAL = (
+    "docker",
+    "br-",
+    "veth",
+    "virbr",
+    "tailscale",
+    "wg",
+    "tun",
+    "zt",
+    "cni",
+    "flannel",
+    "lo",
+)
 
 
 @dataclass
@@ -89,6 +103,16 @@ class HostRun:
         assert self.memory.observation is not None, "a role ran before preflight"
         return self.memory.observation
 
+    def __post_init__(self) -> None:
+        self.planned_proxies = self.proxies
+
+    def reached(self, proxies: Proxies | None) -> None:
+        """Its proxies have other addresses of their replicas than was planned."""
+        if proxies != self.proxies:
+            self.proxies = proxies
+            for name in ("services", "proxy_files", "request"):
+                self.__dict__.pop(name, None)
+
     @cached_property
     def services(self) -> tuple[DesiredService, ...]:
         """Its services as they must run."""
@@ -134,23 +158,47 @@ class HostRun:
         return reduce(joined, parts, roots)
 
     @property
-    def lan_address(self) -> str | None:
-        """Its address among other hosts, as a number; None behind a jump host."""
-        named = self.settings.lan_address or (self.connection[1] if self.connection else None)
-        if named is None:
-            return None
-        try:
-            return str(ip_address(socket.gethostbyname(named) if ":" not in named else named))
-        except (OSError, ValueError):
-            # A name that only hosts know, or an address of one interface (fe80::1%eth0).
-            return None
+    def lan_addresses(self) -> tuple[str, ...]:
+        """Its addresses among other hosts, as numbers, IPv4 first; none behind a jump host.
+
+        The controller may have come by IPv6 (.local names often do), and another host by IPv4: all
+        of the interface that it came by are served on, but never one of that interface alone.
+        """
+        if named := self.settings.lan_address:
+            return _numbers(named)
+        if self.connection is None:
+            return ()
+        came = self.connection[1].partition("%")[0]
+        seen = self.memory.observation.addresses if self.memory.observation else {}
+        beside = next((every for every in seen.values() if came in every), None)
+        if beside is None and _is_link_local(came):
+            # The interface is not told; with one that has addresses, it is that.
+            own = [every for name, every in seen.items() if not name.startswith(_VIRTUAL)]
+            beside = own[0] if len(own) == 1 else ()
+        found = dict.fromkeys((*(beside or ()), *_numbers(came)))
+        return tuple(sorted(found, key=lambda one: ":" in one))
 
     @property
     def peer_address(self) -> str | None:
         """Where other hosts take models and images from it; None behind a jump host."""
-        address = self.lan_address
         scheme = "https" if self.peer_certificate else "http"
-        return f"{scheme}://{at(address, self.settings.peer_port)}" if address else None
+        for address in self.lan_addresses:
+            return f"{scheme}://{at(address, self.settings.peer_port)}"
+        return None
+
+
+def _numbers(named: str) -> tuple[str, ...]:
+    """A name's or address's number for other hosts; none where they can't use it."""
+    try:
+        found = str(ip_address(socket.gethostbyname(named) if ":" not in named else named))
+    except (OSError, ValueError):
+        # A name that only hosts know, or an address of one interface (fe80::1%eth0).
+        return ()
+    return () if _is_link_local(found) else (found,)
+
+
+def _is_link_local(address: str) -> bool:
+    return ip_address(address).is_link_local
 
 
 @dataclass

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from ipaddress import ip_address
 from pathlib import Path
 from threading import Lock
 
@@ -87,8 +88,7 @@ def described(run: Run) -> Iterator[str]:
 
 def _served_on(one: HostRun) -> tuple[str, ...]:
     """The addresses of a host on which it serves others; none where it does not share."""
-    address = one.lan_address if one.settings.peer_sharing else None
-    return (address,) if address else ()
+    return one.lan_addresses if one.settings.peer_sharing else ()
 
 
 def _addresses(run: Run, one: HostRun, content: str) -> Iterator[Peer]:
@@ -98,6 +98,12 @@ def _addresses(run: Run, one: HostRun, content: str) -> Iterator[Peer]:
             raise HostError(
                 "a bundle is taken from the controller directly, which a jump host prevents: run "
                 "pyinfra on the jump host"
+            )
+        if ip_address(one.connection[0].partition("%")[0]).is_link_local:
+            raise HostError(
+                "a bundle is taken from the controller, and this host was reached at an address "
+                "of one interface alone (fe80::...): set ssh_hostname to its IPv4 address, or to "
+                "another of IPv6"
             )
         yield bundle_server.serve(
             settings.bundle, one.connection[0], settings.peer_port, run.peer_keys

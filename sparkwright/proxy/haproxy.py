@@ -78,6 +78,7 @@ class Replica:
         health_port: where its health is asked for, on the same address. vLLM's own ``/health``
             says only that the engine's loop runs: ask something that generates.
         tls: how it is verified; None where it serves http.
+        dns: whether its address is a name that DNS knows: HAProxy asks again where it is.
     """
 
     name: str
@@ -85,6 +86,7 @@ class Replica:
     port: int
     health_port: int
     tls: ReplicaTls | None = None
+    dns: bool = False
 
 
 @dataclass(frozen=True)
@@ -179,6 +181,11 @@ class Proxies:
         if private := "".join(dict.fromkeys(filter(None, cas))):
             found[self.replicas_ca] = (private, 0o644)
         return found
+
+    @property
+    def names(self) -> bool:
+        """Whether any replica has a name that HAProxy is to ask DNS for."""
+        return any(one.dns for proxy in self.proxies for one in proxy.replicas)
 
     @property
     def admin_socket(self) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from sparkwright.host.contracts.jobs import JobStatus
-from sparkwright.operations import preflight
+from sparkwright.operations import preflight, reaching
 from sparkwright.operations.run import HostRun, host_run
 from sparkwright.operations.switching import UNIT
 from tests.operations.harness import ANN, FakeHost, Said, as_json, run
@@ -57,6 +57,40 @@ def test_everything_that_is_wrong_refuses_the_host_in_one_go() -> None:
     assert host not in host.state.active_hosts
     assert host_run(host) is None  # type: ignore[arg-type]
     assert len(host.state.active_hosts) == 1
+
+
+@pytest.fixture
+def balanced(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """A load balancer before a replica that only the controller's ssh_config knows by its name."""
+    monkeypatch.setattr(reaching, "_seen_from_here", lambda _: {"spark-1": "10.0.0.1"})
+    return {"load_balancer": {"qwen36": {"port": 8080}}, "ssh_hostname": "kitchen"}
+
+
+def test_a_load_balancer_gets_the_addresses_that_its_host_reaches(balanced: dict[str, Any]) -> None:
+    """In the same execution."""
+    found = {"address": "10.0.0.1", "written": "10.0.0.1", "tried": ["kitchen: unknown"]}
+    host = spark(observe=probe(reached={"spark-1": found}))
+    one, on = _judged(host, **balanced)
+    assert on
+    assert host.programs == ["observe"]
+    (asked,) = host.request("observe")["reach"]
+    assert (asked["name"], asked["addresses"]) == ("spark-1", ["kitchen", "10.0.0.1"])
+    assert one.proxies is not None
+    config, _ = one.proxy_files[one.proxies.config]
+    assert "server spark-1 10.0.0.1:8000 check" in config
+    assert "kitchen" not in config
+    assert one.findings == []
+
+
+def test_a_replica_that_its_load_balancer_does_not_reach_is_told(balanced: dict[str, Any]) -> None:
+    host = spark(
+        observe=probe(reached={"spark-1": {"tried": ["kitchen: unknown", "10.0.0.1: timed out"]}})
+    )
+    one, on = _judged(host, **balanced)
+    assert on
+    assert [finding.id for finding in one.findings] == ["replica-unreachable"]
+    words = "does not reach spark-1: kitchen: unknown; 10.0.0.1: timed out"
+    assert any(words in line for line in host.lines)
 
 
 def test_a_warning_is_told_and_passed() -> None:

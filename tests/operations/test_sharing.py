@@ -227,3 +227,40 @@ def test_the_context_of_a_built_image_is_fetched_by_the_controller(
     assert asked == [("https://git.example/x", "c0ffee", "docker", tmp_path / "build")]
     with pytest.raises(HostError, match="no such commit: check the catalog"):
         build()
+
+
+BOTH = {"eth0": ("192.168.1.11", "fd00::11"), "docker0": ("172.17.0.1",)}
+
+
+@pytest.mark.parametrize(
+    ("came", "own", "served"),
+    [
+        # .local led the controller to IPv6; another host may have IPv4 alone.
+        ("fd00::11", BOTH, ("192.168.1.11", "fd00::11")),
+        ("192.168.1.11", BOTH, ("192.168.1.11", "fd00::11")),
+        ("fd00::11", {}, ("fd00::11",)),
+        # An address of one interface alone is never handed to another host.
+        ("fe80::1", BOTH, ("192.168.1.11", "fd00::11")),
+        ("fe80::1%eth0", BOTH, ("192.168.1.11", "fd00::11")),
+        ("fe80::1", {}, ()),
+        ("fe80::1", {"eth0": ("192.168.1.11",), "wlan0": ("192.168.2.11",)}, ()),
+        ("169.254.1.2", {}, ()),
+    ],
+)
+def test_a_host_serves_on_both_families_of_its_interface(
+    came: str, own: dict[str, tuple[str, ...]], served: tuple[str, ...]
+) -> None:
+    run, (first, _) = _fleet(True, False)
+    one = run.hosts["spark-1"]
+    looked_at(first, one, addresses=own)
+    one.connection = ("10.0.0.100", came)
+    assert sharing.sources(run, one).addresses == served
+    bracketed = f"[{served[0]}]" if served and ":" in served[0] else "".join(served[:1])
+    assert one.peer_address == (f"http://{bracketed}:18650" if served else None)
+
+
+def test_a_bundle_is_not_offered_at_an_address_of_one_interface(tmp_path: Path) -> None:
+    run, (first,) = _fleet(False, bundle=str(tmp_path))
+    run.hosts["spark-1"].connection = ("fe80::2%eth0", "fe80::1%eth0")
+    with pytest.raises(HostError, match="set ssh_hostname to its IPv4 address"):
+        _peers(run, first)

@@ -30,6 +30,36 @@ class ServiceAt:
 
 
 @dataclass(frozen=True)
+class Reach:
+    """Another host, and where it may be reached: names and addresses, the best first.
+
+    Attributes:
+        port: that is tried; an answer that nothing listens there is one, too.
+    """
+
+    name: str
+    addresses: tuple[str, ...]
+    port: int
+
+
+@dataclass(frozen=True)
+class Reached:
+    """Where another host was reached.
+
+    Attributes:
+        address: as a number; None where it was not.
+        written: what of the question led there.
+        dns: whether that is a name that DNS knows.
+        tried: what did not lead there, each with the reason.
+    """
+
+    address: str | None = None
+    written: str | None = None
+    dns: bool = False
+    tried: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class ObservationRequest:
     """What is observed beyond what every host has. All of it is optional: no plan is needed.
 
@@ -41,6 +71,7 @@ class ObservationRequest:
         units: systemd units beside those of the services.
         packages: packages of the distribution, by name, each with a program of that name.
         http_proxy: by which they would be had, where it is not apt's own setting; one at most.
+        reach: other hosts that this one is to reach.
     """
 
     models_root: str = "/opt/models"
@@ -56,6 +87,7 @@ class ObservationRequest:
     services: tuple[ServiceAt, ...] = ()
     packages: tuple[str, ...] = ()
     http_proxy: tuple[str, ...] = ()
+    reach: tuple[Reach, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -221,6 +253,8 @@ class Observation:
         switching: whether a switch to other releases is under way.
         leftovers: files with secrets that an earlier version left.
         packages: by name, what is there or could be.
+        addresses: interface -> its addresses that others may use, IPv4 first.
+        reached: other hosts by name, and where they were reached.
     """
 
     time: float
@@ -263,3 +297,5 @@ class Observation:
     leftovers: tuple[str, ...] = ()
     exposed: tuple[ExposedPath, ...] = ()
     packages: dict[str, Package] = field(default_factory=dict)
+    addresses: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    reached: dict[str, Reached] = field(default_factory=dict)

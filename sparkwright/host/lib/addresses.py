@@ -1,0 +1,97 @@
+"""A host's own addresses, and which of others' it reaches."""
+
+from __future__ import annotations
+
+import errno
+import ipaddress
+import re
+import socket
+import threading
+
+from sparkwright.host.contracts.observation import Reach, Reached
+from sparkwright.host.lib import documents
+from sparkwright.host.lib.processes import Running
+
+#: Seconds for one address, and for all with their names' resolution.
+_CONNECT, _ALL = 2.0, 8.0
+
+
+class Question:
+    """Asks for this host's addresses while other questions are asked."""
+
+    def __init__(self) -> None:
+        self._listed = Running("ip", "-o", "addr", "show", "scope", "global")
+
+    def answer(self) -> dict[str, tuple[str, ...]]:
+        """Interface -> its addresses, IPv4 first; none that are given back soon (privacy)."""
+        found: dict[str, tuple[str, ...]] = {}
+        for line in self._listed.outcome().out.splitlines():
+            # 2: eth0    inet6 fd00::11/64 scope global temporary dynamic
+            one = re.match(r"\d+: (\S+) +inet6? ([0-9a-f.:]+)", line)
+            if one and not re.search(r" (temporary|deprecated|tentative|dadfailed)\b", line):
+                found[one[1]] = (*found.get(one[1], ()), one[2])
+        return found
+
+
+def usable(address: str) -> bool:
+    """Whether an address means the same host to all hosts: fe80::1%eth0 and 127.0.1.1 do not."""
+    try:
+        one = ipaddress.ip_address(address)
+    except ValueError:
+        return False
+    return not (one.is_link_local or one.is_loopback or one.is_multicast or one.is_unspecified)
+
+
+def reached(wanted: tuple[Reach, ...]) -> dict[str, Reached]:
+    """Which address of each host answers from here, all at once."""
+    found = {one.name: Reached(tried=("no answer of its name's resolution in time",))
+             for one in wanted}  # fmt: skip
+
+    def look(one: Reach) -> None:
+        found[one.name] = _reached(one)
+
+    threads = [threading.Thread(target=look, args=(one,), daemon=True) for one in wanted]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(_ALL)
+    return dict(found)
+
+
+def _reached(one: Reach) -> Reached:
+    tried: list[str] = []
+    for written in one.addresses:
+        try:
+            infos = socket.getaddrinfo(written, one.port, type=socket.SOCK_STREAM)
+        except (OSError, UnicodeError) as error:
+            tried.append(f"{written}: {error}")
+            continue
+        # IPv4 first, and always in the same order: what is written must not change by itself.
+        numbers = {str(info[4][0]): info[0] for info in infos if usable(str(info[4][0]))}
+        if not numbers:
+            tried.append(f"{written}: no address that other hosts could use")
+        for address in sorted(numbers, key=lambda at: (":" in at, at)):
+            why = _unreachable(address, one.port)
+            if why is None:
+                return Reached(address, written, _by_dns(written), tuple(tried))
+            tried.append(f"{address}: {why}")
+    return Reached(tried=tuple(tried))
+
+
+def _unreachable(address: str, port: int) -> str | None:
+    """Why a host does not answer; None where it does, be it that nothing listens there yet."""
+    try:
+        socket.create_connection((address, port), timeout=_CONNECT).close()
+    except OSError as error:
+        return None if error.errno == errno.ECONNREFUSED else str(error)
+    return None
+
+
+def _by_dns(name: str) -> bool:
+    """Whether it is DNS that knows a name, so that HAProxy's own resolver finds it again."""
+    if "." not in name or name.endswith(".local") or usable(name):
+        return False
+    hosts = documents.text("/etc/hosts") or ""
+    return name not in {
+        word for line in hosts.splitlines() for word in line.partition("#")[0].split()
+    }

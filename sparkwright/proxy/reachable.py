@@ -1,0 +1,102 @@
+"""At which addresses a load balancer's host reaches the replicas: seen from there, not from here.
+
+A name of the controller's ssh_config or of .local is no name on another host: HAProxy would start,
+call its configuration valid, and leave that replica off.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from ipaddress import ip_address
+
+from sparkwright.findings.finding import Finding, Severity, Subject
+from sparkwright.host.contracts.observation import Reach, Reached
+from sparkwright.proxy.haproxy import Proxies, Replica
+
+_SERVER = re.compile(r"^ +server (\S+) (?:\[([^\]]+)\]|([^:\s]+)):\d+ check", re.MULTILINE)
+
+
+def wanted(proxies: Proxies | None, seen_from_here: Mapping[str, str]) -> tuple[Reach, ...]:
+    """What a host is asked about the replicas of its load balancers.
+
+    Args:
+        seen_from_here: host -> the address at which the controller reached it.
+    """
+    found = {}
+    for one in replicas(proxies):
+        addresses = dict.fromkeys(filter(None, (one.address, seen_from_here.get(one.name))))
+        found[one.name] = Reach(one.name, tuple(addresses), one.port)
+    return tuple(found.values())
+
+
+def settled(
+    proxies: Proxies | None, reached: Mapping[str, Reached], config: str | None
+) -> Proxies | None:
+    """The proxies with the addresses at which their host reaches the replicas.
+
+    Args:
+        config: HAProxy's configuration as it is there: a replica that is off for a while stays
+            where it was.
+    """
+    if proxies is None:
+        return None
+    before = {name: six or name_ for name, six, name_ in _SERVER.findall(config or "")}
+    moved = tuple(
+        replace(
+            proxy,
+            replicas=tuple(
+                one if proxy.engine_key else _at(one, reached.get(one.name), before)
+                for one in proxy.replicas
+            ),
+        )
+        for proxy in proxies.proxies
+    )
+    return replace(proxies, proxies=moved)
+
+
+def _at(one: Replica, seen: Reached | None, before: Mapping[str, str]) -> Replica:
+    if _number(one.address) and not _link_local(one.address):
+        return one  # the user's own word
+    if seen is None or seen.address is None:
+        known = before.get(one.name)
+        return replace(one, address=known, dns=not _number(known)) if known else one
+    if seen.dns and seen.written == one.address:
+        return replace(one, dns=True)
+    return replace(one, address=seen.address)
+
+
+def unreached(proxies: Proxies | None, reached: Mapping[str, Reached]) -> Iterator[Finding]:
+    """A warning for each replica that a load balancer's host does not reach."""
+    for name in dict.fromkeys(one.name for one in replicas(proxies)):
+        seen = reached.get(name)
+        if seen is not None and seen.address is None:
+            yield Finding(
+                "replica-unreachable", Severity.WARNING, Subject(),
+                f"the load balancer's host does not reach {name}: {'; '.join(seen.tried)}",
+                f"an address of {name} that answers on this host",
+                "HAProxy sends it nothing, and calls its configuration valid",
+                f"set lan_address of {name} to an address that this host reaches, or look at the "
+                "network between the two",
+                "reports of users",
+            )  # fmt: skip
+
+
+def replicas(proxies: Proxies | None) -> Iterator[Replica]:
+    """The replicas of the load balancers, which may be other hosts."""
+    for proxy in proxies.proxies if proxies else ():
+        if not proxy.engine_key:
+            yield from proxy.replicas
+
+
+def _number(address: str) -> bool:
+    try:
+        ip_address(address)
+    except ValueError:
+        return False
+    return True
+
+
+def _link_local(address: str) -> bool:
+    return ip_address(address).is_link_local

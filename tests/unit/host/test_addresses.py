@@ -1,0 +1,124 @@
+"""A host's own addresses, and which of others' it reaches."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from typing import Any
+
+import pytest
+
+from sparkwright.host.contracts.observation import Reach
+from sparkwright.host.contracts.outcome import Outcome
+from sparkwright.host.lib import addresses
+
+#: ``ip -o addr show scope global``: a wired LAN with privacy addresses, and Docker.
+LISTED = """\
+2: enP7s7    inet 192.168.1.11/24 brd 192.168.1.255 scope global dynamic noprefixroute enP7s7\\ x
+2: enP7s7    inet6 fd00::a1/64 scope global temporary dynamic \\       valid_lft 86400sec
+2: enP7s7    inet6 fd00::11/64 scope global dynamic mngtmpaddr noprefixroute \\   valid_lft 1sec
+2: enP7s7    inet6 fd00::b2/64 scope global temporary deprecated dynamic \\    valid_lft 1sec
+4: docker0    inet 172.17.0.1/16 brd 172.17.255.255 scope global docker0\\       valid_lft forever
+"""
+
+
+def test_own_addresses(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Said:
+        def __init__(self, *_: str) -> None:
+            """As ip says it."""
+
+        def outcome(self) -> Outcome:
+            return Outcome(0, LISTED)
+
+    monkeypatch.setattr(addresses, "Running", Said)
+    assert addresses.Question().answer() == {
+        "enP7s7": ("192.168.1.11", "fd00::11"),
+        "docker0": ("172.17.0.1",),
+    }
+
+
+@pytest.mark.parametrize(
+    ("address", "fits"),
+    [("192.168.1.11", True), ("fd00::11", True), ("2001:db8::1", True), ("fe80::1", False),
+     ("fe80::1%eth0", False), ("169.254.3.4", False), ("127.0.1.1", False), ("::1", False),
+     ("0.0.0.0", False), ("spark-1", False)],
+)  # fmt: skip
+def test_what_means_the_same_host_to_all(address: str, fits: bool) -> None:
+    assert addresses.usable(address) is fits
+
+
+@pytest.fixture
+def network(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """Names and what they lead to; addresses and how they answer."""
+    names: dict[str, list[str]] = {}
+    answers: dict[str, OSError | None] = {}
+
+    def getaddrinfo(name: str, port: int, **_: Any) -> list[Any]:
+        if name not in names and not addresses.usable(name):
+            raise socket.gaierror(-2, "Name or service not known")
+        return [
+            (socket.AF_INET6 if ":" in one else socket.AF_INET, 1, 6, "", (one, port))
+            for one in names.get(name, [name])
+        ]
+
+    def create_connection(at: tuple[str, int], timeout: float) -> Any:
+        if (error := answers.get(at[0], TimeoutError("timed out"))) is not None:
+            raise error
+        return socket.socket()
+
+    monkeypatch.setattr(addresses.socket, "getaddrinfo", getaddrinfo)  # type: ignore[attr-defined]
+    monkeypatch.setattr(addresses.socket, "create_connection", create_connection)  # type: ignore[attr-defined]
+    monkeypatch.setattr("sparkwright.host.lib.documents.text", lambda _: "10.0.0.9 attic.example\n")
+    return {"names": names, "answers": answers}
+
+
+def _reached(*names: str) -> Any:
+    return addresses.reached((Reach("spark-2", names, 8000),))["spark-2"]
+
+
+REFUSED = ConnectionRefusedError(111, "Connection refused")
+
+
+def test_a_name_that_this_host_does_not_know(network: dict[str, Any]) -> None:
+    network["answers"]["10.0.0.2"] = REFUSED  # nothing listens yet, but the host is there
+    found = _reached("kitchen", "10.0.0.2")
+    assert (found.address, found.written, found.dns) == ("10.0.0.2", "10.0.0.2", False)
+    assert found.tried == ("kitchen: [Errno -2] Name or service not known",)
+
+
+def test_a_link_local_address_of_a_name_is_never_taken(network: dict[str, Any]) -> None:
+    network["names"]["spark-2.local"] = ["fe80::2", "127.0.1.1"]
+    network["answers"] |= {"fe80::2": None, "127.0.1.1": None}
+    found = _reached("spark-2.local")
+    assert found.address is None
+    assert found.tried == ("spark-2.local: no address that other hosts could use",)
+
+
+def test_ipv6_where_ipv4_does_not_answer(network: dict[str, Any]) -> None:
+    network["names"]["spark-2.local"] = ["fd00::2", "10.0.0.2"]
+    network["answers"]["fd00::2"] = None
+    assert _reached("spark-2.local").address == "fd00::2"
+    network["answers"]["10.0.0.2"] = None
+    assert _reached("spark-2.local").address == "10.0.0.2"
+
+
+def test_only_what_dns_knows_is_a_name_for_haproxy(network: dict[str, Any]) -> None:
+    """Its resolver reads neither /etc/hosts nor mDNS, and would take the replica off."""
+    for name, dns in (("spark-2.example", True), ("spark-2.local", False), ("spark-2", False),
+                      ("attic.example", False)):  # fmt: skip
+        network["names"][name] = ["10.0.0.2"]
+        network["answers"]["10.0.0.2"] = None
+        assert _reached(name).dns is dns
+
+
+def test_a_resolver_that_does_not_answer_holds_nobody(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+
+    over = threading.Event()
+    monkeypatch.setattr(addresses, "_ALL", 0.1)
+    monkeypatch.setattr(addresses.socket, "getaddrinfo", lambda *_, **__: [over.wait(5)][:0])  # type: ignore[attr-defined]
+    found = _reached("spark-2.example")
+    over.set()
+    assert found.address is None
+    assert "in time" in found.tried[0]

@@ -1,0 +1,90 @@
+"""The addresses that a load balancer gets, by what its own host was seen to reach."""
+
+from __future__ import annotations
+
+from sparkwright.host.contracts.observation import Reach, Reached
+from sparkwright.proxy.haproxy import Proxies, Proxy, Replica, render_proxies
+from sparkwright.proxy.reachable import settled, unreached, wanted
+
+OWN = Proxy("qwen36", 8000, (Replica("self", "127.0.0.1", 18000, 28000),), engine_key=True)
+
+
+def _proxies(address: str) -> Proxies:
+    replica = Replica("spark-2", address, 8000, 8000)
+    return Proxies((OWN, Proxy("fleet-qwen36", 8080, (replica,))))
+
+
+def _address(address: str, seen: Reached | None, config: str | None = None) -> tuple[str, bool]:
+    found = settled(_proxies(address), {"spark-2": seen} if seen else {}, config)
+    assert found is not None
+    assert found.proxies[0] == OWN
+    (one,) = found.proxies[1].replicas
+    return one.address, one.dns
+
+
+def test_what_is_asked() -> None:
+    """The user's name first, then where the controller came."""
+    seen = {"spark-1": "10.0.0.1", "spark-2": "10.0.0.2"}
+    assert wanted(_proxies("spark-2.local"), seen) == (
+        Reach("spark-2", ("spark-2.local", "10.0.0.2"), 8000),
+    )
+    assert wanted(_proxies("10.0.0.2"), seen) == (Reach("spark-2", ("10.0.0.2",), 8000),)
+    assert wanted(None, seen) == wanted(Proxies((OWN,)), seen) == ()
+
+
+def test_a_name_of_the_controllers_ssh_config_becomes_an_address() -> None:
+    seen = Reached("10.0.0.2", "10.0.0.2", tried=("kitchen: Name or service not known",))
+    assert _address("kitchen", seen) == ("10.0.0.2", False)
+
+
+def test_a_name_of_local_becomes_the_address_that_was_reached() -> None:
+    assert _address("spark-2.local", Reached("fd00::2", "spark-2.local")) == ("fd00::2", False)
+    text = render_proxies(_settled("spark-2.local", Reached("fd00::2", "spark-2.local"))).config
+    assert "server spark-2 [fd00::2]:8000 check port 8000" in text
+    assert "resolvers" not in text
+
+
+def test_a_name_of_dns_stays_and_is_asked_for_again() -> None:
+    seen = Reached("10.0.0.2", "spark-2.example", dns=True)
+    assert _address("spark-2.example", seen) == ("spark-2.example", True)
+    text = render_proxies(_settled("spark-2.example", seen)).config
+    assert "server spark-2 spark-2.example:8000 check port 8000 resolvers names" in text
+    assert "\nresolvers names\n    parse-resolv-conf\n" in text
+
+
+def _settled(address: str, seen: Reached) -> Proxies:
+    found = settled(_proxies(address), {"spark-2": seen}, None)
+    assert found is not None
+    return found
+
+
+def test_the_users_own_address_stays() -> None:
+    assert _address("10.0.0.2", Reached(tried=("10.0.0.2: timed out",))) == ("10.0.0.2", False)
+    assert _address("10.0.0.2", Reached("10.0.0.2", "10.0.0.2")) == ("10.0.0.2", False)
+
+
+def test_an_address_of_one_interface_alone_does_not() -> None:
+    assert _address("fe80::2", Reached("10.0.0.2", "10.0.0.2")) == ("10.0.0.2", False)
+
+
+def test_a_replica_that_is_off_stays_where_it_was() -> None:
+    """Its address must not change with every run that does not reach it."""
+    off = Reached(tried=("spark-2.local: Name or service not known",))
+    for address in ("10.0.0.2", "fd00::2"):
+        before = render_proxies(_proxies(address)).config
+        assert _address("spark-2.local", off, before) == (address, False)
+        assert _address("spark-2.local", None, before) == (address, False)
+    named = Reached("10.0.0.2", "spark-2.example", dns=True)
+    before = render_proxies(_settled("spark-2.example", named)).config
+    assert _address("spark-2.example", off, before) == ("spark-2.example", True)
+    assert _address("spark-2.local", off) == ("spark-2.local", False)
+
+
+def test_who_is_not_reached_is_told() -> None:
+    off = Reached(tried=("kitchen: Name or service not known", "10.0.0.2: timed out"))
+    (found,) = unreached(_proxies("kitchen"), {"spark-2": off})
+    assert found.id == "replica-unreachable"
+    assert "spark-2: kitchen: Name or service not known; 10.0.0.2: timed out" in found.observed
+    assert "lan_address of spark-2" in found.remedy
+    assert not found.stops
+    assert list(unreached(_proxies("kitchen"), {"spark-2": Reached("10.0.0.2", "10.0.0.2")})) == []
