@@ -88,7 +88,9 @@ def present(
         assert watched.state is not None
         pull = PullRequest(
             name=image,
-            source=f"127.0.0.1:{how.peer_port}/{repository}@{digest}",
+            # Not by the index: Docker from 29.1 on then asks for attestations, too, which nobody
+            # here has (sonatype/nexus-public#1070).
+            source=f"127.0.0.1:{how.peer_port}/{repository}@{platform.digest}",
             token_file=how.peer_keys.server_file,
             layers=tuple(layer.hex for layer in platform.layers),
             keep=how.keep_parts(),

@@ -33,7 +33,6 @@ from sparkwright.host.lib.files import write
 _TRIES = 3
 #: What Docker knows as arguments of every build.
 _PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy")
-_CONTAINERD = Path("/var/lib/containerd/io.containerd.content.v1.content/blobs/sha256")
 
 
 class _Socket(http.client.HTTPConnection):
@@ -54,8 +53,9 @@ def known_layers(layers: tuple[str, ...]) -> set[str]:
     if info is None:
         raise Failed("Docker does not answer. Start it (systemctl start docker) and run again.")
     root, driver = Path(info["DockerRootDir"]), info["Driver"]
-    if not (root / "image" / driver).is_dir():  # Docker with containerd's image store
-        return {layer for layer in layers if (_CONTAINERD / layer).is_file()}
+    if docker.in_containerd(info):
+        blobs = Path(docker.store(info), "io.containerd.content.v1.content/blobs/sha256")
+        return {layer for layer in layers if (blobs / layer).is_file()}
     known: set[str] = set()
     chain = ""
     for layer in layers:

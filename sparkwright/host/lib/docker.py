@@ -92,11 +92,21 @@ def store(info: dict[str, Any]) -> str:
     """Where Docker's images lie.
 
     With containerd's image store, the default of fresh installations since Docker 29, they lie in
-    containerd's own directory, whatever data-root says (docker/cli#6645).
+    containerd's own directory, whatever data-root says (docker/cli#6645); below data-root where
+    Docker has started a containerd of its own.
     """
+    root = str(info["DockerRootDir"])
+    if not in_containerd(info):
+        return root
+    address = str((info.get("Containerd") or {}).get("Address"))
+    own = address.startswith(("/var/run/docker/", "/run/docker/"))
+    return f"{root}/containerd/daemon" if own else "/var/lib/containerd"
+
+
+def in_containerd(info: dict[str, Any]) -> bool:
+    """Whether images are in containerd's store instead of Docker's own."""
     status = dict(pair for pair in info.get("DriverStatus") or [] if len(pair) == 2)
-    containerd = status.get("driver-type") == "io.containerd.snapshotter.v1"
-    return "/var/lib/containerd" if containerd else str(info["DockerRootDir"])
+    return status.get("driver-type") == "io.containerd.snapshotter.v1"
 
 
 def kind(info: dict[str, Any] | None) -> str | None:

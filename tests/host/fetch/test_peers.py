@@ -10,6 +10,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from threading import Event
@@ -185,6 +186,14 @@ def test_a_manifest_is_given_under_its_own_type(seed: Seed) -> None:
     assert (status, headers["Content-Type"]) == (200, kind)
     assert headers["Docker-Content-Digest"] == f"sha256:{DIGEST}"
     assert json.loads(text)["mediaType"] == kind
+
+
+@pytest.mark.parametrize("tag", ["referrers/sha256:" + "e" * 64, "manifests/sha256-" + "e" * 64])
+def test_attestations_are_not_here_and_nobody_waits_for_them(seed: Seed, tag: str) -> None:
+    """Docker from 29.1 on may ask for what refers to an image, by both of the registries' ways."""
+    began = time.monotonic()
+    assert seed.plain(f"/v2/a/b/{tag}", Authorization=BASIC)[0] == 404
+    assert time.monotonic() - began < 2
 
 
 def test_a_limit_makes_threads_wait_as_long_as_their_bytes_take() -> None:

@@ -43,6 +43,7 @@ class Docker:
     events: list[dict[str, str]] = field(default_factory=lambda: [{"status": "Pull complete"}])
     asked: list[str] = field(default_factory=list)
     account: dict[str, str] = field(default_factory=dict)
+    info: dict[str, Any] = field(default_factory=dict)
 
     @property
     def socket(self) -> Path:
@@ -64,7 +65,8 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         root = self.server.docker.place / "root"
-        self._send(json.dumps({"DockerRootDir": str(root), "Driver": "overlay2"}).encode())
+        info = {"DockerRootDir": str(root), "Driver": "overlay2", **self.server.docker.info}
+        self._send(json.dumps(info).encode())
 
     def do_POST(self) -> None:
         docker: Docker = self.server.docker
@@ -169,6 +171,45 @@ def test_layers_that_docker_has_are_not_fetched(
     assert code == 0, said
     assert progress["bytes_total"] == len(MANIFEST)
     assert registry.seen_at_cdn == []
+
+
+def test_layers_that_are_in_containerds_store_are_not_fetched(
+    docker: Docker, registry: Registry, request_: PullRequest
+) -> None:
+    """What an older version's Docker left in its own store does not count."""
+    docker.info = {
+        "Driver": "overlayfs",
+        "DriverStatus": [["driver-type", "io.containerd.snapshotter.v1"]],
+        "Containerd": {"Address": "/var/run/docker/containerd/containerd.sock"},
+    }
+    drivers = docker.place / "root/image/overlayfs"
+    before = drivers / "distribution/diffid-by-digest/sha256" / digest(LAYER)
+    before.parent.mkdir(parents=True)
+    before.write_text(f"sha256:{'d' * 64}")
+    (drivers / "layerdb/sha256" / ("d" * 64)).mkdir(parents=True)
+    assert pull(request_)[2]["bytes_total"] == len(LAYER) + len(MANIFEST)
+    registry.seen_at_cdn.clear()
+    content = "root/containerd/daemon/io.containerd.content.v1.content/blobs/sha256"
+    blob = docker.place / content / digest(LAYER)
+    blob.parent.mkdir(parents=True)
+    blob.write_bytes(LAYER)
+    code, said, progress = pull(request_)
+    assert code == 0, said
+    assert progress["bytes_total"] == len(MANIFEST)
+    assert registry.seen_at_cdn == []
+
+
+def test_a_build_gets_the_proxy(
+    docker: Docker, request_: PullRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By its name alone: the value is in no command line."""
+    monkeypatch.setenv("HTTPS_PROXY", "http://proxy.example:3128")
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1,localhost")
+    files = {"Dockerfile": BuildFile(base64.b64encode(b"FROM base\n").decode())}
+    pull(replace(request_, build=ImageBuild(BASE, files)))
+    (built,) = [line for line in docker.commands() if line.startswith("build")]
+    assert "--build-arg HTTPS_PROXY --build-arg NO_PROXY" in built
+    assert "proxy.example" not in built
 
 
 def test_an_image_is_built_over_its_base(docker: Docker, request_: PullRequest) -> None:

@@ -65,3 +65,13 @@ def test_images_lie_where_the_image_store_is() -> None:
     assert docker.store(ENGINE) == "/var/lib/docker"
     assert docker.store({**ENGINE, "DockerRootDir": "/data/docker"}) == "/data/docker"
     assert docker.store({**ENGINE, "DockerRootDir": "/data", **CONTAINERD}) == "/var/lib/containerd"
+    systems = {"Containerd": {"Address": "/run/containerd/containerd.sock"}}
+    assert docker.store({**ENGINE, **CONTAINERD, **systems}) == "/var/lib/containerd"
+
+
+def test_a_containerd_of_dockers_own_lies_below_its_root() -> None:
+    """As its static programs start it (moby, cmd/dockerd/daemon_unix.go)."""
+    own = {"Containerd": {"Address": "/var/run/docker/containerd/containerd.sock"}}
+    with_own = {**ENGINE, "DockerRootDir": "/data", **own}
+    assert docker.store({**with_own, **CONTAINERD}) == "/data/containerd/daemon"
+    assert docker.store(with_own) == "/data"  # images are in Docker's own store all the same
