@@ -245,8 +245,6 @@ class Ownership:
     def _apply(self, path: Path, mode: int) -> None:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
         try:
-            if self._ids is not None:
-                os.fchown(descriptor, *self._ids)
-            os.fchmod(descriptor, mode)
+            trusted.give(descriptor, mode, self._ids)
         finally:
             os.close(descriptor)

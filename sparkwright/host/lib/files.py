@@ -38,7 +38,7 @@ def write(place: Path, text: str, mode: int, *, parents: int = 0o755, durable: b
         temporary = _free(f".{place.name}.new", folder)
         with os.fdopen(os.open(temporary, _NEW, 0o600, dir_fd=folder), "w") as file:
             file.write(text)
-            os.fchmod(file.fileno(), mode)
+            trusted.give(file.fileno(), mode)
             if durable:
                 file.flush()
                 os.fsync(file.fileno())

@@ -21,7 +21,7 @@ _MOST = 64 << 20
 
 
 class Running:
-    """A command that runs while others do.
+    """A command that runs while others do, in English: what it says is read by its words.
 
     Args:
         timeout: seconds that its outcome is waited for; None waits for ever.
@@ -42,7 +42,7 @@ class Running:
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
-                env=environment,
+                env={**(environment or os.environ), "LC_ALL": "C.UTF-8"},
             )
 
     def outcome(self) -> Outcome:

@@ -98,11 +98,30 @@ def set_up(path: str | Path, uid: int, mode: int) -> None:
         _set(handle, uid, mode)
 
 
+def give(handle: int, mode: int, ids: tuple[int, int] | None = None) -> None:
+    """Give an open file or directory a mode, and an owner and group.
+
+    exFAT, FAT and SMB have one owner and mode for all files, those that they were mounted with:
+    they will do where they let nobody do more.
+
+    Raises:
+        PermissionError: where they do not.
+    """
+    try:
+        if ids is not None:
+            os.fchown(handle, *ids)
+        os.fchmod(handle, mode)
+    except PermissionError:
+        found = os.fstat(handle)
+        other = ids is not None and (found.st_uid, found.st_gid) != ids
+        if other or found.st_mode & ~mode & 0o066:
+            raise
+
+
 def _set(handle: int, uid: int, mode: int) -> None:
     opened = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=handle)
     try:
-        os.fchown(opened, uid, uid)
-        os.fchmod(opened, mode)
+        give(opened, mode, (uid, uid))
     finally:
         os.close(opened)
 

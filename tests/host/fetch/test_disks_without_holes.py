@@ -18,7 +18,7 @@ import pytest
 from sparkwright.host.contracts.fetch import PeerRoots
 from sparkwright.host.fetch import holes, peer_files
 from sparkwright.host.fetch.request import PAGE
-from sparkwright.host.lib import disks
+from sparkwright.host.lib import disks, files
 from tests.host.fetch.conftest import MIB, Fetch
 
 ONE = "model-00001-of-00002.safetensors"
@@ -143,3 +143,48 @@ def test_only_whole_pages_are_marked(tmp_path: Path) -> None:
     with holes.writing(part) as writer:
         writer.write(memoryview(bytes(2 * PAGE)), 0)
     assert holes.missing(part, size) == []
+
+
+@pytest.fixture
+def one_mode(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
+    """All files have one mode, and refuse another, as exFAT, FAT and SMB do."""
+    mode, real, make = [0o755], os.open, os.mkdir
+    before = os.umask(0)
+
+    def refuse(*_: object) -> None:
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr(os, "fchmod", refuse)
+    monkeypatch.setattr(
+        os, "open", lambda path, flags, _=0, **more: real(path, flags, mode[0], **more)
+    )
+    monkeypatch.setattr(os, "mkdir", lambda path, _=0, **more: make(path, mode[0], **more))
+    yield mode
+    os.umask(before)
+
+
+def test_a_file_system_without_owners_and_modes(fetch: Fetch, one_mode: list[int]) -> None:
+    """What it gives all files will do, where root alone may write them."""
+    code, said = fetch.here()
+    assert code == 0, said
+    fetch.assert_whole()
+
+
+def test_one_that_lets_everybody_write_will_not_do(fetch: Fetch, one_mode: list[int]) -> None:
+    one_mode[0] = 0o777
+    code, said = fetch.here()
+    assert code != 0, said
+    assert not fetch.destination.exists()
+
+
+@pytest.mark.parametrize(("mode", "fits"), [(0o700, True), (0o755, False), (0o600, True)])
+def test_no_secret_is_written_where_all_files_are_readable(
+    one_mode: list[int], tmp_path: Path, mode: int, fits: bool
+) -> None:
+    one_mode[0] = mode
+    if fits:
+        files.write(tmp_path / "secret", "text", 0o600)
+    else:
+        with pytest.raises(PermissionError):
+            files.write(tmp_path / "secret", "text", 0o600)
+        assert not (tmp_path / "secret").exists()

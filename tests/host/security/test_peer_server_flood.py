@@ -123,7 +123,7 @@ def test_a_trickled_head_has_one_deadline(
     served: tuple[PeerServer, tuple[str, int]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each byte in time does not make the whole in time."""
-    monkeypatch.setattr(peer_conversation, "_UNKNOWN", 1.0)
+    monkeypatch.setattr(peer_conversation, "UNKNOWN", 1.0)
     with socket.create_connection(served[1], 5) as one:
         began = time.monotonic()
         with suppress(ConnectionError):

@@ -177,6 +177,32 @@ def test_what_only_disturbs_is_a_warning(check: str, changes: dict[str, Any]) ->
     assert errors(found.values()) == []
 
 
+@pytest.mark.parametrize("version", ["25.0.3", "26.1.3", "27.5.1", "28.2.2", "28.5.2", "29.1.3"])
+@pytest.mark.parametrize("containerd", [False, True])
+def test_docker_from_25_to_29_with_either_image_store(version: str, containerd: bool) -> None:
+    store = "/var/lib/containerd" if containerd else "/var/lib/docker"
+    driver = "overlayfs" if containerd else "overlay2"
+    engine = {"version": version, "root": "/var/lib/docker", "runtimes": ["runc"],
+              "driver": driver, "store": store}  # fmt: skip
+    assert findings(docker=engine) == {}
+
+
+@pytest.mark.parametrize(
+    ("kernel", "driver"),
+    [
+        ("6.11.0-1016-nvidia", "580.95.05"),
+        ("6.14.0-1013-nvidia", "580.126.09"),
+        # DGX_SWBUILD_VERSION=7.2.3, DGX_OTA_VERSION=7.3.1, as its owners report it.
+        ("6.17.0-1026-nvidia", "580.159.03"),
+        ("6.17.0-1031-nvidia", "580.173.02"),
+    ],
+)
+def test_dgx_os_7_as_its_owners_show_it(kernel: str, driver: str) -> None:
+    dgx = {"id": "ubuntu", "version": "24.04", "dgx": True}
+    seen = gpus(f"NVIDIA GB10, 12.1, {driver}, [N/A]\n")
+    assert findings(kernel=kernel, gpu=seen, distribution=dgx) == {}
+
+
 def test_a_spark_without_a_runtime_named_nvidia_is_a_good_one() -> None:
     """As on GB10 hosts where ``docker run --gpus all`` works (dgx-spark-playbooks#26)."""
     bare = {"version": "29.1.3", "root": "/var/lib/docker", "runtimes": ["runc"]}
