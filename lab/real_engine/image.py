@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from lab.real_engine.layout import REPOSITORY, VERSION
-from lab.serving.build import CREATED, OCI, Image, document, manifest_of, push
+from lab.serving.build import CREATED, Image, manifest_of, push
+from lab.serving.documents import OCI, document
 from lab.serving.layers import MTIME, Layer, described
 from lab.serving.push import Registry
 from lab.serving.tags import Tag

@@ -4,20 +4,21 @@
 
 An image is three layers: Debian's Python and a shell, the fake with its tables, and the
 small files that say which vLLM it stands for. Its index has one entry per architecture, all with
-the same x86_64 files: the arm64 entry is there so that the index looks like the real one's.
+the same x86_64 files: the arm64 entry is there so that the index looks like the real one's. An
+index of OCI's types has provenance for each, as docker buildx adds it by default.
 """
 
 from __future__ import annotations
 
 import argparse
-import hashlib
-import json
 import sys
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from . import provenance
+from .documents import DOCKER, OCI, Document, document
 from .layers import Layer, base_layer, file_layer
 from .push import Registry
 from .tags import TAGS, ULTIMATE, Tag
@@ -35,45 +36,15 @@ from fake_vllm.MODULE import main
 sys.exit(main(sys.argv[1:]))
 """
 
-OCI = {
-    "index": "application/vnd.oci.image.index.v1+json",
-    "manifest": "application/vnd.oci.image.manifest.v1+json",
-    "config": "application/vnd.oci.image.config.v1+json",
-    "layer": "application/vnd.oci.image.layer.v1.tar+gzip",
-}
-DOCKER = {
-    "index": "application/vnd.docker.distribution.manifest.list.v2+json",
-    "manifest": "application/vnd.docker.distribution.manifest.v2+json",
-    "config": "application/vnd.docker.container.image.v1+json",
-    "layer": "application/vnd.docker.image.rootfs.diff.tar.gzip",
-}
-
-
-@dataclass(frozen=True)
-class Document:
-    """A JSON document of an image: its bytes and what they are called by."""
-
-    content: bytes
-    media_type: str
-
-    @property
-    def digest(self) -> str:
-        """`sha256:...` of the bytes."""
-        return "sha256:" + hashlib.sha256(self.content).hexdigest()
-
-    def descriptor(self, **more: Any) -> dict[str, Any]:
-        """How another document refers to this one."""
-        size = len(self.content)
-        return {"mediaType": self.media_type, "digest": self.digest, "size": size, **more}
-
 
 @dataclass(frozen=True)
 class Image:
-    """The documents of one tag: an index over manifests over configs."""
+    """The documents of one tag: an index over manifests over configs, and over attestations."""
 
     index: Document
     manifests: list[Document]
     configs: list[Document]
+    attestations: list[provenance.Attestation] = field(default_factory=list)
 
 
 def fake_files() -> dict[str, tuple[bytes, int]]:
@@ -117,11 +88,13 @@ def image_of(tag: Tag, layers: list[Layer]) -> Image:
     if not tag.docker_types:
         for entry, name in zip(entries, tag.architectures, strict=True):
             entry["annotations"] = {"dev.sparkwright.fake": _note(name)}
+    attestations = [] if tag.docker_types else [provenance.of(one) for one in manifests]
+    entries += [one.entry for one in attestations]
     index: dict[str, Any] = {"schemaVersion": 2, "mediaType": types["index"]}
     index["manifests"] = entries
     if not tag.docker_types:
         index["annotations"] = {"dev.sparkwright.fake": "a fake for vLLM, without a model"}
-    return Image(document(index, types["index"]), manifests, configs)
+    return Image(document(index, types["index"]), manifests, configs, attestations)
 
 
 def push(registry: Registry, tag: Tag, image: Image, layers: list[Layer]) -> int:
@@ -137,10 +110,10 @@ def push(registry: Registry, tag: Tag, image: Image, layers: list[Layer]) -> int
     for layer in layers:
         if registry.put_blob(layer.digest, layer.size, Path(layer.path), mount_from=ULTIMATE):
             sent += layer.size
-    for config in image.configs:
-        if registry.put_blob(config.digest, len(config.content), config.content):
-            sent += len(config.content)
-    for manifest in image.manifests:
+    for blob in (*image.configs, *(one for told in image.attestations for one in told.blobs)):
+        if registry.put_blob(blob.digest, len(blob.content), blob.content):
+            sent += len(blob.content)
+    for manifest in (*image.manifests, *(told.manifest for told in image.attestations)):
         registry.put_manifest(manifest.digest, manifest.content, manifest.media_type)
         sent += len(manifest.content)
     for name in missing:
@@ -232,11 +205,6 @@ def _note(architecture: str) -> str:
     if architecture == "amd64":
         return "a fake for vLLM, without a model"
     return f"a fake entry for {architecture}: its files are those of amd64"
-
-
-def document(value: dict[str, Any], media_type: str) -> Document:
-    """A value as a document."""
-    return Document(json.dumps(value, indent=2).encode(), media_type)
 
 
 if __name__ == "__main__":
