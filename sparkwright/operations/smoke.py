@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from ipaddress import ip_address
 
 from pyinfra.api.host import Host
 from pyinfra.context import ctx_host
@@ -10,6 +11,7 @@ from pyinfra.context import ctx_host
 from sparkwright.config.settings import is_loopback
 from sparkwright.facts.answers import invalid, of_each
 from sparkwright.facts.asking import HostError, ask
+from sparkwright.facts.memory import memory
 from sparkwright.findings.finding import Finding
 from sparkwright.findings.render import text
 from sparkwright.host import firewall
@@ -51,7 +53,7 @@ def answers(
     def inspect(host: Host) -> Sequence[str]:
         found = _from_inside(host, services) if services else {}
         seen = {}
-        looked = outside.look(entrances, _address(host))
+        looked = outside.look(entrances, _address(host), _ipv4(host))
         for one in looked:
             seen[one.name] = one.result
             if one.result is None:
@@ -102,7 +104,21 @@ def _say_what_closes(
 def _address(host: Host) -> str | None:
     """Where this machine reaches the host by itself: not through a jump host or a tunnel."""
     connection = addresses(host)
-    return connection[1] if connection and not is_loopback(connection[1]) else None
+    if connection is None or is_loopback(connection[1]):
+        return None
+    # One of an interface alone (fe80::...) has lost that here.
+    link_local = ip_address(connection[1].partition("%")[0]).is_link_local
+    return _ipv4(host) if link_local else connection[1]
+
+
+def _ipv4(host: Host) -> str | None:
+    """The host's address of IPv4 on the interface that this machine came by, as it was seen."""
+    connection, seen = addresses(host), memory(host).observation
+    if connection is None or seen is None:
+        return None
+    came = connection[1].partition("%")[0]
+    every = [one for own in seen.addresses.values() if came in own for one in own]
+    return next((one for one in every if ":" not in one), None)
 
 
 def _from_inside(host: Host, services: Sequence[SmokeRequest]) -> dict[str, SmokeAnswer]:

@@ -94,21 +94,24 @@ def _entrance(
     return Entrance(name, bind, port, inner, https)
 
 
-def look(entrances: Sequence[Entrance], address: str | None) -> list[Outside]:
+def look(
+    entrances: Sequence[Entrance], address: str | None, ipv4: str | None = None
+) -> list[Outside]:
     """Ask at all of them, within 15 seconds.
 
     Args:
         address: the host's, as this machine reaches it by itself; None where it does not.
+        ipv4: where that is one of IPv6, the host's of IPv4: services listen there by default.
     """
     if address is None:
         why = "this machine reaches the host through a tunnel or another host"
         return [Outside(one.name, None, why) for one in entrances]
     until = time.monotonic() + _ALL
     with ThreadPoolExecutor(max_workers=_AT_ONCE) as pool:
-        return [_look(pool, one, address, until) for one in entrances]
+        return [_look(pool, one, address, ipv4, until) for one in entrances]
 
 
-def _look(pool: Executor, one: Entrance, address: str, until: float) -> Outside:
+def _look(pool: Executor, one: Entrance, address: str, ipv4: str | None, until: float) -> Outside:
     began = time.monotonic()
     reached = pool.map(partial(_unreachable, address), one.closed)
     wrong = [
@@ -117,7 +120,9 @@ def _look(pool: Executor, one: Entrance, address: str, until: float) -> Outside:
         if why is None
     ]
     if one.port is not None:
-        at = address if one.bind in EVERY_ADDRESS else one.bind
+        at = one.bind
+        if one.bind in EVERY_ADDRESS:
+            at = address if one.bind == "::" or ":" not in address else ipv4 or address
         if why := _unreachable(at, one.port):
             if not wrong:
                 note = f"{at}:{one.port} does not answer here: {why}"
@@ -139,6 +144,10 @@ def _unreachable(address: str, port: int) -> str | None:
     return None
 
 
+def _host(address: str) -> str:
+    return f"[{address}]" if ":" in address else address
+
+
 def _wrong_key() -> str:
     return f"sk-{secrets.token_hex(24)}"
 
@@ -150,7 +159,7 @@ def _opened(
     method, path, key = asked
     how = "with a wrong key" if key else "without the key"
     body = "{}" if method == "POST" else ""
-    lines = [f"{method} {path} HTTP/1.1", f"Host: {address}:{port}", "Connection: close"]
+    lines = [f"{method} {path} HTTP/1.1", f"Host: {_host(address)}:{port}", "Connection: close"]
     lines += ["Content-Type: application/json", f"Content-Length: {len(body)}"]
     lines += [f"Authorization: Bearer {key}"] if key else []
     try:

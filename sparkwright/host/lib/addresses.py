@@ -14,6 +14,7 @@ from sparkwright.host.lib.processes import Running
 
 #: Seconds for one address, and for all with their names' resolution.
 _CONNECT, _ALL = 2.0, 8.0
+_REFUSED = "nothing listens there yet"
 
 
 class Question:
@@ -59,7 +60,9 @@ def reached(wanted: tuple[Reach, ...]) -> dict[str, Reached]:
 
 
 def _reached(one: Reach) -> Reached:
+    """An address that answers; else one where the host is, and nothing listens yet."""
     tried: list[str] = []
+    there: list[tuple[str, str]] = []
     for written in one.addresses:
         try:
             infos = socket.getaddrinfo(written, one.port, type=socket.SOCK_STREAM)
@@ -74,16 +77,22 @@ def _reached(one: Reach) -> Reached:
             why = _unreachable(address, one.port)
             if why is None:
                 return Reached(address, written, _by_dns(written), tuple(tried))
+            if why == _REFUSED:
+                there.append((address, written))
             tried.append(f"{address}: {why}")
-    return Reached(tried=tuple(tried))
+    if not there:
+        return Reached(tried=tuple(tried))
+    # IPv4 first: services listen there by default.
+    address, written = sorted(there, key=lambda found: ":" in found[0])[0]
+    return Reached(address, written, _by_dns(written), tuple(tried))
 
 
 def _unreachable(address: str, port: int) -> str | None:
-    """Why a host does not answer; None where it does, be it that nothing listens there yet."""
+    """Why no connection is taken; None where one is."""
     try:
         socket.create_connection((address, port), timeout=_CONNECT).close()
     except OSError as error:
-        return None if error.errno == errno.ECONNREFUSED else str(error)
+        return _REFUSED if error.errno == errno.ECONNREFUSED else str(error)
     return None
 
 

@@ -108,3 +108,20 @@ def test_a_host_whose_ports_all_answer_is_asked_nothing_more() -> None:
     with server({}) as (port, _):
         run(host, smoke.answers, (CHAT,), entrances=[Entrance("chat", "*", port)], execute=True)
     assert host.programs == ["check"]
+
+
+@pytest.mark.parametrize(
+    ("came", "bind", "asked"),
+    [("::1", "*", HERE), ("::1", "0.0.0.0", HERE), ("::1", "::", "::1"), ("::1", "::1", "::1")],
+)
+def test_a_host_that_was_reached_by_ipv6_is_asked_where_it_listens(
+    monkeypatch: pytest.MonkeyPatch, came: str, bind: str, asked: str
+) -> None:
+    monkeypatch.setattr(smoke, "_address", lambda _: came)
+    monkeypatch.setattr(smoke, "addresses", lambda _: (came, came))
+    seen = probe(addresses={"lo": [HERE, came], "eth0": ["10.0.0.1"]})
+    port = _closed()
+    host = fake(seen, check={"chat": WELL}, firewall=Firewall())
+    found = Entrance("chat", bind, port)
+    run(host, smoke.answers, (CHAT,), entrances=[found], execute=True)
+    assert any(f"{asked}:{port} does not answer here" in line for line in host.lines)

@@ -83,7 +83,18 @@ def test_a_name_that_this_host_does_not_know(network: dict[str, Any]) -> None:
     network["answers"]["10.0.0.2"] = REFUSED  # nothing listens yet, but the host is there
     found = _reached("kitchen", "10.0.0.2")
     assert (found.address, found.written, found.dns) == ("10.0.0.2", "10.0.0.2", False)
-    assert found.tried == ("kitchen: [Errno -2] Name or service not known",)
+    assert found.tried == (
+        "kitchen: [Errno -2] Name or service not known",
+        "10.0.0.2: nothing listens there yet",
+    )
+
+
+def test_where_nothing_listens_yet_ipv4_goes_first(network: dict[str, Any]) -> None:
+    """Services listen on IPv4 by default; where one answers, that is the one."""
+    network["answers"] |= {"fd00::2": REFUSED, "10.0.0.2": REFUSED}
+    assert _reached("fd00::2", "10.0.0.2").address == "10.0.0.2"
+    network["answers"]["fd00::2"] = None
+    assert _reached("fd00::2", "10.0.0.2").address == "fd00::2"
 
 
 def test_a_link_local_address_of_a_name_is_never_taken(network: dict[str, Any]) -> None:
