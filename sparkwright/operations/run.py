@@ -6,12 +6,10 @@ other. Operations take arguments and need none of this; the site's roles hand th
 
 from __future__ import annotations
 
-import socket
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property, partial, reduce
-from ipaddress import ip_address
 from typing import Any
 
 import click
@@ -27,7 +25,7 @@ from sparkwright.facts.observation import joined
 from sparkwright.findings.finding import Finding
 from sparkwright.host.contracts.observation import Observation, ObservationRequest, StoreAt
 from sparkwright.host.contracts.proof import ModelAt
-from sparkwright.operations import locks, proxies, services, watch
+from sparkwright.operations import lan, locks, proxies, services, watch
 from sparkwright.operations.peer_keys import RunKeys
 from sparkwright.operations.peer_unit import at
 from sparkwright.plan.desired import Desired
@@ -42,20 +40,6 @@ from sparkwright.text.visible import visible
 from sparkwright.tls.host import PeerCertificate
 
 _KEY = "sparkwright-run"
-#: Interfaces of Docker, of virtual machines and of VPNs: no way to other hosts' LAN.
-_VIRTUAL = (
-    "docker",
-    "br-",
-    "veth",
-    "virbr",
-    "tailscale",
-    "wg",
-    "tun",
-    "zt",
-    "cni",
-    "flannel",
-    "lo",
-)
 
 
 @dataclass
@@ -159,24 +143,10 @@ class HostRun:
 
     @property
     def lan_addresses(self) -> tuple[str, ...]:
-        """Its addresses among other hosts, as numbers, IPv4 first; none behind a jump host.
-
-        The controller may have come by IPv6 (.local names often do), and another host by IPv4: all
-        of the interface that it came by are served on, but never one of that interface alone.
-        """
-        if named := self.settings.lan_address:
-            return _numbers(named)
-        if self.connection is None:
-            return ()
-        came = self.connection[1].partition("%")[0]
+        """Its addresses among other hosts, as numbers, IPv4 first; none behind a jump host."""
+        came = self.connection[1] if self.connection else None
         seen = self.memory.observation.addresses if self.memory.observation else {}
-        beside = next((every for every in seen.values() if came in every), None)
-        if beside is None and _is_link_local(came):
-            # The interface is not told; with one that has addresses, it is that.
-            own = [every for name, every in seen.items() if not name.startswith(_VIRTUAL)]
-            beside = own[0] if len(own) == 1 else ()
-        found = dict.fromkeys((*(beside or ()), *_numbers(came)))
-        return tuple(sorted(found, key=lambda one: ":" in one))
+        return lan.addresses(self.settings.lan_address, came, seen)
 
     @property
     def peer_address(self) -> str | None:
@@ -185,20 +155,6 @@ class HostRun:
         for address in self.lan_addresses:
             return f"{scheme}://{at(address, self.settings.peer_port)}"
         return None
-
-
-def _numbers(named: str) -> tuple[str, ...]:
-    """A name's or address's number for other hosts; none where they can't use it."""
-    try:
-        found = str(ip_address(socket.gethostbyname(named) if ":" not in named else named))
-    except (OSError, ValueError):
-        # A name that only hosts know, or an address of one interface (fe80::1%eth0).
-        return ()
-    return () if _is_link_local(found) else (found,)
-
-
-def _is_link_local(address: str) -> bool:
-    return ip_address(address).is_link_local
 
 
 @dataclass

@@ -349,11 +349,16 @@ def _named(where: str, name: str) -> Iterator[Finding]:
 def _addressed(
     where: str, address: str, ports: Sequence[int], known: Sequence[str] = ()
 ) -> Iterator[Finding]:
-    if address not in known and not (_is_ip(address) or _HOST_NAME.fullmatch(address)):
+    if address not in known and not is_address(address):
         yield mistake(where, f"{address!r} is no address", "write an IP address or a host's name")
     for port in ports:
         if not 1 <= port <= 65535:
             yield mistake(where, f"{port} is no port", "use 1 to 65535")
+
+
+def is_address(text: str) -> bool:
+    """Whether it is an IP address or a host's name, and nothing else."""
+    return _is_ip(text) or _HOST_NAME.fullmatch(text) is not None
 
 
 def _is_ip(address: str) -> bool:

@@ -12,8 +12,8 @@ from dataclasses import replace
 from ipaddress import ip_address
 
 from sparkwright.findings.finding import Finding, Severity, Subject
-from sparkwright.host.contracts.observation import Reach, Reached
-from sparkwright.proxy.haproxy import Proxies, Replica
+from sparkwright.host.contracts.reach import Reach, Reached
+from sparkwright.proxy.haproxy import Proxies, Replica, is_address
 
 _SERVER = re.compile(r"^ +server (\S+) (?:\[([^\]]+)\]|([^:\s]+)):\d+ check", re.MULTILINE)
 
@@ -42,7 +42,8 @@ def settled(
     """
     if proxies is None:
         return None
-    before = {name: six or name_ for name, six, name_ in _SERVER.findall(config or "")}
+    found = {name: six or other for name, six, other in _SERVER.findall(config or "")}
+    before = {name: at for name, at in found.items() if is_address(at)}
     moved = tuple(
         replace(
             proxy,
@@ -64,7 +65,7 @@ def _at(one: Replica, seen: Reached | None, before: Mapping[str, str]) -> Replic
         return replace(one, address=known, dns=not _number(known)) if known else one
     if seen.dns and seen.written == one.address:
         return replace(one, dns=True)
-    return replace(one, address=seen.address)
+    return replace(one, address=seen.address) if _number(seen.address) else one
 
 
 def unreached(proxies: Proxies | None, reached: Mapping[str, Reached]) -> Iterator[Finding]:

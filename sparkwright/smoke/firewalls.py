@@ -16,6 +16,9 @@ from sparkwright.host.contracts.firewall import Firewall
 from sparkwright.smoke.outside import Outside
 
 CHECK = "unreachable"
+_FAMILIES = ("ip", "ip6", "inet")
+#: What a host calls its tables and chains becomes part of a command that somebody will paste.
+_NAME = re.compile(r"[A-Za-z0-9_.-]+")
 _REASON = "it answers on the host itself, and nobody else gets to it"
 
 
@@ -59,7 +62,7 @@ def unreachable(found: Sequence[Outside], needed: Sequence[int], seen: Firewall)
 
 def _closing(ports: list[int], needed: list[int], seen: Firewall) -> Iterator[_Closed]:
     """The firewalls that let one of the ports' connections not in."""
-    lan = seen.network or "LAN/24"
+    lan = _network(seen.network)
     if seen.ufw and not all(_in_ufw(port, seen.ufw) for port in ports):
         listed = ",".join(map(str, needed))
         yield _Closed(
@@ -91,6 +94,14 @@ def _closing(ports: list[int], needed: list[int], seen: Firewall) -> Iterator[_C
             )
 
 
+def _network(said: str | None) -> str:
+    """The LAN, for a command that somebody will paste: nothing but a network."""
+    try:
+        return str(ip_network(said or ""))
+    except ValueError:
+        return "LAN/24"
+
+
 def _ranges(text: str, between: str) -> Iterator[tuple[int, int]]:
     for one in re.findall(rf"\d+(?:{between}\d+)?", text):
         first, _, last = one.partition(between)
@@ -116,7 +127,7 @@ def _zone(listed: str, interface: str | None) -> tuple[str | None, str]:
     """The zone that an interface is in, else an active one; its text."""
     active: list[tuple[str, str]] = []
     for block in re.split(r"\n(?=\S)", listed.strip()):
-        head = re.match(r"(\S+) \((?:default, )?active\)", block)
+        head = re.match(r"([\w-]+) \((?:default, )?active\)", block)
         if head is None:
             continue
         names = re.search(r"^ +interfaces: *(.*)$", block, re.MULTILINE)
@@ -192,11 +203,11 @@ def _input_chains(ruleset: str) -> Iterator[_Chain]:
         elif line.startswith("chain "):
             chain, lines = line.split()[1], []
         elif line == "}":
-            if chain and any("hook input" in one for one in lines[:1]) and table[1] in _FAMILIES:
+            named = (
+                len(table) > 2 and table[1] in _FAMILIES and all(map(_NAME.fullmatch, table[1:3]))
+            )
+            if named and _NAME.fullmatch(chain) and "hook input" in "".join(lines[:1]):
                 yield _Chain(table[1], table[2], chain, tuple(lines))
             chain, lines = "", []
         elif chain and line:
             lines.append(line)
-
-
-_FAMILIES = ("ip", "ip6", "inet")

@@ -245,6 +245,8 @@ BOTH = {"eth0": ("192.168.1.11", "fd00::11"), "docker0": ("172.17.0.1",)}
         ("fe80::1", {}, ()),
         ("fe80::1", {"eth0": ("192.168.1.11",), "wlan0": ("192.168.2.11",)}, ()),
         ("169.254.1.2", {}, ()),
+        # A host may answer anything.
+        ("fd00::11", {"eth0": ("fd00::11", "nonsense", "10.0.0.1\nX=1")}, ("fd00::11",)),
     ],
 )
 def test_a_host_serves_on_both_families_of_its_interface(

@@ -8,7 +8,7 @@ import re
 import socket
 import threading
 
-from sparkwright.host.contracts.observation import Reach, Reached
+from sparkwright.host.contracts.reach import Reach, Reached
 from sparkwright.host.lib import documents
 from sparkwright.host.lib.processes import Running
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from sparkwright.host.contracts.observation import Reach
 from sparkwright.host.contracts.outcome import Outcome
+from sparkwright.host.contracts.reach import Reach
 from sparkwright.host.lib import addresses
 
 #: ``ip -o addr show scope global``: a wired LAN with privacy addresses, and Docker.

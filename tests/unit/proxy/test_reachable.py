@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from sparkwright.host.contracts.observation import Reach, Reached
+import pytest
+
+from sparkwright.host.contracts.reach import Reach, Reached
 from sparkwright.proxy.haproxy import Proxies, Proxy, Replica, render_proxies
 from sparkwright.proxy.reachable import settled, unreached, wanted
 
@@ -88,3 +90,15 @@ def test_who_is_not_reached_is_told() -> None:
     assert "lan_address of spark-2" in found.remedy
     assert not found.stops
     assert list(unreached(_proxies("kitchen"), {"spark-2": Reached("10.0.0.2", "10.0.0.2")})) == []
+
+
+@pytest.mark.parametrize(
+    "evil", ["10.0.0.2 ssl verify none", "x\nuser root", "$(reboot)", "", "fe80"]
+)
+def test_a_host_that_answers_no_address_ends_no_run(evil: str) -> None:
+    """The others' run would end with the mistake that it puts into its configuration."""
+    assert _address("kitchen", Reached(evil or None, "kitchen")) == ("kitchen", False)
+    config = f"    server spark-2 {evil}:8000 check port 8000\n"
+    found = settled(_proxies("kitchen"), {}, config)
+    assert found is not None
+    render_proxies(found)

@@ -1,0 +1,61 @@
+"""At which addresses a host serves other hosts."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Mapping
+from ipaddress import ip_address
+
+#: Interfaces of Docker, of virtual machines and of VPNs: no way to other hosts' LAN.
+_VIRTUAL = (
+    "lo", "docker", "br-", "veth", "virbr", "cni", "flannel", "tailscale", "wg", "tun", "zt",
+)  # fmt: skip
+
+
+def addresses(
+    named: str | None, came: str | None, own: Mapping[str, tuple[str, ...]]
+) -> tuple[str, ...]:
+    """A host's addresses for others, as numbers, IPv4 first.
+
+    The controller may have come by IPv6 (.local names often lead there), and another host by IPv4:
+    all of the interface that it came by are served on, but never one of that interface alone.
+
+    Args:
+        named: the setting ``lan_address``, which goes before all else.
+        came: the address at which the controller reached it; None behind a jump host.
+        own: what the host says: interface -> its addresses.
+    """
+    if named:
+        return _number(named)
+    if came is None:
+        return ()
+    came = came.partition("%")[0]
+    beside = next((every for every in own.values() if came in every), None)
+    if beside is None and _is_link_local(came):
+        # The interface is not told; where only one has addresses, it is that.
+        real = [every for name, every in own.items() if not name.startswith(_VIRTUAL)]
+        beside = real[0] if len(real) == 1 else ()
+    found = dict.fromkeys((*filter(usable, beside or ()), *_number(came)))
+    return tuple(sorted(found, key=lambda one: ":" in one))
+
+
+def usable(address: str) -> bool:
+    """Whether it is an address that other hosts can use. A host may answer anything."""
+    try:
+        return not ip_address(address).is_link_local
+    except ValueError:
+        return False
+
+
+def _number(named: str) -> tuple[str, ...]:
+    """A name's or address's number for other hosts; none where they can't use it."""
+    try:
+        found = str(ip_address(socket.gethostbyname(named) if ":" not in named else named))
+    except (OSError, ValueError):
+        # A name that only hosts know, or an address of one interface (fe80::1%eth0).
+        return ()
+    return (found,) if usable(found) else ()
+
+
+def _is_link_local(address: str) -> bool:
+    return ip_address(address).is_link_local
