@@ -92,12 +92,12 @@ def test_what_is_not_locked_stops_the_run_before_any_host(converged: Site) -> No
 def test_an_image_without_the_hosts_architecture_is_refused_with_alternatives(
     converged: Site,
 ) -> None:
-    mine = converged.folder / "lab/catalog/arm64-only.yaml"
+    mine = converged.folder / "mine/arm64-only.yaml"
+    mine.parent.mkdir()
     mine.write_text(ARM64_ONLY)
-    try:
-        run = converged.run("--yes", "--limit", "rtx-1", "--data", "image_tag=lab-arm64-only")
-    finally:
-        mine.unlink()
+    catalogs = 'catalog_directories=["lab/catalog", "mine"]'
+    words = ("--limit", "rtx-1", "--data", "image_tag=lab-arm64-only", "--data", catalogs)
+    run = converged.run("--yes", *words)
     assert run.code == 1
     assert "error: architecture" in run.output
     assert "has arm64" in run.output

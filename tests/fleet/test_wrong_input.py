@@ -123,7 +123,8 @@ def test_without_yes_and_without_a_terminal_nothing_hangs(site: Site) -> None:
 def test_the_example_inventory_is_valid_as_far_as_it_can_be(site: Site, tmp_path: Path) -> None:
     """Its hosts are nobody's: everything up to the connection must be right."""
     mirror = [
-        'image_mirrors={"ghcr.io": "http://10.213.77.2:5000"}',
+        'image_mirrors={"ghcr.io": "http://10.213.77.2:5000",'
+        ' "registry-1.docker.io": "http://10.213.77.2:5000"}',
         "hub_endpoint=http://10.213.77.2:8880",
     ]
     words = [word for text in mirror for word in ("--data", text)]
