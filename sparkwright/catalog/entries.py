@@ -8,9 +8,20 @@ from typing import Annotated, Literal
 from pydantic import Field, StringConstraints, model_validator
 
 from sparkwright.catalog.containers import Exceptions, Place, refuse_privileged
-from sparkwright.catalog.data import ArgumentValue, Data, Name
+from sparkwright.catalog.data import (
+    ArgumentName,
+    ArgumentValue,
+    Data,
+    Name,
+    Scalar,
+    ServedName,
+    Straight,
+    VariableName,
+)
 from sparkwright.catalog.issues import Issue
 
+#: A size in GiB.
+Gib = Annotated[float, Field(gt=0)]
 Digest = Annotated[str, StringConstraints(pattern=r"^sha256:[0-9a-f]{64}$")]
 #: What a card says of an entry as a whole.
 Status = Literal["recommended", "works", "expected", "superseded", "fails"]
@@ -48,8 +59,8 @@ class ImageSize(Data):
         unpacked_gib: what it takes on the disk.
     """
 
-    pull_gib: float
-    unpacked_gib: float
+    pull_gib: Gib
+    unpacked_gib: Gib
 
 
 class Build(Data):
@@ -79,6 +90,7 @@ class Variables(Data):
         served_name: the main served name.
         extra_arguments: the variable for arguments without one of their own.
         arguments: ``vllm serve`` argument -> its variable.
+        defaults: what the entry point takes for an argument whose variable is not set.
         sets: flags that the entry point sets by itself; taken back where the service has them not.
     """
 
@@ -88,6 +100,7 @@ class Variables(Data):
     served_name: str
     extra_arguments: str
     arguments: dict[str, str]
+    defaults: dict[str, Scalar] = Field(default_factory=dict)
     sets: tuple[str, ...] = ()
 
 
@@ -141,10 +154,10 @@ class KvLayers(Data):
         window: tokens that sliding-window layers keep; None for full attention.
     """
 
-    layers: int
-    heads: int
-    head_dim: int
-    window: int | None = None
+    layers: int = Field(gt=0)
+    heads: int = Field(gt=0)
+    head_dim: int = Field(gt=0)
+    window: int | None = Field(default=None, gt=0)
 
 
 class Sampling(Data):
@@ -207,6 +220,8 @@ class Model(Data):
         context: tokens that the model was made for.
         capabilities: what it can do beside text.
         kv: layers that keep keys and values; empty where no card gives them.
+        hybrid: whether its other layers keep a state instead (Gated DeltaNet, Mamba), by which
+            vLLM's defaults differ.
         pairs_with: drafters made for this body.
         sampling: what its authors advise.
         status, reason: what the cards say of it, and why where it fails.
@@ -224,11 +239,12 @@ class Model(Data):
     not_before: dt.date | None = None
     role: Literal["body", "drafter"]
     format: Literal["compressed-tensors", "modelopt", "bf16"] | None
-    size_gib: float | None = None
-    loaded_gib: float | None = None
-    context: int | None = None
+    size_gib: Gib | None = None
+    loaded_gib: Gib | None = None
+    context: int | None = Field(default=None, gt=0)
     capabilities: tuple[Literal["image", "video", "tools", "thinking", "mtp"], ...] = ()
     kv: tuple[KvLayers, ...] = ()
+    hybrid: bool = False
     pairs_with: tuple[Name, ...] = ()
     sampling: tuple[Sampling, ...] = ()
     status: Status = "works"
@@ -250,7 +266,7 @@ class Mounted(Data):
     """
 
     model: Name
-    mount: str
+    mount: Annotated[str, StringConstraints(pattern=r"^/[A-Za-z0-9._/-]+$"), Straight]
 
 
 class Needs(Data):
@@ -263,8 +279,8 @@ class Needs(Data):
     """
 
     compute_caps: tuple[str, ...]
-    memory_gib: float
-    vram_gib: float | None = None
+    memory_gib: Gib
+    vram_gib: Gib | None = None
 
 
 class TagChange(Data):
@@ -274,8 +290,8 @@ class TagChange(Data):
         arguments, environment: over the recipe's own.
     """
 
-    arguments: dict[str, ArgumentValue | None] = Field(default_factory=dict)
-    environment: dict[str, str | None] = Field(default_factory=dict)
+    arguments: dict[ArgumentName, ArgumentValue | None] = Field(default_factory=dict)
+    environment: dict[VariableName, str | None] = Field(default_factory=dict)
     why: str
     source: str
 
@@ -339,12 +355,12 @@ class Recipe(Data):
     by_tag: dict[str, TagChange] = Field(default_factory=dict)
     body: Mounted
     drafter: Mounted | None = None
-    served_names: tuple[str, ...] = Field(min_length=1)
+    served_names: tuple[ServedName, ...] = Field(min_length=1)
     aliases: dict[str, Alias] = Field(default_factory=dict)
     needs: Needs
-    environment: dict[str, str] = Field(default_factory=dict)
-    arguments: dict[str, ArgumentValue]
-    shm_gib: float | None = None
+    environment: dict[VariableName, str] = Field(default_factory=dict)
+    arguments: dict[ArgumentName, ArgumentValue]
+    shm_gib: Gib | None = None
     memlock: bool = False
     exceptions: Exceptions | None = None
     boot_seconds: int = Field(default=900, gt=0)

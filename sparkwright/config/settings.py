@@ -21,6 +21,7 @@ from pydantic import (
 )
 
 from sparkwright.catalog import ArgumentValue, Exceptions, refuse_privileged
+from sparkwright.catalog.data import ArgumentName, ServedName, Straight, VariableName
 from sparkwright.config.secrets import Source
 from sparkwright.findings.finding import Finding, Severity, Subject
 from sparkwright.findings.user_error import UserError, mistake
@@ -33,8 +34,8 @@ GpuName = (
     Annotated[int, Field(ge=0, le=999)]
     | Annotated[str, StringConstraints(pattern=r"^GPU-[0-9a-fA-F-]{36}$")]
 )
-AbsolutePath = Annotated[str, StringConstraints(pattern=r"^/[A-Za-z0-9._/-]+$")]
-AbsolutePattern = Annotated[str, StringConstraints(pattern=r"^/[A-Za-z0-9._/*?-]+$")]
+AbsolutePath = Annotated[str, StringConstraints(pattern=r"^/[A-Za-z0-9._/-]+$"), Straight]
+AbsolutePattern = Annotated[str, StringConstraints(pattern=r"^/[A-Za-z0-9._/*?-]+$"), Straight]
 #: Why something that is wrong for everybody else is right here.
 Reason = Annotated[str, StringConstraints(min_length=8)]
 #: Without an account: units' environment is world-readable.
@@ -50,7 +51,7 @@ LOOPBACK = "127.0.0.1"
 #: What a server binds that listens at every address of its host.
 EVERY_ADDRESS = ("0.0.0.0", "::", "*")
 #: Arguments that are settings of the service, so that checks and smoke tests know them.
-_OWN_ARGUMENTS = {
+OWN_ARGUMENTS = {
     "port": "port",
     "host": "bind",
     "served_model_name": "served_names",
@@ -144,11 +145,11 @@ class ServiceSettings(_Settings):
     port: int = Field(default=8000, ge=1, le=65535)
     bind: str | None = None
     proxy: bool = True
-    served_names: tuple[str, ...] | None = Field(default=None, min_length=1)
+    served_names: tuple[ServedName, ...] | None = Field(default=None, min_length=1)
     image_tag: str | None = None
     gpus: tuple[GpuName, ...] | None = Field(default=None, min_length=1)
-    arguments: dict[str, ArgumentValue | None] = {}
-    environment: dict[str, str | None] = {}
+    arguments: dict[ArgumentName, ArgumentValue | None] = {}
+    environment: dict[VariableName, str | None] = {}
     boot_seconds: int | None = Field(default=None, gt=0)
     first_answer_seconds: int | None = Field(default=None, gt=0)
     smoke: SmokeSettings = SmokeSettings()
@@ -512,12 +513,12 @@ def parse_settings(
         raise UserError(problems) from None
     for name, service in settings.services.items():
         for key in service.arguments:
-            if key in _OWN_ARGUMENTS:
+            if key in OWN_ARGUMENTS:
                 problems.append(
                     mistake(
                         f"{origin('services')}: services.{name}.arguments.{key}",
                         "this is a setting of its own, not an argument",
-                        f"write {_OWN_ARGUMENTS[key]}",
+                        f"write {OWN_ARGUMENTS[key]}",
                         host,
                     )
                 )

@@ -16,7 +16,8 @@ from sparkwright.config.settings import (
 from sparkwright.findings.finding import Finding
 from sparkwright.findings.user_error import UserError, mistake, suggest
 from sparkwright.plan.container import ContainerPlan, plan_container
-from sparkwright.plan.tags import chosen_tag, instead_of
+from sparkwright.plan.read_back import read_back, refused
+from sparkwright.plan.tags import chosen_tag, no_such_tag
 from sparkwright.resolve.references import (
     BuildReference,
     ImageReference,
@@ -159,22 +160,25 @@ def plan_host(
         tag, key = chosen_tag(service, settings, recipe, image, f"{where}.{name}.image_tag", origin)
         allowed = recipe.tags or tuple(image.tags)
         if tag not in image.tags or tag not in allowed:
-            problems.append(
-                mistake(
-                    key,
-                    f"image {image.name} has no tag {tag!r} in the catalog"
-                    if tag not in image.tags
-                    else f"recipe {recipe.name} does not run on tag {tag!r} of {image.name}",
-                    instead_of(tag, recipe, image, catalog),
-                    host,
-                )
-            )
+            problems.append(no_such_tag(key, tag, recipe, image, catalog, host))
             continue
-        services.append(_plan_service(name, service, recipe, image, tag, settings, catalog, origin))
+        planned = _plan_service(name, service, recipe, image, tag, settings, catalog, origin)
+        services.append(planned)
+        if image.variables:
+            problems.extend(
+                mistake(_variable(planned, key), what, do, host)
+                for key, what, do in refused(image.variables, dict(planned.environment))
+            )
     problems.extend(_twice(host, services, where))
     if problems:
         raise UserError(problems)
     return HostPlan(host, settings, tuple(services))
+
+
+def _variable(service: ServicePlan, name: str) -> str:
+    """Where a variable of a service is written."""
+    origin = service.origins[f"environment.{name}"]
+    return f"{origin}{'.' if ': ' in origin else ': '}environment.{name}"
 
 
 _Layer = tuple[Mapping[str, ArgumentValue | None], Mapping[str, str | None], str]
@@ -204,6 +208,8 @@ def _plan_service(
         environment.update(layer_environment)
         origins.update({f"argument.{key}": source for key in layer_arguments})
         origins.update({f"environment.{key}": source for key in layer_environment})
+        if image.variables:
+            read_back(image.variables, arguments, environment, origins)
     for key in ServiceSettings.model_fields:
         origins[key] = own if key in service.model_fields_set else f"recipe {recipe.name}"
     models = catalog.models

@@ -1,4 +1,4 @@
-"""Which tag of its image a service runs."""
+"""Which tag of its image a service runs, and what is said of one that can't be."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from collections.abc import Callable
 
 from sparkwright.catalog import Catalog, Image, Recipe
 from sparkwright.config.settings import HostSettings, ServiceSettings
-from sparkwright.findings.user_error import suggest
+from sparkwright.findings.finding import Finding
+from sparkwright.findings.user_error import mistake, suggest
 
 
 def chosen_tag(
@@ -26,12 +27,30 @@ def chosen_tag(
     return recipe.tag or image.newest_tag, f"recipe {recipe.name}"
 
 
-def instead_of(tag: str, recipe: Recipe, image: Image, catalog: Catalog) -> str:
+def no_such_tag(
+    key: str, tag: str, recipe: Recipe, image: Image, catalog: Catalog, host: str
+) -> Finding:
+    """A tag that the image has not, or that the recipe does not run on."""
+    if tag in image.tags:
+        what = f"recipe {recipe.name} does not run on tag {tag!r} of {image.name}"
+    elif any(tag in data.names for data in image.tags.values()):
+        what = f"{tag!r} is a name that moves from tag to tag of {image.name}"
+    else:
+        what = f"image {image.name} has no tag {tag!r} in the catalog"
+    return mistake(key, what, _instead_of(tag, recipe, image, catalog), host)
+
+
+def _instead_of(tag: str, recipe: Recipe, image: Image, catalog: Catalog) -> str:
     """What to write for a tag that the recipe does not run on.
 
     A tag that the image has was meant: other recipes run on it, and the recipe's own tags are those
-    that the user is leaving.
+    that the user is leaving. ``latest`` and the like mean the tag that had the name last.
     """
+    named = {name: data.date for name, data in image.tags.items() if tag in data.names}
+    if named and tag not in image.tags:
+        newest = max(named, key=lambda name: named[name])
+        meant = ", ".join(f"{name} from {day} on" for name, day in named.items())
+        return f"image_tag: {newest}, or leave it out; it meant {meant}"
     if tag not in image.tags:
         known = list(recipe.tags or image.tags)
         return f"{suggest(tag, known)} (a new tag is a few lines in the catalog)"

@@ -9,9 +9,10 @@ from pathlib import Path
 from sparkwright.catalog import Catalog, load_catalog
 from sparkwright.config import places
 from sparkwright.config.inventory import HostInput
+from sparkwright.config.ports import taken_ports
 from sparkwright.config.settings import parse_settings, renamed_settings
 from sparkwright.findings.finding import Finding
-from sparkwright.findings.user_error import UserError
+from sparkwright.findings.user_error import UserError, mistake
 from sparkwright.plan.plan import HostPlan, Pins, plan_host
 from sparkwright.resolve.resolution import Resolution
 from sparkwright.rules import assumed_hardware, check_host, unknown_silences
@@ -79,6 +80,10 @@ def plan_fleet(inputs: Iterable[HostInput]) -> Fleet:
             catalog = catalogs[directories]
             plan = plan_host(host.name, settings, catalog, host.origin)
             plan = replace(plan, pins=Pins(locked=Path(settings.lock_file).is_file()))
+            problems.extend(
+                mistake(f"{host.origin(top)}: {top}.{key}", what, remedy, host.name)
+                for top, key, what, remedy in taken_ports(settings, host.data)
+            )
         except UserError as error:
             problems.extend(error.findings)
             continue

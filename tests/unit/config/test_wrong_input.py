@@ -47,6 +47,14 @@ def problems(services: Any = None, **data: Any) -> list[Finding]:
             "no tag '2026-07-01'",
             "2026-07-01-v0.24.0",
         ),
+        # The name of every card's command, and the tag that it last was.
+        (
+            None,
+            {"image_tag": "latest"},
+            "image_tag",
+            "'latest' is a name that moves",
+            "image_tag: 2026-07-01-v0.24.0, or leave it out",
+        ),
         (None, {"models_root": "opt/models"}, "models_root", "opt/models", "form"),
         (None, {"hub_endpoint": "huggingface.co"}, "hub_endpoint", "huggingface.co", "form"),
         (None, {"ssh_key": "/nowhere/key"}, "ssh_key", "/nowhere/key", "SSH agent"),

@@ -1,0 +1,94 @@
+"""Variables of an image that is driven by them, read back into the arguments that they stand for.
+
+Rules, plan and endpoints speak of arguments. What a site says as a variable instead becomes one
+here, and what has a place of its own among the settings is refused.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+
+from sparkwright.catalog import ArgumentValue, Variables
+from sparkwright.config.settings import OWN_ARGUMENTS
+
+#: Key, what is wrong, what to write.
+Refusal = tuple[str, str, str]
+
+
+def read_back(
+    names: Variables,
+    arguments: dict[str, ArgumentValue | None],
+    environment: dict[str, str | None],
+    origins: dict[str, str],
+) -> None:
+    """Move variables that stand for an argument out of the environment. The variable wins, as it
+    did for the image's entry point."""
+    for argument, variable in names.arguments.items():
+        value = _taken(variable, environment)
+        if value is not None:
+            arguments[argument] = _scalar(value)
+            origins[f"argument.{argument}"] = origins[f"environment.{variable}"]
+    tokens = _taken(names.num_speculative_tokens, environment)
+    config = arguments.get("speculative_config")
+    if tokens is not None and isinstance(config, dict):
+        arguments["speculative_config"] = {**config, "num_speculative_tokens": _scalar(tokens)}
+        origins["argument.speculative_config"] = origins[
+            f"environment.{names.num_speculative_tokens}"
+        ]
+
+
+def refused(names: Variables, environment: dict[str, str | None]) -> Iterator[Refusal]:
+    """Variables that would make something else run than what plan, endpoints and rules show."""
+    for variable, remedy in (
+        (names.model, "leave it out: it is the recipe's body, and another recipe serves another"),
+        (names.drafter, "leave it out: it is the recipe's drafter, which is fetched and mounted"),
+        (names.served_name, f"served_names: [{environment.get(names.served_name)!r}]"),
+        (names.extra_arguments, _remedy(environment.get(names.extra_arguments) or "")),
+    ):
+        if environment.get(variable) is not None:
+            yield variable, f"{variable} is made of the service's own settings", remedy
+
+
+def _taken(variable: str, environment: dict[str, str | None]) -> str | None:
+    """A variable's value, which then is an argument's; empty counts as not set, as in a shell."""
+    value = environment.get(variable)
+    if value is not None:
+        del environment[variable]
+    return value or None
+
+
+def _scalar(text: str) -> int | float | str:
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
+
+
+def _remedy(extra: str) -> str:
+    """The same as settings, word by word."""
+    try:
+        words = shlex.split(extra)
+    except ValueError:
+        words = []
+    said: dict[str, list[str]] = {}
+    name = ""
+    for word in words:
+        if word.startswith("--"):
+            name, _, value = word[2:].replace("-", "_", word.count("-")).partition("=")
+            said[name] = [value] if value else []
+        elif name:
+            said[name].append(word)
+    lines = []
+    for name, values in said.items():
+        own = OWN_ARGUMENTS.get(name)
+        if own:
+            lines.append(f"{own} instead of --{name.replace('_', '-')}")
+        elif not values:
+            lines.append(f"arguments: {name.removeprefix('no_')}: {not name.startswith('no_')}")
+        else:
+            shown = repr(_scalar(values[0])) if len(values) == 1 else f"[{', '.join(values)}]"
+            lines.append(f"arguments: {name}: {shown}")
+    return "; ".join(lines) or "arguments: for everything that vLLM takes"

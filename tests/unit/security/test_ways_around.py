@@ -1,0 +1,120 @@
+"""Settings that would lead around what plan and rules show: each is tried, and each is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from sparkwright.catalog import load_catalog
+from sparkwright.config.inventory import HostInput
+from sparkwright.findings.finding import Finding
+from sparkwright.findings.user_error import UserError
+from sparkwright.site.fleet import plan_fleet
+from tests.unit.builders import ROOT, SPARK, origin, plan
+
+RECIPE = SPARK["qwen36"]["recipe"]
+
+
+def _problems(**data: Any) -> list[Finding]:
+    fleet = plan_fleet([HostInput("spark-1", {"services": SPARK, **data}, origin)])
+    return list(fleet.problems)
+
+
+@pytest.mark.parametrize("key", ["models_root", "services_root"])
+@pytest.mark.parametrize("path", ["/opt/../etc", "/..", "/opt/models/..", "/opt/./models"])
+def test_a_root_leads_where_it_says(key: str, path: str) -> None:
+    (problem,) = _problems(**{key: path})
+    assert problem.subject.key == key
+    assert "without . and .." in problem.observed
+    assert not _problems(**{key: "/opt/models..old"})
+
+
+def test_directories_to_adopt_from_lead_where_they_say() -> None:
+    (problem,) = _problems(adopt_directories=["/models", "/home/*/../root"])
+    assert problem.subject.key == "adopt_directories.1"
+
+
+@pytest.mark.parametrize("name", ["--api-key", "-x", "", " ", "a\nb"])
+def test_a_served_name_is_no_argument_of_vllms(name: str) -> None:
+    services = {"s": {"recipe": RECIPE, "served_names": ["good", name]}}
+    (problem,) = _problems(services=services)
+    assert problem.subject.key == "services.s.served_names.1"
+
+
+@pytest.mark.parametrize("name", ["", "A=B", "1A", "A B"])
+def test_a_variable_has_a_name(name: str) -> None:
+    services = {"s": {"recipe": RECIPE, "environment": {name: "1"}}}
+    (problem,) = _problems(services=services)
+    assert (problem.subject.key or "").startswith("services.s.environment")
+
+
+@pytest.mark.parametrize("name", ["", "--", "-1", "max len"])
+def test_an_argument_has_a_name(name: str) -> None:
+    """Also where no card says which vLLM it is, so that no table knows the arguments."""
+    services = {"s": {"recipe": "qwen36-35b-a3b-heretic-omni-v2", "arguments": {name: "--port=1"}}}
+    (problem,) = _problems(services=services)
+    assert (problem.subject.key or "").startswith("services.s.arguments")
+
+
+@pytest.mark.parametrize(
+    ("services", "data", "said"),
+    [
+        ({"port": 22}, {}, "of SSH"),
+        ({"port": 22, "proxy": False}, {}, "of SSH"),
+        ({"port": 2222}, {"ssh_port": 2222}, "of SSH (ssh_port)"),
+        ({"port": 18650}, {}, "hosts serve each other"),
+        ({"port": 9000}, {"peer_port": 29000}, "the port for its health, 29000"),
+        ({"port": 8650}, {}, "vLLM's own port behind the proxy, 18650"),
+        ({"port": 8000}, {"load_balancer": {"s": {"port": 22}}}, "port, 22"),
+    ],
+)
+def test_a_port_of_the_hosts_own_is_not_taken(
+    services: dict[str, Any], data: dict[str, Any], said: str
+) -> None:
+    (problem,) = _problems(services={"s": {"recipe": RECIPE, **services}}, **data)
+    assert said in problem.observed
+    assert problem.remedy.startswith("another port")
+
+
+def test_the_peers_port_is_free_where_nobody_shares() -> None:
+    services = {"s": {"recipe": RECIPE, "port": 18650}}
+    assert _problems(services=services, peer_sharing=False) == []
+
+
+def test_extra_arguments_do_not_take_the_proxys_port() -> None:
+    services = {"s": {"recipe": "qwen35-27b-dflash",
+                      "environment": {"EXTRA_ARGS": "--host 0.0.0.0 --port 8000"}}}  # fmt: skip
+    with pytest.raises(UserError) as raised:
+        plan(services)
+    (problem,) = raised.value.findings
+    assert problem.remedy == "bind instead of --host; port instead of --port"
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "change"),
+    [
+        ("model", "qwen36-35b-a3b-heretic-nvfp4", {"size_gib": -22}),
+        ("model", "qwen36-35b-a3b-heretic-nvfp4", {"loaded_gib": 0}),
+        ("model", "qwen36-35b-a3b-heretic-nvfp4", {"kv": [{"layers": -1, "heads": 2,
+                                                          "head_dim": 256}]}),
+        ("image", "aeon-vllm-ultimate", {"size": {"pull_gib": -9}}),
+        ("recipe", RECIPE, {"needs": {"memory_gib": -1}}),
+        ("recipe", RECIPE, {"shm_gib": -16}),
+        ("recipe", RECIPE, {"body": {"mount": "/models/../../etc"}}),
+        ("recipe", RECIPE, {"body": {"mount": "models"}}),
+        ("recipe", RECIPE, {"served_names": ["--port"]}),
+        ("recipe", RECIPE, {"environment": {"": "1"}}),
+    ],
+)  # fmt: skip
+def test_a_catalog_of_ones_own_has_no_negative_sizes_and_no_ways_out(
+    kind: str, name: str, change: dict[str, Any], tmp_path: Path
+) -> None:
+    entry = {"kind": kind, "name": name, "extends": True, **change}
+    (tmp_path / "own.yaml").write_text(yaml.safe_dump(entry))
+    with pytest.raises(UserError) as raised:
+        load_catalog([ROOT / "catalog", tmp_path])
+    assert all(f"{tmp_path}/own.yaml: {next(iter(change))}" in one.subject.place
+               for one in raised.value.findings)  # fmt: skip
