@@ -103,7 +103,7 @@ def _service(service: ServicePlan, host: PlannedHost, lock: Lock | None) -> dict
         "image_gib": catalog.images[service.image.image].size.pull_gib,
         "budget_gib": {
             "share": own.share, "weights": own.weights, "drafter": own.drafter,
-            "kv_cache": own.kv, "one_full_context": own.context, "shm": own.shm,
+            "kv_cache": own.kv, "one_full_context": own.context,
         },
     }  # fmt: skip
 

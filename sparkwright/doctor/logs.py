@@ -212,7 +212,8 @@ _ENTRIES: tuple[tuple[str, str, str, str, str], ...] = (
         "shared-memory", r"unable to open shared memory object|Bus error|"
         r"No space left on device.*/dev/shm",
         "/dev/shm in the container is too small for its workers",
-        "shm_gib: 16 in the recipe; it comes out of the same pool as everything on a Spark",
+        "hardening: default, whose containers have the host's own /dev/shm, which 'df -h /dev/shm' "
+        "there shows; with hardening: strict, a larger shm_gib in the recipe",
         "card of vllm-ultimate-dgx-spark, recipes (--shm-size); NVIDIA's playbooks and reports "
         "of users",
     ),

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from sparkwright.findings.finding import Finding
-from sparkwright.plan.plan import GIB, ServicePlan
+from sparkwright.plan.plan import GIB
 from sparkwright.preflight.checks import HOSTS, HostCheck, error, warning
-from sparkwright.rules.memory import DEFAULT_UTILIZATION
+from sparkwright.preflight.hardware import hardware_of
+from sparkwright.rules.memory import utilization
+from sparkwright.rules.rule import Context
 
 
 def check(host: HostCheck) -> Iterator[Finding]:
@@ -39,7 +41,11 @@ def _available(host: HostCheck, needed: float) -> Iterator[Finding]:
     memory = host.observed.memory
     total, available = memory.total / GIB, memory.available / GIB
     if any(gpu.unified for gpu in host.gpus):
-        share = sum(map(_share, host.plan.services))
+        catalog, hardware = host.desired.catalog, hardware_of(host)
+        share = sum(
+            utilization(Context(host.plan, service, catalog, hardware))
+            for service in host.plan.services
+        )
         if share > 1:
             return  # more than there is: a rule's to report
         taken = share * total
@@ -62,8 +68,3 @@ def _available(host: HostCheck, needed: float) -> Iterator[Finding]:
         "'ps aux --sort -rss | head' shows who holds it",
         HOSTS,
     )  # fmt: skip
-
-
-def _share(service: ServicePlan) -> float:
-    value = dict(service.arguments).get("gpu_memory_utilization")
-    return float(value) if isinstance(value, int | float) else DEFAULT_UTILIZATION

@@ -1,7 +1,8 @@
 """Memory: what weights, KV cache and everything else take of a host, and whether it fits.
 
-A Spark has one pool for CPU and GPU: every service's share, /dev/shm, sidecars and the system
-come out of it. A card of its own is the service's alone.
+A Spark has one pool for CPU and GPU: every service's share, sidecars and the system come out of it.
+A card of its own is the service's alone. ``shm_size`` is a limit and no use, and Docker leaves it
+aside under ``ipc: host``, so that it is counted nowhere.
 """
 
 from __future__ import annotations
@@ -13,10 +14,15 @@ from sparkwright.catalog import Model
 from sparkwright.findings.finding import Severity
 from sparkwright.rules.rule import Context, Match, Rule
 
-#: What vLLM 0.23 to 0.32 take when nothing is set (their own parsers).
+#: What vLLM 0.20 to 0.33 take when nothing is set, for an image whose version no card says.
 DEFAULT_UTILIZATION = 0.92
 #: The share of a Spark above which unified memory thrashes.
 MOST_ON_GB10 = 0.88
+#: The shares that the cards give, as a remedy.
+_SHARES = (
+    "0.60 beside ASR and TTS sidecars, 0.70 to 0.85 where the model is the dominant workload, and "
+    f"never above {MOST_ON_GB10:g}"
+)
 #: GiB for activations, CUDA graphs and the engine itself: an estimate of this project, on the
 #: small side, so that what it refuses would fail for certain.
 OVERHEAD_GIB = 2.0
@@ -41,7 +47,6 @@ class Budget:
         share: what vLLM may take, by gpu_memory_utilization.
         kv: what is left of it for the KV cache.
         context: what one sequence of the full length takes of that.
-        shm: size of /dev/shm that the recipe asks for.
     """
 
     share: float | None
@@ -49,13 +54,17 @@ class Budget:
     drafter: float
     kv: float | None
     context: float | None
-    shm: float
 
 
 def pool_gib(context: Context) -> float | None:
     """The memory that gpu_memory_utilization is a share of."""
     hardware = context.hardware
     return hardware.memory_gib if hardware.unified else hardware.vram_gib
+
+
+def utilization(context: Context) -> float:
+    """The share that vLLM takes: what is written, else its default."""
+    return context.number("gpu_memory_utilization") or DEFAULT_UTILIZATION
 
 
 def kv_bytes_per_token(model: Model, dtype: str, length: int) -> float | None:
@@ -73,27 +82,24 @@ def kv_bytes_per_token(model: Model, dtype: str, length: int) -> float | None:
 def budget(context: Context) -> Budget:
     """The service's memory as far as the catalog knows it."""
     pool = pool_gib(context)
-    utilization = context.number("gpu_memory_utilization")
-    share = None if pool is None else pool * (utilization or DEFAULT_UTILIZATION)
+    share = None if pool is None else pool * utilization(context)
     weights = context.body.loaded_gib or context.body.size_gib
     drafter = (context.drafter.size_gib or 0.0) if context.drafter else 0.0
     kv = None if share is None or weights is None else share - weights - drafter - OVERHEAD_GIB
     length = context.number("max_model_len") or context.body.context
-    dtype = str(context.arguments.get("kv_cache_dtype", "auto"))
+    dtype = str(context.value("kv_cache_dtype") or "auto")
     per_token = kv_bytes_per_token(context.body, dtype, int(length)) if length else None
     one = None if per_token is None or length is None else per_token * length / 1024**3
-    return Budget(share, weights, drafter, kv, one, context.service.shm_gib or 0.0)
+    return Budget(share, weights, drafter, kv, one)
 
 
 def _share_on_gb10(context: Context) -> Iterator[Match]:
-    value = context.number("gpu_memory_utilization")
-    if not context.hardware.unified:
-        return
-    if (value or DEFAULT_UTILIZATION) > MOST_ON_GB10:
+    value, written = utilization(context), "gpu_memory_utilization" in context.arguments
+    if context.hardware.unified and value > MOST_ON_GB10:
         yield Match(
             "arguments.gpu_memory_utilization",
-            f"{value:g} of a Spark's memory" if value else "not set, so vLLM takes 0.92",
-            "0.60 beside sidecars, 0.70 to 0.85 alone; never above 0.88",
+            f"{value:g} of a Spark's memory" if written else f"not set, so vLLM takes {value:g}",
+            _SHARES,
         )
 
 
@@ -116,8 +122,8 @@ def _unified(context: Context) -> Iterator[Match]:
     needed = SYSTEM_GIB
     for service in context.plan.services:
         own = budget(Context(context.plan, service, context.catalog, context.hardware))
-        needed += (own.share or 0.0) + own.shm
-        parts.append(f"{service.name} {own.share or 0:.0f} + {own.shm:.0f} shm")
+        needed += own.share or 0.0
+        parts.append(f"{service.name} {own.share or 0:.0f}")
     for name, size in context.plan.settings.sidecars.items():
         needed += size
         parts.append(f"{name} {size:.0f}")
@@ -125,7 +131,7 @@ def _unified(context: Context) -> Iterator[Match]:
         yield Match(
             "arguments.gpu_memory_utilization",
             f"{needed:.0f} GiB of {total:.0f} GiB: {', '.join(parts)}, system {SYSTEM_GIB:.0f}",
-            "smaller shares (gpu_memory_utilization), fewer services or fewer sidecars",
+            f"smaller shares (gpu_memory_utilization: {_SHARES}), fewer services or sidecars",
         )
 
 
@@ -167,7 +173,7 @@ RULES = (
     ),
     Rule(
         "unified-memory", Severity.ERROR, "services and sidecars that need more than a Spark has",
-        "weights, KV caches, shared memory, sidecars and the system come out of one pool",
+        "weights, KV caches, sidecars and the system come out of one pool",
         "card of vllm-ultimate-dgx-spark, recipe A (sidecars); card of vllm-dflash, "
         "troubleshooting (15 to 20 GB for the host)",
         _unified,

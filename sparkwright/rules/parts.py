@@ -41,7 +41,7 @@ class Memory:
 
 
 def memory_of(plan: HostPlan, catalog: Catalog) -> Memory:
-    """Weights, KV caches, /dev/shm, sidecars and the system of a planned host."""
+    """Weights, KV caches, sidecars and the system of a planned host."""
     hardware = assumed_hardware(plan)
     parts: list[Part] = []
     for service in plan.services:
@@ -50,8 +50,6 @@ def memory_of(plan: HostPlan, catalog: Catalog) -> Memory:
         parts.append(Part("#", f"{service.name} weights", weights))
         rest = max(0.0, (own.share or 0) - weights)
         parts.append(Part("=", f"{service.name} KV cache and engine", rest))
-        if own.shm:
-            parts.append(Part("s", "shm", own.shm))
     parts += [Part("+", name, size) for name, size in plan.settings.sidecars.items()]
     if hardware.unified:
         parts.append(Part("o", "system", SYSTEM_GIB))
