@@ -43,11 +43,15 @@ def _rules(catalog: Catalog) -> Iterable[Sequence[str]]:
         source = rule.source
         yield f"`{rule.id}`", str(rule.severity), rule.title, rule.reason, source
         if rule.id == "vllm-arguments":
-            for name in RULE_IDS:
-                yield f"`{name}`", "error", name.replace("-", " "), rule.reason, source
+            for name, level in RULE_IDS.items():
+                yield f"`{name}`", level, name.replace("-", " "), rule.reason, source
     for image in catalog.images.values():
         for issue in image.issues:
             where = f"{issue.what} ({image.name}: {', '.join(issue.tags) or 'every tag'})"
+            yield f"`{issue.id}`", issue.severity, where, issue.why, issue.source
+    for model in catalog.models.values():
+        for issue in model.issues:
+            where = f"{issue.what} ({model.name})"
             yield f"`{issue.id}`", issue.severity, where, issue.why, issue.source
 
 

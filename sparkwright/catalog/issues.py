@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Mapping
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
 from sparkwright.catalog.data import Data, Name, Scalar
 
@@ -22,7 +22,7 @@ class Condition(Data):
         any_of: one of these; text is compared without regard to case.
         none_of: none of these; an absent value is none of them.
         above, below: a number beyond this.
-        present: whether there is a value at all.
+        present: whether there is a value at all, written or vLLM's default.
     """
 
     any_of: tuple[Scalar, ...] = ()
@@ -56,6 +56,9 @@ def _same(value: Scalar | None, wanted: Scalar) -> bool:
     return value == wanted
 
 
+Conditions = Annotated[dict[str, Condition], Field(min_length=1)]
+
+
 class Issue(Data):
     """A mistake that a card describes.
 
@@ -63,9 +66,11 @@ class Issue(Data):
         id: the rule's name, in messages and to silence it.
         severity: an error stops the run, a warning does not.
         tags: of the image; empty for every tag. Only on an image's issues.
-        when: fact -> condition. Facts are ``argument.<name>`` (underscores),
-            ``speculative.<key>``, ``environment.<NAME>``, ``body.family``, ``body.format``,
-            ``body.name``, ``drafter.name``, ``compute_cap``, ``architecture``, ``tag``.
+        when: fact -> condition, or a list of such mappings of which one must hold. Facts are
+            ``argument.<name>`` (underscores; vLLM's default where nothing is written),
+            ``speculative.<key>``, ``environment.<NAME>`` (``true`` is 1 and ``false`` is 0),
+            ``body.family``, ``body.format``, ``body.name``, ``drafter.name``, ``compute_cap``,
+            ``vram_gib`` (of a card of its own), ``architecture``, ``image``, ``tag``.
         what: what is wrong, of a service that meets all conditions.
         instead: what to write.
     """
@@ -73,7 +78,11 @@ class Issue(Data):
     id: Name
     severity: Literal["error", "warning"]
     tags: tuple[str, ...] = ()
-    when: dict[str, Condition] = Field(min_length=1)
+    when: Annotated[
+        tuple[Conditions, ...],
+        BeforeValidator(lambda said: (said,) if isinstance(said, dict) else said),
+        Field(min_length=1),
+    ]
     what: str
     why: str
     instead: str
@@ -82,7 +91,7 @@ class Issue(Data):
 
     @model_validator(mode="after")
     def _known_facts(self) -> Issue:
-        for fact in self.when:
+        for fact in (fact for one in self.when for fact in one):
             kind, _, name = fact.partition(".")
             if kind in ("argument", "speculative", "environment") and name:
                 continue
@@ -90,11 +99,12 @@ class Issue(Data):
                 raise ValueError(f"unknown fact {fact!r}; known: {', '.join(FACTS)}")
         return self
 
-    def applies(self, tag: str, facts: Mapping[str, Scalar | None]) -> bool:
-        """Whether a service with these facts makes the mistake."""
-        if self.tags and tag not in self.tags:
-            return False
-        return all(condition.holds(facts.get(fact)) for fact, condition in self.when.items())
+    def met(self, tag: str, facts: Mapping[str, Scalar | None]) -> tuple[str, ...]:
+        """The facts by which a service makes the mistake; none where it does not."""
+        for one in self.when if not self.tags or tag in self.tags else ():
+            if all(condition.holds(facts.get(fact)) for fact, condition in one.items()):
+                return tuple(one)
+        return ()
 
 
 #: Facts without a name of their own behind a dot, besides argument.*, speculative.*, environment.*
@@ -104,6 +114,8 @@ FACTS = (
     "body.name",
     "drafter.name",
     "compute_cap",
+    "vram_gib",
     "architecture",
+    "image",
     "tag",
 )

@@ -24,6 +24,7 @@ def hardware_of(host: HostCheck) -> Hardware:
         memory_gib=host.observed.memory.total / GIB,
         vram_gib=vram or None,
         architecture=host.architecture,
+        gpus=len(host.gpus) or None,
     )
 
 

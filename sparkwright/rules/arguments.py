@@ -6,14 +6,19 @@ from collections.abc import Iterator
 
 from sparkwright.findings.finding import Severity
 from sparkwright.rules.rule import Context, Match, Rule
-from sparkwright.vllm.arguments import check_arguments
+from sparkwright.vllm.arguments import check_arguments, known_variables
 
 #: Values that AEON's builds know and stock vLLM does not.
-_AEON = {"kv_cache_dtype": ("tq_k8v4",)}
+_ALSO: dict[str, dict[str, tuple[str, ...]]] = {
+    "aeon-vllm-ultimate": {"kv_cache_dtype": ("tq_k8v4",)},
+    # Of vLLM 0.19.1 with DFlash merged into it.
+    "vllm-dflash": {"speculative_method": ("dflash",)},
+    "vllm-dflash-tq": {"speculative_method": ("dflash",)},
+}
 
 
 def _arguments(context: Context) -> Iterator[Match]:
-    also = _AEON if context.image.name == "aeon-vllm-ultimate" else {}
+    also = _ALSO.get(context.image.name, {})
     for finding in check_arguments(context.vllm, context.arguments, context.environment, also):
         yield Match(
             key=finding.key,
@@ -26,10 +31,28 @@ def _arguments(context: Context) -> Iterator[Match]:
         )
 
 
+def _not_read(context: Context) -> Iterator[Match]:
+    known = known_variables()
+    for name, value in context.environment.items():
+        own = known.get(name, {})
+        if context.image.name in own.get("not_in", ()) and value not in ("", "0", "off"):
+            yield Match(
+                f"environment.{name}",
+                f"nothing in {context.image.name} reads {name}",
+                own["instead"],
+                source=own["source"],
+            )
+
+
 RULES = (
     Rule(
         "vllm-arguments", Severity.ERROR, "what the tag's vLLM does not take",
         "vLLM ends at start, some of them minutes after it", "vLLM's own parser, by version",
         _arguments,
+    ),
+    Rule(
+        "variable-not-read", Severity.ERROR, "a variable of another image",
+        "it is ignored without a message, and what it asks for is not there",
+        "the cards, by variable (sparkwright/vllm/variables.yaml)", _not_read,
     ),
 )  # fmt: skip

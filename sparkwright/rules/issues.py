@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from sparkwright.catalog import Catalog
 from sparkwright.catalog.issues import Issue
@@ -11,14 +11,19 @@ from sparkwright.rules.rule import Context, Match, Rule
 
 
 def issue_matches(context: Context) -> Iterator[Match]:
-    """Issues of the service's image, body and drafter that apply."""
-    issues = [*context.image.issues, *context.body.issues]
-    issues += context.drafter.issues if context.drafter else ()
-    for issue in issues:
-        if issue.applies(context.service.image.tag, context.facts):
+    """Issues of the service's image, of what that is built on, of body and drafter that apply."""
+    image, tag = context.image, context.service.image.tag
+    issues = [(issue, tag) for issue in (*image.issues, *context.body.issues)]
+    if image.build:
+        base = context.catalog.images[image.build.base]
+        issues += [(issue, image.build.base_tag) for issue in base.issues]
+    if context.drafter:
+        issues += [(issue, tag) for issue in context.drafter.issues]
+    for issue, tagged in issues:
+        if facts := issue.met(tagged, context.facts):
             yield Match(
-                key=_key(issue, context),
-                observed=issue.what,
+                key=_key(facts),
+                observed=f"{issue.what}{context.defaulted(facts)}",
                 remedy=issue.instead,
                 reason=issue.why,
                 source=issue.source,
@@ -34,9 +39,9 @@ def all_issues(catalog: Catalog) -> dict[str, Issue]:
     return {issue.id: issue for issue in issues}
 
 
-def _key(issue: Issue, context: Context) -> str:
-    """The setting to look at: the last condition that an argument or variable meets."""
-    for fact in reversed(issue.when):
+def _key(facts: Sequence[str]) -> str:
+    """The setting to look at: the last fact that is an argument or a variable."""
+    for fact in reversed(facts):
         kind, _, name = fact.partition(".")
         if kind == "speculative":
             return f"arguments.speculative_config.{name}"

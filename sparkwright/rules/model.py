@@ -79,6 +79,17 @@ def _parsers(context: Context) -> Iterator[Match]:
                 )
 
 
+def _tool_choice(context: Context) -> Iterator[Match]:
+    if context.value("enable_auto_tool_choice") and not context.value("tool_call_parser"):
+        parsers = {tools for prefix, (tools, _) in PARSERS.items()
+                   if context.body.family.startswith(prefix)}  # fmt: skip
+        yield Match(
+            "arguments.tool_call_parser",
+            "enable_auto_tool_choice without a tool_call_parser",
+            f"tool_call_parser: {next(iter(parsers), 'the one of the model family')}",
+        )
+
+
 def _thinking(context: Context) -> Iterator[Match]:
     smoke = context.service.smoke
     if (
@@ -113,6 +124,11 @@ RULES = (
         "parser-family", Severity.WARNING, "a parser of another family of models",
         "tool calls or reasoning then appear as plain text",
         "serve commands of the cards", _parsers,
+    ),
+    Rule(
+        "tool-parser", Severity.ERROR, "tool calls that nobody parses",
+        "vLLM ends at start: --enable-auto-tool-choice requires --tool-call-parser",
+        "vLLM's validate_parsed_serve_args, 0.19.1 to 0.33.0", _tool_choice,
     ),
     Rule(
         "thinking-budget", Severity.ERROR, "too few tokens for a model that thinks first",

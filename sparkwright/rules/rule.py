@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -10,9 +10,13 @@ from sparkwright.catalog import ArgumentValue, Catalog, Image, Model, Recipe, Sc
 from sparkwright.catalog.gpus import MACHINES
 from sparkwright.findings.finding import Severity
 from sparkwright.plan.plan import HostPlan, ServicePlan
+from sparkwright.vllm.arguments import amount
+from sparkwright.vllm.table import nearest, table
 
 #: The least MemTotal that was seen on a DGX Spark: 125513944 kB.
 LEAST_SPARK_GIB = 119.7
+#: How vLLM reads a variable that switches something, beside 1 and 0.
+_FLAGS = {"true": "1", "false": "0"}
 
 
 @dataclass(frozen=True)
@@ -24,12 +28,14 @@ class Hardware:
         memory_gib: MemTotal.
         vram_gib: memory of the GPU itself; None on unified memory.
         architecture: of the registry's words (``arm64``); None where unknown.
+        gpus: how many there are; None where unknown.
     """
 
     compute_cap: str | None
     memory_gib: float | None
     vram_gib: float | None
     architecture: str | None
+    gpus: int | None = None
 
     @property
     def unified(self) -> bool:
@@ -47,6 +53,7 @@ def assumed_hardware(plan: HostPlan) -> Hardware:
         memory_gib=LEAST_SPARK_GIB if cap == "12.1" else None,
         vram_gib=max(vram) if vram and cap != "12.1" else None,
         architecture=MACHINES.get(cap) if cap else None,
+        gpus=1 if cap == "12.1" else None,
     )
 
 
@@ -100,21 +107,48 @@ class Context:
         value = self.arguments.get("speculative_config")
         return value if isinstance(value, dict) else {}
 
+    @cached_property
+    def defaults(self) -> Mapping[str, ArgumentValue]:
+        """What is taken for arguments that are not written: by the image's own entry point, and by
+        the tag's vLLM; nothing where no card says which that is."""
+        own = self.image.variables.defaults if self.image.variables else {}
+        if self.vllm is None:
+            return own
+        return {**table(nearest(self.vllm)).defaults(hybrid=self.body.hybrid), **own}
+
+    def value(self, argument: str) -> ArgumentValue | None:
+        """What counts for an argument: what is written, else the default."""
+        return self.arguments.get(argument, self.defaults.get(argument))
+
     def number(self, argument: str) -> float | None:
-        """An argument's number, or None where it has none."""
-        value = self.arguments.get(argument)
-        return value if isinstance(value, int | float) and not isinstance(value, bool) else None
+        """An argument's number, or None where it has none; ``"32k"`` is one, as it is for vLLM."""
+        return amount(self.value(argument))
+
+    def defaulted(self, facts: Iterable[str]) -> str:
+        """Which of these are not written, and what counts for them, as the end of a sentence."""
+        names = [fact.removeprefix("argument.") for fact in facts if fact.startswith("argument.")]
+        said = [
+            f"{name} is not set, and its default is {self.defaults[name]}"
+            for name in names
+            if name not in self.arguments and name in self.defaults
+        ]
+        return f" ({'; '.join(said)})" if said else ""
 
     @cached_property
     def facts(self) -> Mapping[str, Scalar | None]:
         """What conditions of the catalog's issues go by."""
-        found: dict[str, Scalar | None] = {
-            f"argument.{key}": value
-            for key, value in self.arguments.items()
-            if not isinstance(value, list | dict)
-        }
+        found: dict[str, Scalar | None] = {}
+        for key, value in {**self.defaults, **self.arguments}.items():
+            if not isinstance(value, list | dict):
+                number = amount(value) if isinstance(value, str) else None
+                found[f"argument.{key}"] = value if number is None else number
         found.update({f"speculative.{key}": value for key, value in self.speculative.items()})
-        found.update({f"environment.{key}": value for key, value in self.environment.items()})
+        found.update(
+            {
+                f"environment.{key}": _FLAGS.get(value.strip().lower(), value)
+                for key, value in self.environment.items()
+            }
+        )
         found.update(
             {
                 "body.family": self.body.family,
@@ -122,7 +156,9 @@ class Context:
                 "body.name": self.body.name,
                 "drafter.name": self.drafter.name if self.drafter else None,
                 "compute_cap": self.hardware.compute_cap,
+                "vram_gib": self.hardware.vram_gib,
                 "architecture": self.hardware.architecture,
+                "image": self.image.name,
                 "tag": self.service.image.tag,
             }
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 from sparkwright.catalog.gpu import family
@@ -11,6 +12,8 @@ from sparkwright.findings.finding import Severity
 from sparkwright.rules.rule import Context, Match, Rule
 from sparkwright.vllm.routes import OPEN
 
+#: Arguments whose product is the GPUs that vLLM asks for.
+_PARALLEL = ("tensor_parallel_size", "pipeline_parallel_size", "data_parallel_size")
 #: Variables that hold secrets, and where they belong.
 _SECRETS = {
     "VLLM_API_KEY": "api_key_file, or SPARKWRIGHT_API_KEY in the environment of the controller",
@@ -59,7 +62,7 @@ def _one_name(context: Context) -> Iterator[Match]:
         yield Match(
             "served_names",
             f"{len(context.service.served_names)} names for an image that takes one",
-            "one name; the others go to EXTRA_ARGS, which this image passes on unchecked",
+            "one name; the others go past the image's own entry point, in EXTRA_ARGS",
         )
 
 
@@ -89,6 +92,19 @@ def _open_routes(context: Context) -> Iterator[Match]:
         )
 
 
+def _gpus(context: Context) -> Iterator[Match]:
+    there = len(context.service.gpus) or context.hardware.gpus
+    sizes = [int(context.number(name) or 1) for name in _PARALLEL]
+    wanted = math.prod(sizes)
+    if there is not None and wanted > there:
+        name = _PARALLEL[sizes.index(max(sizes))]
+        yield Match(
+            f"arguments.{name}",
+            f"{wanted} GPUs ({' x '.join(_PARALLEL)}) where the service gets {there}",
+            f"{name}: {there}" + ("" if context.hardware.unified else ", or more in gpus"),
+        )
+
+
 RULES = (
     Rule(
         "image-architecture", Severity.ERROR, "an image that has not the machine's architecture",
@@ -109,6 +125,12 @@ RULES = (
         "mounts", Severity.ERROR, "paths that the container does not have",
         "only body and drafter are mounted, read-only and without links out of them",
         "card of vllm-ultimate-dgx-spark, 'Drafter materialization note'", _mounts,
+    ),
+    Rule(
+        "gpu-count", Severity.ERROR, "more GPUs than there are",
+        "vLLM waits for workers on GPUs that do not exist, and ends; a DGX Spark has one GPU",
+        "vLLM's ParallelConfig (world size); card of vllm-spark-omni-q36, 'Hard Requirements'",
+        _gpus,
     ),
     Rule(
         "one-served-name", Severity.WARNING, "several names for an image that takes one",

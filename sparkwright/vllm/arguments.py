@@ -24,19 +24,24 @@ Level = Literal["error", "warning"]
 _SOURCE = "vLLM {version}'s own parser"
 _LATE = "vLLM's parser lets it pass, and the engine ends minutes later"
 
-#: Every rule of this module.
-RULE_IDS = (
-    "unknown-argument",
-    "argument-type",
-    "argument-choice",
-    "argument-range",
-    "argument-twice",
-    "unknown-name",
-    "speculative-key",
-    "removed-variable",
-    "misspelt-variable",
-)
+#: Every rule of this module, by how bad it is where there is a table of the version.
+RULE_IDS: dict[str, Level] = {
+    "unknown-argument": "error",
+    "argument-type": "error",
+    "argument-choice": "error",
+    "argument-range": "error",
+    "argument-twice": "error",
+    "unknown-name": "error",
+    "speculative-key": "error",
+    "removed-variable": "error",
+    "misspelt-variable": "warning",
+}
 
+#: Names that are near others and mean something else: (argument, value) -> what to write.
+_MEANT = {
+    ("speculative_method", "speculators"): "method: dflash, which is vLLM's own speculator (the "
+    'card of vllm-ultimate-dgx-spark, recipe A: not "speculators")'
+}
 #: Arguments with a range that argparse does not check: (lowest, highest).
 _RANGES: dict[str, tuple[float, float]] = {
     "gpu_memory_utilization": (0.01, 1.0),
@@ -45,7 +50,23 @@ _RANGES: dict[str, tuple[float, float]] = {
     "max_num_batched_tokens": (1, 1e8),
     "tensor_parallel_size": (1, 1024),
     "pipeline_parallel_size": (1, 1024),
+    "data_parallel_size": (1, 1024),
+    "decode_context_parallel_size": (1, 1024),
+    "prefill_context_parallel_size": (1, 1024),
+    "api_server_count": (0, 1024),
     "block_size": (1, 4096),
+    "mamba_block_size": (1, 1e6),
+    "cpu_offload_gb": (0, 1e5),
+    "swap_space": (0, 1e5),
+    "kv_cache_memory_bytes": (1, 1e15),
+    "kv_offloading_size": (0, 1e5),
+    "mm_processor_cache_gb": (0, 1e5),
+    "num_gpu_blocks_override": (1, 1e9),
+    "max_num_partial_prefills": (1, 1e6),
+    "max_long_partial_prefills": (1, 1e6),
+    "long_prefill_token_threshold": (0, 1e8),
+    "stream_interval": (1, 1e6),
+    "shutdown_timeout": (0, 1e6),
     "port": (1, 65535),
 }
 
@@ -170,7 +191,7 @@ class _Checker:
         if fold(str(value)) not in {fold(one) for one in known}:
             yield self._finding(
                 "unknown-name", self.level, key, f"{value!r} is no {name.replace('_', ' ')}",
-                _LATE, suggest(fold(str(value)), list(known)),
+                _LATE, _MEANT.get((name, str(value))) or suggest(fold(str(value)), list(known)),
             )  # fmt: skip
 
     def _speculative(self, key: str, value: ArgumentValue) -> Iterator[ArgumentFinding]:
@@ -273,14 +294,15 @@ def _type_remedy(name: str, known: Argument) -> str:
 
 
 @cache
-def _known_variables() -> dict[str, dict[str, Any]]:
+def known_variables() -> dict[str, dict[str, Any]]:
+    """What variables.yaml says of each variable."""
     text = (Path(__file__).resolve().parent / "variables.yaml").read_text(encoding="utf-8")
     loaded: dict[str, dict[str, Any]] = yaml.safe_load(text)
     return loaded
 
 
 def _variables(vllm: str | None, environment: Mapping[str, str]) -> Iterator[ArgumentFinding]:
-    known = _known_variables()
+    known = known_variables()
     for name in environment:
         if name not in known:
             near = get_close_matches(name, known, n=1, cutoff=0.9)

@@ -73,7 +73,7 @@ def test_check_names_host_file_key_reason_source_and_remedy() -> None:
     )
     assert "services.qwen36.arguments.max_num_seqs" in result.output
     assert "card of vllm-ultimate-dgx-spark, note of 2026-06-18" in result.output
-    assert "    remedy:   max_num_seqs: 32" in result.output
+    assert "    remedy:   max_num_seqs: 31 at most" in result.output
 
 
 def test_check_as_json_and_for_editors() -> None:

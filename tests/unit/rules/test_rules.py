@@ -11,6 +11,7 @@ import pytest
 from sparkwright.catalog.gpus import MACHINES, VRAM, architectures, largest_for
 from sparkwright.findings.finding import Severity, errors
 from sparkwright.findings.user_error import UserError
+from sparkwright.plan.command import serve_command
 from sparkwright.rules import (
     RULES,
     Hardware,
@@ -30,6 +31,7 @@ TURBO = "qwen36-27b-turboquant-k8v4"
 GEMMA = "gemma4-26b-a4b-dflash-production"
 DFLASH = "qwen35-27b-dflash"
 TQ = "qwen35-27b-dflash-turboquant"
+OMNI1 = "qwen36-35b-a3b-heretic-omni-v1.2"
 OMNI2 = "qwen36-35b-a3b-heretic-omni-v2"
 QWEN_RTX = "qwen36-35b-a3b-nvfp4-rtx5090"
 AEON_RTX = "qwen36-35b-a3b-heretic-dflash-rtx5090"
@@ -75,6 +77,11 @@ BREAKS: dict[str, tuple[str, dict[str, Any], str]] = {
         {"environment": {"VLLM_USE_FLASHINFER_SAMPLR": "1"}},
         "environment.VLLM_USE_FLASHINFER_SAMPLR",
     ),
+    "variable-not-read": (
+        DFLASH,
+        {"environment": {"ENABLE_TURBOQUANT": "1"}},
+        "environment.ENABLE_TURBOQUANT",
+    ),
     # the container
     "remote-code": (HERETIC, _arguments(trust_remote_code=True), "arguments.trust_remote_code"),
     "strict-without-proxy": (
@@ -110,6 +117,7 @@ BREAKS: dict[str, tuple[str, dict[str, Any], str]] = {
     "quantization-format": (HERETIC, _arguments(quantization="modelopt"), "arguments.quantization"),
     "context-limit": (GEMMA, _arguments(max_model_len=500_000), "arguments.max_model_len"),
     "parser-family": (GEMMA, _arguments(reasoning_parser="qwen3"), "arguments.reasoning_parser"),
+    "tool-parser": (HERETIC, _arguments(tool_call_parser=None), "arguments.tool_call_parser"),
     "thinking-budget": (HERETIC, {"smoke": {"thinking": True}}, "smoke.max_tokens"),
     # memory
     "gb10-memory-share": (
@@ -128,6 +136,11 @@ BREAKS: dict[str, tuple[str, dict[str, Any], str]] = {
         "arguments.gpu_memory_utilization",
     ),
     # the service
+    "gpu-count": (
+        HERETIC,
+        _arguments(pipeline_parallel_size=2),
+        "arguments.pipeline_parallel_size",
+    ),
     "secret-in-environment": (
         HERETIC,
         {"environment": {"HF_TOKEN": "hf_secret"}},
@@ -149,6 +162,29 @@ BREAKS: dict[str, tuple[str, dict[str, Any], str]] = {
         HERETIC,
         _arguments(kv_cache_dtype="fp8"),
         "arguments.kv_cache_dtype",
+    ),
+    "flashinfer-nvfp4-kv": (
+        MTP,
+        _arguments(attention_backend="flashinfer"),
+        "arguments.kv_cache_dtype",
+    ),
+    "turboquant-backend-kv": (
+        TURBO,
+        _arguments(attention_backend="turboquant"),
+        "arguments.kv_cache_dtype",
+    ),
+    "dflash-causal-backend": (
+        GEMMA,
+        {
+            "image_tag": V23,
+            "arguments": {"speculative_config": {**DRAFT, "attention_backend": "FLASHINFER"}},
+        },
+        "arguments.speculative_config.attention_backend",
+    ),
+    "drafter-triton-alone": (
+        QWEN27,
+        _arguments(attention_backend=None),
+        "arguments.speculative_config.attention_backend",
     ),
     "drafter-backend-inherited": (
         QWEN27,
@@ -189,6 +225,29 @@ BREAKS: dict[str, tuple[str, dict[str, Any], str]] = {
         {"image_tag": FIXED, "arguments": {"max_num_seqs": 64}},
         "arguments.max_num_seqs",
     ),
+    "dflash-concurrency-at-32": (GEMMA, {"image_tag": FIXED}, "arguments.max_num_seqs"),
+    "heretic-flash-attn": (
+        HERETIC,
+        _arguments(attention_backend="TRITON_ATTN"),
+        "arguments.attention_backend",
+    ),
+    "heretic-marlin": (
+        HERETIC,
+        {"environment": {"VLLM_TEST_FORCE_FP8_MARLIN": "false"}},
+        "environment.VLLM_TEST_FORCE_FP8_MARLIN",
+    ),
+    "heretic-draft-tokens": (
+        HERETIC,
+        _arguments(
+            speculative_config={
+                "method": "dflash",
+                "model": "/models/qwen36-dflash",
+                "num_speculative_tokens": 15,
+            }
+        ),
+        "arguments.speculative_config.num_speculative_tokens",
+    ),
+    "heretic-small-card": (AEON_RTX, _arguments(max_num_seqs=64), "arguments.max_num_seqs"),
     "mamba-block-size": (HERETIC, _arguments(mamba_block_size=256), "arguments.mamba_block_size"),
     "turboquant-nvfp4-kv": (TURBO, _arguments(kv_cache_dtype="nvfp4"), "arguments.kv_cache_dtype"),
     "turboquant-dflash": (
@@ -217,6 +276,11 @@ BREAKS: dict[str, tuple[str, dict[str, Any], str]] = {
     "tq-key-bits-range": (TQ, {"environment": {"TQ_KEY_BITS": "8"}}, "environment.TQ_KEY_BITS"),
     "tq-mode": (TQ, {"environment": {"TQ_MODE": "on"}}, "environment.TQ_MODE"),
     "tq-full-experimental": (TQ, {"environment": {"TQ_MODE": "full_tq"}}, "environment.TQ_MODE"),
+    "omni-v1.2-marlin": (
+        OMNI1,
+        {"environment": {"VLLM_TEST_FORCE_FP8_MARLIN": "0"}},
+        "environment.VLLM_TEST_FORCE_FP8_MARLIN",
+    ),
     "omni-v2-marlin": (
         OMNI2,
         {"environment": {"VLLM_TEST_FORCE_FP8_MARLIN": "1"}},
@@ -231,6 +295,7 @@ ELSEWHERE = {
     "unified-memory",
     "omni-gb10-only",
     "stock-dflash",
+    "stock-nvfp4-kv",
 }
 
 
@@ -389,6 +454,60 @@ def test_an_image_for_the_spark_alone_is_refused_on_a_card() -> None:
     host = plan({"s": {"recipe": OMNI2}})
     card = Hardware("12.0", 64, 95.6, "amd64")
     assert "omni-gb10-only" in {one.id for one in check_host(host, catalog(), card)}
+
+
+def test_an_nvfp4_kv_cache_is_refused_on_stock_vllm_and_consumer_blackwell() -> None:
+    service = {"recipe": "gemma4-26b-a4b-stock", "image_tag": "v0.24.0",
+               "arguments": {"kv_cache_dtype": "nvfp4"}}  # fmt: skip
+    host = plan({"s": service})
+    found = {cap: {one.id for one in check_host(host, catalog(), Hardware(cap, 120, None, "arm64"))}
+             for cap in ("12.1", "10.0")}  # fmt: skip
+    assert "stock-nvfp4-kv" in found["12.1"]
+    assert "stock-nvfp4-kv" not in found["10.0"]
+
+
+@pytest.mark.parametrize(
+    ("gpus", "arguments", "there", "found"),
+    [
+        (None, {"tensor_parallel_size": 2}, 2, False),
+        (None, {"tensor_parallel_size": 2, "pipeline_parallel_size": 2}, 2, True),
+        (None, {"tensor_parallel_size": "4"}, 2, True),
+        ([0], {"tensor_parallel_size": 2}, 2, True),
+        ([0, 1], {"tensor_parallel_size": 2}, None, False),
+        (None, {"tensor_parallel_size": 8}, None, False),  # nobody knows before preflight
+    ],
+)
+def test_gpus_are_counted_where_they_are_known(
+    gpus: list[int] | None, arguments: dict[str, Any], there: int | None, found: bool
+) -> None:
+    service = {"recipe": QWEN_RTX, "arguments": arguments, **({"gpus": gpus} if gpus else {})}
+    host = plan({"s": service})
+    hardware = Hardware("12.0", 64, 31.8, "amd64", gpus=there)
+    assert ("gpu-count" in {one.id for one in check_host(host, catalog(), hardware)}) is found
+
+
+@pytest.mark.parametrize("share", [0.75, 0.85, "0.85", 0.88])
+@pytest.mark.parametrize("recipe", [QWEN27, MTP, TURBO, GEMMA])
+def test_the_cards_own_shares_fit_a_spark(recipe: str, share: float | str) -> None:
+    """0.75 to 0.85 where the model is the dominant workload, and 0.88 at most: shm_size is a limit,
+    which no memory is set aside for."""
+    assert _broken(recipe, _arguments(gpu_memory_utilization=share)) == {}
+
+
+def test_what_is_not_written_is_judged_by_the_versions_default() -> None:
+    absent = {"enable_prefix_caching": None}
+    found = _broken(GEMMA, {"image_tag": OLD, "arguments": absent})["prefix-caching-corrupts"]
+    assert "enable_prefix_caching is not set, and its default is True" in found.observed
+    # Off by default for hybrid models in that version.
+    hybrid = _broken(HERETIC, {"image_tag": OLD, "arguments": {**absent, "max_num_seqs": 8}})
+    assert "prefix-caching-corrupts" not in hybrid
+
+
+@pytest.mark.parametrize("recipe", ["agentic", "production", "throughput"])
+def test_gemma_has_no_prefix_caching_on_the_tag_where_it_corrupts(recipe: str) -> None:
+    host = plan({"s": {"recipe": f"gemma4-26b-a4b-dflash-{recipe}", "image_tag": OLD}})
+    (service,) = host.services
+    assert "--no-enable-prefix-caching" in serve_command(service)
 
 
 def test_dflash_on_stock_vllm_is_refused() -> None:

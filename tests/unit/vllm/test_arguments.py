@@ -59,6 +59,15 @@ MISTAKES: list[tuple[str, dict[str, Any], str, str]] = [
     ("0.24.0", {"max_model_len": -5}, "argument-range", "max_model_len"),
     ("0.24.0", {"max_model_len": "0k"}, "argument-range", "max_model_len"),
     ("0.24.0", {"max_num_batched_tokens": -1}, "argument-range", "max_num_batched_tokens"),
+    ("0.24.0", {"cpu_offload_gb": -4}, "argument-range", "cpu_offload_gb"),
+    ("0.24.0", {"mamba_block_size": 0}, "argument-range", "mamba_block_size"),
+    ("0.24.0", {"data_parallel_size": -1}, "argument-range", "data_parallel_size"),
+    ("0.24.0", {"kv_cache_memory_bytes": -1}, "argument-range", "kv_cache_memory_bytes"),
+    # What these versions had not yet.
+    ("0.19.1", {"speculative_config": DFLASH}, "unknown-name", "speculative_config.method"),
+    ("0.19.1", {"kv_cache_dtype": "nvfp4"}, "argument-choice", "kv_cache_dtype"),
+    ("0.20.1", {"linear_backend": "flashinfer_cutlass"}, "unknown-argument", "linear_backend"),
+    ("0.28.0", {"device_memory_utilization": 0.5}, "unknown-argument", "device_memory_utilization"),
     ("0.24.0", {"attention_backend": "flash_atn"}, "unknown-name", "attention_backend"),
     ("0.24.0", {"reasoning_parser": "qwen9"}, "unknown-name", "reasoning_parser"),
     ("0.24.0", {"tool_call_parser": "qwen3coder"}, "unknown-name", "tool_call_parser"),
@@ -104,6 +113,8 @@ def test_a_mistake_is_found_at_its_place(
         ("0.24.0", {"collect_detailed_traces": ["model"]}),
         ("0.24.0", {"speculative_config": {**DFLASH, "attention_backend": "Flash_Attn"}}),
         ("0.32.0", {"device_memory_utilization": 0.5}),
+        ("0.33.0", {"device_memory_utilization": 0.5, "enable_prefix_caching": False}),
+        ("0.22.1", {"speculative_config": DFLASH, "linear_backend": "flashinfer-cutlass"}),
     ],
 )
 def test_what_the_parser_takes_passes(version: str, arguments: dict[str, Any]) -> None:
@@ -128,7 +139,7 @@ def test_a_builds_own_values_may_be_declared(name: str, arguments: dict[str, Any
 
 def test_where_else_an_unknown_argument_exists_is_said() -> None:
     (found,) = check_arguments("0.24.0", {"device_memory_utilization": 0.5}, {}, {})
-    assert found.why == "vLLM 0.32.0 has it, 0.24.0 does not"
+    assert found.why == "vLLM 0.32.0, 0.33.0 has it, 0.24.0 does not"
 
 
 @pytest.mark.parametrize(
@@ -148,6 +159,15 @@ def test_where_else_an_unknown_argument_exists_is_said() -> None:
 )
 def test_variables_are_judged_by_version(version: str, name: str, rules: list[str]) -> None:
     assert [one.rule for one in check_arguments(version, {}, {name: "1"}, {})] == rules
+
+
+def test_the_cards_own_warning_about_speculators_is_repeated() -> None:
+    """Nearest by its letters is mlp_speculator, which is something else."""
+    (found,) = check_arguments(
+        "0.24.0", {"speculative_config": {**DFLASH, "method": "speculators"}}, {}, {}
+    )
+    assert found.instead.startswith("method: dflash")
+    assert "mlp_speculator" not in found.instead
 
 
 @pytest.mark.parametrize("version", ["0.24.0rc1", "0.24.0+local", "v0.24.0", "0.24", "0.24.0.dev3"])
