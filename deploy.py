@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from roles.bootstrap import bootstrap
 from roles.fetched import fetched
 from roles.image import image
 from roles.peers import peers
@@ -13,6 +14,7 @@ from roles.storage import storage
 from roles.watch import watch
 from roles.weights import weights
 
+bootstrap()
 preflight()
 storage()
 peers()

@@ -66,5 +66,8 @@ use start with `my_`.
 # What else runs on the hosts, in GiB, so that a Spark's one pool of memory is weighed with it.
 # sidecars = {"qwen3-asr": 6, "qwen3-tts": 8}
 
+# A bare host is made ready first, by the steps that are named here (docs/bootstrap.md):
+# bootstrap = ["docker", "nvidia-container-toolkit", "docker-group"]
+
 # Directories with catalog entries of your own, over the ones that are shipped.
 # catalog_directories = ["my-catalog"]

@@ -5,6 +5,8 @@ Runs alone too: ``pyinfra inventory/lab.py roles.preflight.preflight``.
 
 from __future__ import annotations
 
+from functools import partial
+
 from pyinfra.context import ctx_host
 
 from sparkwright.operations import preflight as operations
@@ -16,4 +18,5 @@ def preflight() -> None:
     host = ctx_host.get()
     one = host_run(host)
     if one is not None and operations.judged(host, one, dry=run_of(host).dry):
-        operations.passed(name="Preflight", warnings=len(one.findings))
+        again = partial(operations.judged_again, one=one) if one.cured else None
+        operations.passed(name="Preflight", warnings=len(one.findings), again=again)

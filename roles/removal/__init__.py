@@ -9,12 +9,18 @@ from sparkwright.operations import removal
 from sparkwright.operations.run import host_run
 
 
-def removed(services: str | None = None, weights: bool = False, answers: str | None = None) -> None:
+def removed(
+    services: str | None = None,
+    weights: bool = False,
+    bootstrap: bool = False,
+    answers: str | None = None,
+) -> None:
     """Take services, releases, units, images and, on request, weights off the host.
 
     Args:
         services: names with commas between them; everything without.
         weights: whether the models go too.
+        bootstrap: whether what bootstrap did is undone.
         answers: file that gets what the hosts answer.
     """
     one = host_run(ctx_host.get())
@@ -23,6 +29,7 @@ def removed(services: str | None = None, weights: bool = False, answers: str | N
             name="Remove: services, units, images",
             services=services.split(",") if services else None,
             weights=weights,
+            bootstrap=bootstrap,
             models_root=one.settings.models_root,
             services_root=one.settings.services_root,
             answered=lambda answer: setattr(one, "answer", encode(answer)),

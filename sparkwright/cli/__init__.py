@@ -28,6 +28,7 @@ SECTIONS = {
         "bundle": "fetch all that the plan needs, for hosts without internet",
     },
     "Hosts": {
+        "bootstrap": "make bare hosts ready: Docker, container toolkit, sudo",
         "deploy": "make the hosts as planned (pyinfra INVENTORY deploy.py)",
         "status": "what every service runs, and whether it is well",
         "doctor": "what is wrong with hosts and services, why, what helps",

@@ -16,6 +16,7 @@ from sparkwright.text.visible import visible
 @inventory_argument
 @click.option("--service", "services", multiple=True, metavar="NAME", help="Only this service.")
 @click.option("--weights", is_flag=True, help="Remove the models too.")
+@click.option("--bootstrap", is_flag=True, help="Undo what bootstrap did, too.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 def command(
     inventory: Path,
@@ -23,6 +24,7 @@ def command(
     limit: tuple[str, ...],
     services: tuple[str, ...],
     weights: bool,
+    bootstrap: bool,
     yes: bool,
 ) -> None:
     """Stop and remove services, units, releases and images; weights on request.
@@ -30,13 +32,15 @@ def command(
     Containers that were taken over from an installation by hand are started again. Exit code 0
     only when every host answered.
     """
+    if services and bootstrap:
+        raise click.UsageError("--bootstrap goes with everything, not with --service")
     what = f"service {', '.join(services)}" if services else "everything of sparkwright's"
     where = ", ".join(limit) or f"all hosts of {inventory}"
     if not yes:
         click.confirm(f"Remove {what} from {where}?", abort=True)
     answers, silent = ask_hosts(
         inventory, limit, overrides, "roles.removal.removed",
-        services=",".join(services) or None, weights=weights,
+        services=",".join(services) or None, weights=weights, bootstrap=bootstrap or None,
     )  # fmt: skip
     for name, answer in answers.items():
         click.echo(f"{name}: removed {visible(', '.join(answer['done']) or 'nothing')}")

@@ -22,6 +22,7 @@ from pydantic import (
 
 from sparkwright.catalog import ArgumentValue, Exceptions, refuse_privileged
 from sparkwright.catalog.data import ArgumentName, ServedName, Straight, VariableName
+from sparkwright.config.bootstrap import Packaged, PackageSource, Step
 from sparkwright.config.secrets import Source
 from sparkwright.findings.finding import Finding, Severity, Subject
 from sparkwright.findings.user_error import UserError, mistake
@@ -276,6 +277,11 @@ class HostSettings(_Settings):
         keys: API keys by the names of clients, beside the fleet's own. A proxy logs the name and
             never the key; each can be rotated and revoked by itself (docs/keys.md).
         sidecars: what else runs on the host -> GiB of memory that are kept for it.
+        bootstrap: steps that make a bare host ready before everything else, done only where they
+            are named here (docs/bootstrap.md).
+        bootstrap_sources: step -> where its packages come from.
+        bootstrap_reboot: whether a host whose new driver needs a reboot gets it, and is waited for;
+            for the command line.
         catalog_directories: catalogs of the user's own, over the one that is shipped.
         lock_file: pins of everything, made by ``sparkwright lock``; used when it is there.
     """
@@ -320,6 +326,9 @@ class HostSettings(_Settings):
     api_key_command: Command | None = None
     tls: _Tls | None = None
     keys: dict[ServiceName, ClientKeySettings] = {}
+    bootstrap: tuple[Step, ...] = ()
+    bootstrap_sources: dict[Packaged, PackageSource] = {}
+    bootstrap_reboot: bool = False
     catalog_directories: tuple[str, ...] = ()
     sidecars: dict[str, Annotated[float, Field(gt=0)]] = {}
     lock_file: str = "fleet.lock"
@@ -393,7 +402,7 @@ PROXY_STEP = 10_000
 #: Keys by depth: at the top, and in ``services.<name>``.
 KNOWN_KEYS = {
     1: (*HostSettings.model_fields, *sorted(_PYINFRA_KEYS)),
-    3: tuple(ServiceSettings.model_fields),
+    3: (*ServiceSettings.model_fields, *PackageSource.model_fields),
     2: (*RolloutSettings.model_fields, *TlsSettings.model_fields),
     4: (*SmokeSettings.model_fields, *Exceptions.model_fields),
 }

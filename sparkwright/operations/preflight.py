@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from pyinfra.api.host import Host
@@ -12,7 +13,7 @@ from sparkwright.facts.asking import HostError
 from sparkwright.findings.finding import errors
 from sparkwright.findings.render import text
 from sparkwright.operations import locks, reaching
-from sparkwright.operations.changing import Commands, operation, paint
+from sparkwright.operations.changing import Commands, look, operation, paint
 from sparkwright.operations.connections import addresses
 from sparkwright.operations.run import HostRun, refuse
 from sparkwright.operations.switching import Interrupted, follow
@@ -20,12 +21,23 @@ from sparkwright.preflight.hardware import new_violations
 from sparkwright.preflight.judge import judge
 from sparkwright.proxy import reachable
 
+_NOT_CALLED = (
+    "the settings name steps of bootstrap, and this run does not do them: let deploy.py call "
+    "bootstrap() before preflight() (docs/upgrading.md)"
+)
+
 
 @operation()
-def passed(warnings: int) -> Commands:
-    """The result of preflight as an operation, so that pyinfra's results show it."""
-    ctx_host.get().noop(f"preflight passed, {warnings} warnings")
-    yield from ()
+def passed(warnings: int, again: Callable[[Host], Sequence[str]] | None = None) -> Commands:
+    """The result of preflight as an operation, so that pyinfra's results show it.
+
+    Args:
+        again: judges the host once bootstrap is done; returns what is wrong with it then.
+    """
+    wrong = list(look(again)) if again else []
+    yield from wrong
+    if not wrong:
+        ctx_host.get().noop(f"preflight passed, {warnings} warnings")
 
 
 def judged(host: Host, one: HostRun, *, dry: bool) -> bool:
@@ -51,17 +63,38 @@ def judged(host: Host, one: HostRun, *, dry: bool) -> bool:
     except HostError as error:
         refuse(host, str(error))
         return False
+    if one.settings.bootstrap and one.cured is None:
+        host.log(_NOT_CALLED)
+    bad = _judge(host, one, asked, one.cured or frozenset())
+    if bad:
+        refuse(host, bad)
+    return not bad
+
+
+def judged_again(host: Host, one: HostRun) -> Sequence[str]:
+    """Judge a host by what it is now, bootstrap being done; returns why it can't go on.
+
+    Raises:
+        HostError: when the host does not answer.
+    """
+    bad = _judge(host, one, _observe(host, one), frozenset())
+    return [bad] if bad else []
+
+
+def _judge(host: Host, one: HostRun, asked: float, cured: frozenset[str]) -> str | None:
+    """Findings of the host, told; why it is refused for them, without those that will be cured."""
     # Half of the round trip: about when the host read its clock.
-    one.findings = judge(one.desired, one.observed, now=(asked + time.time()) / 2)
-    one.findings += new_violations(one.desired, one.observed, one.violations)
-    one.findings += reachable.unreached(one.proxies, one.observed.reached)
+    found = judge(one.desired, one.observed, now=(asked + time.time()) / 2)
+    found += new_violations(one.desired, one.observed, one.violations)
+    found += reachable.unreached(one.proxies, one.observed.reached)
+    later = dict.fromkeys(finding.id for finding in found if finding.id in cured)
+    one.findings = [finding for finding in found if finding.id not in cured]
     for line in text(one.findings, hosts=False, paint=paint).splitlines():
         host.log(line)
-    bad = errors(one.findings)
-    if bad:
-        names = ", ".join(dict.fromkeys(finding.id for finding in bad))
-        refuse(host, f"refused by preflight: {names}")
-    return not bad
+    if later:
+        host.log(f"{', '.join(later)}: judged again when bootstrap is done")
+    names = ", ".join(dict.fromkeys(finding.id for finding in errors(one.findings)))
+    return f"refused by preflight: {names}" if names else None
 
 
 def _observe(host: Host, one: HostRun) -> float:

@@ -12,9 +12,13 @@ from sparkwright.facts.asking import ask
 from sparkwright.facts.memory import memory
 from sparkwright.facts.observation import observed
 from sparkwright.host import removal as program
+from sparkwright.host.bootstrap import undo
+from sparkwright.host.contracts.bootstrap import RECORD, UndoAnswer, UndoRequest
 from sparkwright.host.contracts.observation import ObservationRequest
 from sparkwright.host.contracts.removal import RemovalAnswer, RemovalRequest
 from sparkwright.operations.changing import MODELS_ROOT, SERVICES_ROOT, Commands, change
+
+_LEFT = "what bootstrap installed and wrote (--bootstrap undoes it)"
 
 
 @operation()
@@ -22,6 +26,7 @@ def removed(
     services: Sequence[str] | None = None,
     *,
     weights: bool = False,
+    bootstrap: bool = False,
     models_root: str = MODELS_ROOT,
     services_root: str = SERVICES_ROOT,
     answered: Callable[[RemovalAnswer], None] | None = None,
@@ -34,6 +39,7 @@ def removed(
     Args:
         services: names; None for everything.
         weights: whether the models go too.
+        bootstrap: whether what bootstrap did is undone, after everything else is gone.
         answered: called with what was removed and what was left.
         break_lock: whether to take the lock from another run.
     """
@@ -44,6 +50,7 @@ def removed(
             models_root=models_root,
             services_root=services_root,
             directories=(models_root, services_root, *homes),
+            files=(RECORD,),
         ),
     )
     there = {path for path, state in seen.directories.items() if state}
@@ -53,6 +60,9 @@ def removed(
         if weights and models_root in there:
             pending.append(f"remove the models below {models_root}")
         left = [f"{models_root}: the models (--weights removes them)"] * (models_root in there)
+        if seen.files.get(RECORD):
+            pending += ["undo what bootstrap did"] if bootstrap else []
+            left += [] if bootstrap else [_LEFT]
     else:
         pending = [f"remove service {name}" for home, name in homes.items() if home in there]
         left = [f"service {name!r}: there is none" for name in services]
@@ -63,6 +73,11 @@ def removed(
         chosen = tuple(services) if services is not None else None
         request = RemovalRequest(models_root, services_root, chosen, weights)
         answer = ask(host, program, request, RemovalAnswer, timeout=600)
+        if bootstrap and seen.files.get(RECORD):
+            undone = ask(host, undo, UndoRequest(), UndoAnswer, timeout=1800)
+            answer = RemovalAnswer((*answer.done, *undone.done), (*answer.left, *undone.left))
+        elif services is None and seen.files.get(RECORD):
+            answer = RemovalAnswer(answer.done, (*answer.left, _LEFT))
         memory(host).forget()
         if services is None:
             memory(host).locked = None  # the lock went with the rest

@@ -58,6 +58,8 @@ class HostRun:
         outcomes: what services run where that is not what was planned, by name.
         answer: what a question of the command line was answered, as plain data.
         connection: addresses of controller and host, as far as they see each other directly.
+        cured: preflight's findings that bootstrap answers before anything else is done; None where
+            it was not called.
     """
 
     name: str
@@ -71,6 +73,7 @@ class HostRun:
     peer_certificate: PeerCertificate | None = None
     others: frozenset[str] = frozenset()
     connection: tuple[str, str] | None = None
+    cured: frozenset[str] | None = None
     findings: list[Finding] = field(default_factory=list)
     smoke: dict[str, Smoke] = field(default_factory=dict)
     outcomes: dict[str, Outcome] = field(default_factory=dict)

@@ -20,7 +20,8 @@ def environment(settings: HostSettings) -> dict[str, str]:
     """
     if settings.http_proxy is None:
         return {}
-    places = (settings.hub_endpoint, *settings.image_mirrors.values())
+    packages = (one.uri for one in settings.bootstrap_sources.values() if one.uri)
+    places = (settings.hub_endpoint, *settings.image_mirrors.values(), *packages)
     named = (urlsplit(one).hostname or "" for one in places)
     direct = ",".join(dict.fromkeys((*_ALWAYS, *filter(_in_lan, named), *settings.no_proxy)))
     found = {"HTTP_PROXY": settings.http_proxy, "HTTPS_PROXY": settings.http_proxy}

@@ -13,7 +13,7 @@ from sparkwright.preflight.checks import CARDS, HOSTS, HostCheck, error, warning
 LEAST_DOCKER = 25
 #: What is called docker and is not Docker Engine: what it is, why it can't serve, and what comes
 #: before Docker is installed.
-_OTHERS = {
+OTHER_DOCKERS = {
     "snap": (
         "Docker is snap's", "a snap can't see /opt/models, and has no docker.service for the units",
         "sudo snap remove --purge docker (its containers go with it), then ",
@@ -54,8 +54,8 @@ def docker_findings(observed: Observation, least: int) -> Iterator[Finding]:
 def _docker(observed: Observation, least: int) -> Iterator[Finding]:
     install = remedies.docker(observed.distribution)
     needed, reason = f"Docker >= {least}, running", "services run in containers"
-    if observed.docker_kind in _OTHERS:
-        what, why, first = _OTHERS[observed.docker_kind]
+    if observed.docker_kind in OTHER_DOCKERS:
+        what, why, first = OTHER_DOCKERS[observed.docker_kind]
         service = "Docker Engine, as root's own service"
         yield error("docker-kind", what, service, why, f"{first}{install}", HOSTS)
         return

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from sparkwright.host.contracts.bootstrap import RECORD, UndoAnswer
 from sparkwright.host.contracts.disk_usage import DiskUsage, DiskUsageRequest, Item
 from sparkwright.host.contracts.observation import ObservationRequest
 from sparkwright.host.contracts.removal import RemovalAnswer, RemovalRequest
@@ -18,7 +19,9 @@ ROOT = "/opt/sparkwright"
 HOME = f"{ROOT}/services/qwen36"
 THERE = {"mode": 0o755, "uid": 0}
 MODELS = "/opt/models"
-ASKED = ObservationRequest(directories=(MODELS, ROOT, HOME, f"{ROOT}/services/gone"))
+ASKED = ObservationRequest(
+    directories=(MODELS, ROOT, HOME, f"{ROOT}/services/gone"), files=(RECORD,)
+)
 DONE = RemovalAnswer(("service qwen36",), ("service 'x': there is none",))
 
 
@@ -86,6 +89,43 @@ def test_nothing_to_remove_is_an_answer_too(
     told.clear()
     run(fake(probe(directories={MODELS: THERE}), ASKED), removal.removed, answered=told.append)
     assert told == [RemovalAnswer((), (f"{MODELS}: the models (--weights removes them)",))]
+
+
+RECORDED = {RECORD: {"sha256": "0", "mode": 0o600}}
+UNDONE = UndoAnswer(("package docker.io",), ("driver: the driver stays",))
+
+
+def test_what_bootstrap_did_is_undone_on_request_once_the_rest_is_gone() -> None:
+    told: list[RemovalAnswer] = []
+    seen = probe(directories={ROOT: THERE}, files=RECORDED)
+    host = fake(seen, ASKED, removal=DONE, undo=UNDONE)
+    ran = run(host, removal.removed, bootstrap=True, answered=told.append, execute=True)
+    assert ran.well
+    assert host.programs == ["lock", "removal", "undo"]
+    assert told == [RemovalAnswer((*DONE.done, *UNDONE.done), (*DONE.left, *UNDONE.left))]
+    assert ran.memory.changes == ["removed service qwen36", "removed package docker.io"]
+
+
+def test_it_stays_unasked_and_is_named() -> None:
+    told: list[RemovalAnswer] = []
+    seen = probe(directories={ROOT: THERE}, files=RECORDED)
+    host = fake(seen, ASKED, removal=DONE)
+    run(host, removal.removed, answered=told.append, execute=True)
+    assert host.programs == ["lock", "removal"]
+    assert "--bootstrap undoes it" in told[0].left[-1]
+    # Of one service alone nothing is said of it, and without a record nothing is done.
+    told.clear()
+    run(fake(seen, ASKED, removal=DONE), removal.removed, ["qwen36"], answered=told.append)
+    host = fake(probe(), ASKED)
+    run(host, removal.removed, bootstrap=True, answered=told.append, execute=True)
+    assert (host.programs, told[-1].left) == ([], ())
+
+
+def test_only_bootstrap_s_is_left_to_undo() -> None:
+    host = fake(probe(files=RECORDED), ASKED, removal=RemovalAnswer((), ()), undo=UNDONE)
+    ran = run(host, removal.removed, bootstrap=True)
+    assert host.lines == ["would undo what bootstrap did"]
+    assert len(ran.commands) == 1
 
 
 MODEL = Item("model", "a@1", "/opt/models/a/1", 10, 10)

@@ -1,0 +1,49 @@
+"""Bootstrap: a bare host is made ready, by the steps that its settings name and no other.
+
+Before preflight, which judges what will be there: what these steps cure refuses no host, and is
+judged again once they are done. Runs alone too, for ``sparkwright bootstrap``.
+"""
+
+from __future__ import annotations
+
+from pyinfra.context import ctx_host
+
+from sparkwright.operations.run import host_run
+from sparkwright.plan.uplink import environment
+
+
+def bootstrap() -> None:
+    """Have this host ready, where its settings ask for it."""
+    host = ctx_host.get()
+    one = host_run(host)
+    if one is None or not one.settings.bootstrap:
+        return
+    # Half a second to import, of pyinfra's own operations: only for who asks for it.
+    from sparkwright.operations.bootstrap import looking, reboot, steps
+
+    found = looking.decided(host, one)
+    if found is None:
+        return
+    state, decision = found
+    settings = one.settings
+    for step in host.loop(decision.steps):
+        steps.done(
+            name=f"Bootstrap: {step.name}",
+            step=step,
+            user=state.user,
+            texts=state.texts,
+            services_root=settings.services_root,
+            break_lock=settings.break_lock,
+            _env=environment(settings),
+            _sudo=True,
+            # sudo asks for none by now; pyinfra would put a password into a command line.
+            _sudo_password="",
+        )
+    if decision.reboot:
+        reboot.rebooted(
+            name="Bootstrap: reboot",
+            state=state,
+            asked=settings.bootstrap_reboot,
+            services_root=settings.services_root,
+            break_lock=settings.break_lock,
+        )

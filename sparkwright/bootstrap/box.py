@@ -1,0 +1,59 @@
+"""Which box a host is, by /etc/os-release, the files of DGX OS, architecture and GPU."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from sparkwright.findings.finding import Finding
+from sparkwright.host.contracts.bootstrap import BootstrapState
+from sparkwright.preflight.checks import HOSTS, error
+
+
+class Kind(StrEnum):
+    """DGX OS; Ubuntu on a GB10 without DGX OS; Ubuntu; Debian."""
+
+    DGX = "DGX OS"
+    GB10 = "Ubuntu on a GB10"
+    UBUNTU = "Ubuntu"
+    DEBIAN = "Debian"
+
+
+@dataclass(frozen=True)
+class Box:
+    """A host that bootstrap knows. ``codename`` and ``architecture`` are apt's words."""
+
+    kind: Kind
+    major: int
+    codename: str
+    architecture: str
+
+
+#: Major versions of each, from the oldest whose Python the programs of hosts run on.
+_UBUNTU, _DEBIAN = (22, 24), (12, 13)
+_ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
+
+
+def box_of(state: BootstrapState) -> Box | Finding:
+    """The box; or why bootstrap leaves it alone."""
+    on, codename = state.distribution, state.codename
+    architecture = _ARCHITECTURES.get(state.architecture)
+    if architecture and state.apt and codename.isascii() and codename.isalpha():
+        if on.dgx:
+            return Box(Kind.DGX, on.major, codename, architecture)
+        if on.id == "ubuntu" and on.major in _UBUNTU:
+            if architecture == "amd64":
+                return Box(Kind.UBUNTU, on.major, codename, architecture)
+            if state.gb10:
+                return Box(Kind.GB10, on.major, codename, architecture)
+        if on.id == "debian" and on.major in _DEBIAN and architecture == "amd64":
+            return Box(Kind.DEBIAN, on.major, codename, architecture)
+    name = " ".join(filter(None, (on.id or "no /etc/os-release", on.version, state.architecture)))
+    return error(
+        "bootstrap-system", name,
+        "DGX OS, Ubuntu 22.04 or 24.04 (x86_64, or on a GB10), Debian 12 or 13 (x86_64)",
+        "bootstrap installs what is known to exist on the system, and guesses nothing",
+        "install Docker, its Compose plugin and NVIDIA's container toolkit by hand, and leave "
+        "bootstrap out of this host's settings",
+        HOSTS,
+    )  # fmt: skip

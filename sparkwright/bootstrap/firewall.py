@@ -1,0 +1,75 @@
+"""The ports that a host's services need, through the firewall that is at work there."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from ipaddress import ip_address, ip_interface
+
+from sparkwright.config.settings import is_loopback
+from sparkwright.host.contracts.bootstrap import BootstrapState, Firewall
+from sparkwright.plan.plan import HostPlan
+
+
+@dataclass(frozen=True)
+class Opening:
+    """One rule: commands that make it and take it away."""
+
+    words: str
+    open: tuple[tuple[str, ...], ...]
+    close: tuple[tuple[str, ...], ...]
+
+
+def ports_of(plan: HostPlan) -> tuple[int, ...]:
+    """TCP ports that others reach: services, their health, load balancers, peers."""
+    found = [one.client_port for one in plan.services if not is_loopback(one.client_bind)]
+    found += [one.proxy.health_port for one in plan.services if one.proxy]
+    found += [one.port for one in plan.settings.load_balancer.values()]
+    found += [plan.settings.peer_port] if plan.settings.peer_sharing else []
+    return tuple(dict.fromkeys(found))
+
+
+def network_of(state: BootstrapState, addresses: Sequence[str]) -> str | None:
+    """The network in which others reach the host at its addresses; None where it is not known."""
+    own = {ip_address(one) for one in addresses}
+    for one in state.networks:
+        try:
+            interface = ip_interface(one)
+        except ValueError:
+            continue
+        if interface.ip in own:
+            return str(interface.network)
+    return None
+
+
+def openings(firewall: Firewall, network: str, ports: Sequence[int]) -> list[Opening]:
+    """The rules that the firewall lacks."""
+    make = _ufw if firewall.name == "ufw" else _firewalld
+    return [one for port in ports if (one := make(firewall.rules, network, port))]
+
+
+def _ufw(rules: Sequence[str], network: str, port: int) -> Opening | None:
+    # ### tuple ### allow tcp 8000 0.0.0.0/0 any 192.168.1.0/24 in
+    for rule in rules:
+        words = rule.split()
+        if words[3:6] == ["allow", "tcp", str(port)] and words[8:9] == [network]:
+            return None
+    rule_words = ("allow", "proto", "tcp", "from", network, "to", "any", "port", str(port))
+    return Opening(
+        f"open port {port} to {network} (ufw)", (("ufw", *rule_words),),
+        (("ufw", "delete", *rule_words),),
+    )  # fmt: skip
+
+
+def _firewalld(rules: Sequence[str], network: str, port: int) -> Opening | None:
+    family = "ipv6" if ":" in network else "ipv4"
+    port_of = f'port port="{port}" protocol="tcp"'
+    rule = f'rule family="{family}" source address="{network}" {port_of} accept'
+    if rule in rules:
+        return None
+    load = ("firewall-cmd", "--reload")
+    return Opening(
+        f"open port {port} to {network} (firewalld)",
+        (("firewall-cmd", "--permanent", f"--add-rich-rule={rule}"), load),
+        (("firewall-cmd", "--permanent", f"--remove-rich-rule={rule}"), load),
+    )

@@ -1,0 +1,59 @@
+"""Settings of the bootstrap: its steps, and where packages come from."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
+
+#: In the order in which they are done. What a person has to be asked for comes first.
+Step = Literal[
+    "sudoers",
+    "docker",
+    "nvidia-container-toolkit",
+    "driver",
+    "docker-group",
+    "earlyoom",
+    "unattended-upgrades",
+    "swap",
+    "firewall",
+    "clocks",
+]
+#: The steps that install packages.
+Packaged = Literal["docker", "nvidia-container-toolkit", "driver", "earlyoom"]
+PackageName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9+.-]{1,100}$")]
+_Word = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._/-]*$|^/$")]
+
+
+class PackageSource(BaseModel):
+    """Where the packages of a step come from, over what the step takes by itself.
+
+    Attributes:
+        packages: names of what is installed.
+        uri: an apt repository, a mirror's for example; without, the host's own sources serve.
+        suites: of the repository; ``/`` is one without suites.
+        components: of the repository.
+        key: its signing key: a file on the controller, or an https address.
+        fingerprint: the key must have it, 40 hex digits; needed where the key is fetched.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    packages: tuple[PackageName, ...] | None = Field(default=None, min_length=1)
+    uri: Annotated[str, StringConstraints(pattern=r"^https?://[^\s]+$")] | None = None
+    suites: tuple[_Word, ...] = ("/",)
+    components: tuple[_Word, ...] = ()
+    key: str | None = None
+    fingerprint: Annotated[str, StringConstraints(pattern=r"^[0-9A-Fa-f]{40}$")] | None = None
+
+    @model_validator(mode="after")
+    def _is_signed(self) -> PackageSource:
+        if self.uri and not self.key:
+            raise ValueError("a repository needs key: packages without a signature are not taken")
+        if not self.uri and self.key:
+            raise ValueError("key is a repository's: name its uri")
+        if self.key and self.key.startswith("http://"):
+            raise ValueError("a key is not fetched by http: give a file, or an https address")
+        if self.key and self.key.startswith("https://") and not self.fingerprint:
+            raise ValueError("a key that is fetched needs its fingerprint")
+        return self

@@ -1,0 +1,109 @@
+"""What comes before a step of bootstrap: how it is undone is recorded, and apt is free for it.
+
+Runs on the host as root. Recorded first, so that a step which was cut off is undone like any other.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import tempfile
+import time
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+
+from sparkwright.host.contracts.bootstrap import RECORD, PrepareRequest, Record, Step, Undo
+from sparkwright.host.contracts.records import encode
+from sparkwright.host.lib import documents, files
+from sparkwright.host.lib.processes import run
+
+#: Held by whoever installs: unattended-upgrades at boot, or a run that was cut off.
+_LOCKS = ("/var/lib/apt/lists/lock", "/var/lib/dpkg/lock-frontend", "/var/lib/dpkg/lock")
+_SECONDS = 600
+_JOURNAL = Path("/var/lib/dpkg/updates")
+_SUDOERS = Path("/etc/sudoers.d")
+
+
+def installed() -> tuple[str, ...]:
+    """Every package that is installed."""
+    form = "${Package} ${db:Status-Status}\n"
+    lines = run("dpkg-query", "-W", "-f", form, timeout=60).out.splitlines()
+    return tuple(sorted({one.split()[0] for one in lines if one.endswith(" installed")}))
+
+
+def record(step: str, undo: Undo) -> None:
+    """Add a step to the record; one that was begun before keeps what it was begun with."""
+    known = documents.record(Record, RECORD) or Record()
+    begun = known.steps.get(step)
+    if begun is not None:
+        before, first = begun.before, begun.undo
+        undo = replace(
+            undo,
+            packages=tuple(dict.fromkeys((*first.packages, *undo.packages))),
+            files={**first.files, **undo.files},
+            units=tuple(dict.fromkeys((*first.units, *undo.units))),
+            commands=first.commands or undo.commands,
+        )
+    else:
+        before = installed() if undo.packages else ()
+    steps = {**known.steps, step: Step(undo, before)}
+    files.write(Path(RECORD), json.dumps(encode(Record(steps))), 0o600, parents=0o755)
+
+
+def free_apt() -> None:
+    """Wait until nobody installs any more, and bring to an end what was cut off."""
+    deadline = time.monotonic() + _SECONDS
+    while busy := [place for place in _LOCKS if _held(place)]:
+        if time.monotonic() > deadline:
+            raise SystemExit(f"apt is in use for {_SECONDS // 60} minutes ({busy[0]}): look who "
+                             f"has it (sudo fuser {busy[0]}), then run again")  # fmt: skip
+        time.sleep(1)
+    if _JOURNAL.is_dir() and any(one.name.isdigit() for one in _JOURNAL.iterdir()):
+        quiet = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+        done = run("dpkg", "--force-confdef", "--force-confold", "--configure", "-a",
+                   environment=quiet)  # fmt: skip
+        if not done.ok:
+            raise SystemExit(f"dpkg was interrupted before, and can't go on: {done.said}")
+
+
+def _held(place: str) -> bool:
+    """Whether a process has apt's or dpkg's lock of a file."""
+    try:
+        with Path(place).open("r+b") as file:
+            fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True
+    return False
+
+
+def sudoers(place: Path, text: str) -> None:
+    """A file of sudo's. A mistake in one stops all of sudo: visudo reads it first."""
+    if place.parent != _SUDOERS or "." in place.name:
+        raise SystemExit(f"{place}: sudo reads no such file")
+    handle, name = tempfile.mkstemp(prefix="sparkwright-sudoers-")
+    try:
+        with os.fdopen(handle, "w") as file:
+            file.write(text)
+        checked = run("visudo", "-cf", name, timeout=20)
+    finally:
+        with suppress(OSError):
+            Path(name).unlink()
+    if not checked.ok:
+        raise SystemExit(f"visudo does not accept what would be written to {place}: {checked.said}")
+    files.write(place, text, 0o440)
+
+
+def main(request: PrepareRequest) -> tuple[str, ...]:
+    """Prepare the step."""
+    if request.apt:
+        free_apt()
+    record(request.step, request.undo)
+    if request.sudoers is None:
+        return ()
+    place, text = request.sudoers
+    sudoers(Path(place), text)
+    return (f"wrote {place}",)

@@ -1,0 +1,17 @@
+"""Reboots this host, once its answer is on the way. Runs on the host as root."""
+
+from __future__ import annotations
+
+from sparkwright.host.contracts.bootstrap import RebootRequest
+from sparkwright.host.lib.processes import run
+
+
+def main(request: RebootRequest) -> str:
+    """Have systemd reboot in a moment; the id of the boot that ends."""
+    with open("/proc/sys/kernel/random/boot_id") as file:  # noqa: PTH123
+        boot = file.read().strip()
+    words = ("systemd-run", "--quiet", f"--on-active={request.after}", "systemctl", "reboot")
+    done = run(*words, timeout=20)
+    if not done.ok:
+        raise SystemExit(f"systemd-run: {done.said}")
+    return boot

@@ -1,0 +1,95 @@
+"""Takes what bootstrap did off this host, as far as it can. Runs on the host as root.
+
+The last step is undone first. What others have changed or need since then is left, and named; so is
+the driver.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+from sparkwright.host.bootstrap.prepare import free_apt, installed
+from sparkwright.host.contracts.bootstrap import RECORD, Record, Step, UndoAnswer, UndoRequest
+from sparkwright.host.contracts.records import encode
+from sparkwright.host.lib import docker, documents, files, systemd
+from sparkwright.host.lib.processes import run
+from sparkwright.host.proxy.install import apt_get
+
+#: Packages whose removal takes away containers and images.
+_ENGINES = {"docker.io", "docker-ce"}
+_GOES = re.compile(r"^(?:Purg|Remv) (\S+)", re.MULTILINE)
+
+
+def undo(name: str, step: Step) -> tuple[list[str], list[str]]:
+    """Undo a step. Returns what was done, and what was left."""
+    done: list[str] = []
+    left = [f"{name}: {step.undo.apart}"] if step.undo.apart else []
+    for words in step.undo.commands:
+        if run(*words, timeout=120).ok:
+            done.append(" ".join(words))
+        else:
+            left.append(f"{name}: failed: {' '.join(words)}")
+    if step.undo.units:
+        systemd.disable(*step.undo.units)
+    for path, sha256 in step.undo.files.items():
+        now = documents.digest(path)
+        if now == sha256:
+            Path(path).unlink()
+            done.append(path)
+        elif now is not None:
+            left.append(f"{path}: changed since bootstrap wrote it")
+    if any(path.startswith(f"{systemd.UNITS}/") for path in step.undo.files):
+        systemd.reload()
+    if step.undo.packages and not step.undo.apart:
+        gone, why = packages(step)
+        done += [f"package {one}" for one in gone]
+        left += [f"{name}: {why}"] if why else []
+    return done, left
+
+
+def packages(step: Step) -> tuple[list[str], str | None]:
+    """Remove a step's packages and what came with them alone; or why they stay."""
+    there = set(installed())
+    own = [one for one in step.undo.packages if one in there]
+    if not own:
+        return [], None
+    if _ENGINES & set(own) and (docker.containers() or docker.get("/images/json")):
+        return [], "Docker has containers or images that are not sparkwright's: it stays"
+    if need := [one for one in _simulated("purge", *own) if one not in own]:
+        return [], f"{', '.join(need)} need {', '.join(own)}: they stay"
+    wide = _simulated("purge", "--auto-remove", *own)
+    alone = ["--auto-remove"] if not set(wide) & set(step.before) else []
+    ended = apt_get("purge", "-qq", "--yes", *alone, *own, environment={})
+    if not ended.ok:
+        return [], f"apt-get purge {' '.join(own)}: {ended.said}"
+    return sorted(there - set(installed())), None
+
+
+def _simulated(*words: str) -> list[str]:
+    """The packages that would go."""
+    return _GOES.findall(run("apt-get", "-s", *words, timeout=120).out)
+
+
+def main(request: UndoRequest) -> UndoAnswer:
+    """Undo every step that is recorded; the record is shorter by each that is undone."""
+    known = documents.record(Record, RECORD)
+    if known is None:
+        return UndoAnswer((), ("nothing of bootstrap's is recorded here",))
+    done: list[str] = []
+    left: list[str] = []
+    steps = dict(known.steps)
+    if any(step.undo.packages for step in steps.values()):
+        free_apt()
+    last_first = list(reversed(steps))
+    # sudo's own file goes last: nothing could be undone after it.
+    last_first.sort(key="sudoers".__eq__)
+    for name in last_first:
+        gone, stays = undo(name, steps.pop(name))
+        done += gone
+        left += stays
+        if steps:
+            files.write(Path(RECORD), json.dumps(encode(Record(steps))), 0o600)
+    Path(RECORD).unlink()
+    return UndoAnswer(tuple(done), tuple(left))

@@ -1,0 +1,129 @@
+"""A step of bootstrap, made of pyinfra's own operations.
+
+Before the first of them the host records how the step is undone (``host/bootstrap/prepare.py``), so
+that one which is cut off is as good as one that is done: running again goes on.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from io import StringIO
+
+import click
+from pyinfra.api.command import PyinfraCommand, QuoteString, StringCommand
+from pyinfra.api.host import Host
+from pyinfra.api.state import State
+from pyinfra.context import ctx_host, ctx_state
+from pyinfra.operations import apt, files, server, systemd
+
+from sparkwright.bootstrap.openpgp import key_text
+from sparkwright.bootstrap.sources import Repository
+from sparkwright.bootstrap.steps import StepPlan
+from sparkwright.facts.asking import HostError, ask
+from sparkwright.facts.memory import memory
+from sparkwright.facts.others import Ours, fail
+from sparkwright.findings.user_error import UserError
+from sparkwright.host.bootstrap import prepare
+from sparkwright.host.contracts.bootstrap import PrepareRequest
+from sparkwright.operations import locks
+from sparkwright.operations.changing import SERVICES_ROOT, Commands, operation, show_diff
+from sparkwright.text.visible import visible
+
+#: Seconds that somebody else's installing is waited for, and a package's own.
+_SECONDS = 1800
+_LOCK = "-o DPkg::Lock::Timeout=600"
+
+
+@operation()
+def done(
+    step: StepPlan,
+    *,
+    user: str,
+    key: Callable[[Repository], str] = key_text,
+    texts: Mapping[str, str | None] | None = None,
+    services_root: str = SERVICES_ROOT,
+    break_lock: bool = False,
+) -> Commands:
+    """Have a step done, with ``_sudo=True`` and a sudo that asks for no password.
+
+    Args:
+        step: what it is; only what is missing of it (``bootstrap.decide``).
+        user: who logs in, for the group that the step puts them into.
+        key: a repository's signing key, armoured; raises UserError.
+        texts: of the files that are there, for ``--diff``.
+        services_root: where the host's lock lies.
+        break_lock: whether to take the lock from another run.
+    """
+    if not ctx_state.get().is_executing:
+        for line in step.would:
+            ctx_host.get().log(f"{click.style('would', fg='yellow')} {visible(line)}")
+        for path, text in step.files.items():
+            show_diff(path, (texts or {}).get(path), text)
+    try:
+        written = _repository(step.repository, key) if ctx_state.get().is_executing else {}
+    except UserError as error:
+        raise HostError(str(error)) from None
+    yield Ours(_prepare, (step, written, services_root, break_lock), {})
+    for path, text in written.items():
+        yield from _file(path, text)
+    if step.packages:
+        yield from apt.packages._inner(
+            packages=list(step.packages), update=True, no_recommends=True,
+            extra_install_args=_LOCK,
+        )  # fmt: skip
+    for path, text in step.files.items():
+        yield from _file(path, text)
+    if step.group:
+        yield from server.user._inner(
+            user=user, groups=[step.group], append=True, ensure_home=False
+        )
+    yield from map(_words, step.commands)
+    units = dict.fromkeys((*step.enables, *step.restarts))
+    if any(path.startswith("/etc/systemd/system/") for path in step.files):
+        yield from systemd.daemon_reload._inner()
+    for unit in units:
+        yield from systemd.service._inner(
+            unit,
+            running=True,
+            restarted=unit in step.restarts,
+            enabled=True if unit in step.enables else None,
+        )
+
+
+def _repository(found: Repository | None, key: Callable[[Repository], str]) -> dict[str, str]:
+    """Its files: the key before the list that names it.
+
+    As files instead of apt.key and apt.sources_file: those need gnupg on the host, which a bare one
+    lacks, and know nothing of a fingerprint.
+    """
+    return {found.key_file: key(found), found.list_file: found.text} if found else {}
+
+
+def _file(path: str, text: str) -> Commands:
+    yield from files.put._inner(
+        src=StringIO(text), dest=path, user="root", group="root", mode="0644"
+    )
+
+
+def _words(command: Sequence[str]) -> PyinfraCommand:
+    return StringCommand(*(QuoteString(word) for word in command))
+
+
+def _prepare(
+    state: State, host: Host, step: StepPlan, written: Mapping[str, str], root: str, breaks: bool
+) -> bool:
+    sums = {path: hashlib.sha256(text.encode()).hexdigest() for path, text in written.items()}
+    undo = step.undo
+    if not undo.apart:
+        undo = replace(undo, files={**undo.files, **sums})
+    request = PrepareRequest(step.name, undo, bool(step.packages), step.sudoers)
+    try:
+        locks.take(host, root, break_lock=breaks)
+        changed = ask(host, prepare, request, tuple[str, ...], timeout=_SECONDS)
+    except HostError as error:
+        return fail(state, host, str(error).splitlines())
+    memory(host).changes += changed
+    memory(host).forget()
+    return True

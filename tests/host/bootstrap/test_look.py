@@ -1,0 +1,137 @@
+"""What a host is before its bootstrap, read from files as real hosts have them."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sparkwright.host.bootstrap import look
+from sparkwright.host.contracts.bootstrap import BootstrapRequest, Firewall
+from sparkwright.host.contracts.outcome import Outcome
+from sparkwright.host.lib import systemd
+from tests.operations.harness import as_json
+
+
+def _device(place: Path, vendor: str, device: str, kind: str) -> None:
+    place.mkdir(parents=True)
+    for name, text in (("vendor", vendor), ("device", device), ("class", kind)):
+        (place / name).write_text(f"{text}\n")
+
+
+@pytest.mark.parametrize(
+    ("devices", "found"),
+    [
+        ([], (False, False)),
+        # A Spark: GB10 and its bridge, of the ids in NVIDIA/NV-Kernels#396 and
+        # canonical/inference-snaps#143.
+        ([("0x10de", "0x2e12", "0x030200"), ("0x10de", "0x22ce", "0x060400")], (True, True)),
+        ([("0x10de", "0x2b85", "0x030000")], (True, False)),
+        ([("0x1002", "0x2e12", "0x030000")], (False, False)),
+        ([("0x10de", "0x22bb", "0x040300")], (False, False)),  # the card's sound
+    ],
+)
+def test_gpus_on_the_bus(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    devices: list[tuple[str, str, str]], found: tuple[bool, bool],
+) -> None:  # fmt: skip
+    for number, one in enumerate(devices):
+        _device(tmp_path / f"pci/{number}", *one)
+    monkeypatch.setattr(look, "_PCI", tmp_path / "pci")
+    assert look.gpus_on_bus() == found
+
+
+def test_what_came_since_the_boot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(look, "_LISTS", tmp_path)
+    booted = look.booted()
+    assert 0 < booted <= time.time()
+    for name, when in (("old.list", booted - 60), ("new.list", booted + 60),
+                       ("newer:amd64.list", booted + 60)):  # fmt: skip
+        (tmp_path / name).touch()
+        os.utime(tmp_path / name, (when, when))
+    assert look.fresh(("old", "new", "newer", "none")) == ("new", "newer")
+
+
+UFW = """\
+*filter
+### RULES ###
+
+### tuple ### allow tcp 22 0.0.0.0/0 any 0.0.0.0/0 in
+-A ufw-user-input -p tcp --dport 22 -j ACCEPT
+### tuple ### allow tcp 8000 0.0.0.0/0 any 192.168.1.0/24 in
+### END RULES ###
+"""
+
+
+def test_ufw_by_its_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(look, "_UFW", tmp_path)
+    monkeypatch.setattr(shutil, "which", lambda _: None)
+    assert look.firewall() is None
+    (tmp_path / "ufw.conf").write_text("ENABLED=no\nLOGLEVEL=low\n")
+    (tmp_path / "user.rules").write_text(UFW)
+    assert look.firewall() is None
+    (tmp_path / "ufw.conf").write_text("ENABLED=yes\n")
+    rules = tuple(one for one in UFW.splitlines() if one.startswith("### tuple"))
+    assert look.firewall() == Firewall("ufw", rules)
+
+
+def test_firewalld(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rule = 'rule family="ipv4" source address="10.0.0.0/8" port port="8000" protocol="tcp" accept'
+    monkeypatch.setattr(look, "_UFW", tmp_path)
+    monkeypatch.setattr(shutil, "which", lambda _: "/usr/bin/firewall-cmd")
+    monkeypatch.setattr(look, "run", lambda *_, **__: Outcome(0, f"\t{rule}\n"))
+    monkeypatch.setattr(systemd, "is_active", lambda _: True)
+    assert look.firewall() == Firewall("firewalld", (rule,))
+    monkeypatch.setattr(systemd, "is_active", lambda _: False)
+    assert look.firewall() is None
+
+
+def test_packages_that_are_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[str, ...]] = []
+
+    def run(*words: str, **_: Any) -> Outcome:
+        asked.append(words)
+        text = "docker.io installed\ndocker-cli half-configured\nearlyoom config-files\n"
+        return Outcome(1, text, "dpkg-query: no packages found matching nothing")
+
+    monkeypatch.setattr(look, "run", run)
+    assert look.installed(("docker.io", "docker-cli", "earlyoom", "nothing")) == ("docker.io",)
+    assert asked[0][-1] == "nothing"
+    asked.clear()
+    assert look.installed(()) == ()
+    assert asked == []
+
+
+def test_docker_older_than_the_toolkit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    hook = tmp_path / "hook"
+    monkeypatch.setattr(look, "_HOOK", hook)
+
+    def started(ago: float) -> None:
+        micro = int((time.monotonic() - ago) * 1e6)
+        text = f"ExecMainStartTimestampMonotonic={micro if ago else 0}\n"
+
+        class Shown:
+            def outcome(self) -> Outcome:
+                return Outcome(0, text)
+
+        monkeypatch.setattr(systemd, "showing", lambda *_, **__: Shown())
+
+    started(60)
+    assert not look.docker_is_older()
+    hook.touch()
+    assert look.docker_is_older()
+    started(-60)
+    assert not look.docker_is_older()
+    started(0)  # it does not run
+    assert not look.docker_is_older()
+
+
+def test_this_machine_is_looked_at_and_not_changed() -> None:
+    found = as_json(look.main(BootstrapRequest(("bash", "no-such-package"), ("/etc/hostname",))))
+    assert found["architecture"] == os.uname().machine
+    assert found["texts"]["/etc/hostname"] == Path("/etc/hostname").read_text()
+    assert "no-such-package" not in found["packages"]

@@ -1,0 +1,296 @@
+"""Bootstrap's record: made before a step, and what is undone by it."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import subprocess
+import sys
+import time
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from sparkwright.host.bootstrap import prepare, undo
+from sparkwright.host.contracts.bootstrap import PrepareRequest, Record, Undo, UndoRequest
+from sparkwright.host.contracts.outcome import Outcome
+from sparkwright.host.lib import docker, documents, systemd
+
+
+class Apt:
+    """A host's packages, and what was run."""
+
+    def __init__(self) -> None:
+        self.installed = {"bash", "curl"}
+        self.ran: list[tuple[str, ...]] = []
+        #: What else goes with a package; and what only came with it.
+        self.needed_by: dict[str, set[str]] = {}
+        self.brought: dict[str, set[str]] = {}
+        self.fails: tuple[str, ...] = ()
+
+    def run(self, *words: str, **_: Any) -> Outcome:
+        self.ran.append(words)
+        if words[0] in self.fails:
+            return Outcome(1, err="it broke")
+        if words[0] == "dpkg-query":
+            named = [one for one in words[4:] if not one.startswith("-")]
+            found = [one for one in sorted(self.installed) if not named or one in named]
+            return Outcome(
+                0, "".join(f"{one} installed\n" for one in found) + "gone config-files\n"
+            )
+        if words[:2] == ("apt-get", "-s"):
+            return Outcome(0, "".join(f"Purg {one} [1.0]\n" for one in self._goes(words)))
+        if words[:2] == ("apt-get", "purge"):
+            self.installed -= set(self._goes(words))
+        return Outcome(0)
+
+    def _goes(self, words: tuple[str, ...]) -> list[str]:
+        names = [one for one in words[2:] if not one.startswith("-") and one != "purge"]
+        goes = set(names)
+        for name in names:
+            goes |= self.needed_by.get(name, set())
+            goes |= self.brought.get(name, set()) if "--auto-remove" in words else set()
+        return sorted(goes & self.installed)
+
+
+@pytest.fixture
+def apt(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Apt:
+    found = Apt()
+    for module in (prepare, undo):
+        monkeypatch.setattr(module, "run", found.run)
+        monkeypatch.setattr(module, "RECORD", str(tmp_path / "lib/bootstrap.json"))
+    purge = lambda *words, **_: found.run("apt-get", *words)  # noqa: E731
+    monkeypatch.setattr(undo, "apt_get", purge)
+    monkeypatch.setattr(prepare, "_LOCKS", (str(tmp_path / "lock"),))
+    monkeypatch.setattr(prepare, "_JOURNAL", tmp_path / "updates")
+    monkeypatch.setattr(docker, "containers", list)
+    monkeypatch.setattr(docker, "get", lambda *_: [])
+    monkeypatch.setattr(systemd, "reload", lambda: found.ran.append(("daemon-reload",)))
+    monkeypatch.setattr(systemd, "disable", lambda *u: found.ran.append(("disable", *u)))
+    return found
+
+
+def recorded(tmp_path: Path) -> Record:
+    return documents.record(Record, tmp_path / "lib/bootstrap.json") or Record()
+
+
+def step(name: str, **changes: Any) -> None:
+    prepare.main(PrepareRequest(name, Undo(**changes)))
+
+
+DOCKER = ("docker.io", "docker-compose")
+
+
+def test_what_was_there_before_is_remembered_from_the_first_time(apt: Apt, tmp_path: Path) -> None:
+    """A step that was cut off is begun again with half of it installed."""
+    step("docker", packages=DOCKER)
+    apt.installed.add("docker.io")
+    step("docker", packages=("docker-compose",))
+    (name,) = recorded(tmp_path).steps
+    one = recorded(tmp_path).steps[name]
+    assert one.before == ("bash", "curl")
+    assert one.undo.packages == DOCKER
+    assert (tmp_path / "lib/bootstrap.json").stat().st_mode & 0o777 == 0o600
+
+
+def test_packages_go_with_what_they_brought(apt: Apt, tmp_path: Path) -> None:
+    step("docker", packages=DOCKER)
+    apt.installed |= {*DOCKER, "runc"}
+    apt.brought = {"docker.io": {"runc"}}
+    answer = undo.main(UndoRequest())
+    assert apt.installed == {"bash", "curl"}
+    assert answer.done == ("package docker-compose", "package docker.io", "package runc")
+    assert answer.left == ()
+    assert not (tmp_path / "lib/bootstrap.json").exists()
+    assert undo.main(UndoRequest()).left == ("nothing of bootstrap's is recorded here",)
+
+
+def test_nothing_goes_that_was_there_before(apt: Apt) -> None:
+    """An orphan of somebody else's would go with --auto-remove, too."""
+    step("docker", packages=DOCKER)
+    apt.installed |= {*DOCKER, "runc"}
+    apt.brought = {"docker.io": {"runc", "curl"}}
+    undo.main(UndoRequest())
+    assert apt.installed == {"bash", "curl", "runc"}
+
+
+def test_what_others_need_by_now_stays(apt: Apt) -> None:
+    step("docker", packages=DOCKER)
+    apt.installed |= {*DOCKER, "theirs"}
+    apt.needed_by = {"docker.io": {"theirs"}}
+    answer = undo.main(UndoRequest())
+    assert apt.installed >= {*DOCKER, "theirs"}
+    assert answer.left == ("docker: theirs need docker.io, docker-compose: they stay",)
+
+
+@pytest.mark.parametrize("there", ["containers", "images"])
+def test_docker_with_somebodys_containers_or_images_stays(
+    apt: Apt, monkeypatch: pytest.MonkeyPatch, there: str
+) -> None:
+    step("docker", packages=DOCKER)
+    apt.installed |= set(DOCKER)
+    if there == "containers":
+        monkeypatch.setattr(docker, "containers", lambda: [{"Id": "theirs"}])
+    else:
+        monkeypatch.setattr(docker, "get", lambda *_: [{"Id": "theirs"}])
+    answer = undo.main(UndoRequest())
+    assert apt.installed >= set(DOCKER)
+    assert "not sparkwright's: it stays" in answer.left[0]
+
+
+def test_files_go_unless_somebody_changed_them(apt: Apt, tmp_path: Path) -> None:
+    ours, theirs, gone = tmp_path / "ours", tmp_path / "theirs", tmp_path / "gone"
+    ours.write_text("text")
+    theirs.write_text("text, changed")
+    digest = hashlib.sha256(b"text").hexdigest()
+    step("earlyoom", files=dict.fromkeys(map(str, (ours, theirs, gone)), digest))
+    answer = undo.main(UndoRequest())
+    assert not ours.exists()
+    assert theirs.exists()
+    assert answer.done == (str(ours),)
+    assert answer.left == (f"{theirs}: changed since bootstrap wrote it",)
+
+
+def test_the_last_step_goes_first_and_sudo_last(apt: Apt) -> None:
+    step("sudoers", commands=(("sudo-file",),))
+    step("docker", commands=(("first",),))
+    step("docker-group", commands=(("second",),), units=("a.service",))
+    step("driver", packages=("nvidia-open",), apart="the driver stays")
+    apt.installed.add("nvidia-open")
+    answer = undo.main(UndoRequest())
+    assert answer.done == ("second", "first", "sudo-file")
+    assert answer.left == ("driver: the driver stays",)
+    assert "nvidia-open" in apt.installed
+    assert ("disable", "a.service") in apt.ran
+
+
+def test_what_fails_is_named(apt: Apt) -> None:
+    step("docker-group", commands=(("gpasswd", "--delete", "me", "docker"),))
+    apt.fails = ("gpasswd",)
+    assert undo.main(UndoRequest()).left == (
+        "docker-group: failed: gpasswd --delete me docker",
+    )  # fmt: skip
+
+
+def test_an_undo_that_was_cut_off_goes_on_with_the_rest(
+    apt: Apt, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    step("docker", commands=(("first",),))
+    step("docker-group", commands=(("second",),))
+    real = undo.undo
+
+    def cut(name: str, one: Any) -> Any:
+        if name == "docker":
+            raise KeyboardInterrupt
+        return real(name, one)
+
+    monkeypatch.setattr(undo, "undo", cut)
+    with pytest.raises(KeyboardInterrupt):
+        undo.main(UndoRequest())
+    assert list(recorded(tmp_path).steps) == ["docker"]
+    monkeypatch.setattr(undo, "undo", real)
+    assert undo.main(UndoRequest()).done == ("first",)
+
+
+def _holding(place: Path) -> subprocess.Popen[str]:
+    """Another process with dpkg's kind of lock on a file."""
+    text = (
+        "import fcntl, sys, time\nfile = open(sys.argv[1], 'w')\n"
+        "fcntl.lockf(file, fcntl.LOCK_EX)\nprint('held', flush=True)\nsys.stdin.read()\n"
+    )
+    held = subprocess.Popen(
+        [sys.executable, "-c", text, str(place)], text=True,
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+    )  # fmt: skip
+    assert held.stdout is not None
+    assert held.stdout.readline() == "held\n"
+    return held
+
+
+def test_somebody_elses_installing_is_waited_for(
+    apt: Apt, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """unattended-upgrades at boot, or the apt-get of a run that was cut off."""
+    held = _holding(tmp_path / "lock")
+    waits: list[float] = []
+
+    def sleep(seconds: float) -> None:
+        waits.append(seconds)
+        held.communicate("", timeout=20)
+
+    clock = SimpleNamespace(sleep=sleep, monotonic=time.monotonic)
+    monkeypatch.setattr(prepare, "time", clock)
+    prepare.main(PrepareRequest("docker", Undo(packages=DOCKER), apt=True))
+    assert waits == [1]
+
+    held = _holding(tmp_path / "lock")
+    monkeypatch.setattr(prepare, "_SECONDS", -1)
+    with pytest.raises(SystemExit, match="apt is in use"):
+        prepare.main(PrepareRequest("docker", Undo(packages=DOCKER), apt=True))
+    held.communicate("", timeout=20)
+    with (tmp_path / "lock").open("w") as file:
+        fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def test_installing_that_was_cut_off_is_brought_to_its_end_first(apt: Apt, tmp_path: Path) -> None:
+    (tmp_path / "updates").mkdir()
+    (tmp_path / "updates/tmp.i").touch()
+    prepare.main(PrepareRequest("docker", apt=True))
+    assert not [one for one in apt.ran if one[0] == "dpkg"]
+    (tmp_path / "updates/0001").touch()
+    prepare.main(PrepareRequest("docker", apt=True))
+    assert apt.ran[-1][0] == "dpkg"
+    assert apt.ran[-1][-2:] == ("--configure", "-a")
+    apt.fails = ("dpkg",)
+    with pytest.raises(SystemExit, match="dpkg was interrupted before, and can't go on: it broke"):
+        prepare.main(PrepareRequest("docker", apt=True))
+
+
+class TestSudoers:
+    """A mistake in a file of sudo's would stop all of sudo."""
+
+    @pytest.fixture(autouse=True)
+    def folder(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+        place = tmp_path / "sudoers.d"
+        monkeypatch.setattr(prepare, "_SUDOERS", place)
+        return place
+
+    def test_it_is_checked_and_then_written(
+        self, apt: Apt, folder: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        text = "me ALL=(ALL) NOPASSWD: ALL\n"
+        place = folder / "sparkwright-me"
+        checked: list[str] = []
+
+        def run(*words: str, **_: Any) -> Outcome:
+            if words[0] == "visudo":
+                checked.append(Path(words[2]).read_text())
+                assert not place.exists()
+            return apt.run(*words)
+
+        monkeypatch.setattr(prepare, "run", run)
+        told = prepare.main(PrepareRequest("sudoers", sudoers=(str(place), text)))
+        assert (checked, told) == ([text], (f"wrote {place}",))
+        assert place.read_text() == text
+        assert place.stat().st_mode & 0o777 == 0o440
+
+    def test_what_visudo_refuses_is_not_written(self, apt: Apt, folder: Path) -> None:
+        apt.fails = ("visudo",)
+        with pytest.raises(SystemExit, match="visudo does not accept"):
+            prepare.main(PrepareRequest("sudoers", sudoers=(str(folder / "x"), "nonsense")))
+        assert not (folder / "x").exists()
+
+    @pytest.mark.parametrize("name", ["../shadow", "a.b", "below/x"])
+    def test_nothing_is_written_elsewhere(self, apt: Apt, folder: Path, name: str) -> None:
+        with pytest.raises(SystemExit, match="sudo reads no such file"):
+            prepare.main(PrepareRequest("sudoers", sudoers=(f"{folder}/{name}", "x\n")))
+
+
+@pytest.mark.parametrize("torn", ["", "{", '{"steps": {"docker": 5}}'])
+def test_a_torn_record_stops_nothing(apt: Apt, tmp_path: Path, torn: str) -> None:
+    (tmp_path / "lib").mkdir(mode=0o755)
+    (tmp_path / "lib/bootstrap.json").write_text(torn)
+    step("docker", packages=DOCKER)
+    assert list(recorded(tmp_path).steps) == ["docker"]

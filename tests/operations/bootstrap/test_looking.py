@@ -1,0 +1,91 @@
+"""What is in the way refuses a host; what bootstrap cures is judged when it is done."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from sparkwright.operations import preflight
+from sparkwright.operations.bootstrap import looking
+from tests.operations.harness import FakeHost, Said, run
+from tests.operations.sites import site, spark
+from tests.unit.bootstrap.states import DGX
+from tests.unit.builders import probe
+
+BARE = replace(DGX, toolkit=False)
+ABSENT = {"found": False, "code": None, "err": "", "out": ""}
+
+
+def _host(state: Any, *steps: str, **answers: Any) -> tuple[FakeHost, Any]:
+    host = spark(look=state, **answers)
+    one = site(host, spark("spark-2"), bootstrap=list(steps)).hosts[host.name]
+    return host, one
+
+
+def test_a_look_is_one_execution_and_tells_what_is_left() -> None:
+    host, one = _host(BARE, "nvidia-container-toolkit")
+    found = looking.decided(host, one)  # type: ignore[arg-type]
+    assert found is not None
+    assert host.programs == ["look"]
+    assert [step.name for step in found[1].steps] == ["nvidia-container-toolkit"]
+    assert one.cured == {"nvidia-container-toolkit"}
+    assert "earlyoom" in host.request("look")["packages"]
+
+
+@pytest.mark.parametrize(
+    ("state", "why"),
+    [
+        (replace(BARE, driver=None), "refused by bootstrap: bootstrap-driver"),
+        (replace(BARE, passwordless=False), "refused by bootstrap: bootstrap-sudo"),
+        (Said(err="sudo: a password is required", ok=False),
+         "sparkwright-look: sudo: a password is required"),
+    ],
+)  # fmt: skip
+def test_what_is_in_the_way_refuses_the_host_alone(state: Any, why: str) -> None:
+    host, one = _host(state, "nvidia-container-toolkit", "driver")
+    assert looking.decided(host, one) is None  # type: ignore[arg-type]
+    assert host.memory.failure == why
+    assert host not in host.state.active_hosts
+    assert len(host.state.active_hosts) == 1
+
+
+def test_preflight_refuses_nobody_for_what_is_cured_and_judges_again() -> None:
+    host, one = _host(BARE, "nvidia-container-toolkit", observe=probe(time=0.0, toolkit=ABSENT))
+    looking.decided(host, one)  # type: ignore[arg-type]
+    host.answers["observe"] = lambda _: probe(time=preflight.time.time(), toolkit=ABSENT)  # type: ignore[attr-defined]
+    assert preflight.judged(host, one, dry=False)  # type: ignore[arg-type]
+    assert host.lines[-1] == "nvidia-container-toolkit: judged again when bootstrap is done"
+
+    def again(of: Any) -> Any:
+        return preflight.judged_again(of, one)
+
+    # It was to be cured, and was not.
+    ran = run(host, preflight.passed, 0, again, execute=True)
+    assert not ran.well
+    assert ran.memory.failure == "refused by preflight: nvidia-container-toolkit"
+    assert host.noops == []
+    host.answers["observe"] = lambda _: probe(time=preflight.time.time())  # type: ignore[attr-defined]
+    ran = run(host, preflight.passed, 0, again, execute=True)
+    assert (ran.commands, host.noops) == ([], ["preflight passed, 0 warnings"])
+
+
+def test_what_is_not_cured_still_refuses() -> None:
+    seen = probe(time=preflight.time.time(), toolkit=ABSENT, docker=None)  # type: ignore[attr-defined]
+    host, one = _host(BARE, "nvidia-container-toolkit", observe=seen)
+    looking.decided(host, one)  # type: ignore[arg-type]
+    assert not preflight.judged(host, one, dry=False)  # type: ignore[arg-type]
+    assert host.memory.failure == "refused by preflight: docker"
+
+
+def test_without_bootstrap_preflight_asks_once() -> None:
+    host, one = _host(BARE, observe=probe(time=preflight.time.time()))  # type: ignore[attr-defined]
+    assert preflight.judged(host, one, dry=False)  # type: ignore[arg-type]
+    assert (host.programs, one.cured) == (["observe"], None)
+
+
+def test_steps_that_an_older_deploy_file_does_not_do_are_told() -> None:
+    host, one = _host(BARE, "docker", observe=probe(time=preflight.time.time()))  # type: ignore[attr-defined]
+    assert preflight.judged(host, one, dry=False)  # type: ignore[arg-type]
+    assert "let deploy.py call bootstrap()" in host.lines[0]

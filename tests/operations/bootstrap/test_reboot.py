@@ -1,0 +1,91 @@
+"""A reboot is done where it was asked for, waited for, and never unasked."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from sparkwright.facts.asking import HostError
+from sparkwright.host.contracts.bootstrap import BootstrapState
+from sparkwright.operations.bootstrap import reboot
+from tests.operations.harness import FakeHost, Said, fake, run
+from tests.unit.bootstrap.states import UBUNTU
+from tests.unit.builders import probe
+
+FRESH = replace(UBUNTU, driver=None, boot="before")
+
+
+class Rebooting(FakeHost):
+    """A host that is away for a while after it was told to reboot."""
+
+    connected = True
+    #: What becomes of each attempt to connect.
+    attempts: list[bool]
+
+    def disconnect(self) -> None:
+        self.connected = False
+
+    def connect(self, show_errors: bool = True) -> None:
+        self.connected = self.attempts.pop(0)
+        if not self.connected:
+            self.memory.failure = "not reached: connection refused"
+
+
+def _host(boots: list[Any], attempts: list[bool]) -> Rebooting:
+    made = fake(probe(), reboot="before", look=lambda _: boots.pop(0))
+    host = Rebooting(answers=made.answers, connector_data=made.connector_data, state=made.state)
+    host.state.active_hosts = {host}
+    host.attempts = attempts
+    return host
+
+
+def state(boot: str) -> BootstrapState:
+    return replace(UBUNTU, boot=boot)
+
+
+@pytest.fixture(autouse=True)
+def _no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reboot.gevent, "sleep", lambda _: None)  # type: ignore[attr-defined]
+
+
+def test_it_is_waited_for_and_the_host_known_anew() -> None:
+    # Still up, away twice, up but not asked yet, back.
+    boots = [state("before"), HostError("the connection is lost"), state("after")]
+    host = _host(boots, [True, False, False, True, True])
+    ran = run(host, reboot.rebooted, FRESH, asked=True, execute=True)
+    assert ran.well, host.lines
+    assert host.programs == ["lock", "reboot", "lock", "look", "look", "look", "observe"]
+    assert host.asked[2].request["release"]  # before the host is away
+    assert ran.memory.changes == ["rebooted"]
+    assert (ran.memory.failure, ran.memory.locked, ran.memory.stale) == (None, None, False)
+
+
+def test_one_that_does_not_come_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reboot, "_SECONDS", -1.0)
+    host = _host([], [])
+    ran = run(host, reboot.rebooted, FRESH, asked=True, execute=True)
+    assert not ran.well
+    assert "is not back" in (ran.memory.failure or "")
+
+
+def test_unasked_it_fails_the_host_with_what_to_do() -> None:
+    host = _host([], [])
+    dry = run(host, reboot.rebooted, FRESH)
+    assert host.programs == []
+    assert [line for line in host.lines if "--reboot" in line]
+    assert len(dry.commands) == 1
+    ran = run(host, reboot.rebooted, FRESH, execute=True)
+    assert not ran.well
+    assert host.programs == []
+    assert "bootstrap_reboot=True" in (ran.memory.failure or "")
+
+
+def test_a_host_that_refuses_is_left() -> None:
+    host = _host([], [])
+    host.answers["reboot"] = Said(err="systemd-run: access denied", ok=False)
+    ran = run(host, reboot.rebooted, FRESH, asked=True, execute=True)
+    assert not ran.well
+    assert ran.memory.failure == "sparkwright-reboot: systemd-run: access denied"
+    assert host.attempts == []

@@ -1,0 +1,71 @@
+"""Signing keys: their fingerprints as gpg has them, and how apt reads them."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from sparkwright.bootstrap import openpgp
+from sparkwright.bootstrap.sources import Repository
+from sparkwright.findings.user_error import UserError
+
+#: Of nobody: made for this test by gpg, its secret half thrown away.
+KEY = Path(__file__).parent / "key.asc"
+FINGERPRINT = (Path(__file__).parent / "key.fingerprint").read_text().strip()
+
+
+def repository(key: Path | str, fingerprint: str | None = None) -> Repository:
+    return Repository("docker", "http://depot", ("/",), (), str(key), fingerprint)
+
+
+def test_its_fingerprint_and_both_forms(tmp_path: Path) -> None:
+    packets = openpgp.binary(KEY.read_bytes())
+    assert list(openpgp.fingerprints(packets)) == [FINGERPRINT]
+    text = openpgp.armoured(packets)
+    assert openpgp.binary(text.encode()) == packets
+    binary = tmp_path / "key.gpg"
+    binary.write_bytes(packets)
+    for place in (KEY, binary):
+        for wanted in (FINGERPRINT, FINGERPRINT.lower(), None):
+            assert openpgp.key_text(repository(place, wanted)) == text
+
+
+@pytest.mark.skipif(shutil.which("gpg") is None, reason="compares with gpg")
+def test_as_gpg_has_it(tmp_path: Path) -> None:
+    place = tmp_path / "key.asc"
+    place.write_text(openpgp.key_text(repository(KEY)))
+    words = ["gpg", "--with-colons", "--show-keys", str(place)]
+    home = {**os.environ, "GNUPGHOME": str(tmp_path)}
+    said = subprocess.run(words, capture_output=True, text=True, check=True, env=home).stdout
+    found = [line.split(":")[9] for line in said.splitlines() if line.startswith("fpr")]
+    assert found[0] == FINGERPRINT
+
+
+@pytest.mark.parametrize(
+    "data",
+    [b"", b"<html>not found</html>", b"-----BEGIN PGP PUBLIC KEY BLOCK-----\n\nAAAA",
+     b"-----BEGIN PGP PUBLIC KEY BLOCK-----\n\n%%%%\n-----END PGP PUBLIC KEY BLOCK-----\n",
+     b"\x99\xff\xff\x04", b"\xc6\xff\xff", b"\xc6\xe1\x04", b"\xc6\x01\x03"],
+)  # fmt: skip
+def test_what_is_no_key_is_a_mistake_and_no_traceback(tmp_path: Path, data: bytes) -> None:
+    place = tmp_path / "key"
+    place.write_bytes(data)
+    with pytest.raises(UserError, match="no OpenPGP public key"):
+        openpgp.key_text(repository(place))
+
+
+def test_one_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="can't be read: No such file"):
+        openpgp.key_text(repository(tmp_path / "key"))
+
+
+def test_new_packet_lengths() -> None:
+    body = b"\x04" + bytes(300)
+    old = b"\x99" + len(body).to_bytes(2, "big") + body
+    two = bytes([0xC6, 192 + ((len(body) - 192) >> 8), (len(body) - 192) & 0xFF]) + body
+    five = b"\xc6\xff" + len(body).to_bytes(4, "big") + body
+    assert len({next(openpgp.fingerprints(one)) for one in (old, two, five)}) == 1

@@ -1,0 +1,116 @@
+"""Bootstrap takes packages from nobody but whom the user named, and gives root to nobody else."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sparkwright.bootstrap import openpgp
+from sparkwright.bootstrap.sources import Repository
+from sparkwright.bootstrap.steps import sudoers_file
+from sparkwright.config.settings import parse_settings
+from sparkwright.findings.user_error import UserError
+from tests.unit.bootstrap.states import ALL, BOOKWORM, GB10, TRIXIE, UBUNTU, decided
+from tests.unit.builders import RTX, origin
+
+KEY = Path(__file__).parents[1] / "bootstrap/key.asc"
+FINGERPRINT = KEY.with_suffix(".fingerprint").read_text().strip()
+
+
+def test_a_key_of_somebody_else_is_not_put_on_a_host() -> None:
+    """As a mirror that was taken over would serve it."""
+    other = f"{FINGERPRINT[:-1]}{'0' if FINGERPRINT[-1] != '0' else '1'}"
+    with pytest.raises(UserError) as found:
+        openpgp.key_text(Repository("docker", "https://d", ("/",), (), str(KEY), other))
+    assert f"is the key {FINGERPRINT}, not {other}" in str(found.value)
+
+
+def test_a_key_that_brings_another_one_along_is_not_either(tmp_path: Path) -> None:
+    """apt would take what any of them has signed."""
+    packets = openpgp.binary(KEY.read_bytes())
+    body = b"\x04" + bytes(40)
+    mixed = packets + b"\x99" + len(body).to_bytes(2, "big") + body
+    place = tmp_path / "keys"
+    place.write_text(KEY.read_text() + openpgp.armoured(mixed[len(packets) :]))
+    with pytest.raises(UserError, match="is the key"):
+        openpgp.key_text(Repository("docker", "https://d", ("/",), (), str(place), FINGERPRINT))
+
+
+def test_every_key_that_is_fetched_is_pinned() -> None:
+    for state in (UBUNTU, GB10, TRIXIE, BOOKWORM):
+        bare = replace(state, driver=None if state is not GB10 else state.driver)
+        for step in decided(bare, *ALL).steps:
+            if step.repository is not None:
+                assert step.repository.uri.startswith("https://")
+                assert step.repository.key.startswith("https://")
+                assert len(step.repository.fingerprint or "") == 40
+                assert "rusted" not in step.repository.text
+
+
+@pytest.mark.parametrize(
+    ("source", "words"),
+    [
+        ({"uri": "https://d"}, "packages without a signature are not taken"),
+        ({"uri": "https://d", "key": "http://d/key"}, "a key is not fetched by http"),
+        ({"uri": "https://d", "key": "https://d/key"}, "needs its fingerprint"),
+        ({"key": "k.asc"}, "name its uri"),
+        ({"uri": "https://d\nTrusted: yes", "key": "k.asc"}, "uri"),
+        ({"uri": "file:/tmp", "key": "k.asc"}, "uri"),
+        ({"uri": "https://d", "key": "k", "suites": ["a b"]}, "suites"),
+        ({"uri": "https://d", "key": "k", "components": ["main\nTrusted: yes"]}, "components"),
+        ({"packages": ["docker.io; rm -rf /"]}, "packages"),
+        ({"packages": ["--allow-unauthenticated"]}, "packages"),
+        ({"packages": []}, "packages"),
+        ({"url": "https://d"}, "did you mean 'uri'"),
+    ],
+)
+def test_a_source_that_proves_nothing_is_a_mistake(source: dict[str, Any], words: str) -> None:
+    data = {"services": RTX, "bootstrap": ["docker"], "bootstrap_sources": {"docker": source}}
+    with pytest.raises(UserError) as found:
+        parse_settings("rtx-1", data, origin)
+    assert words in str(found.value)
+    assert "bootstrap_sources" in str(found.value)
+
+
+@pytest.mark.parametrize("steps", [["docker", "dokcer"], "docker", ["root"]])
+def test_steps_that_there_are_not(steps: Any) -> None:
+    with pytest.raises(UserError, match="bootstrap"):
+        parse_settings("rtx-1", {"services": RTX, "bootstrap": steps}, origin)
+
+
+@pytest.mark.parametrize(
+    ("user", "file", "text"),
+    [
+        ("me", "sparkwright-me", "me "),
+        ("jane.doe", "sparkwright-jane_doe", "jane.doe "),
+        ("ALL=(ALL) NOPASSWD: ALL #", None, None),
+        ("a,b", "sparkwright-a_b", "a\\,b "),
+        ("%sudo", "sparkwright-_sudo", "\\%sudo "),
+        ("../../etc/x", None, None),
+        ("a\nb ALL=(ALL) ALL", None, None),
+    ],
+)
+def test_sudoers_names_that_user_and_no_other(
+    user: str, file: str | None, text: str | None
+) -> None:
+    place, line = sudoers_file(user)
+    name = place.removeprefix("/etc/sudoers.d/")
+    assert "/" not in name
+    assert "." not in name
+    assert line.endswith(" ALL=(ALL) NOPASSWD: ALL\n")
+    # Every character that sudoers gives a meaning has a backslash before it.
+    assert file is None or (name, line.split(" ALL", 1)[0] + " ") == (file, text)
+    written = line.removesuffix(" ALL=(ALL) NOPASSWD: ALL\n")
+    assert written.replace("\\", "") == user.replace("\\", "")
+    for at, one in enumerate(written):
+        if not (one.isalnum() or one in "-_.\\"):
+            assert written[at - 1] == "\\"
+
+
+def test_a_password_is_never_needed_by_what_would_show_it() -> None:
+    """pyinfra's own operations put it into a command line: no step before sudo asks for none."""
+    for step in ALL[1:]:
+        assert decided(replace(UBUNTU, passwordless=False), step).steps == ()
