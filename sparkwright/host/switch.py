@@ -82,6 +82,8 @@ class Place:
     def _busy(self) -> int:
         try:
             return haproxy.busy(self._pool.master, *self._pool.server)
+        except TimeoutError:
+            return 1  # it does not say: who is behind it may still be served
         except (OSError, ValueError, KeyError):
             return 0  # no proxy, nobody behind it
 

@@ -23,6 +23,8 @@ def ask(place: str, line: str) -> str:
         connection.settimeout(5)
         connection.connect(place)
         connection.sendall(f"{line}\n".encode())
+        # The master of HAProxy 3.0 answers, and waits for more commands until nothing can come.
+        connection.shutdown(socket.SHUT_WR)
         with connection.makefile("r") as answer:
             return str(bounded.read(answer, 8 * bounded.MIB))
 

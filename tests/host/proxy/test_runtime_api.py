@@ -1,0 +1,108 @@
+"""HAProxy's sockets as its versions have them, and how a switch waits for running requests."""
+
+from __future__ import annotations
+
+import shutil
+import socket
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from sparkwright.host.contracts.proxies import Pool
+from sparkwright.host.proxy import runtime_api
+from sparkwright.host.switch import Place
+
+PROCESSES = """#<PID> <type> <reloads> <uptime> <version>
+10 master 1 0d00h07m15s 3.0.11-1+deb13u5
+# workers
+11 worker 0 0d00h03m13s 3.0.11-1+deb13u5
+# programs
+"""
+
+
+class Master:
+    """Answers as the master of HAProxy 3.0.11 was seen to: the connection stays open for more
+    commands until the other side has closed its half."""
+
+    def __init__(self, place: Path, running: list[int]) -> None:
+        self.place = str(place)
+        self.running = running
+        self.asked: list[str] = []
+        self._listening = socket.socket(socket.AF_UNIX)
+        self._listening.bind(self.place)
+        self._listening.listen()
+        threading.Thread(target=self._run, daemon=True).start()
+
+    def close(self) -> None:
+        self._listening.close()
+
+    def _run(self) -> None:
+        with suppress(OSError):
+            while True:
+                connection, _ = self._listening.accept()
+                threading.Thread(target=self._answer, args=(connection,), daemon=True).start()
+
+    def _answer(self, connection: socket.socket) -> None:
+        with connection:
+            line = connection.makefile("r").readline().strip()
+            self.asked.append(line)
+            connection.sendall((PROCESSES if line == "show proc" else self._stat()).encode())
+            while connection.recv(4096):
+                pass
+
+    def _stat(self) -> str:
+        now = self.running.pop(0) if len(self.running) > 1 else self.running[0]
+        return f"# pxname,svname,scur,status\nqwen36,self,{now},DRAIN\n\n"
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """One with a name short enough for sockets."""
+    path = Path(tempfile.mkdtemp(prefix="api-"))
+    yield path
+    shutil.rmtree(path)
+
+
+def _pool(master: str, drain: float) -> Pool:
+    return Pool(
+        admin=master, master=master, leave=(), close=(), open=(), server=("qwen36", "self"),
+        notice_seconds=0, drain_seconds=drain, others=False,
+    )  # fmt: skip
+
+
+def test_a_master_that_keeps_the_connection_is_not_waited_for(folder: Path) -> None:
+    master = Master(folder / "master.sock", [2])
+    began = time.monotonic()
+    assert runtime_api.busy(master.place, "qwen36", "self") == 2
+    assert time.monotonic() - began < 4  # its time limit is 5 s
+    master.close()
+
+
+def test_a_switch_waits_for_requests_that_run(folder: Path) -> None:
+    master = Master(folder / "master.sock", [1, 1, 1, 0])
+    Place(_pool(master.place, 60)).leave()
+    assert master.asked.count("show proc") == 4
+    master.close()
+
+
+def test_a_master_that_says_nothing_is_no_proof_that_nobody_is_served(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def silent(*_: object) -> int:
+        raise TimeoutError
+
+    monkeypatch.setattr(runtime_api, "busy", silent)
+    began = time.monotonic()
+    Place(_pool(str(folder / "none"), 1)).leave()
+    assert time.monotonic() - began >= 1
+
+
+def test_without_a_proxy_nobody_is_waited_for(folder: Path) -> None:
+    began = time.monotonic()
+    Place(_pool(str(folder / "none"), 60)).leave()
+    assert time.monotonic() - began < 10
