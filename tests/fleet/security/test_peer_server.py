@@ -12,12 +12,14 @@ from tests.fleet.site import GOOD, MACHINES, Site, bare, hub, inside, ssh, until
 PORT = 18650
 
 
-@pytest.fixture
-def seed(converged: Site) -> Iterator[str]:
+@pytest.fixture(scope="module")
+def seed(site: Site) -> Iterator[str]:
     """A host whose peer server runs: it has pulled an image, which Docker took from it."""
+    site.power_on()
+    site.repair()
     for host in GOOD:
         bare(host)
-    converged.deploy(refused={"hopper-1"}, deploy=converged.only_fetching())
+    site.deploy(refused={"hopper-1"}, deploy=site.only_fetching())
     yield next(host for host in GOOD if _unit(host))
     hub("DELETE")
 
@@ -94,8 +96,8 @@ def _at(host: str) -> str:
     return f"{MACHINES[host].address}:{PORT}"
 
 
-def test_the_fleets_secret_is_on_no_host(seed: str, converged: Site) -> None:
-    secret = (converged.folder / ".sparkwright/peer_secret").read_text().strip()
+def test_the_fleets_secret_is_on_no_host(seed: str, site: Site) -> None:
+    secret = (site.folder / ".sparkwright/peer_secret").read_text().strip()
     for host in GOOD:
         places = "/opt /etc /run /tmp /var/tmp /home /var/lib/systemd"
         found = ssh(host, f"sudo grep -rlF --devices=skip -e '{secret}' {places} || true")
