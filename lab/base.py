@@ -1,4 +1,8 @@
-"""The base file system of all machines: Debian 13, made once with mmdebstrap and kept."""
+"""The base file systems of the machines: Debian 13, made once with mmdebstrap and kept.
+
+Hosts have what a deploy needs; a bare one is as Debian's installer leaves it, and packages of what
+it lacks lie beside it, for the depot's apt repository.
+"""
 
 from __future__ import annotations
 
@@ -19,27 +23,52 @@ PACKAGES = (
     # what the depot runs
     "docker-registry", "python3-starlette", "python3-uvicorn",
 )  # fmt: skip
+BARE = (
+    "systemd", "systemd-sysv", "dbus", "openssh-server", "python3", "sudo", "iproute2",
+    "ca-certificates", "curl", "iptables",
+)  # fmt: skip
+#: What a bare host can have from the depot.
+OFFERED = ("docker.io", "docker-cli", "docker-compose", "haproxy", "earlyoom")
+#: Where those lie in the bare base: below apt's own place for them, out of its sight.
+DEBS = "var/cache/sparkwright-lab-debs"
 
 
 def path() -> Path:
     """Where the base tree of this suite and these packages is, once it is made."""
-    key = hashlib.sha256(" ".join((SUITE, *PACKAGES)).encode()).hexdigest()[:12]
-    return CACHE / f"base-{key}"
+    return _place("base", PACKAGES)
 
 
 def ensure() -> Path:
     """The base tree, made when it is not there; a killed build leaves none."""
-    base = path()
+    return _made("base", PACKAGES, path())
+
+
+def ensure_bare() -> Path:
+    """The same of a bare host, with the packages that it can have."""
+    download = "apt-get --yes -qq --no-install-recommends --download-only install"
+    hooks = (
+        f"APT_CONFIG=$MMDEBSTRAP_APT_CONFIG {download} {' '.join(OFFERED)}",
+        f'mkdir -p "$1/{DEBS}" && mv "$1"/var/cache/apt/archives/*.deb "$1/{DEBS}"',
+    )
+    return _made("bare", BARE, _place("bare", BARE + OFFERED), hooks)
+
+
+def _place(name: str, packages: tuple[str, ...]) -> Path:
+    key = hashlib.sha256(" ".join((SUITE, *packages)).encode()).hexdigest()[:12]
+    return CACHE / f"{name}-{key}"
+
+
+def _made(name: str, packages: tuple[str, ...], base: Path, hooks: tuple[str, ...] = ()) -> Path:
     if base.is_dir():
         return base
     started = time.monotonic()
-    print(f"building the base file system ({SUITE}, {len(PACKAGES)} packages)", flush=True)
+    print(f"building the {name} file system ({SUITE}, {len(packages)} packages)", flush=True)
     CACHE.mkdir(parents=True, exist_ok=True)
-    for stale in CACHE.glob("base-*"):
+    for stale in CACHE.glob(f"{name}-*"):
         shutil.rmtree(stale, ignore_errors=True)
     building = base.with_suffix(".new")
     # Its own scratch files lie here too, so that nothing is left elsewhere by a killed build.
-    scratch = CACHE / "tmp"
+    scratch = CACHE / f"tmp-{name}"
     shutil.rmtree(scratch, ignore_errors=True)
     scratch.mkdir(mode=0o755)
     process = subprocess.Popen(
@@ -48,10 +77,11 @@ def ensure() -> Path:
             "--quiet",
             "--variant=minbase",
             "--keyring=/usr/share/keyrings",
-            f"--include={','.join(PACKAGES)}",
+            f"--include={','.join(packages)}",
             "--dpkgopt=path-exclude=/usr/share/doc/*",
             "--dpkgopt=path-exclude=/usr/share/man/*",
             "--dpkgopt=path-exclude=/usr/share/locale/*",
+            *(f"--customize-hook={hook}" for hook in hooks),
             SUITE,
             str(building),
         ],
@@ -71,5 +101,5 @@ def ensure() -> Path:
         shutil.rmtree(building, ignore_errors=True)
         raise SystemExit(f"mmdebstrap failed:\n{said.strip()[-2000:]}")
     building.rename(base)
-    print(f"base file system built in {time.monotonic() - started:.0f} s", flush=True)
+    print(f"{name} file system built in {time.monotonic() - started:.0f} s", flush=True)
     return base

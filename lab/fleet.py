@@ -12,9 +12,10 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
-from lab import base, git_repository, holding, machines, network, origin, packages
+from lab import apt, base, git_repository, holding, machines, network, origin, packages
 from lab.holding import PROJECT, when
 from lab.layout import (
+    APT_PORT,
     CACHE,
     DEPOT,
     HOSTS,
@@ -54,8 +55,12 @@ def up(only: tuple[str, ...] = ()) -> None:
             network.up()
             repositories = pool.submit(_repositories)
             asleep = [machine for machine in (DEPOT, *hosts) if not machines.running(machine)]
+            bare = base.ensure_bare() if any(one.bare for one in hosts) else None
+            if bare:
+                packages.install((*packages.NEEDED, "gnupg"))
+                apt.publish(bare)
             for machine in asleep:
-                machines.start(machine, tree)
+                machines.start(machine, bare if bare and machine.bare else tree)
             if asleep:
                 say(f"booting {', '.join(machine.name for machine in asleep)}")
             repositories.result()
@@ -177,6 +182,9 @@ def _push() -> None:
 def _wait_host(host: Machine) -> None:
     """SSH answers and Docker runs."""
     _wait("SSH", host, 22)
+    if host.bare:
+        _wait("apt repository", DEPOT, APT_PORT)
+        return
 
     def docker() -> bool:
         return machines.inside(host, ["docker", "version"]).returncode == 0

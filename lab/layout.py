@@ -18,6 +18,7 @@ SSH = STATE / "ssh"
 USER = "spark"
 REGISTRY_PORT = 5000
 HUB_PORT = 8880
+APT_PORT = 8881
 
 
 @dataclass(frozen=True)
@@ -28,6 +29,7 @@ class Machine:
         gpu: which fake GPU it has (a key of ``fakes.GPUS``); None for the depot.
         memory_kib: what /proc/meminfo shows as MemTotal; None leaves this machine's own.
         dgx: whether it has the release files of DGX OS.
+        bare: whether it has neither Docker nor NVIDIA's container toolkit.
     """
 
     name: str
@@ -35,6 +37,7 @@ class Machine:
     gpu: str | None = None
     memory_kib: int | None = None
     dgx: bool = False
+    bare: bool = False
 
     @property
     def machine(self) -> str:
@@ -66,9 +69,13 @@ HOSTS = (
     Machine("rtx-1", "10.213.77.13", "rtx5090", BOX_MEMORY),
     Machine("hopper-1", "10.213.77.14", "h200", BOX_MEMORY),
 )
-#: More Sparks, for measurements with many hosts: they come up only when they are named.
-SPARES = tuple(
-    Machine(f"spark-{n}", f"10.213.77.{20 + n}", "gb10", SPARK_MEMORY, dgx=True)
-    for n in range(3, 9)
+#: More Sparks, for measurements with many hosts, and a bare box: they come up only when they are
+#: named.
+SPARES = (
+    *(
+        Machine(f"spark-{n}", f"10.213.77.{20 + n}", "gb10", SPARK_MEMORY, dgx=True)
+        for n in range(3, 9)
+    ),
+    Machine("bare-1", "10.213.77.31", "rtx5090", BOX_MEMORY, bare=True),
 )
 MACHINES = (DEPOT, *HOSTS, *SPARES)

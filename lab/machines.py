@@ -10,9 +10,11 @@ import signal
 import subprocess
 import time
 from pathlib import Path
+from typing import Any
 
-from lab import cgroups, fakes, origin
+from lab import apt, cgroups, fakes, origin
 from lab.layout import (
+    APT_PORT,
     BRIDGE,
     CDN,
     CONTROLLER,
@@ -158,13 +160,14 @@ def _unmount(machine: Machine) -> None:
 
 def _binds(machine: Machine) -> list[str]:
     if machine is DEPOT:
-        for name in ("registry", "hub"):
+        for name in ("registry", "hub", "apt"):
             (STATE / "depot" / name).mkdir(parents=True, exist_ok=True)
         shutil.rmtree(_DEPOT_LAB, ignore_errors=True)
         shutil.copytree(_HUB, _DEPOT_LAB / "hub", ignore=shutil.ignore_patterns("__pycache__"))
         return [
             f"--bind={STATE}/depot/registry:/var/lib/docker-registry",
             f"--bind={STATE}/depot/hub:/srv/hub",
+            f"--bind-ro={STATE}/depot/apt:/srv/apt",
             f"--bind-ro={_DEPOT_LAB}:/srv/lab",
         ]
     # On a real directory Docker uses overlay2; on our overlay it would fall back to copying.
@@ -196,23 +199,27 @@ def _configure(machine: Machine) -> None:
         _mask(root, unit)
     # This machine's clock is the hosts' clock: FAKE for a time service that has synchronised.
     _write(root, "etc/tmpfiles.d/sparkwright-lab.conf", "f /run/systemd/timesync/synchronized\n")
-    _users(root)
+    _users(root, "sudo" if machine.bare else "sudo,docker")
+    if machine.bare:
+        apt.use(root)
     if machine is DEPOT:
         _depot(root)
     else:
         _mask(root, "docker-registry.service")
-        daemon = {
+        daemon: dict[str, Any] = {
             "insecure-registries": [f"{CONTROLLER}/{PREFIX_LENGTH}"],
-            "runtimes": {"nvidia": {"args": [], "path": "nvidia-container-runtime"}},
         }
+        if not machine.bare:
+            runtime = {"args": [], "path": "nvidia-container-runtime"}
+            daemon["runtimes"] = {"nvidia": runtime}
         _write(root, "etc/docker/daemon.json", json.dumps(daemon, indent=4) + "\n")
         fakes.install(machine)
     _write(root, "etc/sparkwright-lab/configured", "")
 
 
-def _users(root: Path) -> None:
+def _users(root: Path, groups: str) -> None:
     """The deploy user, as on a real Spark: not root, sudo, member of the group docker."""
-    options = ["--create-home", "--shell", "/bin/bash", "--groups", "sudo,docker"]
+    options = ["--create-home", "--shell", "/bin/bash", "--groups", groups]
     subprocess.run(["chroot", root, "useradd", *options, USER], check=True)
     _write(root, f"etc/sudoers.d/{USER}", f"{USER} ALL=(ALL) NOPASSWD: ALL\n", 0o440)
     home = root / "home" / USER / ".ssh"
@@ -256,6 +263,13 @@ def _depot(root: Path) -> None:
     )
     _write(root, "etc/systemd/system/sparkwright-lab-hub.service", hub)
     _enable(root, "sparkwright-lab-hub.service", "/etc/systemd/system")
+    packages = (
+        "[Unit]\nDescription=apt repository (sparkwright lab)\nAfter=network.target\n"
+        f"[Service]\nExecStart=/usr/bin/python3 -m http.server {APT_PORT} --directory /srv/apt\n"
+        "Restart=on-failure\n[Install]\nWantedBy=multi-user.target\n"
+    )
+    _write(root, "etc/systemd/system/sparkwright-lab-apt.service", packages)
+    _enable(root, "sparkwright-lab-apt.service", "/etc/systemd/system")
 
 
 def _write(root: Path, path: str, text: str, mode: int = 0o644) -> None:

@@ -15,6 +15,8 @@ from typing import Any
 from lab.layout import Machine
 
 HERE = Path(__file__).parent
+#: What the package nvidia-container-toolkit brings.
+TOOLKIT = ("nvidia-ctk", "nvidia-container-runtime", "nvidia-container-runtime-hook")
 GPU_FILE = "etc/sparkwright-lab/gpu.json"
 
 #: Values as real drivers print them; sources: captures/ (H200) and public reports (GB10, 5090).
@@ -101,12 +103,7 @@ def install(machine: Machine) -> None:
     """Put the fakes into a machine's root file system, before it boots."""
     if machine.gpu is None:
         return
-    for name in (
-        "nvidia-smi",
-        "nvidia-ctk",
-        "nvidia-container-runtime",
-        "nvidia-container-runtime-hook",
-    ):
+    for name in ("nvidia-smi", *(() if machine.bare else TOOLKIT)):
         target = machine.root / "usr/bin" / name
         shutil.copyfile(HERE / name, target)
         target.chmod(0o755)

@@ -93,7 +93,8 @@ def sudoers(place: Path, text: str) -> None:
         with suppress(OSError):
             Path(name).unlink()
     if not checked.ok:
-        raise SystemExit(f"visudo does not accept what would be written to {place}: {checked.said}")
+        why = (checked.err.strip() or checked.said).splitlines()
+        raise SystemExit(f"visudo does not accept what would be written to {place}: {why[:1]}")
     files.write(place, text, 0o440)
 
 

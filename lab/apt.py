@@ -1,0 +1,133 @@
+"""apt repositories on the depot, signed: Debian's own packages, and fakes of NVIDIA's.
+
+Only for bare hosts. The key is made with the fleet, and goes with it.
+"""
+
+from __future__ import annotations
+
+import email.utils
+import hashlib
+import shutil
+import subprocess
+from pathlib import Path
+
+from lab import base, fakes
+from lab.layout import APT_PORT, DEPOT, STATE
+
+PLACE = STATE / "depot" / "apt"
+ADDRESS = f"http://{DEPOT.address}:{APT_PORT}"
+#: The public half of what signs both.
+KEY = PLACE / "key.asc"
+_HOME = STATE / "gnupg"
+_KEYRING = "usr/share/keyrings/sparkwright-lab.asc"
+_NEW = "touch /run/sparkwright-lab-new-driver"
+#: Fakes of NVIDIA's packages: the files that each brings, and what it runs once it is there.
+_FAKES: dict[str, tuple[tuple[str, ...], str]] = {
+    "nvidia-container-toolkit": (fakes.TOOLKIT, "true"),
+    "nvidia-open": (("nvidia-smi",), _NEW),
+    "linux-headers-amd64": ((), "true"),
+}
+
+
+def publish(bare: Path, place: Path = PLACE, home: Path = _HOME) -> None:
+    """Make both repositories, once per fleet; a killed attempt leaves none.
+
+    Args:
+        bare: base of the bare hosts, with Debian's packages.
+        home: gpg's own directory.
+    """
+    if (place / "key.asc").exists():
+        return
+    for name in ("debian", "nvidia"):
+        shutil.rmtree(place / name, ignore_errors=True)
+    pool = place / "debian/pool"
+    pool.mkdir(parents=True)
+    for deb in sorted((bare / base.DEBS).glob("*.deb")):
+        # Of an epoch's colon, which would be written once more in an address.
+        shutil.copyfile(deb, pool / deb.name.replace("%3a", "-"))
+    for name, (programs, after) in _FAKES.items():
+        _package(place / "nvidia", name, programs, after)
+    key = _key(home)
+    _index(place / "debian", f"dists/{base.SUITE}", "main/binary-amd64", home)
+    _index(place / "nvidia", ".", ".", home)
+    subprocess.run(["gpgconf", "--homedir", str(home), "--kill", "gpg-agent"], check=False)
+    (place / "key.asc").write_text(key)
+
+
+def use(root: Path) -> None:
+    """Have a host take Debian's packages from the depot."""
+    (root / _KEYRING).parent.mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(KEY, root / _KEYRING)
+    source = f"deb [signed-by=/{_KEYRING}] {ADDRESS}/debian {base.SUITE} main\n"
+    (root / "etc/apt/sources.list").write_text(source)
+    for path in (root / base.DEBS).glob("*.deb"):
+        path.unlink()  # a host has no such cache
+
+
+def _package(folder: Path, name: str, programs: tuple[str, ...], after: str) -> None:
+    """A package of fakes."""
+    tree = folder / f".{name}"
+    for program in programs:
+        target = tree / "usr/bin" / program
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(fakes.HERE / program, target)
+        target.chmod(0o755)
+    control = tree / "DEBIAN"
+    control.mkdir(mode=0o755, parents=True)
+    (control / "control").write_text(
+        f"Package: {name}\nVersion: 1.0-fake\nArchitecture: amd64\nMaintainer: sparkwright lab\n"
+        f"Description: FAKE for {name} (sparkwright lab)\n"
+    )
+    script = control / "postinst"
+    script.write_text(f"#!/bin/sh\nset -e\n{after}\n")
+    script.chmod(0o755)
+    words = ["dpkg-deb", "--build", "--root-owner-group", str(tree)]
+    _run(*words, str(folder / f"{name}_1.0-fake_amd64.deb"))
+    shutil.rmtree(tree)
+
+
+def _index(repository: Path, suite: str, component: str, home: Path) -> None:
+    """Packages, Release, and InRelease, which apt asks for first."""
+    texts = []
+    for deb in sorted(repository.rglob("*.deb")):
+        data = deb.read_bytes()
+        texts.append(
+            _run("dpkg-deb", "-f", str(deb)).strip()
+            + f"\nFilename: {deb.relative_to(repository)}\nSize: {len(data)}\n"
+            f"SHA256: {hashlib.sha256(data).hexdigest()}\n"
+        )
+    release = repository / suite
+    packages = release / component / "Packages"
+    packages.parent.mkdir(parents=True, exist_ok=True)
+    packages.write_text("\n".join(texts))
+    sum_of = hashlib.sha256(packages.read_bytes()).hexdigest()
+    name = packages.relative_to(release)
+    text = (
+        f"Origin: sparkwright lab\nSuite: {base.SUITE}\nCodename: {base.SUITE}\n"
+        f"Date: {email.utils.formatdate(usegmt=True)}\nArchitectures: amd64\nComponents: main\n"
+        f"SHA256:\n {sum_of} {packages.stat().st_size} {name}\n"
+    )
+    (release / "Release").write_text(text)
+    _gpg(home, "--yes", "--clearsign", "--output", str(release / "InRelease"),
+         str(release / "Release"))  # fmt: skip
+
+
+def _key(home: Path) -> str:
+    """The public half of a key of this fleet's own."""
+    shutil.rmtree(home, ignore_errors=True)
+    home.mkdir(mode=0o700, parents=True)
+    words = ("sparkwright lab <lab@example.invalid>", "ed25519", "sign", "never")
+    _gpg(home, "--passphrase", "", "--quick-generate-key", *words)
+    return _gpg(home, "--armor", "--export")
+
+
+def _gpg(home: Path, *words: str) -> str:
+    return _run("gpg", "--homedir", str(home), "--batch", "--quiet", "--pinentry-mode", "loopback",
+                *words)  # fmt: skip
+
+
+def _run(*words: str) -> str:
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise SystemExit(f"{words[0]} failed:\n{(done.stdout + done.stderr).strip()[-2000:]}")
+    return done.stdout

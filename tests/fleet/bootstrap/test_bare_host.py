@@ -1,0 +1,230 @@
+"""A bare host, with neither Docker nor NVIDIA's toolkit: to an answer, and back again."""
+
+from __future__ import annotations
+
+import os
+import pty
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+from lab import apt, fleet, machines
+from lab.layout import SPARES, USER
+from tests.fleet.site import MACHINES, Run, Site, answers, inside, ssh, until
+
+(BARE,) = (one for one in SPARES if one.bare)
+INVENTORY = "inventory/bare.py"
+ALONE = "roles.bootstrap.bootstrap"
+STEPS = ["docker", "nvidia-container-toolkit", "docker-group", "earlyoom", "unattended-upgrades"]
+DAEMON = "/etc/docker/daemon.json"
+RECORD = "/var/lib/sparkwright/bootstrap.json"
+SOURCES = {"nvidia-container-toolkit": {"uri": f"{apt.ADDRESS}/nvidia", "key": str(apt.KEY)}}
+
+
+def _inventory(site: Site, steps: list[str], **more: object) -> None:
+    text = (site.folder / "inventory/virtual.py").read_text()
+    data = {"bootstrap": steps, "bootstrap_sources": SOURCES, **more}
+    text += "\nsparks = []\nrtx50 = []\n"
+    text += f"bare = [_host({BARE.name!r}, {BARE.address!r})]\n"
+    text += f"bare[0][1].update(services=_RTX)\nbare[0][1].update({data!r})\n"
+    (site.folder / INVENTORY).write_text(text)
+
+
+@pytest.fixture
+def fresh(site: Site) -> Iterator[Site]:
+    """The host as its installer left it."""
+    site.power_on()
+    site.repair()
+    machines.remove(BARE)
+    MACHINES[BARE.name] = BARE
+    fleet.up((BARE.name,))
+    _inventory(site, STEPS)
+    yield site
+    machines.remove(BARE)
+    del MACHINES[BARE.name]
+    (site.folder / INVENTORY).unlink()
+
+
+def _run(site: Site, *words: str, code: int = 0, deploy: str = "deploy.py") -> Run:
+    run = site.run("--yes", *words, inventory=INVENTORY, deploy=deploy)
+    assert run.code == code, run.output
+    return run
+
+
+def _has(program: str) -> bool:
+    return machines.inside(BARE, ["sh", "-c", f"command -v {program}"]).returncode == 0
+
+
+def _packages() -> str:
+    return inside(BARE.name, "dpkg-query", "-W", "-f", "${Package} ${db:Status-Status}\n")
+
+
+@pytest.mark.timeout(600)
+def test_from_bare_to_an_answer_in_one_command_and_back(fresh: Site) -> None:
+    before, daemon = _packages(), inside(BARE.name, "cat", DAEMON)
+    assert not _has("docker")
+    assert not _has("nvidia-ctk")
+    dry = fresh.run("--dry", inventory=INVENTORY)
+    assert dry.code == 0, dry.output
+    for words in ("would install docker.io, docker-cli, docker-compose",
+                  "would add the repository http://", "would restart Docker",
+                  "would make spark a member of the group docker",
+                  "judged again when bootstrap is done"):  # fmt: skip
+        assert words in dry.output
+    assert _packages() == before
+    inside(BARE.name, "test", "!", "-e", RECORD)
+
+    run = _run(fresh)
+    assert run.host(BARE.name)["changes"][:3] == [
+        "Bootstrap: docker", "Bootstrap: nvidia-container-toolkit", "Bootstrap: docker-group"
+    ]  # fmt: skip
+    (service,) = run.host(BARE.name)["services"]
+    assert service["smoke"]["failures"] == []
+    assert answers(fresh, BARE.name)
+    assert inside(BARE.name, "cat", DAEMON) == daemon
+    assert "docker" in ssh(BARE.name, "id -nG")
+    assert "--prefer" in inside(BARE.name, "systemctl", "show", "-p", "ExecStart", "earlyoom")
+
+    again = _run(fresh)
+    assert again.changed == set(), again.output
+    assert f"remote executions: {BARE.name} 3" in again.output
+
+    said = fresh.sparkwright("remove", INVENTORY, "--weights", "--yes")
+    assert "--bootstrap undoes it" in said
+    assert _has("docker")
+    said = fresh.sparkwright("remove", INVENTORY, "--weights", "--bootstrap", "--yes")
+    assert "package docker.io" in said
+    gone = set(_packages().splitlines()) - set(before.splitlines())
+    # HAProxy is a deploy's own, and stays; so does what it needs.
+    assert not [one for one in gone if one.endswith(" installed") and "docker" in one]
+    assert not _has("docker")
+    assert not _has("nvidia-ctk")
+    assert not _has("earlyoom")
+    assert inside(BARE.name, "cat", DAEMON) == daemon
+    assert "docker" not in ssh(BARE.name, "id -nG")
+    inside(BARE.name, "test", "!", "-e", RECORD)
+
+
+#: What has happened on the host when the controller dies.
+MOMENTS = {
+    "recorded": f"test -e {RECORD}",
+    "dpkg at work": "pgrep -x dpkg",
+    "Docker is there, the toolkit is not": "test -x /usr/bin/dockerd",
+    "the toolkit is there": "test -x /usr/bin/nvidia-ctk",
+}
+
+
+@pytest.mark.timeout(400)
+@pytest.mark.parametrize("moment", MOMENTS)
+def test_killed_and_run_again(fresh: Site, moment: str) -> None:
+    killed = subprocess.Popen(
+        fresh.command("--yes", inventory=INVENTORY, deploy=ALONE), cwd=fresh.folder,
+        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    look = ["sh", "-c", MOMENTS[moment]]
+    until(lambda: machines.inside(BARE, look).returncode == 0, moment, 120)
+    killed.send_signal(signal.SIGKILL)
+    killed.wait()
+    _run(fresh, deploy=ALONE)
+    assert inside(BARE.name, "dpkg", "--audit") == ""
+    assert inside(BARE.name, "systemctl", "is-active", "docker") == "active"
+    # Docker found the hook at its last start.
+    inside(BARE.name, "sh", "-c", "test $(stat -c %Z /usr/bin/nvidia-container-runtime-hook) -le "
+           "$(stat -c %Z /proc/$(pidof dockerd))")  # fmt: skip
+    assert _run(fresh, deploy=ALONE).changed == set()
+    said = fresh.sparkwright("remove", INVENTORY, "--bootstrap", "--yes")
+    assert "package docker.io" in said
+    assert not _has("docker")
+
+
+@pytest.mark.timeout(400)
+def test_a_power_cut_in_the_middle(fresh: Site) -> None:
+    killed = subprocess.Popen(
+        fresh.command("--yes", inventory=INVENTORY, deploy=ALONE), cwd=fresh.folder,
+        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    look = ["pgrep", "-x", "dpkg"]
+    until(lambda: machines.inside(BARE, look).returncode == 0, "dpkg", 120)
+    machines.cut_power(BARE)
+    killed.wait(timeout=120)
+    fleet.up((BARE.name,))
+    _run(fresh, deploy=ALONE)
+    assert inside(BARE.name, "dpkg", "--audit") == ""
+    assert _run(fresh, deploy=ALONE).changed == set()
+
+
+@pytest.mark.timeout(300)
+def test_a_first_time_with_a_password(fresh: Site) -> None:
+    """Asked for once, and in no process list; after it sudo asks for none."""
+    inside(BARE.name, "sh", "-c", f"echo '{USER}:a-secret-of-hers' | chpasswd; "
+           f"echo '{USER} ALL=(ALL) ALL' > /etc/sudoers.d/{USER}")  # fmt: skip
+    refused = fresh.run("--yes", inventory=INVENTORY, deploy=ALONE)
+    assert refused.refused == {BARE.name}
+    # Everything that is started there while bootstrap runs, to look for the password in.
+    watch = "while :; do cat /proc/[0-9]*/cmdline /proc/[0-9]*/environ; sleep 0.05; done"
+    inside(BARE.name, "systemd-run", "--unit=eyes", "sh", "-c", f"{watch} > /run/seen 2>/dev/null")
+    words = ["bootstrap", INVENTORY, "--password", "--step", "sudoers", "--step", "docker"]
+    leader, follower = pty.openpty()
+    done = subprocess.Popen(
+        [sys.executable, "-m", "sparkwright", *words], cwd=fresh.folder, stdin=follower,
+        stdout=follower, stderr=follower, start_new_session=True,
+    )  # fmt: skip
+    os.close(follower)
+    said = b""
+    try:
+        while b"assword" not in said:
+            said += os.read(leader, 4096)
+        os.write(leader, b"a-secret-of-hers\n")
+        while chunk := os.read(leader, 4096):
+            said += chunk
+    except OSError:
+        pass  # the terminal is closed with its last process
+    assert done.wait(timeout=200) == 0, said.decode(errors="replace")
+    inside(BARE.name, "systemctl", "stop", "eyes")
+    assert "a-secret-of-hers" not in inside(BARE.name, "sh", "-c", "strings -a /run/seen || "
+                                            "tr -c '[:print:]' '\\n' < /run/seen")  # fmt: skip
+    assert b"a-secret-of-hers" not in said
+    assert ssh(BARE.name, "sudo -k -n id -u") == "0"
+    assert _has("docker")
+
+
+@pytest.mark.timeout(300)
+def test_packages_that_somebody_else_signed_are_not_installed(fresh: Site) -> None:
+    """The repository's files are another's, as on a mirror that was taken over."""
+    packages = apt.PLACE / "nvidia/Packages"
+    text = packages.read_text()
+    packages.write_text(text.replace("1.0-fake", "6.6-evil"))
+    try:
+        run = _run(fresh, code=1, deploy=ALONE)
+    finally:
+        packages.write_text(text)
+    assert run.refused == {BARE.name}
+    assert not _has("nvidia-ctk")
+    other = {**SOURCES["nvidia-container-toolkit"], "fingerprint": "0" * 40}
+    _inventory(fresh, STEPS, bootstrap_sources={"nvidia-container-toolkit": other})
+    run = _run(fresh, code=1, deploy=ALONE)
+    assert "is the key" in run.output
+    assert not _has("nvidia-ctk")
+    key = "/etc/apt/keyrings/sparkwright-nvidia-container-toolkit.asc"
+    inside(BARE.name, "test", "-e", key)  # of the run before, and not another's
+
+
+@pytest.mark.timeout(400)
+def test_a_driver_is_installed_and_its_reboot_waited_for_only_when_asked(fresh: Site) -> None:
+    """With a GPU on a PCI bus of the test's own: this machine has none."""
+    _inventory(fresh, ["driver"], bootstrap_sources={"driver": SOURCES["nvidia-container-toolkit"]})
+    inside(BARE.name, "rm", "/usr/bin/nvidia-smi")
+    bus = "mkdir -p /run/pci/0 && cd /run/pci/0 && echo 0x10de > vendor && echo 0x2b85 > device && "
+    bus += "echo 0x030000 > class && mount --bind /run/pci /sys/bus/pci/devices"
+    inside(BARE.name, "sh", "-c", bus)
+    boot = inside(BARE.name, "cat", "/proc/sys/kernel/random/boot_id")
+    run = _run(fresh, code=1, deploy=ALONE)
+    assert "bootstrap_reboot=True" in run.output
+    assert inside(BARE.name, "cat", "/proc/sys/kernel/random/boot_id") == boot
+    run = _run(fresh, "--data", "bootstrap_reboot=True", deploy=ALONE)
+    assert "rebooted" in run.host(BARE.name)["changes"]
+    assert inside(BARE.name, "cat", "/proc/sys/kernel/random/boot_id") != boot
+    assert _run(fresh, deploy=ALONE).changed == set()
