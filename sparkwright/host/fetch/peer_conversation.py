@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from sparkwright.host.fetch import peer_auth, peer_files, peer_registry
 from sparkwright.host.fetch.peer_files import OpenFile
 from sparkwright.host.fetch.peer_registry import Server
-from sparkwright.host.fetch.peer_wire import Broken, Head, Wire
+from sparkwright.host.fetch.peer_wire import Broken, Handshake, Head, Wire
 
 #: Bytes of one answer.
 PIECE = 8 << 20
@@ -59,7 +59,7 @@ class Conversation:
 
     def run(self) -> None:
         """Answer until somebody ends it. Raises Broken and OSError."""
-        while head := self._wire.head(_KNOWN if self._is_known else UNKNOWN):
+        while head := self._next():
             found = _REQUEST.fullmatch(head.line)
             has_body = head.get("content-length") not in ("", "0") or head.get("transfer-encoding")
             if found is None or has_body:
@@ -68,6 +68,16 @@ class Conversation:
             self._answer(found[1], found[2], head)
             if head.get("connection").lower() == "close":
                 return
+
+    def _next(self) -> Head | None:
+        try:
+            return self._wire.head(_KNOWN if self._is_known else UNKNOWN)
+        except Handshake:
+            # Docker with containerd's image store takes an answer in HTTP, and that alone, for a
+            # reason to try without TLS.
+            self._say(400, close=True)
+            self._wire.end()
+            raise
 
     def _answer(self, method: str, target: str, head: Head) -> None:
         path, _, query = target.partition("?")

@@ -23,10 +23,16 @@ _LOOK = 1.0
 
 #: The first byte of a TLS handshake: Docker tries that first, and waits 10 s for an answer.
 _TLS = 0x16
+#: Seconds in which the other side of a refused handshake reads the answer.
+_LAST = 0.5
 
 
 class Broken(Exception):
     """The other side hung up, was too slow, or sent what is not HTTP."""
+
+
+class Handshake(Broken):
+    """The other side speaks TLS, and here is none."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +73,7 @@ class Wire:
                 return None
             self._read += buffer[:count]
             if self._read[0] == _TLS:
-                raise Broken("TLS: here is none")
+                raise Handshake("TLS: here is none")
         text = self._read[:end].decode("latin-1")
         del self._read[: end + 4]
         return _parse(text)
@@ -97,6 +103,15 @@ class Wire:
             self._socket.sendall(head.replace("\n", "\r\n").encode("latin-1") + b"\r\n" + body)
         except OSError as error:
             raise Broken(error.strerror or "it does not read") from error
+
+    def end(self) -> None:
+        """End a connection so that what was sent is read: unread bytes here would reset it."""
+        self._socket.shutdown(socket.SHUT_WR)
+        until = time.monotonic() + _LAST
+        while (left := until - time.monotonic()) > 0:
+            self._socket.settimeout(left)
+            if not self._socket.recv(4096):
+                return
 
     def send_file(self, descriptor: int, start: int, end: int, seconds: float) -> None:
         """Send a range of a file, without a copy of it here but for TLS, within so many seconds."""

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import importlib
 import json
 import shutil
 import signal
 import socket
+import ssl
 import subprocess
 import sys
 import time
@@ -246,3 +248,20 @@ def test_earlier_downloads_are_taken_instead_of_fetched(fetch: Fetch) -> None:
     assert (fetch.destination / ONE).samefile(cache / "blobs" / listed[ONE]["sha256"])
     shutil.rmtree(fetch.root / "cache")
     assert (fetch.destination / ONE).read_bytes() == fetch.hub.files[ONE]
+
+
+def test_who_tries_tls_is_answered_in_http(seed: Seed) -> None:
+    """Docker with containerd's image store tries plain HTTP then, and after nothing else."""
+    incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    hello = context.wrap_bio(incoming, outgoing, server_hostname="localhost")
+    with contextlib.suppress(ssl.SSLWantReadError):
+        hello.do_handshake()
+    began = time.monotonic()
+    with socket.create_connection(("127.0.0.1", seed.port), 5) as one:
+        one.sendall(outgoing.read())
+        answer = b""
+        while block := one.recv(4096):
+            answer += block
+    assert answer.startswith(b"HTTP/1.1 400 ")
+    assert time.monotonic() - began < 2
