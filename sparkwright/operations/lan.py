@@ -48,13 +48,13 @@ def usable(address: str) -> bool:
 
 
 def _number(named: str) -> tuple[str, ...]:
-    """A name's or address's number for other hosts; none where they can't use it."""
+    """A name's or address's number for other hosts, of IPv4 where there is one."""
     try:
-        found = str(ip_address(socket.gethostbyname(named) if ":" not in named else named))
-    except (OSError, ValueError):
-        # A name that only hosts know, or an address of one interface (fe80::1%eth0).
+        infos = socket.getaddrinfo(named, None, type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError):  # a name that only hosts know
         return ()
-    return (found,) if usable(found) else ()
+    found = {str(info[4][0]) for info in infos if usable(str(info[4][0]))}
+    return tuple(sorted(found, key=lambda one: (":" in one, one))[:1])
 
 
 def _is_link_local(address: str) -> bool:

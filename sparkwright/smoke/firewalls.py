@@ -17,6 +17,8 @@ from sparkwright.smoke.outside import Outside
 
 CHECK = "unreachable"
 _FAMILIES = ("ip", "ip6", "inet")
+#: Family, table and chain -> its lines.
+_Chains = dict[tuple[str, str, str], list[str]]
 #: What a host calls its tables and chains becomes part of a command that somebody will paste.
 _NAME = re.compile(r"[A-Za-z0-9_.-]+")
 _REASON = "it answers on the host itself, and nobody else gets to it"
@@ -148,12 +150,13 @@ def _in_firewalld(port: int, zone: str) -> bool:
 
 @dataclass(frozen=True)
 class _Chain:
-    """A chain of nftables that input passes."""
+    """A chain of nftables that input passes; ``inner`` are the rules of chains that it jumps to."""
 
     family: str
     table: str
     chain: str
     lines: tuple[str, ...]
+    inner: tuple[str, ...]
 
     @property
     def name(self) -> str:
@@ -171,7 +174,7 @@ class _Chain:
         """Whether a rule lets a port's connections in, wherever they come from."""
         if not self.closes:
             return True
-        for line in self.lines:
+        for line in (*self.lines, *self.inner):
             to = re.search(r"\btcp dport (\{[^}]*\}|[\d-]+)", line)
             accepts = line.split(" comment ")[0].rstrip().endswith("accept")
             if to and accepts and _has(port, to[1], "-"):
@@ -192,22 +195,47 @@ class _Chain:
 
 
 def _input_chains(ruleset: str) -> Iterator[_Chain]:
-    """The chains at the hook ``input`` of IP's families; bridges and ARP have hooks of that name,
-    too, which are about other packets (ovh/debian-cis#366)."""
+    """The chains at the hook ``input`` of IP's families, with the rules of those that they jump to.
+
+    Bridges and ARP have hooks of that name, too, which are about other packets
+    (ovh/debian-cis#366).
+    """
+    chains = _chains(ruleset)
+    for (family, table, chain), lines in chains.items():
+        named = all(map(_NAME.fullmatch, (table, chain)))
+        if named and family in _FAMILIES and "hook input" in "".join(lines[:1]):
+            further = [
+                chains.get((family, table, one), []) for one in _jumps(chains, lines, family, table)
+            ]
+            inner = tuple(line for some in further for line in some)
+            yield _Chain(family, table, chain, tuple(lines), inner)
+
+
+def _jumps(chains: _Chains, lines: list[str], family: str, table: str) -> list[str]:
+    """The chains that rules lead to, also by others."""
+    found: dict[str, None] = {}
+    left = list(lines)
+    while left:
+        for name in re.findall(r"\b(?:jump|goto) ([\w.-]+)", left.pop()):
+            if name not in found:
+                found[name] = None
+                left += chains.get((family, table, name), [])
+    return list(found)
+
+
+def _chains(ruleset: str) -> _Chains:
+    """Every chain's lines, by family, table and name."""
+    found: _Chains = {}
     table: list[str] = []
-    lines: list[str] = []
-    chain = ""
+    lines: list[str] | None = None
     for line in map(str.strip, ruleset.splitlines()):
-        if line.startswith("table "):
-            table = line.split()
-        elif line.startswith("chain "):
-            chain, lines = line.split()[1], []
+        words = line.split()
+        if words[:1] == ["table"]:
+            table = words
+        elif words[:1] == ["chain"] and len(words) > 1 and len(table) > 2:
+            lines = found.setdefault((table[1], table[2], words[1]), [])
         elif line == "}":
-            named = (
-                len(table) > 2 and table[1] in _FAMILIES and all(map(_NAME.fullmatch, table[1:3]))
-            )
-            if named and _NAME.fullmatch(chain) and "hook input" in "".join(lines[:1]):
-                yield _Chain(table[1], table[2], chain, tuple(lines))
-            chain, lines = "", []
-        elif chain and line:
+            lines = None
+        elif lines is not None and line:
             lines.append(line)
+    return found

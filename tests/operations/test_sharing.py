@@ -147,6 +147,7 @@ def test_the_settings_of_a_host() -> None:
         ({"lan_address": "10.9.9.9"}, ("10.9.9.9",)),
         ({"lan_address": "localhost"}, ("127.0.0.1",)),
         ({"lan_address": "fd00::1"}, ("fd00::1",)),
+        ({"lan_address": "fe80::1"}, ()),
         # Nobody but the hosts knows the name: this one takes no part.
         ({"lan_address": "only-hosts.invalid"}, ()),
         ({"peer_sharing": False}, ()),
@@ -266,3 +267,14 @@ def test_a_bundle_is_not_offered_at_an_address_of_one_interface(tmp_path: Path) 
     run.hosts["spark-1"].connection = ("fe80::2%eth0", "fe80::1%eth0")
     with pytest.raises(HostError, match="set ssh_hostname to its IPv4 address"):
         _peers(run, first)
+
+
+def test_a_name_that_leads_to_ipv6_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    def known(name: str, *_: Any, **__: Any) -> list[Any]:
+        found = {"both": ["fd00::1", "10.0.0.7"], "six": ["fe80::1", "fd00::1"]}[name]
+        return [(0, 1, 6, "", (one, 0)) for one in found]
+
+    monkeypatch.setattr("socket.getaddrinfo", known)
+    for name, address in (("both", "10.0.0.7"), ("six", "fd00::1")):
+        run, _ = _fleet(True, lan_address=name)
+        assert sharing.sources(run, run.hosts["spark-1"]).addresses == (address,)

@@ -11,6 +11,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from sparkwright.config.settings import HostSettings
+from sparkwright.plan.uplink import environment
 from tests.host.fetch.conftest import Fetch
 
 DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))
@@ -59,11 +61,10 @@ def proxy() -> Iterator[tuple[str, list[str]]]:
 def test_everything_is_fetched_through_it(fetch: Fetch, monkeypatch: pytest.MonkeyPatch) -> None:
     fetch.hub.redirects = False
     port = urlsplit(fetch.hub.endpoint).port
-    monkeypatch.delenv("NO_PROXY")
     with proxy() as (address, asked):
-        for name in ("HTTP_PROXY", "http_proxy"):
-            monkeypatch.setenv(name, address)
-        monkeypatch.setenv("no_proxy", "localhost,127.0.0.1")
+        settings = HostSettings.model_validate({"services": {}, "http_proxy": address})
+        for name, value in environment(settings).items():
+            monkeypatch.setenv(name, value)
         code, said = fetch.run(endpoint=f"http://hub.example:{port}")
     assert code == 0, said
     assert set(asked) == {"hub.example"}
@@ -71,12 +72,12 @@ def test_everything_is_fetched_through_it(fetch: Fetch, monkeypatch: pytest.Monk
 
 
 def test_what_is_in_the_lan_is_not(fetch: Fetch, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("NO_PROXY")
     with proxy() as (address, asked):
-        for name in ("HTTP_PROXY", "http_proxy"):
-            monkeypatch.setenv(name, address)
-        for name in ("NO_PROXY", "no_proxy"):
-            monkeypatch.setenv(name, "localhost,127.0.0.1,127.0.0.2")
+        known = {"services": {}, "http_proxy": address, "hub_endpoint": fetch.hub.endpoint}
+        # The hub's own CDN, at another address of this machine's.
+        settings = HostSettings.model_validate({**known, "no_proxy": ["127.0.0.2"]})
+        for name, value in environment(settings).items():
+            monkeypatch.setenv(name, value)
         code, said = fetch.run()
     assert code == 0, said
     assert asked == []

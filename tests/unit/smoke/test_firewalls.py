@@ -190,3 +190,19 @@ def test_ipv6() -> None:
     found = unreachable(SHUT, [8000], Firewall(nft=NFT, network="fd00:1::/64"))
     assert found is not None
     assert "'ip6 saddr fd00:1::/64 tcp dport { 8000 } accept'" in found.remedy
+
+
+@pytest.mark.parametrize("verb", ["jump", "goto"])
+def test_what_a_chain_leads_to_counts(verb: str) -> None:
+    """As in itdoginfo/podkop#284, where each interface has a chain of its own."""
+    led = NFT.replace("tcp dport 22 accept", f'iifname "br0" {verb} lan')
+    inner = "\n\tchain {} {{\n\t\t{}\n\t}}\n}}\n"
+    opened = led.rstrip("}\n") + "\n\t}\n" + inner.format("lan", "tcp dport 8000 accept")
+    assert "nothing in the rules" in _remedy(nft=opened)[0]
+    further = opened.rstrip("}\n").replace("tcp dport 8000 accept", "jump deep")
+    further += "\n\t}\n" + inner.format("deep", "tcp dport { 8000-8010 } accept")
+    assert "nothing in the rules" in _remedy(nft=further)[0]
+    other = opened.replace("chain lan", "chain wan")
+    assert "nftables' inet filter input" in _remedy(nft=other)[0]
+    circle = opened.replace("tcp dport 8000 accept", "jump lan")
+    assert "nftables' inet filter input" in _remedy(nft=circle)[0]
