@@ -7,6 +7,7 @@ It does not say how large it is either. What makes holes of zeros, as ZFS with c
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import subprocess
@@ -49,6 +50,27 @@ def test_the_file_system_is_asked_by_making_holes(ramfs: Path, tmp_path: Path) -
 def test_zeros_that_become_holes_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(holes, "of", lambda _, size: [(0, size)])
     assert not holes.reported(tmp_path)
+
+
+def test_one_that_knows_no_such_question(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(errno.EINVAL, "Invalid argument")
+
+    monkeypatch.setattr(holes, "of", refuse)
+    assert not holes.reported(tmp_path)
+
+
+def test_a_full_disk_is_said_where_the_rest_is_measured(
+    fetch: Fetch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "pwrite", full)
+    assert holes.reported(fetch.root)
+    code, said = fetch.here(headroom=1 << 60)
+    assert code == 1
+    assert "must stay free there, but only" in said
 
 
 def test_zfs_is_not_asked_again_and_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
