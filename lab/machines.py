@@ -56,7 +56,7 @@ def start(machine: Machine, base: Path) -> None:
     if running(machine):
         return
     _unmount(machine)
-    for name in ("upper", "work", "root", "docker"):
+    for name in ("upper", "work", "root", "docker", "containerd"):
         (machine.home / name).mkdir(parents=True, exist_ok=True)
     options = f"lowerdir={base},upperdir={machine.home}/upper,workdir={machine.home}/work"
     subprocess.run(["mount", "-t", "overlay", "overlay", "-o", options, machine.root], check=True)
@@ -171,7 +171,10 @@ def _binds(machine: Machine) -> list[str]:
             f"--bind-ro={_DEPOT_LAB}:/srv/lab",
         ]
     # On a real directory Docker uses overlay2; on our overlay it would fall back to copying.
-    return [f"--bind={machine.home}/docker:/var/lib/docker"]
+    found = [f"--bind={machine.home}/docker:/var/lib/docker"]
+    if machine.containerd:
+        found.append(f"--bind={machine.home}/containerd:/var/lib/containerd")
+    return found
 
 
 def _configure(machine: Machine) -> None:
@@ -212,6 +215,8 @@ def _configure(machine: Machine) -> None:
         if not machine.bare:
             runtime = {"args": [], "path": "nvidia-container-runtime"}
             daemon["runtimes"] = {"nvidia": runtime}
+        if machine.containerd:
+            daemon["features"] = {"containerd-snapshotter": True}
         _write(root, "etc/docker/daemon.json", json.dumps(daemon, indent=4) + "\n")
         fakes.install(machine)
     _write(root, "etc/sparkwright-lab/configured", "")

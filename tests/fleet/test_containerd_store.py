@@ -1,0 +1,52 @@
+"""A host whose Docker has containerd's image store: from nothing to an answer, and pruned."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from lab import fleet, machines
+from lab.layout import SPARES
+from tests.fleet.site import MACHINES, Site, answers, inside
+
+(NEW,) = (one for one in SPARES if one.containerd)
+INVENTORY = "inventory/newdocker.py"
+
+
+@pytest.fixture
+def fresh(site: Site) -> Iterator[Site]:
+    """The host as it was installed."""
+    site.power_on()
+    site.repair()
+    machines.remove(NEW)
+    MACHINES[NEW.name] = NEW
+    fleet.up((NEW.name,))
+    text = (site.folder / "inventory/virtual.py").read_text()
+    text += f"\nsparks = []\nrtx50 = []\nnewer = [_host({NEW.name!r}, {NEW.address!r})]\n"
+    text += "newer[0][1].update(services=_RTX)\n"
+    (site.folder / INVENTORY).write_text(text)
+    yield site
+    machines.remove(NEW)
+    del MACHINES[NEW.name]
+    (site.folder / INVENTORY).unlink()
+
+
+def _images() -> list[str]:
+    listed = inside(NEW.name, "docker", "image", "ls", "--format", "{{json .}}")
+    return [json.loads(line)["Repository"] for line in listed.splitlines()]
+
+
+@pytest.mark.timeout(600)
+def test_an_image_with_provenance_comes_serves_and_goes(fresh: Site) -> None:
+    driver = inside(NEW.name, "docker", "info", "--format", "{{.DriverStatus}}")
+    assert "io.containerd.snapshotter.v1" in driver
+    run = fresh.run("--yes", inventory=INVENTORY)
+    assert run.code == 0, run.output
+    assert answers(fresh, NEW.name)
+    assert len(_images()) == 1
+    again = fresh.run("--yes", inventory=INVENTORY)
+    assert again.changed == set(), again.output
+    fresh.sparkwright("remove", INVENTORY, "--weights", "--yes")
+    assert _images() == []
