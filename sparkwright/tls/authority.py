@@ -122,6 +122,8 @@ def _alone(directory: Path) -> Iterator[None]:
         fcntl.flock(handle, fcntl.LOCK_EX)
         yield
     finally:
+        # Not left to close(): gevent, which pyinfra runs in, puts that off for a directory.
+        fcntl.flock(handle, fcntl.LOCK_UN)
         os.close(handle)
 
 

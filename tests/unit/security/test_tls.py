@@ -6,6 +6,8 @@ from __future__ import annotations
 import datetime as dt
 import json
 import stat
+import subprocess
+import sys
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
@@ -34,7 +36,7 @@ from sparkwright.site.fleet import PlannedHost, plan_fleet
 from sparkwright.tls.authority import HOST_VALID, authority, host_certificate, subject_names
 from sparkwright.tls.host import identity
 from sparkwright.tls.names import names_of, own_name
-from tests.unit.builders import SPARK, catalog, plan
+from tests.unit.builders import ROOT, SPARK, catalog, plan
 
 NOW = dt.datetime.now(dt.UTC)
 DAY = dt.timedelta(days=1)
@@ -133,6 +135,22 @@ def test_another_name_another_ca_or_a_torn_file_make_a_new_one() -> None:
     kept = CA_DIRECTORY / "hosts/spark-1.pem"
     kept.write_text(signed[:300])
     assert leaf(host_certificate(authority(NOW), "spark-1", NAMES, NOW))
+
+
+def test_it_is_made_within_pyinfra_too(tmp_path: Path) -> None:
+    """gevent closes directories later: a lock that went with them would be waited for for ever."""
+    code = (
+        "from gevent import monkey, get_hub; monkey.patch_all(); get_hub()\n"
+        "import datetime as dt, pathlib, sys\n"
+        "from sparkwright.tls.authority import authority, host_certificate\n"
+        "now = dt.datetime.now(dt.UTC)\n"
+        "for name in ('spark-1', 'spark-2'):\n"
+        "    host_certificate(authority(now, pathlib.Path(sys.argv[1])), name, (name,), now)\n"
+    )
+    words = [sys.executable, "-c", code, str(tmp_path / "ca")]
+    subprocess.run(words, check=True, timeout=60, cwd=ROOT)
+    made = {path.name for path in (tmp_path / "ca/hosts").iterdir()}
+    assert made == {"spark-1.pem", "spark-2.pem"}
 
 
 def test_no_two_hosts_share_a_name_or_a_file() -> None:
