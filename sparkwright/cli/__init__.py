@@ -19,6 +19,7 @@ __all__ = ["main"]
 SECTIONS = {
     "A site and its plan": {
         "init": "write a new site into a folder",
+        "discover": "find Sparks and other boxes on the LAN",
         "advise": "name recipes for a workload, with the cards' figures",
         "catalog": "images, models, recipes, published numbers and rules",
         "check": "find every known mistake in an inventory or a recipe",

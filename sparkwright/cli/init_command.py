@@ -10,9 +10,19 @@ import click
 
 from sparkwright.catalog import load_catalog
 from sparkwright.catalog.gpus import GPUS, VRAM
+from sparkwright.cli.discover_command import found
 from sparkwright.config.places import catalogs
-from sparkwright.config.skeleton import INVENTORY, NewHost, contents, without_recipe, write
+from sparkwright.config.skeleton import (
+    FILES,
+    INVENTORY,
+    NewHost,
+    contents,
+    nothing_in_the_way,
+    without_recipe,
+    write,
+)
 from sparkwright.findings.user_error import UserError, mistake
+from sparkwright.text.visible import visible
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]*")
 
@@ -27,16 +37,21 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]*")
     type=click.Choice(sorted(GPUS), case_sensitive=False),
     help="The GPU of each --host, in the same order.",
 )
-def command(folder: Path, names: tuple[str, ...], gpus: tuple[str, ...]) -> None:
+@click.option("--discover", is_flag=True, help="Take the hosts that `discover` finds.")
+@click.option("--mdns/--no-mdns", default=True, help="With --discover: whether mDNS is asked.")
+def command(
+    folder: Path, names: tuple[str, ...], gpus: tuple[str, ...], discover: bool, mdns: bool
+) -> None:
     """Write a new site into the folder NAME: deploy.py, config.py, inventory, group_data.
 
     \b
     sparkwright init my-lab --host spark-1 --gpu gb10 --host rtx-1 --gpu rtx5090
+    sparkwright init my-lab --discover
 
     Without --host the inventory is an example to edit. Nothing is overwritten: when a file is in
     the way, nothing is written at all.
     """
-    hosts = _hosts(names, gpus)
+    hosts = _discovered(folder, names, mdns) if discover else _hosts(names, gpus)
     catalog = load_catalog(catalogs())
     files = contents(hosts, catalog)
     write(folder, files)
@@ -55,6 +70,24 @@ def command(folder: Path, names: tuple[str, ...], gpus: tuple[str, ...]) -> None
     click.echo(f"    {enter}sparkwright check {INVENTORY}")
     click.echo(f"    pyinfra {INVENTORY} deploy.py --dry")
     click.echo(f"    pyinfra {INVENTORY} deploy.py")
+
+
+def _discovered(folder: Path, names: tuple[str, ...], mdns: bool) -> list[NewHost]:
+    """The boxes of the LAN that have a GPU, told with those that are left out."""
+    if names:
+        raise click.UsageError("--discover finds the hosts: leave out --host")
+    # Looked at before the LAN is asked, which takes a while.
+    nothing_in_the_way(folder, FILES)
+    boxes = found(mdns=mdns)
+    for box in boxes:
+        said = f"{box.shown or box.why} ({box.source})"
+        click.echo(f"{box.name}: {visible(said)}{'' if box.gpu else ': left out'}", err=True)
+    hosts = [NewHost(box.name, box.gpu) for box in boxes if box.gpu]
+    if not hosts:
+        what = f"{len(boxes)} hosts were found, and none with a GPU that the catalog knows"
+        remedy = "log in once by ssh to each, or name them: --host NAME --gpu GPU"
+        raise UserError([mistake("command line: --discover", what, remedy)])
+    return hosts
 
 
 def _hosts(names: tuple[str, ...], gpus: tuple[str, ...]) -> list[NewHost]:

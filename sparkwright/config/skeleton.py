@@ -58,7 +58,7 @@ def write(folder: Path, files: Mapping[str, str]) -> None:
     """
     made: list[Path] = []
     try:
-        _nothing_in_the_way(folder, files)
+        nothing_in_the_way(folder, files)
         for path, text in files.items():
             target = folder / path
             _make_folder(target.parent, made)
@@ -74,7 +74,8 @@ def write(folder: Path, files: Mapping[str, str]) -> None:
         raise UserError([mistake(where, what, "name a folder that you may write to")]) from None
 
 
-def _nothing_in_the_way(folder: Path, files: Iterable[str]) -> None:
+def nothing_in_the_way(folder: Path, files: Iterable[str]) -> None:
+    """Raise UserError for everything that writing these files would overwrite."""
     targets = [folder / path for path in files]
     folders = dict.fromkeys([folder, *(target.parent for target in targets)])
     found = [path for path in folders if _taken(path) and not path.is_dir()]

@@ -110,11 +110,14 @@ def count_executions(host: Host, count: Callable[[], None]) -> None:
     """
     connector: Any = host.connector
     run = connector.run_shell_command
+    if getattr(run, "counted", False):
+        return  # connected again, after a reboot
 
     def counted(*args: Any, **kwargs: Any) -> Any:
         count()
         return run(*args, **kwargs)
 
+    counted.counted = True  # type: ignore[attr-defined]
     connector.run_shell_command = counted
 
 

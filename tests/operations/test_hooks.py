@@ -115,6 +115,7 @@ def test_executions_are_counted() -> None:
     host = host_of(real_state())
     told: list[str] = []
     hooks.count_executions(host, lambda: told.append("run"))
+    hooks.count_executions(host, lambda: told.append("again"))  # connected again
     with on(host):
         host.get_fact(Arch)
         host.run_shell_command("true")

@@ -44,7 +44,8 @@ def record(step: str, undo: Undo) -> None:
             packages=tuple(dict.fromkeys((*first.packages, *undo.packages))),
             files={**first.files, **undo.files},
             units=tuple(dict.fromkeys((*first.units, *undo.units))),
-            commands=first.commands or undo.commands,
+            # The first ones last: what they put back was there before everything.
+            commands=tuple(dict.fromkeys((*undo.commands, *first.commands))),
         )
     else:
         before = installed() if undo.packages else ()

@@ -95,6 +95,15 @@ def test_what_was_there_before_is_remembered_from_the_first_time(apt: Apt, tmp_p
     assert (tmp_path / "lib/bootstrap.json").stat().st_mode & 0o777 == 0o600
 
 
+def test_what_was_before_everything_is_put_back_last(apt: Apt) -> None:
+    """A port that came later is closed, too; swappiness is what it was before the first time."""
+    step("firewall", commands=(("ufw", "8000"),))
+    step("firewall", commands=(("ufw", "8001"),))
+    step("swap", commands=(("sysctl", "60"),))
+    step("swap", commands=(("sysctl", "10"),))
+    assert undo.main(UndoRequest()).done == ("sysctl 10", "sysctl 60", "ufw 8001", "ufw 8000")
+
+
 def test_packages_go_with_what_they_brought(apt: Apt, tmp_path: Path) -> None:
     step("docker", packages=DOCKER)
     apt.installed |= {*DOCKER, "runc"}
