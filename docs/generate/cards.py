@@ -21,7 +21,7 @@ CARDS = (
     (
         "card of vllm-dflash",
         "the image `vllm-dflash`, for Qwen3.5-27B",
-        "2026-04",
+        "2026-04-18 (an estimate: the card gives no day)",
         f"{_GITHUB}/vllm-dflash",
     ),
     (

@@ -38,11 +38,21 @@ def _rows(catalog: Catalog) -> Iterator[tuple[str, ...]]:
                 continue
             shown.add((recipe.system, capability))
             speed, source = "none", "-"
-            if capability == _MEASURED_ON and (best := _best(recipe, catalog)):
+            if capability == _MEASURED_ON and (best := _of_system(recipe, recipes, catalog)):
                 speed, source = _figures(*best), best[0].source.partition(";")[0]
+                if best[0].body != recipe.body.model:
+                    speed += f", of {catalog.models[best[0].body].repository.rpartition('/')[2]}"
             only = " only" if spark_only(recipe, catalog) else ""
             gpu = f"{_GPUS[capability]}{only}"
             yield recipe.title.partition(",")[0], gpu, speed, source, "not yet"
+
+
+def _of_system(
+    recipe: Recipe, recipes: list[Recipe], catalog: Catalog
+) -> tuple[Measurement, list[Row]] | None:
+    """The recipe's own table; where its body has none, that of the system's other body."""
+    others = [one for one in recipes if one.system == recipe.system]
+    return next((best for one in (recipe, *others) if (best := _best(one, catalog))), None)
 
 
 def _best(recipe: Recipe, catalog: Catalog) -> tuple[Measurement, list[Row]] | None:

@@ -1,14 +1,17 @@
-"""The cards' decision tables: which recipe for which workload on which GPU."""
+"""Which recipe for which workload on which GPU: what cards say, and what this project reads."""
 
 from __future__ import annotations
 
 import datetime as dt
 from typing import Literal
 
+from pydantic import model_validator
+
 from sparkwright.catalog.data import Data, Name
 
 Workload = Literal[
     "chat",  # one interactive user, short to medium context
+    "latency",  # a single prompt, whose time per token counts
     "agents",  # a gateway of agents: one long conversation and many short-lived helpers
     "long-context",  # few sessions beyond 32K tokens
     "capacity",  # many sessions or long contexts: the KV cache is what runs out
@@ -26,20 +29,30 @@ class Choice(Data):
         workload: what the service is for.
         gpus: compute capabilities that this holds for.
         recipe: an entry of the catalog.
-        rank: 1 is the first choice.
+        rank: 1 is the first choice; this project's, whoever says the rest.
+        by: who says ``why``: the card that ``source`` names, or this project, reading it.
+        measured_on: the GPU of the figures in ``why``; None where it has none of a measurement.
     """
 
     workload: Workload
     gpus: tuple[str, ...]
     recipe: Name
     rank: int
+    by: Literal["card", "project"] = "project"
+    measured_on: str | None = None
     why: str
     source: str
     date: dt.date
 
+    @model_validator(mode="after")
+    def _speed_has_a_gpu(self) -> Choice:
+        if "tokens/s" in self.why and self.measured_on is None:
+            raise ValueError("a speed needs 'measured_on', the GPU that it was measured on")
+        return self
+
 
 class Advice(Data):
-    """Choices of one card.
+    """Choices that belong together.
 
     Attributes:
         choices: recipes by workload.

@@ -7,6 +7,14 @@ from typing import Annotated, Literal
 
 from pydantic import Field, StringConstraints, model_validator
 
+from sparkwright.catalog.claims import (
+    Duties,
+    GpuClaim,
+    ImageVariable,
+    License,
+    OtherImage,
+    Switch,
+)
 from sparkwright.catalog.containers import Exceptions, Place, refuse_privileged
 from sparkwright.catalog.data import (
     ArgumentName,
@@ -36,7 +44,9 @@ class Tag(Data):
         names: other tags that pointed here at some time, such as ``latest``.
         rollback: the tag that the card names to go back to.
         architectures: as the card claims them; the registry's manifest is what counts.
-        fixes, breaks: in words; breakage that can be checked is in the image's issues.
+        components: what is inside beside vLLM -> its version, as its card gives it.
+        adds, fixes, breaks: in words, over the tag before; breakage that can be checked is in the
+            image's issues.
         date: when it was pushed, as far as a card says.
     """
 
@@ -46,6 +56,8 @@ class Tag(Data):
     names: tuple[str, ...] = ()
     rollback: str | None = None
     architectures: tuple[Literal["arm64", "amd64"], ...] = ("arm64",)
+    components: dict[str, str] = Field(default_factory=dict)
+    adds: tuple[str, ...] = ()
     fixes: tuple[str, ...] = ()
     breaks: tuple[str, ...] = ()
     source: str
@@ -57,10 +69,12 @@ class ImageSize(Data):
     Attributes:
         pull_gib: what is downloaded.
         unpacked_gib: what it takes on the disk.
+        source: who says so, or that it is an estimate and of what.
     """
 
     pull_gib: Gib
     unpacked_gib: Gib
+    source: str | None = None
 
 
 class Build(Data):
@@ -117,6 +131,11 @@ class Image(Data):
         variables: set for images that are driven by the environment.
         build: set for images that no registry has.
         writable: directories that its programs write to, which ``hardening: strict`` leaves so.
+        gpus: what its card says of GPUs.
+        license: the terms of what is inside.
+        duties: what its card asks of whoever runs it.
+        settings: variables that its card documents beside those of ``variables``.
+        beside: other images that its card names.
         issues: known mistakes with this image, by tag.
     """
 
@@ -132,6 +151,11 @@ class Image(Data):
     # Caches of vLLM, FlashInfer, inductor, Triton and CUDA's driver, by their own defaults.
     writable: tuple[Place, ...] = ("/tmp", "/root/.cache", "/root/.config", "/root/.nv",
                                    "/root/.triton")  # fmt: skip
+    gpus: tuple[GpuClaim, ...] = ()
+    license: License | None = None
+    duties: Duties | None = None
+    settings: tuple[ImageVariable, ...] = ()
+    beside: tuple[OtherImage, ...] = ()
     issues: tuple[Issue, ...] = ()
 
     @model_validator(mode="after")
@@ -215,8 +239,8 @@ class Model(Data):
         revision: branch, tag or commit.
         not_before: commits older than this day are known to be bad.
         format: how it is quantized; None where no card says it.
-        size_gib: of all files together, as the card gives it; None where it gives none.
-        loaded_gib: what the weights take once loaded, where the card gives it.
+        size_gib: of all files together, from the card's GB; None where nobody gives it.
+        loaded_gib: what the weights take once loaded, from the card's GB.
         context: tokens that the model was made for.
         capabilities: what it can do beside text.
         kv: layers that keep keys and values; empty where no card gives them.
@@ -227,6 +251,10 @@ class Model(Data):
         status, reason: what the cards say of it, and why where it fails.
         known_bad: older revisions, in words, and what is wrong with them.
         code: Python files of the repository that ``trust_remote_code`` may run, once read.
+        switches: what a request can set in the chat template.
+        gpus: what its card says of GPUs.
+        license: the terms that it is published under.
+        duties: what its card asks of whoever runs it.
         checks: what the files must show, so that a bad revision is known by its content too.
         issues: known mistakes with this model.
     """
@@ -251,6 +279,10 @@ class Model(Data):
     reason: str | None = None
     known_bad: tuple[str, ...] = ()
     code: tuple[str, ...] = ()
+    switches: tuple[Switch, ...] = ()
+    gpus: tuple[GpuClaim, ...] = ()
+    license: License | None = None
+    duties: Duties | None = None
     checks: tuple[ContentCheck, ...] = ()
     issues: tuple[Issue, ...] = ()
     source: str
@@ -275,7 +307,8 @@ class Needs(Data):
     Attributes:
         compute_caps: accepted compute capabilities.
         memory_gib: least MemTotal of the host, in GiB.
-        vram_gib: least memory of the GPU itself, in GiB; None on unified memory.
+        vram_gib: least memory of a GPU with memory of its own, in GiB; None where it runs on
+            unified memory alone.
     """
 
     compute_caps: tuple[str, ...]

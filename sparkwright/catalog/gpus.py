@@ -15,6 +15,8 @@ GPUS = {
     "rtx5080": "12.0",
     "rtx-pro-6000": "12.0",
 }
+#: The compute capability whose GPU has no memory of its own.
+UNIFIED = "12.1"
 #: Least memory of the card itself, in GiB, of those that are smaller than a recipe may need.
 VRAM = {"rtx5090": 31.8, "rtx5080": 15.9, "rtx-pro-6000": 95.6}
 #: Compute capability -> the architecture of the machines with such a GPU, in the registry's words.

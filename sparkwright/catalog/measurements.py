@@ -48,6 +48,7 @@ class Row(Data):
         acceptance: draft tokens accepted, share.
         acceptance_first: share accepted at the first position.
         acceptance_length: mean tokens per target step (1 + accepted / drafts).
+        accepted: draft tokens accepted a draft, where the card counts these and not the length.
         kv_cache_tokens: tokens that the KV cache holds.
         max_concurrency: requests of full length that fit into it.
         values: what the card gives and no key above stands for, by name with its unit.
@@ -80,6 +81,7 @@ class Row(Data):
     acceptance: Value | None = None
     acceptance_first: Value | None = None
     acceptance_length: Value | None = None
+    accepted: Value | None = None
     kv_cache_tokens: Value | None = None
     max_concurrency: Value | None = None
     values: dict[str, Value | str] = Field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""``sparkwright advise``: which recipe for a workload on a GPU, by the cards' decision tables."""
+"""``sparkwright advise``: which recipe for a workload on a GPU, and who says why."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import get_args
 import click
 
 from sparkwright.catalog import load_catalog
-from sparkwright.catalog.advice import Workload
-from sparkwright.catalog.gpus import GPUS, VRAM, spark_only
+from sparkwright.catalog.advice import Choice, Workload
+from sparkwright.catalog.gpus import GPUS, UNIFIED, VRAM, spark_only
 from sparkwright.cli.options import json_option, print_json
 from sparkwright.config.places import catalogs
 
@@ -18,7 +18,11 @@ from sparkwright.config.places import catalogs
 @click.option("--gpu", type=click.Choice(sorted(GPUS)), default="spark", show_default=True)
 @json_option
 def command(workload: str, gpu: str, as_json: bool) -> None:
-    """Name recipes for a WORKLOAD, the first choice first, each with its reason and its card."""
+    """Name recipes for a WORKLOAD.
+
+    Each has its reason with the card that says it and the GPU that its figures were measured on, or
+    marked as this project's reading. The order is this project's.
+    """
     catalog = load_catalog(catalogs())
     choices = [
         choice
@@ -41,14 +45,22 @@ def command(workload: str, gpu: str, as_json: bool) -> None:
         )
         return
     if not choices:
-        click.echo(f"The cards name nothing for {workload} on {gpu}. Other workloads do: --help")
+        click.echo(f"The catalog names nothing for {workload} on {gpu}. Other workloads: --help")
         return
+    click.echo(f"For {workload} on {gpu}; the order is this project's:")
     for number, choice in enumerate(choices, 1):
         recipe = catalog.recipes[choice.recipe]
         click.echo(f"{number}. {click.style(recipe.name, bold=True)}: {recipe.title}")
-        click.echo(f"   {choice.why} ({choice.source}, {choice.date})")
+        click.echo(f"   {choice.why}{_measured(choice)}")
+        said = "this project's reading of: " if choice.by == "project" else ""
+        click.echo(f"   {said}{choice.source}, {choice.date}")
         needs = recipe.needs
-        own = f", {needs.vram_gib:g} GiB of its own" if needs.vram_gib else ""
+        card = needs.vram_gib if GPUS[gpu] != UNIFIED else None
+        own = f", {card:g} GiB of its own" if card else ""
         click.echo(f"   needs compute capability {' or '.join(needs.compute_caps)}{own}")
         if spark_only(recipe, catalog):
             click.echo("   for DGX Sparks only: its image is for arm64 alone")
+
+
+def _measured(choice: Choice) -> str:
+    return f"; measured on {choice.measured_on}" if choice.measured_on else ""

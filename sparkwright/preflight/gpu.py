@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from sparkwright.catalog.gpu import family
-from sparkwright.catalog.gpus import recipes_for
+from sparkwright.catalog.gpus import UNIFIED, recipes_for
 from sparkwright.findings.finding import Finding, Severity, Subject
 from sparkwright.host.contracts.gpu import Gpu
 from sparkwright.plan.plan import ServicePlan
@@ -52,7 +52,13 @@ def _of_service(gpus: Sequence[Gpu], service: ServicePlan) -> Iterator[Finding]:
 
 
 def _fits(gpu: Gpu, compute_caps: Sequence[str], vram_gib: float | None) -> bool:
-    return gpu.compute_cap in compute_caps and (gpu.memory_mib or 0) >= (vram_gib or 0) * 1024
+    enough = _unified(gpu) or (gpu.memory_mib or 0) >= (vram_gib or 0) * 1024
+    return gpu.compute_cap in compute_caps and enough
+
+
+def _unified(gpu: Gpu) -> bool:
+    """Whether it has no memory of its own, so that none is asked of it."""
+    return gpu.compute_cap == UNIFIED
 
 
 def _named(gpu: Gpu) -> str:
@@ -83,7 +89,7 @@ def findings(
             "take a recipe for this GPU, or take the host out of the inventory", CARDS,
         )  # fmt: skip
     most = max(((gpu.memory_mib or 0) for gpu in fitting), default=0) / 1024
-    if fitting and vram_gib is not None and most < vram_gib:
+    if fitting and vram_gib is not None and most < vram_gib and not any(map(_unified, fitting)):
         yield error(
             "gpu-memory", f"{fitting[0].name}: {most:.1f} GiB", f"{vram_gib:g} GiB{whom}",
             "weights, drafter and KV cache must fit into the card's own memory",

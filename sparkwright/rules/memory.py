@@ -32,10 +32,11 @@ SYSTEM_GIB = 8.0
 SAFE_BATCH = 32768
 
 #: Bytes of one number in the KV cache. NVFP4: 4 bits and a scale of 8 bits per 16 numbers;
-#: TurboQuant K8V4: 8 bits for keys, 4 for values.
+#: turboquant_k8v4 of vLLM: 8 bits for keys, 4 for values; tq_k8v4 of aeon-vllm-ultimate: "4-bit K +
+#: 4-bit V" (card of vllm-ultimate-dgx-spark, recipe C).
 KV_BYTES = {
     "auto": 2.0, "bfloat16": 2.0, "float16": 2.0, "fp8": 1.0, "fp8_e4m3": 1.0, "fp8_e5m2": 1.0,
-    "nvfp4": 0.5625, "tq_k8v4": 0.75, "turboquant_k8v4": 0.75,
+    "nvfp4": 0.5625, "tq_k8v4": 0.5, "turboquant_k8v4": 0.75,
 }  # fmt: skip
 
 

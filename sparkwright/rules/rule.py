@@ -45,13 +45,14 @@ class Hardware:
 
 def assumed_hardware(plan: HostPlan) -> Hardware:
     """What the recipes of a host are made for: enough to find most mistakes without a host."""
-    caps = {cap for service in plan.services for cap in service.needs.compute_caps}
+    each = [set(service.needs.compute_caps) for service in plan.services]
+    caps = set.intersection(*each) if each else set()  # one GPU serves them all
     vram = [service.needs.vram_gib for service in plan.services if service.needs.vram_gib]
     cap = next(iter(caps)) if len(caps) == 1 else None
     return Hardware(
         compute_cap=cap,
         memory_gib=LEAST_SPARK_GIB if cap == "12.1" else None,
-        vram_gib=max(vram) if vram and cap != "12.1" else None,
+        vram_gib=max(vram) if vram and cap not in (None, "12.1") else None,
         architecture=MACHINES.get(cap) if cap else None,
         gpus=1 if cap == "12.1" else None,
     )

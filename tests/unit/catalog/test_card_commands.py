@@ -131,6 +131,7 @@ def test_every_recipe_with_a_command_of_its_own_is_compared() -> None:
     assert rest == {
         "gemma4-26b-a4b-stock",
         "qwen35-4b-rtx-16gb",
+        "qwen36-27b-mtp-nvfp4kv",
         "qwen36-27b-nvfp4-dflash-fp8",
         "qwen36-27b-xs-dflash-fp8",
         "qwen36-35b-a3b-heretic-dflash-rtx-pro-6000",

@@ -60,8 +60,28 @@ def test_every_system_with_a_published_table_has_one() -> None:
     assert bodies >= {
         "gemma4-26b-a4b-nvfp4",
         "qwen35-27b-dflash-nvfp4",
-        "qwen36-27b-aeon-mm-nvfp4-mtp",
         "qwen36-27b-aeon-mm-nvfp4-mtp-xs",
         "qwen36-27b-aeon-nvfp4",
         "qwen36-35b-a3b-heretic-nvfp4",
     }
+
+
+def test_the_fleet_table_of_the_27b_is_of_the_body_that_its_heading_names() -> None:
+    """It says "NVFP4 MTP-XS body + DFlash n=12"."""
+    table = ALL["qwen36-27b-v0.23.0-single-stream"]
+    assert table.body == "qwen36-27b-aeon-mm-nvfp4-mtp-xs"
+    assert table.conditions["num_speculative_tokens"] == 12
+
+
+#: Sampled and greedy rows of the one card that advises sampling.
+ADVISED = catalog().models["qwen36-35b-a3b-heretic-nvfp4"].sampling
+
+
+@pytest.mark.parametrize("recipe", sorted(catalog().recipes))
+def test_what_an_alias_sends_is_a_row_of_the_card(recipe: str) -> None:
+    for name, alias in catalog().recipes[recipe].aliases.items():
+        if "Qwen3.6" not in alias.source or alias.temperature is None:
+            continue
+        own = alias.temperature, alias.top_p, alias.top_k, alias.presence_penalty
+        rows = {(r.temperature, r.top_p, r.top_k, r.presence_penalty) for r in ADVISED}
+        assert own in rows, name

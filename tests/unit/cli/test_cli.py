@@ -162,7 +162,7 @@ def test_advice_for_a_card_names_no_image_without_its_architecture(workload: str
 
 def test_the_catalog_lists_shows_and_sources() -> None:
     listed = json.loads(_run("catalog", "list", "--json").output)
-    assert len(listed["recipes"]) == 22
+    assert len(listed["recipes"]) == 23
     assert "kv-cache" in listed["rules"]
     assert "vllm: 0.20.1" in _run("catalog", "show", "vllm-openai").output
     sources = json.loads(_run("catalog", "sources", "--json").output)

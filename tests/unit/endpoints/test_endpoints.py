@@ -199,7 +199,11 @@ def test_openclaw_sends_what_it_would_drop_through_extra_body() -> None:
     config = json.loads(FORMATS["openclaw"](lab()))
     models = config["agents"]["defaults"]["models"]
     assert models["rtx-1.qwen36/qwen36-deep"] == {
-        "params": {"temperature": 0.7, "extra_body": {"top_p": 0.95, "top_k": 20}}
+        "params": {
+            "temperature": 0.7,
+            "presence_penalty": 1.5,
+            "extra_body": {"top_p": 0.8, "top_k": 20},
+        }
     }
     assert models["spark-1.qwen36/qwen36-35b-heretic"]["params"]["thinking"] == "low"
     provider = config["models"]["providers"]["rtx-1.qwen36"]

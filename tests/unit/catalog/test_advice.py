@@ -1,0 +1,106 @@
+"""Advice: what a card says has its figures and their GPU; what this project reads is marked."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any, get_args
+
+import pytest
+from click.testing import CliRunner
+from pydantic import ValidationError
+
+from sparkwright.catalog.advice import Choice, Workload
+from sparkwright.catalog.gpus import GPUS, VRAM
+from sparkwright.cli import main
+from tests.unit.builders import catalog
+
+CHOICES = [choice for advice in catalog().advice.values() for choice in advice.choices]
+SPARK = "12.1"
+
+
+def offered(workload: str, gpu: str) -> list[Choice]:
+    """What the command offers, the first choice first."""
+    result = CliRunner().invoke(main, ["advise", workload, "--gpu", gpu, "--json"])
+    names = [choice["recipe"] for choice in json.loads(result.output)]
+    found = [one for one in CHOICES if one.workload == workload and GPUS[gpu] in one.gpus]
+    return [next(one for one in found if one.recipe == name) for name in names]
+
+
+def _shown(workload: str, gpu: str) -> str:
+    result = CliRunner().invoke(main, ["advise", workload, "--gpu", gpu])
+    assert result.exit_code == 0
+    return result.output
+
+
+@pytest.mark.parametrize("choice", CHOICES, ids=lambda one: f"{one.workload}-{one.recipe}")
+def test_a_speed_names_the_gpu_that_it_was_measured_on(choice: Choice) -> None:
+    if re.search(r"tokens/s|\bms\b|%", choice.why) and choice.by == "card":
+        assert choice.measured_on
+    if choice.measured_on == "DGX Spark GB10":
+        assert choice.gpus == (SPARK,)  # nobody measured it on another
+    if choice.by == "card":
+        assert choice.source.startswith(("card of ", "vLLM's recipes, "))
+        assert "this project" not in choice.why
+
+
+def test_a_speed_without_a_gpu_is_refused() -> None:
+    one: dict[str, Any] = {**CHOICES[0].model_dump(), "measured_on": None}
+    with pytest.raises(ValidationError, match="measured_on"):
+        Choice.model_validate(one)
+
+
+def test_the_order_and_the_readings_are_said_to_be_this_projects() -> None:
+    for workload in get_args(Workload):
+        for gpu in GPUS:
+            choices = offered(workload, gpu)
+            text = _shown(workload, gpu)
+            if choices:
+                assert "the order is this project's" in text
+            readings = [one for one in choices if one.by == "project"]
+            assert text.count("this project's reading of: ") == len(readings)
+            assert text.count("; measured on ") == len([c for c in choices if c.measured_on])
+
+
+@pytest.mark.parametrize("gpu", sorted(VRAM))
+def test_nothing_measured_on_a_spark_is_promised_to_a_card(gpu: str) -> None:
+    for workload in get_args(Workload):
+        assert all(one.measured_on is None for one in offered(workload, gpu))
+        assert "tokens/s" not in _shown(workload, gpu)
+
+
+def test_a_body_that_loads_more_than_the_card_has_is_not_offered() -> None:
+    stock = catalog().recipes["gemma4-26b-a4b-stock"]
+    loaded = catalog().models[stock.body.model].loaded_gib
+    assert loaded is not None
+    assert loaded * 1.073741824 > 16
+    assert offered("throughput", "rtx5080") == []
+    assert [one.recipe for one in offered("throughput", "rtx5090")] == [stock.name]
+
+
+def test_the_card_with_96_gb_gets_what_is_made_for_it_first() -> None:
+    for workload in get_args(Workload):
+        choices = offered(workload, "rtx-pro-6000")
+        sizes = [catalog().recipes[one.recipe].needs.vram_gib or 0 for one in choices]
+        assert sizes == sorted(sizes, reverse=True), (workload, sizes)
+    (capacity,) = offered("capacity", "rtx-pro-6000")
+    assert "MTP" in capacity.why
+
+
+def test_the_smallest_body_is_the_smallest() -> None:
+    recipes = [one for one in catalog().recipes.values() if one.needs.compute_caps == (SPARK,)]
+    sizes = {one.name: catalog().models[one.body.model].size_gib or 0 for one in recipes}
+    first = offered("small", "spark")[0]
+    assert sizes[first.recipe] == min(sizes.values())
+
+
+def test_every_row_of_the_decision_table_is_there() -> None:
+    rows = [one for one in CHOICES if one.source == "card of vllm-dflash, decision table"]
+    given = {(one.workload, one.recipe) for one in rows}
+    assert given == {
+        ("chat", "qwen35-27b-dflash"),  # one user, and 4 to 16 users
+        ("latency", "qwen35-27b-dflash"),
+        ("agents", "qwen35-27b-dflash-turboquant"),
+        ("long-context", "qwen35-27b-dflash-turboquant"),
+        ("capacity", "qwen35-27b-dflash-turboquant"),
+    }

@@ -1,0 +1,159 @@
+"""Every figure of the catalog stands in the section of the card that its source names."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from docs.generate.cards import CARDS as PUBLISHED
+from tests.cards.read import HERE, dates, figures
+from tests.unit.builders import ROOT
+from tests.unit.catalog.test_card_tables import matched
+
+CARDS: dict[str, Any] = yaml.safe_load((HERE / "figures.yaml").read_text(encoding="utf-8"))
+FILES = sorted((ROOT / "catalog").rglob("*.yaml"))
+#: Keys whose figures are this project's, or names.
+_OURS = {
+    "kind", "name", "repository", "family", "body", "drafter", "image", "tag", "recipe", "system",
+    "served_names", "needs", "boot_seconds", "first_answer_seconds", "rank", "date", "not_before",
+    "by_tag", "build", "variables", "id", "tags", "newest_tag", "rollback", "names", "writable",
+    "vllm", "digest", "reference", "title", "gpus", "components", "entrypoint", "url",
+    "pairs_with", "categories", "runs", "concurrency", "any_of", "none_of", "look",
+}  # fmt: skip
+_GIB = 1.073741824
+
+
+@dataclass
+class Fact:
+    """What one source stands for: its figures, by the key that each is under."""
+
+    where: str
+    source: str
+    found: list[tuple[str, float]] = field(default_factory=list)
+
+
+def facts(where: str, node: Any) -> Iterator[Fact]:
+    """Every mapping with a source, each with the figures that no source below it has."""
+    own = Fact(where, node.get("source", "") if isinstance(node, dict) else "")
+    below: list[Fact] = []
+
+    def walk(key: str, value: Any, path: str) -> None:
+        if isinstance(value, dict):
+            if "source" in value:
+                below.extend(facts(path, value))
+                return
+            for name, inner in value.items():
+                if name not in _OURS or path.endswith(("arguments", "conditions")):
+                    walk(str(name), inner, f"{path}.{name}")
+        elif isinstance(value, list):
+            for at, inner in enumerate(value):
+                walk(key, inner, f"{path}[{at}]")
+        elif isinstance(value, bool) or value is None:
+            return
+        elif isinstance(value, int | float):
+            own.found.append((key, float(value)))
+        elif isinstance(value, str) and key not in ("source", "kv_cache_dtype"):
+            own.found += [(key, one) for one in figures(value)]
+
+    for name, value in node.items() if isinstance(node, dict) else enumerate(node):
+        if name in ("by_tag", "tags", "issues", "gpus") and isinstance(value, dict | list):
+            each = value.values() if isinstance(value, dict) else value
+            for inner in each:
+                if isinstance(inner, dict):
+                    below.extend(facts(f"{where}.{name}", inner))
+        elif name not in _OURS:
+            walk(str(name), value, f"{where}.{name}")
+    yield own
+    yield from below
+
+
+def cited(source: str) -> Iterator[tuple[str, str]]:
+    """Card and section, of every section that a source names."""
+    for part in source.split("; "):
+        for card, known in CARDS.items():
+            if card not in part:
+                continue
+            words = part.replace("card of vllm-dflash", "").lower()
+            for section in known["sections"]:
+                if section.lower() in words:
+                    yield card, section
+
+
+@cache
+def known(source: str) -> frozenset[float]:
+    """The figures of the sections that a source names, and those that it quotes itself."""
+    found = set(figures(source.replace("card of ", "")))
+    for card, section in cited(source):
+        text = CARDS[card]["sections"][section]["figures"]
+        found |= {float(one) for one in text.split()}
+    return frozenset(found)
+
+
+def holds(key: str, value: float, own: frozenset[float]) -> bool:
+    """Whether a figure is one of these, in a unit that the catalog has it in."""
+    if (key, value) in (("temperature", 0), ("errors", 0)):
+        return True  # "greedy" and "zero errors" are words
+    if key.endswith("_gib"):
+        return any(abs(value - one / _GIB) < 0.06 or value == one for one in own) or any(
+            math.isclose(value, one / 1000 / _GIB, rel_tol=0.01) for one in own
+        )
+    scales = (1, 100, 0.001)
+    return any(math.isclose(value * scale, one, rel_tol=1e-9) for scale in scales for one in own)
+
+
+def _unverified(source: str) -> bool:
+    ours = ("sized by this project", "this project's reading", "this project's judgement")
+    return "card of" not in source or any(words in source for words in ours)
+
+
+def _all(path: Path) -> list[Fact]:
+    data = yaml.safe_load(path.read_text(encoding="utf-8"))
+    if data["kind"] == "causes":  # from which prompt length on it is looked at: this project's
+        data["causes"] = [{**one, "prompt_tokens": None} for one in data["causes"]]
+    if data["kind"] == "measurement":
+        compared = {at for name, at in matched() if name == data["name"]}
+        data["rows"] = [row for at, row in enumerate(data["rows"]) if at not in compared]
+    return [one for one in facts(path.stem, data) if not _unverified(one.source)]
+
+
+@pytest.mark.parametrize("path", FILES, ids=[path.stem for path in FILES])
+def test_a_source_names_a_section_of_its_card(path: Path) -> None:
+    assert [(one.where, one.source) for one in _all(path) if not list(cited(one.source))] == []
+
+
+@pytest.mark.parametrize("path", FILES, ids=[path.stem for path in FILES])
+def test_a_figure_is_in_the_section_that_its_source_names(path: Path) -> None:
+    missing = [
+        f"{one.where}: {key}: {value:g} ({one.source})"
+        for one in _all(path)
+        for key, value in one.found
+        if not holds(key, value, known(one.source))
+    ]
+    assert missing == []
+
+
+@pytest.mark.parametrize("path", FILES, ids=[path.stem for path in FILES])
+def test_a_date_is_one_of_its_card(path: Path) -> None:
+    data = yaml.safe_load(path.read_text(encoding="utf-8"))
+
+    def each(node: Any) -> Iterator[tuple[str, str]]:
+        if isinstance(node, dict):
+            if "date" in node and node.get("source", "").startswith("card of"):
+                yield str(node["date"]), f"{node['source']} {node.get('note', '')}"
+            for value in node.values():
+                yield from each(value)
+        elif isinstance(node, list):
+            for value in node:
+                yield from each(value)
+
+    for day, source in each(data):
+        said = {one for card in CARDS if card in source for one in CARDS[card]["dates"].split()}
+        said |= {one for card, _, day, _ in PUBLISHED if card in source for one in dates(day)}
+        assert day in said | set(dates(source)) or "estimate" in source, (day, source)
