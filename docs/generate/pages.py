@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from docs.generate import catalog, catalog_yaml, commands, diagnoses, rules, settings, speeds
+from docs.generate import (
+    catalog,
+    catalog_yaml,
+    commands,
+    deviations,
+    diagnoses,
+    rules,
+    settings,
+    speeds,
+)
 from sparkwright.catalog import load_catalog
 from sparkwright.config.places import CATALOG
 
@@ -14,6 +23,7 @@ def pages(root: Path) -> dict[str, str]:
     shipped = load_catalog([CATALOG])
     readme = (root / "README.md").read_text(encoding="utf-8")
     return {
+        "catalog/DEVIATIONS.md": deviations.page(shipped, root / "docs/deviations.yaml"),
         "README.md": speeds.inserted(readme, shipped),
         "docs/catalog.md": catalog.page(shipped),
         "docs/catalog-yaml.md": catalog_yaml.page(root / "docs/examples"),

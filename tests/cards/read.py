@@ -114,7 +114,8 @@ def tables(card: str, name: str, text: str) -> Iterator[Table]:
     heads = [at for at, line in enumerate(lines) if "|" in line and _rule(lines, at + 1)]
     for number, at in enumerate(heads, 1):
         columns = _cells(lines[at][lines[at].index("|") :])
-        rows, open_row = [], []
+        rows: list[tuple[str, ...]] = []
+        open_row: list[str] = []
         for line in lines[at + 2 : (heads[number : number + 1] or [len(lines)])[0]]:
             if not (line.startswith("|") or line.endswith("|")):
                 break

@@ -1,0 +1,76 @@
+"""catalog/DEVIATIONS.md: where a rendered service is not what its card's command says, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from docs.generate.markdown import GENERATED, table
+from sparkwright.catalog import Catalog
+from sparkwright.catalog.entries import TagChange
+
+_INTRODUCTION = """\
+Everything else in a rendered service equals its card's command, setting for setting. A test
+compares the two, and fails on a difference that is not in these tables and on a line of them that
+no recipe has (tests/unit/catalog/test_card_commands.py)."""
+
+_TAGS = """\
+A card's command is of one tag. What a recipe says otherwise on another one, the image's newest
+included, stands in its `by_tag` with the reason."""
+
+
+def page(catalog: Catalog, deviations: Path) -> str:
+    """The whole page."""
+    declared: list[dict[str, Any]] = yaml.safe_load(deviations.read_text(encoding="utf-8"))
+    parts = [
+        "# Where we write something else than the cards, and why",
+        GENERATED.format(what="docs/deviations.yaml or the catalog"),
+        _INTRODUCTION,
+        table(
+            ("card", "here", "why", "recipes"),
+            ((one["card"], one["here"], one["why"], _recipes(one)) for one in declared),
+        ),
+        "## Other tags",
+        _TAGS,
+        table(("recipe", "tag", "here", "why", "source"), _by_tag(catalog)),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def concerned(one: Mapping[str, Any], recipes: Collection[str]) -> list[str]:
+    """The recipes that a deviation concerns, of those whose cards have a command."""
+    named = one.get("recipes", recipes)
+    return [name for name in named if name not in one.get("except", ())]
+
+
+def _recipes(one: Mapping[str, Any]) -> str:
+    if "recipes" in one:
+        return ", ".join(f"`{name}`" for name in one["recipes"])
+    left_out = ", ".join(f"`{name}`" for name in one.get("except", ()))
+    return f"all but {left_out}" if left_out else "all"
+
+
+def _by_tag(catalog: Catalog) -> Iterable[Sequence[str]]:
+    for name, recipe in sorted(catalog.recipes.items()):
+        for tag, change in recipe.by_tag.items():
+            yield f"`{name}`", f"`{tag}`", _changed(change), change.why, change.source
+
+
+def _changed(change: TagChange) -> str:
+    parts = [
+        f"no `{key}`" if value is None else f"`{key}: {_value(value)}`"
+        for each in (change.arguments, change.environment)
+        for key, value in each.items()
+    ]
+    return ", ".join(parts)
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, dict):
+        return f"{{{', '.join(f'{key}: {one}' for key, one in value.items())}}}"
+    return str(value)

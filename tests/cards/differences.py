@@ -1,0 +1,137 @@
+"""Where a rendered service and the command of its card differ, key by key."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import yaml
+
+from sparkwright.config.settings import parse_settings
+from sparkwright.plan.plan import plan_host
+from sparkwright.plan.release import render_release
+from tests.cards.read import HERE
+from tests.unit import builders
+
+#: What a key is that one side does not have.
+ABSENT = "(none)"
+COMMANDS: list[dict[str, Any]] = yaml.safe_load(
+    (HERE / "commands.yaml").read_text(encoding="utf-8")
+)
+_ROUND = {"--net": "--network"}
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A key of the container that is not the same on both sides."""
+
+    key: str
+    card: str
+    here: str
+
+
+def of_card(entry: Mapping[str, Any]) -> dict[str, str]:
+    """Every setting of a card's command, by keys that both sides share."""
+    if "as" in entry:
+        (other,) = [one for one in COMMANDS if one["recipe"] == entry["as"]]
+        found = of_card(other)
+    elif "compose" in entry:
+        found = _of_compose(entry["compose"])
+    else:
+        found = _of_run(shlex.split(entry["run"]))
+    return found | entry.get("with", {})
+
+
+def of_service(recipe: str, tag: str) -> dict[str, str]:
+    """Every setting of the service that this recipe is rendered to on a tag."""
+    services = {"services": {"s": {"recipe": recipe, "image_tag": tag}}}
+    settings = parse_settings("spark-1", services, builders.origin)
+    plan = plan_host("spark-1", settings, builders.catalog(), builders.origin)
+    release = render_release(plan, plan.services[0], builders.resolution(plan))
+    rendered: dict[str, Any] = yaml.safe_load(release.compose)["services"]["vllm"]
+    return _of_compose(rendered)
+
+
+def differences(card: Mapping[str, str], here: Mapping[str, str]) -> Iterator[Difference]:
+    """Keys whose values are not the same."""
+    for key in sorted({*card, *here}):
+        one, other = card.get(key, ABSENT), here.get(key, ABSENT)
+        if one != other:
+            yield Difference(key, one, other)
+
+
+def _of_run(words: list[str]) -> dict[str, str]:
+    assert words[:2] == ["docker", "run"]
+    found: dict[str, str] = {}
+    words = words[2:]
+    while words:
+        word, _, value = words.pop(0).partition("=")
+        word = _ROUND.get(word, word)
+        if word == "-d":
+            continue
+        if word == "-e":
+            name, _, set_to = words.pop(0).partition("=")
+            found[f"environment.{name}"] = _number(set_to)
+        elif word == "-v":
+            found |= _volume(words.pop(0).split(":"))
+        elif word == "--ulimit":
+            found["ulimits"] = (value or words.pop(0)).split(":")[0]
+        elif word.startswith("-"):
+            value = value or words.pop(0)
+            key = {"--name": "container_name", "--network": "network_mode"}.get(word, word[2:])
+            found[key] = value
+        else:
+            found["image"] = word
+            return found | _of_command(words)
+    raise ValueError("a command without an image")
+
+
+def _of_compose(service: Mapping[str, Any]) -> dict[str, str]:
+    found: dict[str, str] = {"gpus": "all"}
+    for key, value in service.items():
+        if key == "environment":
+            pairs = value.items() if isinstance(value, dict) else (v.split("=", 1) for v in value)
+            found |= {f"environment.{name}": _number(str(text)) for name, text in pairs}
+        elif key == "volumes":
+            for volume in value:
+                found |= _volume(volume.split(":") if isinstance(volume, str) else [
+                    volume["source"], volume["target"], "ro" if volume.get("read_only") else "rw"
+                ])  # fmt: skip
+        elif key == "command":
+            found |= _of_command(value)
+        elif key == "ulimits":
+            found["ulimits"] = ",".join(f"{name}={limit}" for name, limit in value.items())
+        elif key == "shm_size":
+            found["shm-size"] = str(value).removesuffix("b")
+        elif key != "deploy":
+            found[key] = value if isinstance(value, str) else json.dumps(value)
+    return found
+
+
+def _volume(parts: list[str]) -> dict[str, str]:
+    source, target, *mode = parts
+    return {f"volume {target}": source, f"volume {target}, mode": (mode or ["rw"])[0]}
+
+
+def _of_command(words: list[str]) -> dict[str, str]:
+    """``--flag value value`` by flag; JSON in a form that compares by meaning."""
+    found: dict[str, list[str]] = {}
+    flag = "command"
+    for word in map(str, words):
+        if word.startswith("--"):
+            flag = word
+            found[flag] = []
+        else:
+            text = json.dumps(json.loads(word), sort_keys=True) if word.startswith("{") else word
+            found.setdefault(flag, []).append(_number(text))
+    return {name: " ".join(values) for name, values in found.items()}
+
+
+def _number(text: str) -> str:
+    try:
+        return f"{float(text):g}"
+    except ValueError:
+        return text
