@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 
+import yaml
+
+from docs.generate import systems
 from docs.generate.cards import CARDS
 from docs.generate.markdown import GENERATED, table
-from sparkwright.catalog import Catalog, Recipe
-from sparkwright.catalog.gpu import family
-from sparkwright.catalog.gpus import MACHINES, architectures, spark_only
+from docs.generate.speeds import in_order
+from sparkwright.catalog import Catalog
 
 _INTRODUCTION = """\
 Twelve systems that sparkwright serves without a file of yours, each as its card publishes it.
@@ -29,9 +33,20 @@ names both. "Field reports" are NVIDIA's playbooks and public reports of users; 
 is what real vLLM servers accepted, printed and answered."""
 
 
-def page(catalog: Catalog) -> str:
+_SYSTEMS = """\
+"Run on hardware with this tool" is what was deployed with sparkwright on a real GPU, and seen to
+answer. "Published figures" are the cards' own, on their GPUs and tags; `sparkwright catalog show
+NAME` prints a table whole."""
+
+_SWITCHES = """\
+What a client may send beside the sampling. `thinking` of an alias is `enable_thinking`."""
+
+_NOT_OURS = """\
+Ways to run the models that the cards show and that sparkwright has not."""
+
+
+def page(catalog: Catalog, not_ours: Path) -> str:
     """The whole page."""
-    recipes = sorted(catalog.recipes.values(), key=in_order)
     parts = [
         "# The catalog",
         GENERATED.format(what="the catalog"),
@@ -43,20 +58,8 @@ def page(catalog: Catalog) -> str:
             ((name, of, day, f"<{at}>") for name, of, day, at in CARDS),
         ),
         "## Systems",
-        table(
-            ("system", "recipe", "GPU", "status", "image and tag", "source"),
-            (
-                (
-                    recipe.system,
-                    f"`{recipe.name}`",
-                    _machines(recipe, catalog),
-                    recipe.status,
-                    f"{recipe.image}:{recipe.tag or catalog.images[recipe.image].newest_tag}",
-                    recipe.source,
-                )
-                for recipe in recipes
-            ),
-        ),
+        _SYSTEMS,
+        *systems.sections(catalog),
         "## Aliases",
         "Names of one model, and what clients should send with them "
         "(`sparkwright endpoints` writes it into their configuration).",
@@ -66,19 +69,53 @@ def page(catalog: Catalog) -> str:
         ),
         "## Tags",
         table(
-            ("image", "tag", "date", "vLLM", "for", "roll back to", "breaks"),
+            ("image", "tag", "date", "vLLM", "with", "for", "roll back to", "adds", "breaks"),
             (
                 (
                     image.name,
                     f"`{tag}`",
                     str(data.date),
                     data.vllm or "unknown",
+                    ", ".join(f"{name} {version}" for name, version in data.components.items())
+                    or "-",
                     ", ".join(data.architectures),
                     data.rollback or "-",
+                    "; ".join((*data.adds, *data.fixes)) or "-",
                     "; ".join(data.breaks) or "-",
                 )
                 for image in catalog.images.values()
                 for tag, data in image.tags.items()
+            ),
+        ),
+        "## Variables",
+        "What images read beside vLLM's own variables, as their cards document it.",
+        table(
+            ("image", "variable", "default", "meaning", "source"),
+            (
+                (image.name, f"`{one.name}`", one.default or "-", one.meaning, one.source)
+                for image in catalog.images.values()
+                for one in image.settings
+            ),
+        ),
+        "## Switches of a request",
+        _SWITCHES,
+        table(("switch", "meaning", "models", "source"), _switches(catalog)),
+        "## Images beside these",
+        table(
+            ("image", "of it", "source"),
+            (
+                (f"`{one.reference}`", one.what, one.source)
+                for image in catalog.images.values()
+                for one in image.beside
+            ),
+        ),
+        "## Not ours",
+        _NOT_OURS,
+        table(
+            ("on the cards", "why not here", "source"),
+            (
+                (one["what"], one["why"], one["source"])
+                for one in yaml.safe_load(not_ours.read_text(encoding="utf-8"))
             ),
         ),
         "## Models",
@@ -99,18 +136,16 @@ def page(catalog: Catalog) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def in_order(recipe: Recipe) -> tuple[int, str, str]:
-    """Systems by their numbers."""
-    return int(recipe.system.partition(".")[0]), recipe.system, recipe.name
-
-
-def _machines(recipe: Recipe, catalog: Catalog) -> str:
-    """The GPUs that it is made for, and what its image makes of that."""
-    words = ", ".join(family(cap) for cap in recipe.needs.compute_caps)
-    published = architectures(recipe, catalog)
-    if any(MACHINES[cap] not in published for cap in recipe.needs.compute_caps):
-        return f"{words}, as its card says; its image is for {', '.join(published)} alone"
-    return f"{words} only" if spark_only(recipe, catalog) else words
+def _switches(catalog: Catalog) -> Iterable[Sequence[str]]:
+    """A line per switch; models with the same one share it."""
+    lines: dict[tuple[str, str, str], list[str]] = {}
+    for model in sorted(catalog.models.values(), key=lambda model: model.name):
+        for one in model.switches:
+            sent = json.dumps({"chat_template_kwargs": {one.key: one.value}})
+            line = f"`{sent}`", one.meaning, one.source
+            lines.setdefault(line, []).append(f"`{model.name}`")
+    for (sent, meaning, source), models in lines.items():
+        yield sent, meaning, ", ".join(models), source
 
 
 def _aliases(catalog: Catalog) -> Iterable[Sequence[str]]:

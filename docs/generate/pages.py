@@ -25,7 +25,7 @@ def pages(root: Path) -> dict[str, str]:
     return {
         "catalog/DEVIATIONS.md": deviations.page(shipped, root / "docs/deviations.yaml"),
         "README.md": speeds.inserted(readme, shipped),
-        "docs/catalog.md": catalog.page(shipped),
+        "docs/catalog.md": catalog.page(shipped, root / "docs/not-ours.yaml"),
         "docs/catalog-yaml.md": catalog_yaml.page(root / "docs/examples"),
         "docs/commands.md": commands.page(),
         "docs/diagnoses.md": diagnoses.page(shipped),

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
-from docs.generate.catalog import in_order
 from docs.generate.markdown import table
 from sparkwright.catalog import Catalog, Recipe
 from sparkwright.catalog.gpus import MACHINES, architectures, spark_only
@@ -15,6 +14,11 @@ _STATUS = ("recommended", "works", "expected")
 _GPUS = {"12.1": "DGX Spark (GB10)", "12.0": "RTX 50, RTX PRO"}
 #: Every published table was measured on it.
 _MEASURED_ON = "12.1"
+
+
+def in_order(recipe: Recipe) -> tuple[int, str, str]:
+    """Systems by their numbers."""
+    return int(recipe.system.partition(".")[0]), recipe.system, recipe.name
 
 
 def inserted(readme: str, catalog: Catalog) -> str:
@@ -39,12 +43,12 @@ def _rows(catalog: Catalog) -> Iterator[tuple[str, ...]]:
             shown.add((recipe.system, capability))
             speed, source = "none", "-"
             if capability == _MEASURED_ON and (best := _of_system(recipe, recipes, catalog)):
-                speed, source = _figures(*best), best[0].source.partition(";")[0]
+                speed, source = figures(*best), best[0].source.partition(";")[0]
                 if best[0].body != recipe.body.model:
                     speed += f", of {catalog.models[best[0].body].repository.rpartition('/')[2]}"
             only = " only" if spark_only(recipe, catalog) else ""
             gpu = f"{_GPUS[capability]}{only}"
-            yield recipe.title.partition(",")[0], gpu, speed, source, "not yet"
+            yield recipe.title.partition(",")[0], gpu, speed, source, hardware([recipe])
 
 
 def _of_system(
@@ -64,7 +68,7 @@ def _best(recipe: Recipe, catalog: Catalog) -> tuple[Measurement, list[Row]] | N
     for one in catalog.measurements.values():
         drafter = recipe.drafter.model if recipe.drafter else None
         if (one.image, one.body, one.drafter) == (recipe.image, recipe.body.model, drafter):
-            rows = [row for row in one.rows if _short(row) and _speed(row) is not None]
+            rows = [row for row in one.rows if short(row) and speed_of(row) is not None]
             if rows:
                 code = any(row.category == "coding" for row in rows)
                 rank = one.status == "measured", code, one.date, len(rows), one.name
@@ -72,18 +76,24 @@ def _best(recipe: Recipe, catalog: Catalog) -> tuple[Measurement, list[Row]] | N
     return max(found)[1:] if found else None
 
 
-def _short(row: Row) -> bool:
+def short(row: Row) -> bool:
     return row.concurrency in (1, None) and row.prompt_tokens is None
 
 
-def _speed(row: Row) -> Value | None:
+def speed_of(row: Row) -> Value | None:
     return row.decode or (row.aggregate if row.concurrency == 1 else None)
 
 
-def _figures(measurement: Measurement, rows: list[Row]) -> str:
+def hardware(recipes: Iterable[Recipe]) -> str:
+    """On what, and when, recipes ran for real with this tool."""
+    runs = [f"{ran.gpu}, {ran.date}: {ran.what}" for recipe in recipes for ran in recipe.ran]
+    return "; ".join(runs) or "not yet"
+
+
+def figures(measurement: Measurement, rows: list[Row]) -> str:
     """The figure for code, and the range over all kinds of prompts."""
-    every = [end for row in rows for end in _ends(_speed(row))]
-    code = [end for row in rows if row.category == "coding" for end in _ends(_speed(row))]
+    every = [end for row in rows for end in _ends(speed_of(row))]
+    code = [end for row in rows if row.category == "coding" for end in _ends(speed_of(row))]
     words = f"{max(code or every):.0f}"
     if f"{min(every):.0f}" != f"{max(every):.0f}":
         words += f" ({min(every):.0f} to {max(every):.0f})"

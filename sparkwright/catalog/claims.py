@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from typing import Literal
 
 from sparkwright.catalog.data import Data, Scalar
@@ -86,5 +87,21 @@ class OtherImage(Data):
     """
 
     reference: str
+    what: str
+    source: str
+
+
+class Ran(Data):
+    """A run of a recipe on real hardware, deployed with this tool.
+
+    Attributes:
+        gpu: what it ran on.
+        date: the day.
+        what: what was tried, and what came of it.
+        source: who ran it, and where that can be read.
+    """
+
+    gpu: str
+    date: dt.date
     what: str
     source: str

@@ -13,6 +13,7 @@ from sparkwright.catalog.claims import (
     ImageVariable,
     License,
     OtherImage,
+    Ran,
     Switch,
 )
 from sparkwright.catalog.containers import Exceptions, Place, refuse_privileged
@@ -373,6 +374,7 @@ class Recipe(Data):
         boot_seconds: how long a first boot may take until ``/health`` answers.
         first_answer_seconds: how long the first generation may take after that.
         notes: what a reader should know, in words, each with its source.
+        ran: runs on real hardware with this tool; empty where there was none.
     """
 
     kind: Literal["recipe"]
@@ -399,5 +401,6 @@ class Recipe(Data):
     boot_seconds: int = Field(default=900, gt=0)
     first_answer_seconds: int = Field(default=120, gt=0)
     notes: tuple[str, ...] = ()
+    ran: tuple[Ran, ...] = ()
 
     _refuse_privileged = model_validator(mode="before")(refuse_privileged)

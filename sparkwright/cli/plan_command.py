@@ -14,6 +14,7 @@ from sparkwright.findings.finding import errors
 from sparkwright.findings.render import text
 from sparkwright.plan.command import container_environment, serve_command
 from sparkwright.plan.plan import GIB, ServicePlan
+from sparkwright.plan.terms import Terms, terms
 from sparkwright.resolve.lock import Lock
 from sparkwright.rules import assumed_hardware
 from sparkwright.rules.memory import SYSTEM_GIB, budget
@@ -33,8 +34,8 @@ def command(
 ) -> None:
     """Show the desired state of each host.
 
-    Resolved settings with where each comes from, what is to be fetched, and a bar of the memory.
-    No host, registry or hub is contacted.
+    Resolved settings with where each comes from, what is to be fetched, and a bar of the memory; at
+    the end, once, licences and operators' duties. No host, registry or hub is contacted.
     """
     fleet = load(inventory, overrides, limit)
     hosts = fleet.or_raise()
@@ -49,6 +50,9 @@ def command(
         if stopping := errors(planned.violations):
             click.echo(text(stopping, hosts=False, indent=2, paint=paint))
         click.echo()
+    _print_terms(
+        terms((one, host.catalog) for host in hosts.values() for one in host.plan.services)
+    )
 
 
 def _host(host: PlannedHost, lock: Lock | None) -> dict[str, Any]:
@@ -100,6 +104,7 @@ def _service(service: ServicePlan, host: PlannedHost, lock: Lock | None) -> dict
             }
             for model in service.models
         ],
+        "licenses": {one.of: one.license for one in terms([(service, catalog)]).licenses},
         "image_gib": catalog.images[service.image.image].size.pull_gib,
         "budget_gib": {
             "share": own.share, "weights": own.weights, "drafter": own.drafter,
@@ -129,6 +134,21 @@ def _print(host: dict[str, Any]) -> None:
         for kind in ("arguments", "environment"):
             for entry in service[kind]:
                 click.echo(f"    {entry['name']} = {entry['value']}  {_dim(entry['from'])}")
+
+
+def _print_terms(found: Terms) -> None:
+    """Licences and duties, once for all hosts."""
+    if not found.licenses:
+        return
+    click.echo(click.style("licences", bold=True))
+    for one in found.licenses:
+        click.echo(f"  {one.of}: {one.license}  {_dim(one.source)}")
+    if found.duties:
+        click.echo(
+            click.style("your duties, as the cards of uncensored models name them", bold=True)
+        )
+    for duty, source in found.duties.items():
+        click.echo(f"  - {duty}  {_dim(source)}")
 
 
 def _dim(text: str | None) -> str:

@@ -42,7 +42,8 @@ def of_card(entry: Mapping[str, Any]) -> dict[str, str]:
         found = _of_compose(entry["compose"])
     else:
         found = _of_run(shlex.split(entry["run"]))
-    return found | entry.get("with", {})
+    changed: dict[str, str] = entry.get("with", {})
+    return found | changed
 
 
 def of_service(recipe: str, tag: str) -> dict[str, str]:

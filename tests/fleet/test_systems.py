@@ -13,9 +13,10 @@ import pytest
 from tests.fleet.site import ROOT, Site, ssh
 from tests.unit.builders import catalog
 
-#: The same image and bodies as another recipe of theirs, with other figures.
+#: The same image and bodies as other recipes, with other figures.
 LATER = {
     *("qwen36-27b-nvfp4-rtx-pro-6000", "qwen36-27b-nvfp4-rtx5090"),
+    "qwen36-27b-mtp-nvfp4kv",
     "qwen36-35b-a3b-nvfp4-rtx-pro-6000",
 }
 RECIPES = [

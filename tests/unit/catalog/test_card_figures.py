@@ -105,6 +105,8 @@ def holds(key: str, value: float, own: frozenset[float]) -> bool:
             math.isclose(value, one / 1000 / _GIB, rel_tol=0.01) for one in own
         )
     scales = (1, 100, 0.001)
+    if key in ("above", "instead") and value + 1 in own:
+        return True  # "from 32 on" is above 31
     return any(math.isclose(value * scale, one, rel_tol=1e-9) for scale in scales for one in own)
 
 

@@ -299,6 +299,17 @@ def test_a_discrete_card_needs_the_memory_of_its_recipe() -> None:
     assert [f.id for f in judge(want, probe(**box, gpu=small), NOW)] == ["gpu-memory"]
 
 
+def test_a_spark_has_no_memory_of_its_own_to_ask_for() -> None:
+    """The stock Gemma recipe runs on both, and a card must hold the 16.25 GB that it loads."""
+    services = {"gemma": {"recipe": "gemma4-26b-a4b-stock"}}
+    spark = wanted(plan(services), architectures=("arm64", "amd64"))
+    assert judge(spark, probe(), NOW) == []
+    want = wanted(plan(services, "rtx-1"), architectures=("arm64", "amd64"))
+    box = {"architecture": "x86_64", "memory": {"total": 64 * GIB, "available": 60 * GIB}}
+    small = gpus("NVIDIA GeForce RTX 5080, 12.0, 580.95.05, 16303 MiB")
+    assert "gpu-memory" in [f.id for f in judge(want, probe(**box, gpu=small), NOW)]
+
+
 #: noonghunna/club-3090#120; the second is what the recipe of a 5090 is for here.
 OLD, NEW = "GPU-11111111-1111-4111-8111-111111111111", "GPU-22222222-2222-4222-8222-222222222222"
 MIXED = f"""NVIDIA GeForce RTX 3090, 8.6, 580.95.05, 24576 MiB, 0, {OLD}

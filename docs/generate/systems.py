@@ -1,0 +1,135 @@
+"""docs/catalog.md, a section a system: what is known of it, and what is not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from docs.generate.markdown import table
+from docs.generate.speeds import figures, hardware, in_order, short, speed_of
+from sparkwright.catalog import Catalog, Image, Model, Recipe
+from sparkwright.catalog.gpu import family
+from sparkwright.catalog.gpus import MACHINES, architectures, spark_only
+from sparkwright.catalog.issues import Issue
+from sparkwright.catalog.measurements import Measurement
+
+
+def sections(catalog: Catalog) -> Iterator[str]:
+    """Every system's heading, its recipes, and a table of what is known."""
+    systems: dict[str, list[Recipe]] = {}
+    for recipe in sorted(catalog.recipes.values(), key=in_order):
+        systems.setdefault(recipe.system, []).append(recipe)
+    for system, recipes in systems.items():
+        yield f"### {system}"
+        yield table(
+            ("recipe", "GPU", "status", "image and tag", "source"),
+            (
+                (
+                    f"`{recipe.name}`",
+                    machines(recipe, catalog),
+                    recipe.status,
+                    f"{recipe.image}:{_tag(recipe, catalog)}",
+                    recipe.source,
+                )
+                for recipe in recipes
+            ),
+        )
+        yield table(("", ""), _known(recipes, catalog))
+
+
+def machines(recipe: Recipe, catalog: Catalog) -> str:
+    """The GPUs that it is made for, and what its image makes of that."""
+    words = ", ".join(family(cap) for cap in recipe.needs.compute_caps)
+    published = architectures(recipe, catalog)
+    if any(MACHINES[cap] not in published for cap in recipe.needs.compute_caps):
+        return f"{words}, as its card says; its image is for {', '.join(published)} alone"
+    return f"{words} only" if spark_only(recipe, catalog) else words
+
+
+def _tag(recipe: Recipe, catalog: Catalog) -> str:
+    return recipe.tag or catalog.images[recipe.image].newest_tag
+
+
+def _known(recipes: list[Recipe], catalog: Catalog) -> Iterator[Sequence[str]]:
+    images = list({recipe.image: catalog.images[recipe.image] for recipe in recipes}.values())
+    models = list(_models(recipes, catalog).values())
+    entries: list[Image | Model] = [*images, *models]
+    yield "run on hardware with this tool", hardware(recipes)
+    claims = [f"{one.gpu}: {one.claim}{f' ({one.note})' if one.note else ''}; {one.source}"
+              for entry in entries for one in entry.gpus]  # fmt: skip
+    yield "GPUs, as the cards say", _lines(claims)
+    yield "published figures", _lines(_published(recipes, catalog))
+    issues = dict.fromkeys(
+        f"[`{issue.id}`](rules.md)" for recipe in recipes for issue in _issues(recipe, catalog)
+    )
+    known = [f"`{model.name}`: {bad}" for model in models for bad in model.known_bad]
+    yield "known issues", _lines([", ".join(issues), *known])
+    yield "tags that it is planned on", ", ".join(_tags_of(recipes, catalog))
+    yield "licence", _lines([f"{_name(one)}: {_license(one)}" for one in entries])
+    duties = {duty: one.duties.source for one in entries if one.duties
+              for duty in one.duties.duties}  # fmt: skip
+    yield "the operator's duties", _lines(f"{duty} ({said})" for duty, said in duties.items())
+    notes = dict.fromkeys(note for recipe in recipes for note in recipe.notes)
+    yield "notes", _lines(notes)
+
+
+def _models(recipes: Iterable[Recipe], catalog: Catalog) -> dict[str, Model]:
+    mounted = [one for recipe in recipes for one in (recipe.body, recipe.drafter) if one]
+    return {one.model: catalog.models[one.model] for one in mounted}
+
+
+def _tags_of(recipes: Iterable[Recipe], catalog: Catalog) -> list[str]:
+    """Tags that a recipe of the system runs on, the newest first as the catalog has them."""
+    found = [
+        f"`{recipe.image}:{tag}`"
+        for recipe in recipes
+        for tag in recipe.tags
+        or ([recipe.tag] if recipe.tag else catalog.images[recipe.image].tags)
+    ]
+    return list(dict.fromkeys(found))
+
+
+def _published(recipes: list[Recipe], catalog: Catalog) -> Iterator[str]:
+    served = {
+        (recipe.image, recipe.body.model, recipe.drafter and recipe.drafter.model)
+        for recipe in recipes
+    }
+    for name, one in sorted(catalog.measurements.items()):
+        if (one.image, one.body, one.drafter) in served:
+            status = "" if one.status == "measured" else f", {one.status}"
+            yield f"{one.title}{_range(one)} ({one.gpu}, {one.tag or 'no tag'}{status}; `{name}`)"
+
+
+def _range(one: Measurement) -> str:
+    rows = [row for row in one.rows if short(row) and speed_of(row) is not None]
+    return f": {figures(one, rows).partition(',')[0]} tokens/s of one stream" if rows else ""
+
+
+def _issues(recipe: Recipe, catalog: Catalog) -> Iterator[Issue]:
+    """Of the image's issues those that this body, drafter and tag can meet."""
+    tag, image = _tag(recipe, catalog), catalog.images[recipe.image]
+    known = {
+        "body.family": catalog.models[recipe.body.model].family,
+        "speculative.method": "dflash" if recipe.drafter else None,
+    }
+    for issue in image.issues:
+        if issue.tags and tag not in issue.tags:
+            continue
+        if all(
+            issue.when[fact].holds(value) for fact, value in known.items() if fact in issue.when
+        ):
+            yield issue
+
+
+def _name(entry: Image | Model) -> str:
+    return f"`{entry.name}`"
+
+
+def _license(entry: Image | Model) -> str:
+    own = entry.license
+    if own is None:
+        return "the catalog names none"
+    return f"{', '.join(word for word in (own.name, own.note) if word)} ({own.source})"
+
+
+def _lines(parts: Iterable[str]) -> str:
+    return "<br>".join(part for part in parts if part) or "none"

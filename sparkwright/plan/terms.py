@@ -1,0 +1,59 @@
+"""Licences and operators' duties of what is planned, each once for the whole fleet."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from sparkwright.catalog import Catalog, Image, Model
+from sparkwright.plan.plan import ServicePlan
+
+
+@dataclass(frozen=True)
+class Term:
+    """Under which terms an image or a model is published.
+
+    Attributes:
+        of: the image's name, or the model's repository.
+        license: in a few words; what is not known is said so.
+    """
+
+    of: str
+    license: str
+    source: str
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What an operator has to know before others use a service.
+
+    Attributes:
+        licenses: of every image and model.
+        duties: what cards ask of whoever runs their models -> who says so.
+    """
+
+    licenses: tuple[Term, ...]
+    duties: dict[str, str]
+
+
+def terms(services: Iterable[tuple[ServicePlan, Catalog]]) -> Terms:
+    """The terms of these services, each once."""
+    licenses: dict[str, Term] = {}
+    duties: dict[str, str] = {}
+    for service, catalog in services:
+        image = catalog.images[service.image.image]
+        entries: list[tuple[str, Image | Model]] = [(image.name, image)]
+        entries += [(one.repository, catalog.models[one.name]) for one in service.models]
+        for name, entry in entries:
+            licenses.setdefault(name, _term(name, entry))
+            if entry.duties:
+                duties |= dict.fromkeys(entry.duties.duties, entry.duties.source)
+    return Terms(tuple(licenses.values()), duties)
+
+
+def _term(name: str, entry: Image | Model) -> Term:
+    own = entry.license
+    if own is None:
+        return Term(name, "the catalog names none", "-")
+    words = [word for word in (own.name, own.note) if word]
+    return Term(name, ", ".join(words) or "none is named", own.source)

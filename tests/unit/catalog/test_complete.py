@@ -1,0 +1,81 @@
+"""What the cards say beside commands and figures is in the catalog, and on its page."""
+
+from __future__ import annotations
+
+import pytest
+
+from sparkwright.catalog import Image, Model
+from tests.unit.builders import ROOT, catalog
+
+ENTRIES: dict[str, Image | Model] = {**catalog().images, **catalog().models}
+PAGE = (ROOT / "docs/catalog.md").read_text(encoding="utf-8")
+AEON = catalog().images["aeon-vllm-ultimate"]
+#: Abliterated or uncensored, and the cards say of them what an operator must do.
+UNCENSORED = {
+    "gemma4-26b-a4b-nvfp4",
+    "qwen36-27b-aeon-mm-nvfp4-mtp",
+    "qwen36-27b-aeon-mm-nvfp4-mtp-xs",
+    "qwen36-27b-aeon-nvfp4",
+    "qwen36-35b-a3b-heretic-nvfp4",
+}
+
+
+@pytest.mark.parametrize("name", sorted(ENTRIES))
+def test_every_image_and_model_has_a_licence_or_says_that_none_is_named(name: str) -> None:
+    license = ENTRIES[name].license
+    assert license is not None
+    assert license.name or license.note
+    assert license.source
+
+
+def test_uncensored_models_name_the_operators_duties() -> None:
+    assert {name for name, model in catalog().models.items() if model.duties} == UNCENSORED
+    assert AEON.duties is not None
+
+
+def test_every_image_of_a_card_has_the_gpus_that_it_names() -> None:
+    for name in ("aeon-vllm-ultimate", "vllm-dflash", "vllm-spark-omni-q36"):
+        claims = {claim.gpu.split(" (")[0]: claim.claim for claim in catalog().images[name].gpus}
+        assert claims["DGX Spark"] == "validated"
+        assert claims["B200 / GB200"] in ("rebuild", "untested")  # no card ran it
+    dflash = {claim.gpu: claim.claim for claim in catalog().images["vllm-dflash"].gpus}
+    assert dflash["RTX 5090"] == "listed"
+
+
+@pytest.mark.parametrize("words", ["flashinfer_b12x", "Dynamic SD", "async scheduling"])
+def test_the_newest_tag_says_what_it_adds(words: str) -> None:
+    assert any(words in added for added in AEON.tags[AEON.newest_tag].adds)
+    assert words in PAGE
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "`qwen36-27b-mtp-nvfp4kv`",
+        "`TQ_RING_CAPACITY` | 128",
+        "`TQ_INITIAL_LAYERS` | 4",
+        '{"chat_template_kwargs": {"preserve_thinking": true}}',
+        "ghcr.io/aeon-7/vllm-aeon-ultimate:qwen36-v2",
+        "FlashInfer 0.6.12, transformers 5.12.1",
+        "SGLang",
+        "Docker Model Runner",
+    ],
+)
+def test_the_page_has_it(words: str) -> None:
+    assert words in PAGE
+
+
+def test_every_system_has_a_section_with_what_is_known() -> None:
+    systems = {recipe.system for recipe in catalog().recipes.values()}
+    for system in systems:
+        _, _, rest = PAGE.partition(f"### {system}\n")
+        section = rest.partition("\n##")[0]
+        for row in (
+            "| run on hardware with this tool | not yet |",
+            "| GPUs, as the cards say |",
+            "| published figures |",
+            "| known issues |",
+            "| licence |",
+            "| the operator's duties |",
+        ):
+            assert row in section, (system, row)

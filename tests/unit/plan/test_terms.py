@@ -1,0 +1,57 @@
+"""Licences and duties are shown once, for every image and model of a fleet."""
+
+from __future__ import annotations
+
+import json
+
+from click.testing import CliRunner
+
+from sparkwright.cli import main
+from sparkwright.plan.terms import terms
+from tests.unit.builders import catalog, plan
+
+HERETIC = "qwen36-35b-a3b-heretic-dflash"
+STOCK = "qwen36-35b-a3b-nvfp4-rtx5090"
+
+
+def test_the_terms_of_two_services_are_named_once() -> None:
+    one = plan({"a": {"recipe": HERETIC}}).services[0]
+    found = terms([(one, catalog()), (one, catalog())])
+    assert [term.of for term in found.licenses] == [
+        "aeon-vllm-ultimate",
+        "AEON-7/Qwen3.6-35B-A3B-heretic-NVFP4",
+        "z-lab/Qwen3.6-35B-A3B-DFlash",
+    ]
+    assert found.licenses[1].license == "Apache-2.0, inherited from Qwen3.6"
+    assert found.licenses[1].source == "card of Qwen3.6-35B-A3B-heretic-NVFP4, 'License'"
+    assert len(found.duties) == len(set(found.duties))
+    assert {"card of Qwen3.6-35B-A3B-heretic-NVFP4, 'Disclaimer'"} < set(found.duties.values())
+
+
+def test_what_is_not_uncensored_has_no_duties() -> None:
+    one = plan({"a": {"recipe": STOCK}}).services[0]
+    assert terms([(one, catalog())]).duties == {}
+
+
+def test_a_license_that_nobody_names_is_said_to_be_unknown() -> None:
+    own = catalog().model_copy(
+        update={
+            "models": {
+                name: model.model_copy(update={"license": None})
+                for name, model in catalog().models.items()
+            }
+        }
+    )
+    one = plan({"a": {"recipe": STOCK}}).services[0]
+    assert terms([(one, own)]).licenses[1].license == "the catalog names none"
+
+
+def test_plan_shows_them_once_at_the_end() -> None:
+    text = CliRunner().invoke(main, ["plan", "inventory/lab.py"]).output
+    assert text.count("\nlicences\n") == 1
+    assert text.count("  AEON-7/Qwen3.6-35B-A3B-heretic-NVFP4: Apache-2.0") == 1
+    assert text.count("your duties, as the cards of uncensored models name them") == 1
+    assert text.index("\nlicences\n") > text.index("rtx-1")
+    data = json.loads(CliRunner().invoke(main, ["plan", "inventory/lab.py", "--json"]).output)
+    shown = data[0]["services"][0]["licenses"]
+    assert shown["AEON-7/Qwen3.6-35B-A3B-heretic-NVFP4"] == "Apache-2.0, inherited from Qwen3.6"
