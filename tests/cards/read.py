@@ -32,7 +32,7 @@ _NUMBER = re.compile(
     r"(?<![#.\d])(?:(?<![\w])(\d[\d,]*(?:\.\d+)?)|(?<=[a-z])(0\.\d+))(?![\d.]*[Bb]\b)"
     r"(?:\s?([KkM])(?![a-zA-Z0-9]))?"
 )
-_VERSION = re.compile(r"\d+\.\d+\.\d+[\w.+]*")
+_VERSION = re.compile(r"\d+\.\d+\.\d+(?:\.?(?:post|dev|rc)\d*|\+\w+)*")
 _NAME = re.compile(r"(?:Apache|GPL|BSD|AEON)-[\d.]+")
 
 

@@ -13,8 +13,8 @@ import pytest
 import yaml
 
 from docs.generate.cards import CARDS as PUBLISHED
-from tests.cards.read import HERE, dates, figures
-from tests.unit.builders import ROOT
+from tests.cards.read import HERE, dates, figures, versions
+from tests.unit.builders import ROOT, catalog
 from tests.unit.catalog.test_card_tables import matched
 
 CARDS: dict[str, Any] = yaml.safe_load((HERE / "figures.yaml").read_text(encoding="utf-8"))
@@ -159,3 +159,18 @@ def test_a_date_is_one_of_its_card(path: Path) -> None:
         said = {one for card in CARDS if card in source for one in CARDS[card]["dates"].split()}
         said |= {one for card, _, day, _ in PUBLISHED if card in source for one in dates(day)}
         assert day in said | set(dates(source)) or "estimate" in source, (day, source)
+
+
+def _tags() -> list[tuple[str, str]]:
+    return [(image.name, tag) for image in catalog().images.values() for tag in image.tags]
+
+
+@pytest.mark.parametrize(("image", "tag"), _tags())
+def test_a_version_is_in_the_section_that_its_source_names(image: str, tag: str) -> None:
+    own = catalog().images[image].tags[tag]
+    known = set(versions(own.source))
+    for card, section in cited(own.source):
+        known |= set(CARDS[card]["sections"][section]["versions"].split())
+    named = [*own.components.values(), *filter(None, [own.vllm])]
+    missing = [one for text in named for one in versions(text) if one not in known]
+    assert missing == []

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from tests.cards.differences import COMMANDS
 from tests.cards.read import HERE, all_tables, compared, fixtures, sections, texts
 from tests.unit.builders import ROOT
 
@@ -41,3 +44,24 @@ def test_rows_without_columns_are_the_cards() -> None:
         card, section = one["at"]
         lines = sections(card, cards[card])[section].splitlines()
         assert set(one["rows"]) <= set(lines)
+
+
+def _one_line(text: str) -> str:
+    return re.sub(r"\s+", " ", re.sub(r" #.*", "", text).replace("\\\n", " "))
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [one for one in COMMANDS if one["source"].startswith("card of") and "as" not in one],
+    ids=lambda one: one["recipe"],
+)
+def test_a_command_is_the_cards_word_for_word(entry: dict[str, Any]) -> None:
+    cards = texts(_cards())
+    text = next(text for card, text in cards.items() if card in entry["source"])
+    if "compose" in entry:
+        items = [line.removeprefix("- ").strip("\"'") for line in text.splitlines()]
+        for key in ("command", "environment", "volumes"):
+            words = "\n".join(entry["compose"][key])
+            assert f"\n{words}\n" in "\n".join(items)
+    elif "put_together" not in entry:
+        assert _one_line(entry["run"]) in _one_line(text)
