@@ -114,8 +114,9 @@ def _issues(recipe: Recipe, catalog: Catalog) -> Iterator[Issue]:
     for issue in image.issues:
         if issue.tags and tag not in issue.tags:
             continue
-        if all(
-            issue.when[fact].holds(value) for fact, value in known.items() if fact in issue.when
+        if any(
+            all(when[fact].holds(value) for fact, value in known.items() if fact in when)
+            for when in issue.when
         ):
             yield issue
 
