@@ -9,6 +9,7 @@ from sparkwright.doctor import gpu_container
 from sparkwright.doctor.check import Check, Symptom
 from sparkwright.doctor.facts import Facts
 from sparkwright.findings.finding import Severity
+from sparkwright.host.lib import journal
 
 #: A request of a client's, not one of our own tests, which come from the host itself: to a
 #: container with a network of its own, from that network's first address.
@@ -23,6 +24,14 @@ _ENTRIES: tuple[tuple[str, str, str, str, str], ...] = (
         "reports of users",
     ),
     *gpu_container.ENTRIES,
+    (
+        "no-gpu-visible",
+        r"is out of bounds for 0 devices|Failed to infer device type|No CUDA GPUs are available",
+        "vLLM sees no GPU: CUDA_VISIBLE_DEVICES names none, or the container was given none",
+        "take CUDA_VISIBLE_DEVICES out of the service's environment (gpus names GPUs), and deploy "
+        "again: the compose file asks for every GPU",
+        "vLLM 0.24.0 itself, as observed with a GPU",
+    ),
     (
         "wrong-architecture", r"exec format error",
         "the image is for another CPU: some tags are published for arm64 alone",
@@ -101,7 +110,8 @@ _ENTRIES: tuple[tuple[str, str, str, str, str], ...] = (
     ),
     (
         "weights-are-pointers",
-        r"HeaderTooLarge|InvalidHeader|git-lfs\.github\.com/spec|incomplete metadata",
+        r"HeaderTooLarge|header too large|InvalidHeader|git-lfs\.github\.com/spec|"
+        r"incomplete metadata",
         "the files are Git LFS pointers or incomplete, not weights",
         "sparkwright verify INVENTORY and deploy again: files are fetched and hashed",
         "card of vllm-ultimate-dgx-spark, 'Why these flags'; NVIDIA's playbooks and reports of "
@@ -109,7 +119,8 @@ _ENTRIES: tuple[tuple[str, str, str, str, str], ...] = (
     ),
     (
         "weights-not-found",
-        r"does not appear to have a file named|No such file or directory: '/(model|drafter)",
+        r"does not appear to have a file named|No such file or directory: '/(model|drafter)|"
+        r"Cannot find any model weights",
         "the mounted directory lacks files: links into a cache outside of it can't be followed",
         "deploy again (real files are mounted), or cp -L what the links lead to",
         "card of vllm-ultimate-dgx-spark, drafter materialization note; NVIDIA's playbooks and "
@@ -183,10 +194,18 @@ _ENTRIES: tuple[tuple[str, str, str, str, str], ...] = (
         "card of vllm-ultimate-dgx-spark, runtime patches; card of vllm-spark-omni-q36, patch 2",
     ),
     (
-        "unknown-argument", r"unrecognized arguments:|error: argument --",
+        "unknown-argument",
+        r"unrecognized arguments:|error: argument --|invalid (tool call|reasoning) parser:",
         "this tag's vLLM does not take an argument, or not with this value",
         "sparkwright check INVENTORY names it; drop it or change it",
         "vLLM itself, as observed",
+    ),
+    (
+        "boot-cache-damaged", r"compilation/backends\.py.*, in initialize_cache$",
+        "what an earlier start compiled can't be read: a power cut or a full disk came into it",
+        "nothing, the next start goes without it; by hand: sudo systemctl stop UNIT, then delete "
+        "the service's caches directory",
+        "vLLM 0.24.0 itself, as observed with a GPU",
     ),
     (
         "removed-variable", r"Unknown vLLM environment variable detected",
@@ -255,7 +274,10 @@ _WARNINGS = frozenset(
     ("vision-tower-misnamed", "removed-variable", "marlin-fallback", "model-not-found",
      "key-refused", "prompt-too-long")
 )  # fmt: skip
-_DIED = r"EngineDeadError|EngineCore (encountered a fatal error|failed)|^\w*(Error|Exception): "
+_DIED = (
+    r"EngineDeadError|EngineCore (encountered a fatal error|failed)|^\w*(Error|Exception): |"
+    r"Engine core initialization failed"
+)
 
 
 def _said(pattern: str, facts: Facts) -> Iterator[Symptom]:
@@ -269,7 +291,7 @@ def _died(facts: Facts) -> Iterator[Symptom]:
     for name, service, _ in facts.each():
         line = None if service.healthy else service.last(_DIED)
         if line is not None:
-            yield Symptom(line, name)
+            yield Symptom(journal.cause(service.log) or line, name)
 
 
 CHECKS = (

@@ -22,6 +22,7 @@ SHM_GIB = 16.0
 #: Where a container finds the directory of its boot caches, and what keeps what below it: vLLM's
 #: compiled graphs and autotuning, the kernels that FlashInfer, Triton, inductor, PyTorch, CuTe and
 #: TVM build, and what the driver makes of PTX (vLLM 0.24.0, envs.py; the libraries' own docs).
+#: Seen to be all of it on a GPU, and to belong to its path: another mount point compiles anew.
 BOOT_CACHES_MOUNT = "/var/cache/boot"
 BOOT_CACHES = {
     "VLLM_CACHE_ROOT": f"{BOOT_CACHES_MOUNT}/vllm",

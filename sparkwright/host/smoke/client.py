@@ -50,7 +50,12 @@ class Completion:
     @property
     def only_reasoning(self) -> bool:
         """``content: null`` with ``finish_reason: length``: reasoning took the whole budget."""
-        return self.text is None and not self.calls and self.finish == "length"
+        return self.text is None and bool(self.reasoning) and self.finish == "length"
+
+    @property
+    def silent(self) -> bool:
+        """Tokens, and no text of them: vLLM leaves special tokens out."""
+        return not (self.text or self.reasoning or self.calls) and self.tokens > 0
 
 
 @dataclass(frozen=True)
@@ -141,6 +146,9 @@ class Client:
                 f"content: null with finish_reason: length: {body['max_tokens']} tokens are too "
                 f"small a budget, reasoning took them all: {clip(answer.reasoning)}",
             )
+        if answer.silent:
+            text = f"{answer.tokens} tokens without any text (finish_reason {answer.finish})"
+            raise Fault("silent", f"{text}: special tokens alone")
         if answer.text is not None and only_marks(answer.text):
             raise Fault("marks", f"the answer is nothing but '!': {clip(answer.text)}")
         return answer

@@ -57,6 +57,8 @@ def always(answer: Reply) -> Callable[[str, Any], Reply]:
     [
         (chat("about 40"), "wrong", "the answer to 17 + 25 is 'about 40'"),
         (chat("42", usage={"total_tokens": 16}), "miscount", "usage: 10 + 5 is not 16"),
+        (chat(finish="length"), "silent", "5 tokens without any text (finish_reason length)"),
+        (chat(finish="length", reasoning="Hm"), "budget", "reasoning took them all: Hm"),
         ((404, {"error": {"message": "no such model"}}), "refused", "HTTP 404: no such model"),
         ((503, "upstream"), "broken", "/v1/chat/completions answers HTTP 503: upstream"),
     ],

@@ -39,6 +39,9 @@ SAID = {
     "libnvidia-ml.so.1: cannot open shared object file: no such file or directory: unknown",
     "driver-too-old-for-image": "nvidia-container-cli: requirement error: unsatisfied condition: "
     "cuda>=13.0, please update your driver to a newer version",
+    "no-gpu-visible": "AssertionError: DP adjusted local rank 0 is out of bounds for 0 devices.",
+    "boot-cache-damaged": 'File "/usr/lib/vllm/compilation/backends.py", line 191, in '
+    "initialize_cache",
     "wrong-architecture": "exec /usr/local/bin/vllm: exec format error",
     "wrong-gpu": "CUDA error: no kernel image is available for execution on the device",
     "no-attention-backend": "ValueError: No valid attention backend found for cuda with "
