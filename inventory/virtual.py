@@ -24,6 +24,8 @@ _CONNECTION = {
     "disk_headroom_gib": 1,
     # They all have the page cache of this machine.
     "drop_caches": False,
+    # Their engines compile nothing that takes memory, and a further start takes the tests' time.
+    "second_boot": False,
 }
 
 

@@ -267,6 +267,8 @@ class HostSettings(_Settings):
         watch: whether a timer on the host looks at services, GPU and disks every minute.
         drop_caches: whether the page cache of a GB10 is dropped before a service starts: its memory
             is the GPU's, and loading weights has failed when it was full of files.
+        second_boot: whether a switch starts a service of a GB10 once more after a start that
+            compiled: its memory is the GPU's, and the compiler's peak is taken from the KV cache.
         disk_headroom_gib: GiB that must stay free after everything is fetched.
         api_key_file: file on the controller with the fleet's API key; made when absent. The
             environment's SPARKWRIGHT_API_KEY goes before it.
@@ -321,6 +323,7 @@ class HostSettings(_Settings):
     bundle: str | None = None
     watch: bool = True
     drop_caches: bool = True
+    second_boot: bool = True
     disk_headroom_gib: float = Field(default=20, ge=0)
     api_key_file: str = ".sparkwright/api_key"
     api_key_command: Command | None = None

@@ -186,6 +186,7 @@ def _switch(
         gate=replace(service.gate, fail_fast=back is not None),
         soak_seconds=service.soak_seconds if back else 0.0,
         pool=service.pool,
+        second_boot=service.second_boot,
     )
 
 

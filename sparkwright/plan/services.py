@@ -34,6 +34,7 @@ class DesiredService:
         ports: that it listens on.
         soak_seconds: how long a switched service is looked on after its first answers.
         pool: its place behind the host's own proxy.
+        second_boot: whether it is started once more after a start that compiled, on unified memory.
     """
 
     name: str
@@ -48,6 +49,7 @@ class DesiredService:
     ports: tuple[int, ...]
     soak_seconds: float = 0.0
     pool: Pool | None = None
+    second_boot: bool = False
 
     @property
     def unit(self) -> str:

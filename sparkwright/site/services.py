@@ -59,6 +59,7 @@ def _service(
         ),
         ports=(service.port, *((service.proxy.port,) if service.proxy else ())),
         soak_seconds=desired.plan.settings.rollout.soak_seconds,
+        second_boot=desired.plan.settings.second_boot and service.container.boot_caches,
         pool=pool,
     )
 

@@ -46,3 +46,17 @@ def test_a_cache_that_breaks_the_start_is_dropped_and_made_anew(converged: Site)
     graph = f"cat $(find -L {CACHES}/current -name graph)"
     assert inside(HOST, "sh", "-c", graph) != "broken"
     assert converged.deploy("--limit", HOST).changed == set()
+
+
+def test_a_gb10_that_compiled_is_started_once_more(converged: Site) -> None:
+    """The inventory of the fleet turns it off, for the tests' time."""
+    inside(HOST, "systemctl", "stop", UNIT)
+    inside(HOST, "sh", "-c", f"rm -rf {CACHES}/*")
+    time.sleep(1)  # the journal is asked by seconds
+    since = inside(HOST, "date", "+%Y-%m-%d %H:%M:%S")
+    run = converged.deploy("--limit", HOST, "--data", "second_boot=True")
+    assert run.code == 0, run.output
+    said = inside(HOST, "journalctl", "-u", UNIT, "--since", since, "-o", "cat")
+    assert said.index(COMPILED) < said.index(LOADED)
+    assert "blocks" in inside(HOST, "cat", "/opt/sparkwright/state/switch/progress.json")
+    assert converged.deploy("--limit", HOST).changed == set()

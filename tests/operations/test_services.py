@@ -127,6 +127,7 @@ def test_the_whole_request_of_a_switch() -> None:
     assert (one.from_release, one.image) == (OLD, SERVICE.image)
     # There is a way back: the first crash is enough, and the new one is looked on for a while.
     assert (one.gate.fail_fast, one.soak_seconds) == (True, 75.0)
+    assert one.second_boot  # should it have compiled on a GB10
     directory = f"{ROOT}/services/qwen36/releases/{NOW}"
     modes = {path: mode for path, (_, mode) in one.files.items()}
     assert modes == {
@@ -140,6 +141,23 @@ def test_the_whole_request_of_a_switch() -> None:
     # The key is in no command, and nothing of it is shown.
     assert all(execution.hidden for execution in host.asked)
     assert not any(key.value in line for key in (KEY, ENGINE) for line in host.lines)
+
+
+@pytest.mark.parametrize(
+    ("settings", "service", "wished"),
+    [
+        ({}, {}, True),
+        ({"second_boot": False}, {}, False),
+        ({}, {"boot_caches": False}, False),  # the next start would compile again
+        ({}, {"hardening": "strict"}, False),
+    ],
+)
+def test_a_second_start_needs_what_the_first_compiled(
+    settings: dict[str, Any], service: dict[str, Any], wished: bool
+) -> None:
+    services_ = {"qwen36": {"recipe": "qwen36-35b-a3b-heretic-dflash", "port": 8000, **service}}
+    (one,) = desired_services(wanted(plan(services_, **settings)), KEYS, None, frozenset())
+    assert one.second_boot == wished
 
 
 def test_a_first_start_has_no_way_back_and_time_for_its_crashes() -> None:

@@ -36,6 +36,7 @@ class ServiceSwitch:
         gate: smoke test of the new release.
         soak_seconds: how long it is looked on after its first answers.
         pool: its place behind the host's proxy.
+        second_boot: whether it is started once more after a start that compiled, on unified memory.
         files: path -> text and mode.
     """
 
@@ -52,6 +53,7 @@ class ServiceSwitch:
     gate: SmokeRequest
     soak_seconds: float = 0.0
     pool: Pool | None = None
+    second_boot: bool = False
     files: dict[str, tuple[str, int]] = field(default_factory=dict)
 
 

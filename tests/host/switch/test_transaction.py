@@ -10,11 +10,13 @@ from typing import Any
 
 import pytest
 
+from sparkwright.host import second_boot
 from sparkwright.host import switch as transaction
+from sparkwright.host.contracts.gpu import Gpu, Gpus
 from sparkwright.host.contracts.proxies import ProxyRequest
 from sparkwright.host.contracts.smoke import CheckResult, SmokeAnswer, SmokeRequest
 from sparkwright.host.contracts.switch import STEPS, request_of
-from sparkwright.host.lib import docker, files, systemd
+from sparkwright.host.lib import docker, files, gpu, systemd
 
 OLD, NEW = "a" * 12, "b" * 12
 SYSTEMCTL = """#!/bin/sh
@@ -281,3 +283,91 @@ def test_what_is_not_there_any_more_stops_nothing(host: Host) -> None:
     assert host.state() == WAS
     said = host.place / "said"
     assert "stop" not in (said.read_text() if said.exists() else "")
+
+
+@dataclass
+class Boots:
+    """A host's GPU, and the KV cache that a start has."""
+
+    host: Host
+    gpu: str = "NVIDIA GB10"
+    blocks: tuple[int, ...] = (1000, 4000)
+
+    def compiled(self, *, warm: bool, release: str = NEW, graphs: bool = True) -> None:
+        caches = self.host.place / "services/a/caches"
+        (caches / "key").mkdir(parents=True)
+        (caches / "current").symlink_to("key")
+        if graphs:
+            (caches / "key/vllm/torch_compile_cache").mkdir(parents=True)
+        state = {"key": "key", "release": release, "started": 1.0, "warm": warm}
+        (caches / "state.json").write_text(json.dumps(state))
+
+    def starts(self) -> int:
+        said = (self.host.place / "said").read_text().splitlines()
+        return said.count("start sparkwright-a.service")
+
+
+@pytest.fixture
+def boots(host: Host, monkeypatch: pytest.MonkeyPatch) -> Boots:
+    boots = Boots(host)
+    host.serves()
+    monkeypatch.setattr(gpu, "ask", lambda _: Gpus(True, 0, "", (Gpu(name=boots.gpu),)))
+    monkeypatch.setattr(second_boot, "kv_blocks", lambda _: boots.blocks[boots.starts() - 1])
+    return boots
+
+
+def test_a_start_that_compiled_on_a_gb10_is_followed_by_another(host: Host, boots: Boots) -> None:
+    """The compiler's peak was taken for permanent use: 9.5 GiB of KV cache instead of 40."""
+    boots.compiled(warm=False)
+    assert host.switch(host.service(second_boot=True)).run() == "good"
+    assert boots.starts() == 2
+    assert host.state() == IS
+    last = host.journal()["checks"]["a"][-1]
+    assert (last["name"], last["ok"]) == ("kv-cache", True)
+    assert last["detail"] == "4000 blocks, 1000 in the start that compiled"
+
+
+@pytest.mark.parametrize(
+    ("case", "wanted"),
+    [
+        ({"warm": True}, True),  # it found everything compiled
+        ({"warm": False, "graphs": False}, True),  # it compiles nothing
+        ({"warm": False, "release": OLD}, True),  # of another release
+        ({"warm": False}, False),  # the setting turns it off
+    ],
+)
+def test_a_start_that_did_not_compile_costs_no_other(
+    host: Host, boots: Boots, case: dict[str, Any], wanted: bool
+) -> None:
+    boots.compiled(**case)
+    assert host.switch(host.service(second_boot=wanted)).run() == "good"
+    assert boots.starts() == 1
+
+
+def test_a_card_with_its_own_memory_is_started_once(host: Host, boots: Boots) -> None:
+    boots.gpu = "NVIDIA GeForce RTX 5090"
+    boots.compiled(warm=False)
+    assert host.switch(host.service(second_boot=True)).run() == "good"
+    assert boots.starts() == 1
+
+
+def test_a_second_start_that_fails_goes_back(host: Host, boots: Boots) -> None:
+    boots.compiled(warm=False)
+
+    def worse(gate: SmokeRequest) -> SmokeAnswer:
+        ok = boots.starts() != 2
+        return SmokeAnswer((CheckResult("health", ok, 0.0, "it died"),))
+
+    host.check.run = worse  # type: ignore[method-assign]
+    assert host.switch(host.service(second_boot=True)).run() == "reverted"
+    assert host.state() == WAS
+
+
+def test_a_request_of_an_earlier_version_asks_for_no_second_start(host: Host) -> None:
+    assert not request_of(json.loads(json.dumps(_document(host)))).services[0].second_boot
+
+
+def _document(host: Host) -> dict[str, Any]:
+    return {
+        "id": "1", "by": "ann", "settle": [], "recover": "", "services": [host.service()],
+    }  # fmt: skip

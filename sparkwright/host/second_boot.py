@@ -1,0 +1,48 @@
+"""One more start after a first one that compiled, where GPU and CPU share their memory.
+
+vLLM takes what it saw in use while it started for what it needs for ever. There the compiler's peak
+counts too, 30 GB and more: 9.5 GiB were left to a KV cache instead of 40
+(eugr/spark-vllm-docker#286). A start that finds everything compiled measures anew.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from sparkwright.host.contracts.smoke import SmokeRequest
+from sparkwright.host.contracts.switch import ServiceSwitch
+from sparkwright.host.lib import documents, gpu, metrics
+from sparkwright.host.lib.http import NoAnswer, Server, api_key
+
+#: Where vLLM keeps its graphs, below a service's caches; there is none where it compiled nothing.
+_COMPILED = "current/vllm/torch_compile_cache"
+
+
+def due(service: ServiceSwitch) -> bool:
+    """Whether the start of a service's new release compiled, on unified memory."""
+    if not service.second_boot:
+        return False
+    caches = Path(service.home, "caches")
+    known = documents.read(caches / "state.json") or {}
+    if (known.get("release"), known.get("warm")) != (service.to, False):
+        return False
+    if not (caches / _COMPILED).is_dir():
+        return False
+    return any("GB10" in one.name for one in gpu.ask(gpu.IDENTITY).gpus)
+
+
+def kv_blocks(gate: SmokeRequest) -> int | None:
+    """Blocks of a service's KV cache; None where it does not say."""
+    try:
+        answer = Server(gate.address, gate.port, api_key(gate.secrets)).get("/metrics")
+    except (NoAnswer, OSError, KeyError):
+        return None
+    text = metrics.labels_of(answer.text, metrics.CACHE_CONFIG).get("num_gpu_blocks", "")
+    return int(text) if text.isdigit() else None
+
+
+def said(first: int | None, second: int | None) -> str:
+    """What came of it."""
+    if first is None or second is None:
+        return "started once more: it does not say how many blocks its KV cache has"
+    return f"{second} blocks, {first} in the start that compiled"
