@@ -7,6 +7,7 @@ counts too, 30 GB and more: 9.5 GiB were left to a KV cache instead of 40
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from sparkwright.host.contracts.smoke import SmokeRequest
@@ -38,7 +39,7 @@ def kv_blocks(gate: SmokeRequest) -> int | None:
     except (NoAnswer, OSError, KeyError):
         return None
     text = metrics.labels_of(answer.text, metrics.CACHE_CONFIG).get("num_gpu_blocks", "")
-    return int(text) if text.isdigit() else None
+    return int(text) if re.fullmatch("[0-9]{1,12}", text) else None
 
 
 def said(first: int | None, second: int | None) -> str:

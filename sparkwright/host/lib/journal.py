@@ -13,7 +13,7 @@ if TYPE_CHECKING:  # typing takes 3 ms to import
 
 #: An error by its own name, or as argparse and pydantic have it; neither one that is raised in a
 #: line of code nor one that is quoted.
-_ERROR = re.compile(r"(?<![\w`'\"])(?:(?:[\w.]*(?:Error|Exception)|error): |Value error, ).+")
+_ERROR = re.compile(r"(?<![\w.`'\"])(?:(?:[\w.]*(?:Error|Exception)|error): |Value error, ).+")
 #: What vLLM's API server ends with: it only points to the engine's own error.
 _POINTERS = ("Engine core initialization failed", "EngineDeadError: ")
 
