@@ -51,13 +51,6 @@ Command = Annotated[
 LOOPBACK = "127.0.0.1"
 #: What a server binds that listens at every address of its host.
 EVERY_ADDRESS = ("0.0.0.0", "::", "*")
-#: Arguments that are settings of the service, so that checks and smoke tests know them.
-OWN_ARGUMENTS = {
-    "port": "port",
-    "host": "bind",
-    "served_model_name": "served_names",
-    "api_key": "api_key_file (a key on the command line is visible to every user of the host)",
-}
 
 
 def is_loopback(address: str) -> bool:
@@ -523,17 +516,6 @@ def parse_settings(
             where = f"{origin(written)}: {'.'.join((written, *rest))}"
             problems.append(mistake(where, problem.observed, problem.remedy, host))
         raise UserError(problems) from None
-    for name, service in settings.services.items():
-        for key in service.arguments:
-            if key in OWN_ARGUMENTS:
-                problems.append(
-                    mistake(
-                        f"{origin('services')}: services.{name}.arguments.{key}",
-                        "this is a setting of its own, not an argument",
-                        f"write {OWN_ARGUMENTS[key]}",
-                        host,
-                    )
-                )
     if problems:
         raise UserError(problems)
     return settings

@@ -10,6 +10,7 @@ from sparkwright.doctor.check import Check, Symptom
 from sparkwright.doctor.facts import Facts
 from sparkwright.findings.finding import Severity
 from sparkwright.host.contracts.doctor import ContainerSeen
+from sparkwright.rules.memory import SHARES
 
 
 def _containers(facts: Facts) -> Iterator[tuple[str, ContainerSeen]]:
@@ -195,7 +196,7 @@ CHECKS = (
     Check(
         "gb10-memory-share", Severity.WARNING,
         "CPU and GPU share one pool: above 0.88 a Spark thrashes instead of serving",
-        "gpu_memory_utilization: 0.85, or 0.60 beside sidecars",
+        f"gpu_memory_utilization: {SHARES}",
         "card of vllm-ultimate-dgx-spark, recipe A; NVIDIA's playbooks and reports of "
         "users", _share,
     ),

@@ -16,6 +16,7 @@ from sparkwright.config.settings import (
 from sparkwright.findings.finding import Finding
 from sparkwright.findings.user_error import UserError, mistake, suggest
 from sparkwright.plan.container import ContainerPlan, plan_container
+from sparkwright.plan.own_arguments import misplaced
 from sparkwright.plan.read_back import read_back, refused
 from sparkwright.plan.tags import chosen_tag, no_such_tag
 from sparkwright.resolve.references import (
@@ -164,9 +165,13 @@ def plan_host(
             continue
         planned = _plan_service(name, service, recipe, image, tag, settings, catalog, origin)
         services.append(planned)
+        problems.extend(
+            mistake(_written(planned, "argument", key), what, do, host)
+            for key, what, do in misplaced(dict(planned.arguments))
+        )
         if image.variables:
             problems.extend(
-                mistake(_variable(planned, key), what, do, host)
+                mistake(_written(planned, "environment", key), what, do, host)
                 for key, what, do in refused(image.variables, dict(planned.environment))
             )
     problems.extend(_twice(host, services, where))
@@ -175,10 +180,11 @@ def plan_host(
     return HostPlan(host, settings, tuple(services))
 
 
-def _variable(service: ServicePlan, name: str) -> str:
-    """Where a variable of a service is written."""
-    origin = service.origins[f"environment.{name}"]
-    return f"{origin}{'.' if ': ' in origin else ': '}environment.{name}"
+def _written(service: ServicePlan, kind: str, name: str) -> str:
+    """Where an argument or a variable of a service is written."""
+    origin = service.origins[f"{kind}.{name}"]
+    group = {"argument": "arguments"}.get(kind, kind)
+    return f"{origin}{'.' if ': ' in origin else ': '}{group}.{name}"
 
 
 _Layer = tuple[Mapping[str, ArgumentValue | None], Mapping[str, str | None], str]

@@ -10,7 +10,7 @@ import shlex
 from collections.abc import Iterator
 
 from sparkwright.catalog import ArgumentValue, Variables
-from sparkwright.config.settings import OWN_ARGUMENTS
+from sparkwright.plan.own_arguments import own_setting
 
 #: Key, what is wrong, what to write.
 Refusal = tuple[str, str, str]
@@ -83,7 +83,7 @@ def _remedy(extra: str) -> str:
             said[name].append(word)
     lines = []
     for name, values in said.items():
-        own = OWN_ARGUMENTS.get(name)
+        own = own_setting(name)
         if own:
             lines.append(f"{own} instead of --{name.replace('_', '-')}")
         elif not values:

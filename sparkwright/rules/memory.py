@@ -19,7 +19,7 @@ DEFAULT_UTILIZATION = 0.92
 #: The share of a Spark above which unified memory thrashes.
 MOST_ON_GB10 = 0.88
 #: The shares that the cards give, as a remedy.
-_SHARES = (
+SHARES = (
     "0.60 beside ASR and TTS sidecars, 0.70 to 0.85 where the model is the dominant workload, and "
     f"never above {MOST_ON_GB10:g}"
 )
@@ -100,7 +100,7 @@ def _share_on_gb10(context: Context) -> Iterator[Match]:
         yield Match(
             "arguments.gpu_memory_utilization",
             f"{value:g} of a Spark's memory" if written else f"not set, so vLLM takes {value:g}",
-            _SHARES,
+            SHARES,
         )
 
 
@@ -132,7 +132,7 @@ def _unified(context: Context) -> Iterator[Match]:
         yield Match(
             "arguments.gpu_memory_utilization",
             f"{needed:.0f} GiB of {total:.0f} GiB: {', '.join(parts)}, system {SYSTEM_GIB:.0f}",
-            f"smaller shares (gpu_memory_utilization: {_SHARES}), fewer services or sidecars",
+            f"smaller shares (gpu_memory_utilization: {SHARES}), fewer services or sidecars",
         )
 
 

@@ -93,6 +93,39 @@ def test_extra_arguments_do_not_take_the_proxys_port() -> None:
     assert problem.remedy == "bind instead of --host; port instead of --port"
 
 
+@pytest.mark.parametrize("extra", ["--trust-remote-code", "--api-key abc", "--config /model/x"])
+def test_extra_arguments_go_past_no_rule(extra: str) -> None:
+    with pytest.raises(UserError):
+        plan({"s": {"recipe": "qwen35-27b-dflash", "environment": {"EXTRA_ARGS": extra}}})
+
+
+@pytest.mark.parametrize(
+    ("argument", "setting"),
+    [
+        ("port", "port"),
+        ("--port", "port"),
+        ("por", "port"),  # vLLM's parser takes abbreviations
+        ("api-key", "api_key_file"),
+        ("api_k", "api_key_file"),
+        ("served-model-name", "served_names"),
+        ("host", "bind"),
+        ("config", "its lines under arguments"),
+    ],
+)
+@pytest.mark.parametrize("recipe", [RECIPE, "qwen36-35b-a3b-heretic-omni-v2"])
+def test_settings_of_the_service_are_no_arguments(recipe: str, argument: str, setting: str) -> None:
+    (problem,) = _problems(services={"s": {"recipe": recipe, "arguments": {argument: "x"}}})
+    assert problem.subject.place == f"group_data/sparks.py: services.s.arguments.{argument}"
+    assert problem.remedy.startswith(f"write {setting}")
+
+
+def test_nor_are_they_in_a_recipe_of_ones_own(tmp_path: Path) -> None:
+    entry = {"kind": "recipe", "name": RECIPE, "extends": True, "arguments": {"api-key": "abc"}}
+    (tmp_path / "own.yaml").write_text(yaml.safe_dump(entry))
+    (problem,) = _problems(catalog_directories=[str(tmp_path)])
+    assert problem.subject.place == f"recipe {RECIPE}: arguments.api-key"
+
+
 @pytest.mark.parametrize(
     ("kind", "name", "change"),
     [

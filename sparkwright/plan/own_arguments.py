@@ -1,0 +1,32 @@
+"""Arguments that are settings of the service, so that checks, proxy and clients know them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+#: Argument -> the setting to write instead.
+OWN_ARGUMENTS = {
+    "port": "port",
+    "host": "bind",
+    "served_model_name": "served_names",
+    "api_key": "api_key_file (a key on the command line is visible to every user of the host)",
+    "config": "its lines under arguments (a file in the container goes past every rule)",
+}
+#: The fewest letters that count as an abbreviation, which vLLM's parser takes.
+_LETTERS = 3
+
+
+def own_setting(argument: str) -> str | None:
+    """The setting that an argument belongs to, however it is spelt; None for every other one."""
+    name = argument.replace("-", "_").strip("_")
+    for own, setting in OWN_ARGUMENTS.items():
+        if len(name) >= _LETTERS and own.startswith(name):
+            return setting
+    return None
+
+
+def misplaced(arguments: Iterable[str]) -> Iterator[tuple[str, str, str]]:
+    """Arguments that are settings of the service: key, what is wrong, what to write."""
+    for argument in arguments:
+        if setting := own_setting(argument):
+            yield argument, "this is a setting of its own, not an argument", f"write {setting}"
