@@ -33,7 +33,7 @@ def weights(files: int, megabytes: int) -> None:
     last = known.commits[-1]
     listed = {file.path: file for file in last.files}
     for n in range(files):
-        path = f"benchmark-{n + 1}.bin"
+        path = f"benchmark-{n + 1}.dat"
         listed[path] = store.add(path, _random(megabytes), lfs=True)
     entries = tuple(sorted(listed.values(), key=lambda file: file.path))
     title, date = "more bytes", last.date

@@ -288,15 +288,19 @@ def staying(proxy: str) -> list[str]:
 
 
 def kept_servers(proxies: Proxies) -> list[list[str]]:
-    """Servers whose state a reload must keep: backend, server, address, port, port of checks."""
+    """Servers whose state a reload must keep: backend, server, address, port, port of checks, and 1
+    for TLS, else 0."""
     found = [
-        [proxy.name, one.name, one.address, str(one.port), str(one.health_port)]
+        [
+            *(proxy.name, one.name, one.address, str(one.port), str(one.health_port)),
+            "1" if one.tls else "0",
+        ]
         for proxy in proxies.proxies
         for one in proxy.replicas
     ]
     return [
         *found,
-        *([f"stay-{proxy.name}", "stay", "127.0.0.1", "1", "0"] for proxy in proxies.proxies),
+        *([f"stay-{proxy.name}", "stay", "127.0.0.1", "1", "0", "0"] for proxy in proxies.proxies),
     ]
 
 

@@ -12,7 +12,7 @@ from tests.fleet.fetching import HOST, fetch, parts, said, whole
 from tests.fleet.site import Site, hub, ssh, until
 
 MEGABYTES = 48
-NAME = "benchmark-1.bin"
+NAME = "benchmark-1.dat"
 MOVERS = ("hf_transfer", "xet", "http")
 #: What the hub calls the way to the bytes.
 WAYS = {"hf_transfer": "cdn", "xet": "xet", "http": "cdn"}

@@ -30,7 +30,8 @@ class ProxyRequest:
         config: path of haproxy.cfg.
         admin: HAProxy's socket.
         states: the file by which servers keep their state over a reload.
-        keep: servers whose state is kept: backend, name, address, port and port of checks.
+        keep: servers whose state is kept: backend, name, address, port, port of checks, and
+            1 for TLS, else 0.
         start: whether what does not run is started now.
     """
 

@@ -31,18 +31,21 @@ def ask(place: str, line: str) -> str:
 
 def kept(answer: str, keep: Iterable[Sequence[str]]) -> str:
     """Who is drained or down, of the servers that stay where they are: HAProxy would take the
-    port of another from there (haproxy/haproxy#3296)."""
+    port of another from there (haproxy/haproxy#3296). Whether it speaks TLS, too, is the new
+    configuration's to say, which with the former worker's word would ask in clear."""
     version, _, rest = answer.strip().partition("\n")
     head, *rows = rest.splitlines()
     names = head.removeprefix("# ").split()
     stay = []
     for row in rows:
         field = dict(zip(names, row.split(), strict=False))
-        for backend, server, address, port, check in keep:
+        # Requests of an earlier version, which a recovery may meet, say nothing of TLS.
+        for backend, server, address, port, check, *tls in keep:
             same = [field["be_name"], field["srv_name"], field["srv_port"], field["srv_check_port"]]
             at = (field["srv_addr"], field["srv_fqdn"])
             if same == [backend, server, port, check] and address in at:
-                stay.append(row)
+                field.update(zip(("srv_use_ssl",), tls, strict=False))
+                stay.append(" ".join(field.values()))
     return "\n".join([version, head, *stay, ""])
 
 

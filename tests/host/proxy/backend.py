@@ -189,14 +189,16 @@ def _serve(backend: Backend, tls: ssl.SSLContext | None = None) -> Iterator[_Ser
 
 
 @contextmanager
-def serving(name: str, tls: ssl.SSLContext | None = None, port: int = 0) -> Iterator[Backend]:
+def serving(
+    name: str, tls: ssl.SSLContext | None = None, port: int = 0, health_port: int = 0
+) -> Iterator[Backend]:
     """A replica in this process.
 
     Args:
         tls: what it serves https with; http without.
-        port: where it listens; a free one without.
+        port, health_port: where it listens; free ones without.
     """
-    backend = Backend(name, port)
+    backend = Backend(name, port, health_port)
     servers = list(_serve(backend, tls))
     try:
         yield backend

@@ -20,7 +20,7 @@ from cryptography.hazmat.primitives import serialization
 from sparkwright.config.secrets import SecretText
 from sparkwright.host.contracts.smoke import SmokeRequest
 from sparkwright.host.smoke import check
-from sparkwright.proxy.haproxy import Replica, ReplicaTls
+from sparkwright.proxy.haproxy import Proxy, Replica, ReplicaTls
 from sparkwright.tls.authority import Authority, authority, host_certificate
 from sparkwright.tls.names import own_name
 from tests.host.proxy.backend import Backend, serving
@@ -278,6 +278,27 @@ def test_turning_it_on_and_off_cuts_nobody_off(place: Path, one: Backend, ca: Au
             one.go.release()
         assert clear.read().endswith(b"data: 1 of one\n\n")
         assert secured.read().endswith(b"data: 0 of one\n\n")
+
+
+def test_replicas_turn_it_on_and_off_with_their_load_balancer(place: Path, ca: Authority) -> None:
+    """Its reload keeps who is drained, and not in which way the replicas were spoken to."""
+    with serving("one") as clear:
+        plain = (replica(clear),)
+    with opened(proxies_of(place, plain)) as balancer:
+        for replicas, context in (
+            ((balancing(clear, ca),), served(pem(ca), place)),
+            (plain, None),
+        ):
+            balancer.proxies = replace(balancer.proxies, proxies=(_llm(balancer, replicas),))
+            balancer.write()
+            balancer.reload()
+            with serving("one", context, clear.port, clear.health_port):
+                balancer.until_status("one", "UP")
+                assert balancer.post(CHAT).data == {"replica": "one"}
+
+
+def _llm(balancer: RunningProxy, replicas: tuple[Replica, ...]) -> Proxy:
+    return replace(balancer.proxies.proxies[0], replicas=replicas)
 
 
 # --- The smoke test of the host ----------------------------------------------------------------
