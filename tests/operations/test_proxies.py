@@ -101,7 +101,7 @@ def test_what_the_host_is_asked_for() -> None:
     assert (request["unit"], request["health"]) == (UNIT, HEALTH_UNIT)
     assert (request["config"], request["start"]) == (CONFIG, True)
     assert host.asked[-1].hidden
-    assert ["qwen36", "self", "127.0.0.1", "18000", "28000"] in request["keep"]
+    assert ["qwen36", "self", "127.0.0.1", "18000", "28000", "0"] in request["keep"]
     assert ran.memory.changes == ["started the proxy"]
     assert ran.memory.stale
     host = fake(probe(ports={8000: OTHER}), ASKED, configure=[])
