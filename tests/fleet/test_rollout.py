@@ -115,6 +115,7 @@ def test_the_whole_fleet_goes_back_when_it_is_set_so(rolling: Site) -> None:
     rolling.rollout()
 
 
+@pytest.mark.faults
 def test_a_host_that_can_not_be_prepared_is_left_out_or_stops_all(rolling: Site) -> None:
     before = releases()
     rolling.gpu("spark-2", "driver-dead")
@@ -148,6 +149,7 @@ def test_two_runs_at_once_name_each_other(rolling: Site) -> None:
     rolling.deploy("--limit", "spark-1")
 
 
+@pytest.mark.faults
 def test_a_crash_loop_ends_and_is_reported(rolling: Site) -> None:
     """Dying later than it is looked on for, and than its proxy takes to see it."""
     rolling.rollout(soak_seconds=0)
