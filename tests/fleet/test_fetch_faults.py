@@ -108,7 +108,7 @@ def test_a_registry_that_is_gone_is_waited_for_and_the_weights_go_on(empty: Site
 
 
 def test_a_full_disk_is_reported_and_what_came_is_kept(empty: Site) -> None:
-    inside(HOST, "mount", "-t", "tmpfs", "-o", "size=36M", "models", "/opt/models")
+    inside(HOST, "mount", "-t", "tmpfs", "-o", "size=36M,mode=755", "models", "/opt/models")
     try:
         hub("POST", order={"match": "*/model-*", "rate": 300_000})
         run = empty.start("--limit", HOST, "--data", "disk_headroom_gib=0",
