@@ -5,10 +5,8 @@ from __future__ import annotations
 import shutil
 import socket
 import tempfile
-import threading
 import time
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -16,6 +14,7 @@ import pytest
 from sparkwright.host.contracts.proxies import Pool
 from sparkwright.host.proxy import runtime_api
 from sparkwright.host.switch import Place
+from tests.host.accepting import accepting
 
 PROCESSES = """#<PID> <type> <reloads> <uptime> <version>
 10 master 1 0d00h07m15s 3.0.11-1+deb13u5
@@ -36,16 +35,10 @@ class Master:
         self._listening = socket.socket(socket.AF_UNIX)
         self._listening.bind(self.place)
         self._listening.listen()
-        threading.Thread(target=self._run, daemon=True).start()
+        accepting(self._listening, self._answer)
 
     def close(self) -> None:
         self._listening.close()
-
-    def _run(self) -> None:
-        with suppress(OSError):
-            while True:
-                connection, _ = self._listening.accept()
-                threading.Thread(target=self._answer, args=(connection,), daemon=True).start()
 
     def _answer(self, connection: socket.socket) -> None:
         with connection:

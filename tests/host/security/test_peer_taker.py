@@ -6,7 +6,6 @@ import hashlib
 import json
 import socket
 import subprocess
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -22,6 +21,7 @@ from sparkwright.host.fetch.errors import Failed
 from sparkwright.host.fetch.pace import Pace
 from sparkwright.host.fetch.peers import Peers, common
 from sparkwright.host.fetch.ranges import Limit
+from tests.host.accepting import accepting
 from tests.host.fetch.conftest import Fetch, fetch, hub  # noqa: F401
 from tests.host.peer_sharing import DOCKER, KEY, SECRET, SERVER_KEY, fetch_from, keys_for
 
@@ -61,17 +61,11 @@ class FakePeer:
     def __post_init__(self) -> None:
         self._listening = socket.create_server(("127.0.0.1", 0))
         self.address = f"http://127.0.0.1:{self._listening.getsockname()[1]}"
-        threading.Thread(target=self._run, daemon=True).start()
+        accepting(self._listening, self._serve)
 
     def close(self) -> None:
         """Listen no more."""
         self._listening.close()
-
-    def _run(self) -> None:
-        with suppress(OSError):
-            while True:
-                connection, _ = self._listening.accept()
-                threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
 
     def _serve(self, connection: socket.socket) -> None:
         with connection, suppress(OSError, ValueError):

@@ -18,6 +18,7 @@ from sparkwright.host.contracts.fetch import PeerKeys, PeerRoots, PeerServerRequ
 from sparkwright.host.fetch import peer_server
 from sparkwright.tls.authority import Authority, authority, host_certificate
 from sparkwright.tls.names import own_name
+from tests.host.accepting import accepting
 from tests.host.fetch.conftest import Fetch
 from tests.host.peer_sharing import KEY, PEER, RUN, SERVER_KEY
 
@@ -37,19 +38,16 @@ class Tapped:
     def __post_init__(self) -> None:
         self._listening = socket.create_server(("127.0.0.1", 0))
         self.address = f"https://127.0.0.1:{self._listening.getsockname()[1]}"
-        threading.Thread(target=self._run, daemon=True).start()
+        accepting(self._listening, self._tap)
 
     def close(self) -> None:
         """Pass on no more."""
         self._listening.close()
 
-    def _run(self) -> None:
-        with suppress(OSError):
-            while True:
-                mine, _ = self._listening.accept()
-                its = socket.create_connection(("127.0.0.1", self.port))
-                for pair in ((mine, its), (its, mine)):
-                    threading.Thread(target=self._pass, args=pair, daemon=True).start()
+    def _tap(self, mine: socket.socket) -> None:
+        its = socket.create_connection(("127.0.0.1", self.port))
+        for pair in ((mine, its), (its, mine)):
+            threading.Thread(target=self._pass, args=pair, daemon=True).start()
 
     def _pass(self, one: socket.socket, other: socket.socket) -> None:
         with suppress(OSError):
