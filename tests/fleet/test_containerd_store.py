@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from lab import fleet, machines
 from lab.layout import SPARES
-from tests.fleet.site import MACHINES, Site, answers, inside
+from tests.fleet.site import Site, answers, inside
+from tests.fleet.spares import as_installed
 
 (NEW,) = (one for one in SPARES if one.containerd)
 INVENTORY = "inventory/newdocker.py"
@@ -18,19 +18,8 @@ INVENTORY = "inventory/newdocker.py"
 @pytest.fixture
 def fresh(site: Site) -> Iterator[Site]:
     """The host as it was installed."""
-    site.power_on()
-    site.repair()
-    machines.remove(NEW)
-    MACHINES[NEW.name] = NEW
-    fleet.up((NEW.name,))
-    text = (site.folder / "inventory/virtual.py").read_text()
-    text += f"\nsparks = []\nrtx50 = []\nnewer = [_host({NEW.name!r}, {NEW.address!r})]\n"
-    text += "newer[0][1].update(services=_RTX)\n"
-    (site.folder / INVENTORY).write_text(text)
-    yield site
-    machines.remove(NEW)
-    del MACHINES[NEW.name]
-    (site.folder / INVENTORY).unlink()
+    with as_installed(site, NEW, INVENTORY):
+        yield site
 
 
 def _images() -> list[str]:

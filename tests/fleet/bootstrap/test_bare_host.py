@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pty
 import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from lab import apt, fleet, machines
 from lab.layout import SPARES, USER
-from tests.fleet.site import MACHINES, Run, Site, answers, inside, ssh, until
+from tests.fleet.site import Run, Site, answers, inside, ssh, until
+from tests.fleet.spares import as_installed
 
 (BARE,) = (one for one in SPARES if one.bare)
 INVENTORY = "inventory/bare.py"
@@ -24,34 +27,39 @@ RECORD = "/var/lib/sparkwright/bootstrap.json"
 SOURCES = {"nvidia-container-toolkit": {"uri": f"{apt.ADDRESS}/nvidia", "key": str(apt.KEY)}}
 
 
-def _inventory(site: Site, steps: list[str], **more: object) -> None:
-    text = (site.folder / "inventory/virtual.py").read_text()
+def _bootstrap(site: Site, steps: list[str], **more: object) -> None:
     data = {"bootstrap": steps, "bootstrap_sources": SOURCES, **more}
-    text += "\nsparks = []\nrtx50 = []\n"
-    text += f"bare = [_host({BARE.name!r}, {BARE.address!r})]\n"
-    text += f"bare[0][1].update(services=_RTX)\nbare[0][1].update({data!r})\n"
-    (site.folder / INVENTORY).write_text(text)
+    with (site.folder / INVENTORY).open("a") as file:
+        file.write(f"others[0][1].update({data!r})\n")
 
 
 @pytest.fixture
 def fresh(site: Site) -> Iterator[Site]:
     """The host as its installer left it."""
-    site.power_on()
-    site.repair()
-    machines.remove(BARE)
-    MACHINES[BARE.name] = BARE
-    fleet.up((BARE.name,))
-    _inventory(site, STEPS)
-    yield site
-    machines.remove(BARE)
-    del MACHINES[BARE.name]
-    (site.folder / INVENTORY).unlink()
+    with as_installed(site, BARE, INVENTORY):
+        _bootstrap(site, STEPS)
+        yield site
 
 
 def _run(site: Site, *words: str, code: int = 0, deploy: str = "deploy.py") -> Run:
     run = site.run("--yes", *words, inventory=INVENTORY, deploy=deploy)
     assert run.code == code, run.output
     return run
+
+
+@contextlib.contextmanager
+def _firmware() -> Iterator[None]:
+    """What boots a machine that has gone down: systemd-nspawn leaves that to its caller."""
+
+    def boot() -> None:
+        until(lambda: machines.running(BARE) is None, "down", 120)
+        machines.cut_power(BARE)
+        fleet.up((BARE.name,))
+
+    with ThreadPoolExecutor(1) as pool:
+        booted = pool.submit(boot)
+        yield
+        booted.result()
 
 
 def _has(program: str) -> bool:
@@ -112,7 +120,7 @@ def test_from_bare_to_an_answer_in_one_command_and_back(fresh: Site) -> None:
 MOMENTS = {
     "recorded": f"test -e {RECORD}",
     "dpkg at work": "pgrep -x dpkg",
-    "Docker is there, the toolkit is not": "test -x /usr/bin/dockerd",
+    "Docker is there, the toolkit is not": "test -x /usr/sbin/dockerd",
     "the toolkit is there": "test -x /usr/bin/nvidia-ctk",
 }
 
@@ -204,7 +212,7 @@ def test_packages_that_somebody_else_signed_are_not_installed(fresh: Site) -> No
     assert run.refused == {BARE.name}
     assert not _has("nvidia-ctk")
     other = {**SOURCES["nvidia-container-toolkit"], "fingerprint": "0" * 40}
-    _inventory(fresh, STEPS, bootstrap_sources={"nvidia-container-toolkit": other})
+    _bootstrap(fresh, STEPS, bootstrap_sources={"nvidia-container-toolkit": other})
     run = _run(fresh, code=1, deploy=ALONE)
     assert "is the key" in run.output
     assert not _has("nvidia-ctk")
@@ -215,7 +223,7 @@ def test_packages_that_somebody_else_signed_are_not_installed(fresh: Site) -> No
 @pytest.mark.timeout(400)
 def test_a_driver_is_installed_and_its_reboot_waited_for_only_when_asked(fresh: Site) -> None:
     """With a GPU on a PCI bus of the test's own: this machine has none."""
-    _inventory(fresh, ["driver"], bootstrap_sources={"driver": SOURCES["nvidia-container-toolkit"]})
+    _bootstrap(fresh, ["driver"], bootstrap_sources={"driver": SOURCES["nvidia-container-toolkit"]})
     inside(BARE.name, "rm", "/usr/bin/nvidia-smi")
     bus = "mkdir -p /run/pci/0 && cd /run/pci/0 && echo 0x10de > vendor && echo 0x2b85 > device && "
     bus += "echo 0x030000 > class && mount --bind /run/pci /sys/bus/pci/devices"
@@ -224,7 +232,8 @@ def test_a_driver_is_installed_and_its_reboot_waited_for_only_when_asked(fresh: 
     run = _run(fresh, code=1, deploy=ALONE)
     assert "bootstrap_reboot=True" in run.output
     assert inside(BARE.name, "cat", "/proc/sys/kernel/random/boot_id") == boot
-    run = _run(fresh, "--data", "bootstrap_reboot=True", deploy=ALONE)
+    with _firmware():
+        run = _run(fresh, "--data", "bootstrap_reboot=True", deploy=ALONE)
     assert "rebooted" in run.host(BARE.name)["changes"]
     assert inside(BARE.name, "cat", "/proc/sys/kernel/random/boot_id") != boot
     assert _run(fresh, deploy=ALONE).changed == set()
