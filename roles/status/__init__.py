@@ -6,10 +6,11 @@ from sparkwright.operations.asked import ask_each
 from sparkwright.operations.questions import compared
 
 
-def status(answers: str | None = None) -> None:
+def status(answers: str | None = None, planless: bool = False) -> None:
     """What each host runs, its history, and what of it is not as planned.
 
     Args:
         answers: file that gets what the hosts answer.
+        planless: whether it goes by what the hosts say where the plan is broken.
     """
     ask_each("Services: status", compared)

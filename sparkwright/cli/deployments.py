@@ -10,13 +10,22 @@ from sparkwright.report.status import Deployment, deployment, switches
 
 
 def deployments(
-    inventory: Path, limit: tuple[str, ...], overrides: tuple[str, ...]
+    inventory: Path,
+    limit: tuple[str, ...],
+    overrides: tuple[str, ...],
+    *,
+    planless: bool = True,
 ) -> tuple[dict[str, Deployment], list[str]]:
     """By host; and the hosts that did not answer, which are named on standard error.
 
     The history is kept for the fleet's page.
+
+    Args:
+        planless: as for ``ask_hosts``.
     """
-    answers, silent = ask_hosts(inventory, limit, overrides, "roles.status.status")
+    answers, silent = ask_hosts(
+        inventory, limit, overrides, "roles.status.status", planless=planless
+    )
     found = {name: deployment(answer) for name, answer in answers.items()}
     if found:
         kept = Path(".sparkwright/status.json")

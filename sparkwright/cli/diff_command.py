@@ -19,7 +19,7 @@ def command(inventory: Path, overrides: tuple[str, ...], limit: tuple[str, ...])
 
     Exit code 1 when anything differs or a host does not answer.
     """
-    found, silent = deployments(inventory, limit, overrides)
+    found, silent = deployments(inventory, limit, overrides, planless=False)
     text = render_diff(found)
     if found:
         click.echo(text or f"no difference: {', '.join(found)}", err=not text)

@@ -35,13 +35,20 @@ def command_line(
     limit: tuple[str, ...],
     overrides: tuple[str, ...],
     operation: str,
+    *,
+    planless: bool = False,
     **arguments: str | bool | None,
 ) -> list[str]:
-    """pyinfra's, for an operation with arguments, that nobody has to confirm."""
+    """pyinfra's, for an operation with arguments, that nobody has to confirm.
+
+    Args:
+        planless: as for ``ask_hosts``.
+    """
     words = [pyinfra(), "--yes"]
     words += [word for name in limit for word in ("--limit", name)]
     words += [word for pair in overrides for word in ("--data", pair)]
     # JSON, since pyinfra would read a release's name such as 123456789012 as a number.
+    arguments = {**arguments, "planless": planless or None}
     given = [f"{key}={json.dumps(value)}" for key, value in arguments.items() if value is not None]
     return [*words, str(inventory), operation, *given]
 
@@ -57,9 +64,19 @@ def ask_hosts(
     limit: tuple[str, ...],
     overrides: tuple[str, ...],
     operation: str,
+    *,
+    planless: bool = False,
     **arguments: str | bool | None,
 ) -> tuple[dict[str, Any], list[str]]:
     """Run one operation on the hosts.
+
+    Args:
+        operation: a role's function, which takes ``answers`` and, with planless, ``planless``.
+        planless: whether it goes by what the hosts say where the plan is broken: registry or hub
+            can't be asked, the lock is broken, group_data has a mistake. One line on standard error
+            then says what is broken; nothing is planned (``HostRun.services`` and the like are
+            empty, ``Run.broken`` says why), and ``settings`` has the roots alone. Without, such a
+            run ends with exit code 2 before any host is connected to.
 
     Returns:
         By host, what it answered; and the hosts that did not, which are named on standard error. A
@@ -72,7 +89,9 @@ def ask_hosts(
         file = Path(folder, "answers.json")
         done = subprocess.run(
             [
-                *command_line(inventory, limit, overrides, operation, **arguments),
+                *command_line(
+                    inventory, limit, overrides, operation, planless=planless, **arguments
+                ),
                 f"answers={file}",
             ],
             capture_output=True,
@@ -83,9 +102,18 @@ def ask_hosts(
             sys.stderr.write(visible_but_colours(done.stderr or done.stdout))
             sys.exit(done.returncode or 1)
         found = json.loads(file.read_text(encoding="utf-8"))
+        _tell_what_is_broken(Path(f"{file}.progress"))
     for name, said in found.items():
         if said["answer"] is None:
             why = said["refused"] or "no answer"
             click.echo(f"{click.style(name, fg='red')}: {paragraph(why)}", err=True)
     answers = {n: said["answer"] for n, said in found.items() if said["answer"] is not None}
     return answers, [name for name in found if name not in answers]
+
+
+def _tell_what_is_broken(progress: Path) -> None:
+    """Say in one line what of the plan is broken, where the run found that."""
+    lines = progress.read_text(encoding="utf-8").splitlines() if progress.exists() else []
+    for said in map(json.loads, lines):
+        if "plan" in said:
+            click.echo(said["plan"], err=True)

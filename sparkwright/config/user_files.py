@@ -10,15 +10,21 @@ from sparkwright.findings.finding import Finding
 from sparkwright.findings.user_error import UserError, mistake
 
 
-def check(inventory: str, group_data: Iterable[str]) -> None:
+def check(
+    inventory: str, group_data: Iterable[str], *, own_folder: str | None = "group_data"
+) -> None:
     """Compile and run inventory and group_data files once, alone.
+
+    Args:
+        group_data: folders of the command line.
+        own_folder: the site's; None where the inventory alone matters.
 
     Raises:
         UserError: with file and line of every file that can't be read or run.
     """
     problems: list[Finding] = []
     files = [Path(inventory)] if inventory.endswith(".py") else []
-    folders = [Path("group_data"), *map(Path, group_data)]
+    folders = [*([Path(own_folder)] if own_folder else []), *map(Path, group_data)]
     for folder in map(Path, group_data):
         if not folder.is_dir():
             problems.append(

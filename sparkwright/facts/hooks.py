@@ -11,6 +11,8 @@ import logging
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
+from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import click
@@ -57,6 +59,32 @@ def before_connecting(
         ready(state)
 
     state.init = init  # type: ignore[method-assign]
+
+
+def pass_over_broken_group_data(instead: Callable[[str], dict[str, Any]]) -> None:
+    """Read the inventory although files of group_data can't be run.
+
+    Reason: ``make_inventory_from_files`` runs every file of group_data, whatever the command needs
+    of it, and the first exception ends the run.
+
+    Args:
+        instead: a file's path -> what is taken from it where it can't be run.
+    """
+    inventory = import_module("pyinfra_cli.inventory")  # its command line alone reads files
+
+    original = inventory._get_group_data
+
+    def get_group_data(place: str) -> dict[str, dict[str, Any]]:
+        files = sorted(map(str, Path(place).glob("*.py"))) if Path(place).is_dir() else [place]
+        found: dict[str, dict[str, Any]] = {}
+        for file in files:
+            try:
+                found.update(original(file))
+            except (Exception, SystemExit):
+                found[Path(file).stem] = instead(file)
+        return found
+
+    inventory._get_group_data = get_group_data  # type: ignore[attr-defined]
 
 
 def guard_connections() -> None:

@@ -43,6 +43,17 @@ def health(server: Server) -> Health:
         return Health(None, said=str(error))
 
 
+def listening(release: Path) -> tuple[str, int] | None:
+    """Where a release's service is asked on its own host, as the release itself says."""
+    gate = (documents.read(release / "release.json") or {}).get("gate")
+    if not isinstance(gate, dict):
+        return None
+    address, port = gate.get("address"), gate.get("port")
+    if isinstance(address, str) and isinstance(port, int) and 0 < port < 65536:
+        return address, port
+    return None
+
+
 def container(name: str) -> RunningContainer | None:
     """A service's container."""
     seen = docker.container(f"sparkwright-{name}")
@@ -55,8 +66,9 @@ def container(name: str) -> RunningContainer | None:
 
 
 def service(home: Path, request: StatusRequest) -> ServiceStatus:
-    """One service: links, releases, container, unit and, where it is planned, health."""
+    """One service: links, releases, container, unit and health."""
     name = home.name
+    place = request.ports.get(name) or listening(home / "current")
     unit = f"sparkwright-{name}.service"
     places = {"compose.yaml": home / "current/compose.yaml", unit: systemd.UNITS / unit}
     return ServiceStatus(
@@ -65,7 +77,7 @@ def service(home: Path, request: StatusRequest) -> ServiceStatus:
         releases=releases(home),
         container=container(name),
         unit=systemd.unit(unit),
-        health=health(Server(*request.ports[name])) if name in request.ports else None,
+        health=health(Server(*place)) if place else None,
         texts={key: documents.text(one) for key, one in places.items()} if request.texts else {},
     )
 

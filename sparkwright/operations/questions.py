@@ -26,7 +26,7 @@ from sparkwright.host.contracts.verify_models import Verified, VerifyRequest
 from sparkwright.host.smoke import deep
 from sparkwright.operations import proxies, reaching
 from sparkwright.operations.changing import Commands, look, operation
-from sparkwright.operations.run import HostRun
+from sparkwright.operations.run import HostRun, run_of
 from sparkwright.plan.release import Release
 from sparkwright.plan.services import changes
 from sparkwright.preflight.judge import judge
@@ -75,7 +75,7 @@ def compared(host: Host, one: HostRun) -> dict[str, Any]:
         }
         for service in one.services
     }
-    return {**encode(answer), "planned": planned}
+    return {**encode(answer), "planned": planned, "plan_known": run_of(host).broken is None}
 
 
 def examined(host: Host, one: HostRun) -> dict[str, Any]:

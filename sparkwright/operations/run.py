@@ -169,6 +169,8 @@ class Run:
         dry: whether this run only looks.
         takes_from: content -> host -> hosts that it takes it from; None until that is decided.
         answers: file for what the hosts answer, where a command of the command line asks them.
+        broken: what of the plan is broken, in one line; then nothing is planned, and the run goes
+            by what the hosts say. None where the plan is whole.
     """
 
     inventory: str
@@ -178,6 +180,7 @@ class Run:
     rollout_settings: RolloutSettings
     dry: bool
     answers: str | None = None
+    broken: str | None = None
     takes_from: dict[str, dict[str, list[str]]] | None = None
     started: float = field(default_factory=time.monotonic)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import atexit
 import gc
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -28,7 +28,7 @@ from sparkwright.facts import hooks, others
 from sparkwright.facts.memory import memory
 from sparkwright.findings.render import text
 from sparkwright.findings.user_error import UserError, mistake
-from sparkwright.operations import ending
+from sparkwright.operations import ending, planless
 from sparkwright.operations.changing import paint
 from sparkwright.operations.connections import Connections
 from sparkwright.operations.peer_keys import RunKeys
@@ -41,11 +41,20 @@ from sparkwright.site.desired import DesiredFleet, desired_fleet
 def install() -> None:
     """Hook planning and report into this run of pyinfra. Called by a site's ``config.py``."""
     parameters = hooks.command_line()
-    _or_exit(partial(user_files.check, parameters["inventory"], parameters["group_data"]))
+    emergency = planless.allowed(parameters["operations"])
+    wrong: list[BaseException | None] = [None]
+
+    def check() -> None:
+        if emergency:
+            wrong[0] = planless.check_files(parameters["inventory"], parameters["group_data"])
+        else:
+            user_files.check(parameters["inventory"], parameters["group_data"])
+
+    _or_exit(check)
     runs: list[Run] = []
 
     def plan(inventory: Inventory, limit: list[Host] | None) -> None:
-        _or_exit(lambda: runs.extend(_plan(inventory, limit, parameters)))
+        _or_exit(lambda: runs.extend(_plan(inventory, limit, parameters, wrong[0])))
 
     def ready(state: State) -> None:
         # config.py has turned it off: what is loaded by now stays, and is not looked at again.
@@ -76,8 +85,17 @@ def _or_exit(step: Callable[[], None]) -> None:
         sys.exit(2)
 
 
-def _plan(inventory: Inventory, limit: list[Host] | None, parameters: dict[str, Any]) -> list[Run]:
-    """The requested run; none for an ad-hoc command or fact, which needs no plan."""
+def _plan(
+    inventory: Inventory,
+    limit: list[Host] | None,
+    parameters: dict[str, Any],
+    wrong: BaseException | None,
+) -> list[Run]:
+    """The requested run; none for an ad-hoc command or fact, which needs no plan.
+
+    Args:
+        wrong: why group_data can't be read.
+    """
     groups = {name: [host.name for host in members] for name, members in inventory.groups.items()}
     problems = [
         *choice_problems(
@@ -106,6 +124,22 @@ def _plan(inventory: Inventory, limit: list[Host] | None, parameters: dict[str, 
             ]
         )
     hosts = {host.name: host for host in (list(inventory) if limit is None else limit)}
+    planned = partial(_planned, inventory, hosts, groups, parameters)
+    if planless.allowed(parameters["operations"]):
+        unplanned = partial(planless.unplanned_run, hosts, parameters, _answers(parameters))
+        run = planless.planned_or_not(planned, unplanned, wrong)
+    else:
+        run = planned()
+    attach(run, hosts)
+    return [run]
+
+
+def _planned(
+    inventory: Inventory,
+    hosts: dict[str, Host],
+    groups: dict[str, list[str]],
+    parameters: dict[str, Any],
+) -> Run:
     fleet = desired_fleet(
         [
             HostInput(
@@ -119,9 +153,7 @@ def _plan(inventory: Inventory, limit: list[Host] | None, parameters: dict[str, 
     passed = [one for host in fleet.hosts.values() for one in host.violations]
     if passed:
         click.echo(text(passed, paint=paint), err=True)
-    run = _run(fleet, hosts, inventory, parameters)
-    attach(run, hosts)
-    return [run]
+    return _run(fleet, hosts, inventory, parameters)
 
 
 def _run(
@@ -149,16 +181,17 @@ def _run(
         rollout=Rollout(batches(list(hosts), fleet.rollout)),
         rollout_settings=fleet.rollout,
         dry=parameters["dry"],
-        answers=_answers(parameters["operations"]),
+        answers=_answers(parameters),
     )
 
 
-def _answers(operations: Sequence[str]) -> str | None:
+def _answers(parameters: dict[str, Any]) -> str | None:
     """The file that a command of sparkwright's names as an argument of its role.
 
     Read here, so that hosts that can't be reached get their line in it too.
     """
-    named = [word.partition("=")[2] for word in operations if word.startswith("answers=")]
+    words = parameters["operations"]
+    named = [word.partition("=")[2] for word in words if word.startswith("answers=")]
     return named[0] if named else None
 
 

@@ -38,9 +38,14 @@ class Planned:
 
 @dataclass(frozen=True)
 class Deployment(HostStatus):
-    """A host's status, and what is planned for it."""
+    """A host's status, and what is planned for it.
+
+    Attributes:
+        plan_known: False where the plan is broken: nobody can say what differs from it.
+    """
 
     planned: dict[str, Planned] = field(default_factory=dict)
+    plan_known: bool = True
 
 
 def deployment(answer: Mapping[str, Any]) -> Deployment:
@@ -64,7 +69,8 @@ def render_status(deployments: Mapping[str, Deployment], paint: Paint = str) -> 
         for name, one in _services(seen):
             rows.append((host, name, *_line(seen, name, one)))
         if not seen.services and not seen.planned:
-            rows.append((host, "-", "-", "-", "-", "-", "-", "nothing planned"))
+            plan = "nothing planned" if seen.plan_known else "unknown"
+            rows.append((host, "-", "-", "-", "-", "-", "-", plan))
         if seen.lock:
             notes.append(f"  {host}: {described(seen.lock, seen.now)} is at work on it")
         if seen.switch and seen.switch.step != "ended":
@@ -80,7 +86,12 @@ def render_status(deployments: Mapping[str, Deployment], paint: Paint = str) -> 
 
 
 def well(seen: Deployment) -> bool:
-    """Whether everything planned runs, is healthy and as planned, and the watch sees no error."""
+    """Whether everything planned runs, is healthy and as planned, and the watch sees no error.
+
+    Without a plan nobody can say so.
+    """
+    if not seen.plan_known:
+        return False
     if seen.watch is not None and any(one.severity == "error" for one in seen.watch.findings):
         return False
     return all(
@@ -179,7 +190,7 @@ def _line(seen: Deployment, name: str, one: ServiceStatus | None) -> tuple[str, 
         up,
         one.unit.get("NRestarts", "?"),
         _health(one.health),
-        _plan(planned),
+        _plan(planned) if seen.plan_known else "unknown",
     )
 
 

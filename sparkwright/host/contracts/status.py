@@ -14,7 +14,8 @@ class StatusRequest:
     """What is reported.
 
     Attributes:
-        ports: service -> address and port whose health is checked.
+        ports: service -> address and port whose health is checked; those of others are in their
+            releases.
         texts: whether the files of what runs are reported.
     """
 
@@ -67,7 +68,7 @@ class ServiceStatus:
     Attributes:
         current, good: the release that is to run, and the last that gave real answers.
         unit: systemd's properties.
-        health: None where it is not planned.
+        health: None where nobody says at which port.
         texts: name -> text of what runs, where requested.
     """
 

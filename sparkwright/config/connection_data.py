@@ -1,0 +1,32 @@
+"""How hosts are reached, from a group_data file that can't be run: its simple lines alone."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+from typing import Any
+
+#: ``ssh_user = "spark"``: one value, said in one line at the top of a file.
+_LINE = re.compile(r"^((?:_?ssh_|_sudo|_su_)\w*|services_root|models_root)\s*=\s*(.+)$")
+#: Bytes of a file that a person wrote.
+_MOST = 1 << 20
+
+
+def connection_data(file: Path) -> dict[str, Any]:
+    """What the file says of connections and of sparkwright's places, as far as it can be read.
+
+    Nothing of it is run. A line whose value is no literal is passed over.
+    """
+    try:
+        text = file.read_bytes()[:_MOST].decode("utf-8-sig", "replace")
+    except OSError:
+        return {}
+    found: dict[str, Any] = {}
+    for line in text.splitlines():
+        if match := _LINE.match(line):
+            try:
+                found[match[1]] = ast.literal_eval(match[2].strip())
+            except (ValueError, SyntaxError, MemoryError, RecursionError):
+                continue
+    return found

@@ -1,0 +1,103 @@
+"""Sites with a broken plan, and hosts that answer: `sparkwright` and pyinfra run as users run them.
+
+The hosts are pyinfra's own for tests (``@fake``), so that nothing leaves this machine.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from sparkwright.host.contracts.records import encode
+from tests.operations.harness import marked
+from tests.operations.real import INSTANT
+from tests.unit.builders import probe
+
+ROOT = Path(__file__).resolve().parents[2]
+#: Nobody listens there.
+NOBODY = "http://127.0.0.1:9"
+SERVICE = {"recipe": "qwen36-35b-a3b-heretic-dflash", "port": 8000}
+#: What every host's data has: a plan that is right, but for what can't be asked.
+PLAN = {
+    "services": {"qwen36": SERVICE},
+    "hub_endpoint": NOBODY,
+    "image_mirrors": {"ghcr.io": NOBODY},
+    "catalog_directories": (),
+}
+#: The plan needs to know nothing of pyinfra's hosts for tests.
+_CONFIG = """
+from sparkwright.config import settings
+settings._PYINFRA_KEYS |= {"fake_delay", "fake_delay_jitter", "fake_responses"}
+from sparkwright.operations import site
+site.install()
+"""
+
+
+def program(name: str) -> str:
+    """What a program of ours is called in its command on the host."""
+    return f"sparkwright-{name.replace('_', '-')}"
+
+
+def host(name: str, data: Mapping[str, Any] | None = None, **answers: Any) -> tuple[str, Any]:
+    """A host of the inventory.
+
+    Args:
+        answers: program -> its answer, with _ for -; text is printed as it is.
+    """
+    answers.setdefault("observe", probe())
+    said = {
+        program(one): answer if isinstance(answer, str) else marked(json.dumps(encode(answer)))
+        for one, answer in answers.items()
+    }
+    return f"@fake/{name}", {**PLAN, **INSTANT, "fake_responses": said, **(data or {})}
+
+
+def unreachable(name: str) -> tuple[str, Any]:
+    """A host at whose address nobody answers."""
+    return name, {**PLAN, "ssh_hostname": "127.0.0.1", "ssh_port": 9}
+
+
+def write_site(folder: Path, *hosts: tuple[str, Any], **files: str) -> Path:
+    """A site with these hosts.
+
+    Args:
+        files: what else is in it, by path with __ for /, without ``.py``.
+    """
+    (folder / "inventory").mkdir()
+    (folder / "inventory/lab.py").write_text(f"boxes = {list(hosts)!r}\n")
+    (folder / "config.py").write_text(_CONFIG)
+    for name, text in files.items():
+        file = folder / f"{name.replace('__', '/')}.py"
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(text)
+    return folder
+
+
+def sparkwright(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    """Run the command in a site."""
+    return _run(folder, sys.executable, "-c", "from sparkwright.cli import main; main()", *words)
+
+
+def pyinfra(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    """Run pyinfra in a site."""
+    return _run(folder, str(Path(sys.executable).with_name("pyinfra")), *words)
+
+
+def _run(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    done = subprocess.run(
+        words,
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(ROOT), "SPARKWRIGHT_API_KEY": "sk-0123456789abcdef"},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert "Traceback" not in done.stdout + done.stderr, done.stdout + done.stderr
+    return done

@@ -1,0 +1,107 @@
+"""With a broken plan, commands of an emergency go by what the hosts say; a deploy does not."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from sparkwright.config.connection_data import connection_data
+from sparkwright.host.contracts.records import decode, encode
+from sparkwright.host.contracts.status import HostStatus
+from sparkwright.site.planless import unplanned_fleet
+from tests.operations.emergencies import host, pyinfra, sparkwright, unreachable, write_site
+from tests.unit.report.test_status import answer
+
+FOLLOWS = "(sparkwright check says all of it); what follows is what the hosts say"
+#: What is broken: the site's files, and what is said of it.
+BROKEN = {
+    "registry": ({}, "127.0.0.1"),
+    "syntax": (
+        {"group_data__boxes": 'services = {\nssh_user = "spark"\n'},
+        "group_data/boxes.py: line 1: not valid Python",
+    ),
+    "name": ({"group_data__boxes": "services = servces\n"}, "NameError"),
+    "exit": ({"group_data__all": "raise SystemExit(0)\n"}, "SystemExit"),
+    "typo": ({"group_data__all": "imge_tag = 'x'\n"}, "imge_tag"),
+}
+
+
+def running() -> HostStatus:
+    """A host with one service that is well."""
+    seen = encode(answer())
+    return decode(HostStatus, {key: seen[key] for key in encode(HostStatus(0, None, None, (), {}))})
+
+
+@pytest.mark.parametrize("case", BROKEN)
+def test_status_goes_by_what_the_hosts_say(tmp_path: Path, case: str) -> None:
+    files, words = BROKEN[case]
+    write_site(tmp_path, host("spark-1", status=running()), **files)
+    done = sparkwright(tmp_path, "status")
+    told = [line for line in done.stderr.splitlines() if "the plan is broken" in line]
+    assert len(told) == 1, done.stderr
+    assert words in told[0]
+    assert told[0].endswith(FOLLOWS)
+    row = done.stdout.splitlines()[1].split()
+    assert row[:4] == ["@fake/spark-1", "qwen36", "b" * 12, "new"]
+    assert row[-1] == "unknown"
+    assert done.returncode == 1  # nobody can say whether it runs as planned
+
+
+def test_a_broken_lock(tmp_path: Path) -> None:
+    write_site(tmp_path, host("spark-1", status=running()))
+    (tmp_path / "fleet.lock").write_text("images: [\n")
+    done = sparkwright(tmp_path, "status", "--json")
+    assert "the plan is broken: fleet.lock" in done.stderr
+    seen = json.loads(done.stdout)["@fake/spark-1"]
+    assert seen["plan_known"] is False
+    assert seen["services"]["qwen36"]["current"] == "b" * 12
+
+
+def test_a_host_that_is_off_is_named_beside_those_that_answer(tmp_path: Path) -> None:
+    write_site(
+        tmp_path, host("spark-1", status=running()), unreachable("spark-2"),
+        group_data__all="x = (\n",
+    )  # fmt: skip
+    done = sparkwright(tmp_path, "history")
+    assert done.returncode == 1
+    assert "ann@laptop" in done.stdout
+    assert "spark-2: not reached" in done.stderr
+
+
+def test_an_inventory_that_cannot_be_read_still_ends_the_run(tmp_path: Path) -> None:
+    write_site(tmp_path, host("spark-1", status=running()))
+    (tmp_path / "inventory/lab.py").write_text("boxes = [\n")
+    done = sparkwright(tmp_path, "status")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "inventory/lab.py: line 1" in done.stderr
+
+
+@pytest.mark.parametrize("operation", ["roles.status.status", "deploy.py"])
+def test_who_does_not_ask_for_it_gets_no_run_without_a_plan(tmp_path: Path, operation: str) -> None:
+    write_site(tmp_path, host("spark-1", status=running()), deploy="", group_data__all="x = (\n")
+    words = ("planless=true",) if operation.endswith(".py") else ()
+    done = pyinfra(tmp_path, "--yes", "inventory/lab.py", operation, *words)
+    assert done.returncode != 0
+    assert "Connect" not in done.stderr
+
+
+def test_connections_are_read_from_a_file_that_is_no_python(tmp_path: Path) -> None:
+    file = tmp_path / "all.py"
+    file.write_text(
+        "\ufeffssh_user = 'spark'\nssh_port=2222  # behind a router\nservices = {\n"
+        "ssh_key = open('/tmp/ran', 'w')\n    ssh_password = 'inner'\nimage_tag = 'x'\n"
+        "_sudo = True\nmodels_root = '/data/models'\nssh_hostname = " + "[" * 100_000 + "\n"
+    )
+    assert connection_data(file) == {
+        "ssh_user": "spark", "ssh_port": 2222, "_sudo": True, "models_root": "/data/models",
+    }  # fmt: skip
+    assert connection_data(tmp_path / "nothing.py") == {}
+
+
+def test_places_that_can_be_none_are_everybodys(tmp_path: Path) -> None:
+    data = {"models_root": "/data/models", "services_root": ["/"], "break_lock": "perhaps"}
+    settings = unplanned_fleet({"spark-1": data}).hosts["spark-1"].desired.plan.settings
+    assert (settings.models_root, settings.services_root) == ("/data/models", "/opt/sparkwright")
+    assert settings.break_lock is False
