@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 from typing import Literal
 
-from sparkwright.catalog.data import Data, Scalar
+from sparkwright.catalog.data import OWN, Data, Scalar
 
 
 class GpuClaim(Data):
@@ -21,7 +21,7 @@ class GpuClaim(Data):
     gpu: str
     claim: Literal["validated", "listed", "untested", "rebuild", "no"]
     note: str | None = None
-    source: str
+    source: str = OWN
 
 
 class License(Data):
@@ -34,7 +34,7 @@ class License(Data):
 
     name: str | None
     note: str | None = None
-    source: str
+    source: str = OWN
 
 
 class Duties(Data):
@@ -45,7 +45,7 @@ class Duties(Data):
     """
 
     duties: tuple[str, ...]
-    source: str
+    source: str = OWN
 
 
 class Switch(Data):
@@ -60,7 +60,7 @@ class Switch(Data):
     key: str
     value: Scalar
     meaning: str
-    source: str
+    source: str = OWN
 
 
 class ImageVariable(Data):
@@ -75,7 +75,7 @@ class ImageVariable(Data):
     name: str
     default: str | None = None
     meaning: str
-    source: str
+    source: str = OWN
 
 
 class OtherImage(Data):
@@ -88,7 +88,7 @@ class OtherImage(Data):
 
     reference: str
     what: str
-    source: str
+    source: str = OWN
 
 
 class Ran(Data):
@@ -104,4 +104,4 @@ class Ran(Data):
     gpu: str
     date: dt.date
     what: str
-    source: str
+    source: str = OWN

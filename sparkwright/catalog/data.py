@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, StringConstraints
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
 
 Name = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9._-]*$")]
+#: A size in GiB.
+Gib = Annotated[float, Field(gt=0)]
+#: What is said of an entry as a whole.
+Status = Literal["recommended", "works", "expected", "superseded", "fails"]
+#: Who says so, where an entry of a user's own catalog does not name anybody.
+OWN = "your own catalog"
 Scalar = bool | int | float | str
 #: A vLLM argument's value: a flag (bool), one value, several values, or a JSON object.
 ArgumentValue = bool | int | float | str | list[Scalar] | dict[str, Scalar | None]
@@ -16,6 +22,27 @@ VariableName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_.
 ArgumentName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_-]*[A-Za-z][A-Za-z0-9_.-]*$")]
 #: What clients ask for. vLLM would read one that begins with a dash as an argument of its own.
 ServedName = Annotated[str, StringConstraints(pattern=r"^[^-\s\x00-\x1f\x7f][^\x00-\x1f\x7f]*$")]
+
+
+def _repository(name: str) -> str:
+    if ".." in name or "--" in name:
+        raise ValueError("a repository's name has neither '..' nor '--' in it, as on the hub")
+    return name
+
+
+#: A Hugging Face repository: it becomes part of addresses, paths and commands.
+Repository = Annotated[
+    str,
+    StringConstraints(
+        pattern=r"^[A-Za-z0-9_][A-Za-z0-9._-]{0,95}/[A-Za-z0-9_][A-Za-z0-9._-]{0,95}$"
+    ),
+    AfterValidator(_repository),
+]
+#: A branch, a tag or a commit: part of addresses too.
+Revision = Annotated[
+    str,
+    StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._+-]*(/[A-Za-z0-9][A-Za-z0-9._+-]*)*$"),
+]
 
 
 def _straight(path: str) -> str:

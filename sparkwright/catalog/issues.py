@@ -12,7 +12,7 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from sparkwright.catalog.data import Data, Name, Scalar
+from sparkwright.catalog.data import OWN, Data, Name, Scalar
 
 
 class Condition(Data):
@@ -86,8 +86,8 @@ class Issue(Data):
     what: str
     why: str
     instead: str
-    source: str
-    date: dt.date
+    source: str = OWN
+    date: dt.date | None = None
 
     @model_validator(mode="after")
     def _known_facts(self) -> Issue:

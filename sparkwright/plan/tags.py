@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Callable
 
 from sparkwright.catalog import Catalog, Image, Recipe
@@ -48,8 +49,8 @@ def _instead_of(tag: str, recipe: Recipe, image: Image, catalog: Catalog) -> str
     """
     named = {name: data.date for name, data in image.tags.items() if tag in data.names}
     if named and tag not in image.tags:
-        newest = max(named, key=lambda name: named[name])
-        meant = ", ".join(f"{name} from {day} on" for name, day in named.items())
+        newest = max(named, key=lambda name: named[name] or dt.date.min)
+        meant = ", ".join(f"{name} from {day} on" if day else name for name, day in named.items())
         return f"image_tag: {newest}, or leave it out; it meant {meant}"
     if tag not in image.tags:
         known = list(recipe.tags or image.tags)

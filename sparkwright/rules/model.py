@@ -11,6 +11,11 @@ from sparkwright.rules.rule import Context, Match, Rule
 QUANTIZATION = {
     "modelopt": ("modelopt", "modelopt_fp4"),
     "compressed-tensors": ("compressed-tensors",),
+    "fp8": ("fp8",),
+    "awq": ("awq", "auto_awq", "awq_marlin"),
+    "gptq": ("gptq", "auto_gptq", "gptq_marlin"),
+    "autoround": ("inc", "auto-round"),
+    "mxfp4": ("mxfp4", "gpt_oss_mxfp4"),
     "bf16": (),
 }
 #: Families and the parsers that their cards serve them with: (tool calls, reasoning).

@@ -75,7 +75,7 @@ def _tag_of_recipe(context: Context) -> Iterator[Match]:
         return  # the tag that the card names to go back to
     yield Match(
         "image_tag",
-        f"tag {tag} is of {context.image.tags[tag].date}; the newest is {newest}",
+        f"tag {tag} is of {context.image.tags[tag].date or 'no known day'}; the newest is {newest}",
         f"image_tag: {newest}",
     )
 

@@ -16,6 +16,13 @@ from sparkwright.host.contracts.fetch import ContentCheck, ExpectedContents
 #: No header of a real model is larger.
 _LARGEST_HEADER = 100 << 20
 _FEW = 3
+#: ``quant_method`` of config.json -> the catalog's name of the format, where they differ.
+_FORMATS = {
+    None: "bf16",
+    "modelopt_fp4": "modelopt",
+    "auto-round": "autoround",
+    "intel/auto-round": "autoround",
+}
 
 
 def faults(base: Path, names: Iterable[str], expect: ExpectedContents) -> list[str]:
@@ -100,7 +107,7 @@ def _format(base: Path, expected: str | None) -> list[str]:
     method = quantization.get("quant_method") if isinstance(quantization, dict) else None
     if method is None and (base / "hf_quant_config.json").is_file():
         method = "modelopt"
-    found = {None: "bf16", "modelopt": "modelopt", "modelopt_fp4": "modelopt"}.get(method, method)
+    found = _FORMATS.get(method, method)
     if found == expected:
         return []
     return [f"the weights are {found}, but {expected} in the catalog"]

@@ -119,6 +119,17 @@ def test_another_format_than_the_catalogs(
     assert fault == f"the weights are {what}, but {wanted_format} in the catalog"
 
 
+@pytest.mark.parametrize(
+    ("method", "name"),
+    [("fp8", "fp8"), ("awq", "awq"), ("gptq", "gptq"), ("mxfp4", "mxfp4"),
+     ("auto-round", "autoround"), ("intel/auto-round", "autoround")],
+)  # fmt: skip
+def test_formats_by_their_names_in_the_catalog(tmp_path: Path, method: str, name: str) -> None:
+    config = {"quantization_config": {"quant_method": method}}
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    assert contents.faults(tmp_path, ["config.json"], ExpectedContents(name)) == []
+
+
 def test_a_fetch_puts_nothing_in_place_that_is_not_what_it_should_be(fetch: Fetch) -> None:
     fetch.hub.files["small.safetensors"] = bytes(9_999)
     for expect in ({"format": "bf16", "checks": []}, None):

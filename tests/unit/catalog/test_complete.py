@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from sparkwright.catalog import Image, Model
+from sparkwright.catalog import Image, Model, Recipe
+from sparkwright.catalog.data import OWN
 from tests.unit.builders import ROOT, catalog
 
 ENTRIES: dict[str, Image | Model] = {**catalog().images, **catalog().models}
@@ -79,3 +82,17 @@ def test_every_system_has_a_section_with_what_is_known() -> None:
             "| the operator's duties |",
         ):
             assert row in section, (system, row)
+
+
+@pytest.mark.parametrize("name", sorted({**ENTRIES, **catalog().recipes}))
+def test_every_entry_of_ours_says_who_says_so_and_when(name: str) -> None:
+    """Optional in a user's own catalog, never in the shipped one."""
+    entry: Image | Model | Recipe = {**ENTRIES, **catalog().recipes}[name]
+    parts: list[Any] = [entry.model_dump()]
+    while parts:
+        part = parts.pop()
+        if isinstance(part, dict):
+            assert OWN not in part.values(), part
+            assert part.get("date", "none") is not None, part
+            part = list(part.values())
+        parts += [one for one in part if isinstance(one, dict | list | tuple)]
