@@ -9,6 +9,7 @@ import click
 
 from docs.generate.markdown import GENERATED, table
 from sparkwright.cli import main
+from sparkwright.cli.connecting import OPTIONS
 
 _INTRODUCTION = """\
 Run `sparkwright` (or `python -m sparkwright`) in the site's folder, beside `group_data/`. `pyinfra
@@ -24,18 +25,42 @@ Shell completion: `eval "$(_SPARKWRIGHT_COMPLETE=bash_source sparkwright)"`; `zs
 | --- | --- |
 | 0 | all well |
 | 1 | something was found, or a host did not answer; see the command |
-| 2 | the input cannot be used: a wrong option, or a mistake in a file. All of them are named |
+| 2 | the input cannot be used, or what is planned would not be deployed. Nothing was touched |
+| 130 | it was stopped with Ctrl-C |
 | 141 | standard output was closed before the end, as by `head` |
 
-`pyinfra INVENTORY deploy.py` ends with 0 when every host is as planned, with 1 when a host was
-refused, failed or went back, and with 2 before any host is connected to when the plan has a
-mistake. pyinfra also ends with 0 when its question is answered with anything but Enter."""
+The same mistake has the same code, whichever command meets it:
+
+| mistake | code |
+| --- | --- |
+| a word, an option or a password on the command line that is none or not allowed there | 2 |
+| an inventory that is not there, or not clear which | 2 |
+| a mistake in an inventory, in `group_data/`, a catalog or a lock | 2 |
+| `--limit` or `--service` that means nothing | 2 |
+| a known mistake in the plan: `check`, `plan` and `deploy` | 2 |
+| a host that does not answer, or is not as planned | 1 |
+
+`lock`, `render`, `bundle`, `endpoints` and `monitoring` write what is planned, and do not judge it.
+
+`pyinfra INVENTORY deploy.py` and `sparkwright deploy` end with 0 when every host is as planned,
+with 1 when a host was refused, failed or went back, and with 2 before any host is connected to when
+the plan has a mistake. pyinfra also ends with 0 when its question is answered with anything but
+Enter.
+
+## Connection
+
+Commands that go to hosts take pyinfra's own options of connection and sudo, and hand them on. A
+password is never one: `--ssh-password` and `--ssh-key-password` are refused, since every user of
+this machine can read a command line."""
+
+_OF_THE_CONNECTION = {names for names, _, _ in OPTIONS}
+#: Under the table of those above, for each command that takes them.
+_CONNECTION = "It takes the [options of the connection](#connection), too."
 
 #: When a command ends with 1. Those that are not here end with 0 or 2 alone.
 _ENDS_WITH_1 = {
     "bench": "a figure is out of range, a request failed, or a service could not be measured",
     "bundle": "the directory is not complete; run it again to go on",
-    "check": "anything would stop a run",
     "diff": "anything differs, or no host answered",
     "doctor": "anything was found, or no host answered",
     "history": "no host answered",
@@ -56,6 +81,9 @@ _ENDS_WITH_1 = {
 def page() -> str:
     """The whole page."""
     parts = ["# Commands", GENERATED.format(what="sparkwright/cli"), _INTRODUCTION]
+    rows = [(f"`{', '.join(names)}{f' {what}' if what else ''}`", told)
+            for names, what, told in OPTIONS]  # fmt: skip
+    parts.append(table(("option", "meaning"), rows))
     for path, command, context in commands():
         parts += _command(path, command, context)
     return "\n\n".join(parts) + "\n"
@@ -85,9 +113,12 @@ def _command(path: str, command: click.Command, context: click.Context) -> Itera
     yield f"```text\nsparkwright {path} {usage}\n```"
     for paragraph in inspect.cleandoc(command.help or "").split("\n\n"):
         yield " ".join(paragraph.split())
-    rows = [_option(one) for one in command.params if isinstance(one, click.Option)]
-    if rows:
-        yield table(("option", "default", "meaning"), rows)
+    options = [one for one in command.params if isinstance(one, click.Option) and not one.hidden]
+    own = [one for one in options if tuple(one.opts) not in _OF_THE_CONNECTION]
+    if own:
+        yield table(("option", "default", "meaning"), map(_option, own))
+    if len(own) < len(options):
+        yield _CONNECTION
     if path in _ENDS_WITH_1:
         yield f"Exit code 1: {_ENDS_WITH_1[path]}."
 

@@ -10,44 +10,49 @@ from typing import Any
 import click
 
 from sparkwright import __version__
+from sparkwright.findings.exit_codes import MISTAKEN
 from sparkwright.findings.user_error import UserError, suggest
 
 __all__ = ["main"]
+
+# No other package's plugin has a part in this, and looking for one reads the metadata of every
+# distribution that is installed.
+os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
 
 
 #: Every command with one line of help, so that `--help` loads none of their modules.
 SECTIONS = {
     "A site and its plan": {
-        "init": "write a new site into a folder",
-        "discover": "find Sparks and other boxes on the LAN",
-        "advise": "name recipes for a workload, with the cards' figures",
-        "catalog": "images, models, recipes, published numbers and rules",
-        "check": "find every known mistake in an inventory or a recipe",
-        "plan": "show the desired state of each host",
-        "lock": "pin every tag to a digest and every model to a commit",
-        "render": "write compose files and units of every host to a folder",
-        "bundle": "fetch all that the plan needs, for hosts without internet",
+        "init": "Write a new site into a folder.",
+        "discover": "Find Sparks and other boxes on the LAN.",
+        "advise": "Name recipes for a workload, with the cards' figures.",
+        "catalog": "Images, models, recipes, published numbers and rules.",
+        "check": "Find every known mistake in an inventory or a recipe.",
+        "plan": "Show the desired state of each host.",
+        "lock": "Pin every tag to a digest and every model to a commit.",
+        "render": "Write compose files and units of every host to a folder.",
+        "bundle": "Fetch all that the plan needs, for hosts without internet.",
     },
     "Hosts": {
-        "bootstrap": "make bare hosts ready: Docker, container toolkit, sudo",
-        "deploy": "make the hosts as planned (pyinfra INVENTORY deploy.py)",
-        "status": "what every service runs, and whether it is well",
-        "doctor": "what is wrong with hosts and services, why, what helps",
-        "smoke": "ask every service for all that its recipe promises",
-        "bench": "measure services, and compare with the cards' figures",
-        "diff": "what a deploy would change, line by line",
-        "history": "who switched what, when, why, and how it ended",
-        "rollback": "switch to the release before, proved or back again",
-        "models": "list and prune what lies on the hosts",
-        "verify": "hash every file of the planned models again",
-        "remove": "take services, units, releases and images away",
+        "bootstrap": "Make bare hosts ready: Docker, container toolkit, sudo.",
+        "deploy": "Make the hosts as planned (pyinfra INVENTORY deploy.py).",
+        "status": "What every service runs, and whether it is well.",
+        "doctor": "What is wrong with hosts and services, why, what helps.",
+        "smoke": "Ask every service for all that its recipe promises.",
+        "bench": "Measure services, and compare with the cards' figures.",
+        "diff": "What a deploy would change, line by line.",
+        "history": "Who switched what, when, why, and how it ended.",
+        "rollback": "Switch to the release before, proved or back again.",
+        "models": "List and prune what lies on the hosts.",
+        "verify": "Hash every file of the planned models again.",
+        "remove": "Take services, units, releases and images away.",
     },
     "Clients and monitoring": {
-        "endpoints": "write the fleet as its clients' configuration",
-        "key": "API keys: list, rotate, retire, revoke",
-        "ca": "print the certificate of the site's own CA",
-        "report": "show the fleet on one page",
-        "monitoring": "write what Prometheus and Grafana need",
+        "endpoints": "Write the fleet as its clients' configuration.",
+        "key": "API keys: list, rotate, retire, revoke.",
+        "ca": "Print the certificate of the site's own CA.",
+        "report": "Show the fleet on one page.",
+        "monitoring": "Write what Prometheus and Grafana need.",
     },
 }
 
@@ -88,7 +93,7 @@ class _Lazy(click.Group):
             return super().invoke(ctx)
         except UserError as error:
             click.echo(f"{click.style('-->', fg='red')} {error}", err=True)
-            sys.exit(2)
+            sys.exit(MISTAKEN)
         except BrokenPipeError:
             sys.exit(141)
         except KeyboardInterrupt:
@@ -107,7 +112,7 @@ def main(ctx: click.Context) -> None:
 
     Run it in the site's folder, which `sparkwright init` makes. Shell completion: `eval
     "$(_SPARKWRIGHT_COMPLETE=bash_source sparkwright)"` (zsh_source and fish_source too). Exit
-    codes: 0 all well, 1 something was found, 2 the input can't be used.
+    codes: 0 all well, 1 something was found, 2 the input can't be used or the plan has a mistake.
     """
     if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":  # no-color.org
         ctx.color = False

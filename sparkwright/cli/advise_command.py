@@ -15,7 +15,13 @@ from sparkwright.config.places import catalogs
 
 @click.command("advise")
 @click.argument("workload", type=click.Choice(get_args(Workload)))
-@click.option("--gpu", type=click.Choice(sorted(GPUS)), default="spark", show_default=True)
+@click.option(
+    "--gpu",
+    type=click.Choice(sorted(GPUS)),
+    default="spark",
+    show_default=True,
+    help="The GPU that the recipe is for.",
+)
 @json_option
 def command(workload: str, gpu: str, as_json: bool) -> None:
     """Name recipes for a WORKLOAD.

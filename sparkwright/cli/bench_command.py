@@ -30,6 +30,7 @@ from sparkwright.bench.store import export, save
 from sparkwright.bench.store import load as load_results
 from sparkwright.bench.texts import CATEGORIES
 from sparkwright.bench.tool import Tool, find
+from sparkwright.cli.connecting import connection_options
 from sparkwright.cli.findings import paint
 from sparkwright.cli.hosts import ask_hosts
 from sparkwright.cli.options import (
@@ -73,17 +74,27 @@ class _Target:
 @click.argument("inventory", type=click.Path(path_type=Path, dir_okay=False), required=False)
 @data_option
 @limit_option
-@click.option("--service", "names", multiple=True, metavar="NAME", help="Only this (repeatable).")
-@click.option("--categories", default=None, help=f"Of prompts.  [default: {','.join(CATEGORIES)}]")
+@click.option(
+    "--service",
+    "names",
+    multiple=True,
+    metavar="NAME",
+    help="Measure only this service (repeatable).",
+)
+@click.option(
+    "--categories",
+    default=None,
+    help=f"Kinds of prompts to send.  [default: {','.join(CATEGORIES)}]",
+)
 @click.option(
     "--concurrency", default=None,
-    help=f"Requests at a time.  [default: {','.join(map(str, loads.CONCURRENCY))}]",
+    help=f"Requests to send at a time.  [default: {','.join(map(str, loads.CONCURRENCY))}]",
 )  # fmt: skip
 @click.option(
     "--context", default=None, metavar="2k,16k,…",
     help="Tokens of long prompts, sent one at a time, or none.  [default: 2k,16k,33k]",
 )  # fmt: skip
-@click.option("--quick", is_flag=True, help="Two categories, 1 and 8 at a time, 2k: minutes.")
+@click.option("--quick", is_flag=True, help="Send two categories, 1 and 8 at a time, 2k: minutes.")
 @click.option(
     "--results", type=click.Path(path_type=Path, file_okay=False), show_default=True,
     default=Path(".sparkwright/bench"), help="Where results are kept.",
@@ -94,6 +105,7 @@ class _Target:
     "INVENTORY nothing is measured.",
 )  # fmt: skip
 @json_option
+@connection_options
 def command(
     inventory: Path | None,
     overrides: tuple[str, ...],
@@ -202,6 +214,12 @@ def _bench(
     )  # fmt: skip
     when = dt.datetime.now(dt.UTC).replace(microsecond=0)
     seen: dict[str, Facts] = {}
+    context = click.get_current_context()
+
+    def while_last() -> None:
+        with context.scope(cleanup=False):  # a thread of its own knows no options of the command
+            seen.update(ask((host,), "under_load"))
+
     _say(target, f"{sum(len(batch.loads) for batch in sweep)} loads at {service.url}")
     measured = measure(
         tool,
@@ -209,7 +227,7 @@ def _bench(
         sweep,
         seed=f"{when:%Y%m%dT%H%M%S}",
         say=partial(_say, target),
-        while_last=lambda: seen.update(ask((host,), "under_load")),
+        while_last=while_last,
     )
     under_load = seen.get(host)
     after = ask((host,), "facts").get(host)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import sys
+from functools import partial
 from pathlib import Path
 from typing import get_args
 
 import click
 
+from sparkwright.cli.connecting import connection_options
 from sparkwright.cli.hosts import become, command_line
 from sparkwright.cli.options import inventory_argument
 from sparkwright.config.bootstrap import Step
@@ -18,12 +20,15 @@ from sparkwright.findings.user_error import UserError, mistake
 
 @click.command("bootstrap")
 @inventory_argument
+@partial(connection_options, but="--password")
 @click.option(
     "--step",
     "steps",
     multiple=True,
     type=click.Choice(get_args(Step)),
-    help="This step instead of those in the settings (repeatable).",
+    metavar="STEP",
+    help="Take this step instead of those in the settings (repeatable): "
+    f"{', '.join(get_args(Step))}.",
 )
 @click.option("--dry", is_flag=True, help="Only show what would be done.")
 @click.option("--password", is_flag=True, help="Ask once for the password of sudo.")
@@ -35,7 +40,7 @@ def command(
     """Make bare hosts ready for a deploy: Docker, NVIDIA's container toolkit, and the like.
 
     \b
-    sparkwright bootstrap inventory/lab.py --limit my-spark --password --step sudoers --step docker
+    sparkwright bootstrap --limit my-spark --password --step sudoers --step docker
 
     A deploy does the same for hosts whose settings name steps (`bootstrap = [...]`); this is for a
     first time with a password. What is there already is left as it is.

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import click
 
-from sparkwright.cli.options import data_option, limit_option, load, required_inventory
+from sparkwright.cli.options import data_option, inventory_and_directory, limit_option, load
 from sparkwright.config.places import PACKAGE
 from sparkwright.findings.user_error import UserError, mistake
 from sparkwright.host.contracts.fetch import FetchFile, FetchRequest
@@ -40,10 +40,9 @@ _MACHINES = {"arm64": "aarch64", "amd64": "x86_64"}
 
 
 @click.command("bundle")
-@required_inventory
+@inventory_and_directory
 @data_option
 @limit_option
-@click.argument("directory", type=click.Path(path_type=Path, file_okay=False))
 @click.option(
     "--architecture",
     "architectures",

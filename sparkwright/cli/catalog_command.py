@@ -20,7 +20,7 @@ _directories = click.option(
     "directories",
     multiple=True,
     type=click.Path(path_type=Path, file_okay=False),
-    help="A catalog of your own over the shipped one (repeatable).",
+    help="Read a catalog of your own over the shipped one (repeatable).",
 )
 
 
@@ -30,7 +30,11 @@ def command() -> None:
 
 
 @command.command("list")
-@click.option("--kind", type=click.Choice(["recipes", "models", "images", "measurements", "rules"]))
+@click.option(
+    "--kind",
+    type=click.Choice(["recipes", "models", "images", "measurements", "rules"]),
+    help="List entries of this kind alone.",
+)
 @_directories
 @json_option
 def list_entries(kind: str | None, directories: tuple[Path, ...], as_json: bool) -> None:

@@ -10,6 +10,7 @@ import click
 from sparkwright.cli.findings import format_option, paint, print_findings
 from sparkwright.cli.options import data_option, limit_option, load, recipe_names, site_inventory
 from sparkwright.config.inventory import HostInput
+from sparkwright.findings.exit_codes import MISTAKEN
 from sparkwright.findings.finding import errors
 from sparkwright.findings.render import count, counts, text
 from sparkwright.site.fleet import plan_fleet
@@ -36,7 +37,7 @@ def command(
 ) -> None:
     """Find every known mistake in an inventory, or in one recipe.
 
-    Exit code 1 when anything would stop a run.
+    Exit code 2 when anything would stop a run, as every command has it for the same mistake.
     """
     if inventory is not None and recipe is not None:
         raise click.UsageError("name an inventory or --recipe, not both")
@@ -53,4 +54,4 @@ def command(
     silenced = sum(finding.silenced is not None for finding in findings)
     summary = f"{checked}: {counts(findings)}, {silenced} silenced"
     print_findings(findings, form, "\n".join(filter(None, [text(findings, paint=paint), summary])))
-    sys.exit(int(bool(errors(findings))))
+    sys.exit(MISTAKEN if errors(findings) else 0)

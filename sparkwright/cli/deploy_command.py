@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from sparkwright.cli.connecting import without_secrets
 from sparkwright.cli.hosts import become, pyinfra
 from sparkwright.cli.options import site_inventory
 from sparkwright.findings.user_error import UserError, mistake
@@ -24,6 +25,7 @@ def command(words: tuple[str, ...]) -> None:
     --yes (do not ask), --user, --key, --same-sudo-password. Without an INVENTORY it is the site's
     own. The rest is in pyinfra's help. Exit code 0 when every host is as planned.
     """
+    without_secrets(words)
     if not Path(_DEPLOY).is_file():
         remedy = "run this in the folder of a site (`sparkwright init` makes one)"
         raise UserError([mistake(_DEPLOY, "there is none in this folder", remedy)])

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import click
 
+from sparkwright.cli.connecting import hosts_argument
 from sparkwright.cli.deployments import deployments
-from sparkwright.cli.options import inventory_argument
 from sparkwright.report.status import render_diff
 
 
 @click.command("diff")
-@inventory_argument
+@hosts_argument
 def command(inventory: Path, overrides: tuple[str, ...], limit: tuple[str, ...]) -> None:
     """Show what a deploy would change in the files of the services, line by line.
 

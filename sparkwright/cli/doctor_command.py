@@ -7,15 +7,15 @@ from pathlib import Path
 
 import click
 
+from sparkwright.cli.connecting import hosts_argument
 from sparkwright.cli.findings import format_option, paint, print_findings
 from sparkwright.cli.hosts import ask_hosts
-from sparkwright.cli.options import inventory_argument
 from sparkwright.doctor.diagnose import diagnose, render
 from sparkwright.doctor.facts import facts
 
 
 @click.command("doctor")
-@inventory_argument
+@hosts_argument
 @format_option
 def command(inventory: Path, overrides: tuple[str, ...], limit: tuple[str, ...], form: str) -> None:
     """Examine every host: symptom, likely reason, remedy, and who says so. Changes nothing.

@@ -24,9 +24,9 @@ def format_option(command: _Command) -> _Command:
         "form",
         type=click.Choice(["text", "json", "sarif"]),
         default="text",
-        help="sarif is what editors and code scanners read.",
+        help="Print text, JSON (docs/json.md), or SARIF for editors and code scanners.",
     )
-    @click.option("--json", "as_json", is_flag=True, help="Short for --format json.")
+    @click.option("--json", "as_json", is_flag=True, help="Print JSON: short for --format json.")
     @wraps(command)
     def formatted(*words: Any, form: str, as_json: bool, **named: Any) -> Any:
         return command(*words, form="json" if as_json else form, **named)

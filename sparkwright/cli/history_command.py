@@ -7,14 +7,15 @@ from pathlib import Path
 
 import click
 
+from sparkwright.cli.connecting import hosts_argument
 from sparkwright.cli.deployments import deployments
-from sparkwright.cli.options import inventory_argument, json_option, print_json
+from sparkwright.cli.options import json_option, print_json
 from sparkwright.host.contracts.records import encode
 from sparkwright.report.status import render_history
 
 
 @click.command("history")
-@inventory_argument
+@hosts_argument
 @json_option
 @click.option("--last", default=40, show_default=True, help="How many switches to show.")
 def command(

@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 
 import click
 
+from sparkwright.cli import connecting
 from sparkwright.findings.user_error import UserError, mistake
 from sparkwright.text.visible import paragraph, visible_but_colours
 
@@ -44,7 +45,7 @@ def command_line(
     Args:
         planless: as for ``ask_hosts``.
     """
-    words = [pyinfra(), "--yes"]
+    words = [pyinfra(), "--yes", *connecting.given()]
     words += [word for name in limit for word in ("--limit", name)]
     words += [word for pair in overrides for word in ("--data", pair)]
     # JSON, since pyinfra would read a release's name such as 123456789012 as a number.

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 import click
 
+from sparkwright.cli.connecting import connection_options
 from sparkwright.cli.hosts import ask_hosts
 from sparkwright.cli.options import data_option, json_option, load, optional_inventory, print_json
 from sparkwright.config.keys import DEFAULT, KeyFile, rotated
@@ -20,8 +21,8 @@ _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 
 def _inventory(command: _Command) -> _Command:
-    """``[INVENTORY]`` with ``--data``. Without ``--limit``: a key is that of every host."""
-    return optional_inventory(data_option(command))
+    """``[INVENTORY]``, ``--data``, the connection. No ``--limit``: a key is that of every host."""
+    return optional_inventory(data_option(connection_options(command)))
 
 
 _name = click.option(

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import click
 
+from sparkwright.cli.connecting import connection_options, hosts_argument
 from sparkwright.cli.hosts import ask_hosts, become, command_line
 from sparkwright.cli.options import (
-    inventory_argument,
     json_option,
     limit_option,
     optional_inventory,
@@ -24,7 +24,7 @@ def command() -> None:
 
 
 @command.command("list")
-@inventory_argument
+@hosts_argument
 @json_option
 def list_command(
     inventory: Path, overrides: tuple[str, ...], limit: tuple[str, ...], as_json: bool
@@ -34,7 +34,7 @@ def list_command(
 
 
 @command.command("prune")
-@inventory_argument
+@hosts_argument
 @json_option
 def prune_command(
     inventory: Path, overrides: tuple[str, ...], limit: tuple[str, ...], as_json: bool
@@ -49,6 +49,7 @@ def prune_command(
 @command.command("verify")
 @optional_inventory
 @limit_option
+@connection_options
 def verify_command(inventory: Path, limit: tuple[str, ...]) -> None:
     """Hash every file of the planned models again: the same as `sparkwright verify`."""
     verify(inventory, limit)

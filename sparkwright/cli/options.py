@@ -39,8 +39,6 @@ def site_inventory() -> Path:
 _INVENTORY = click.Path(path_type=Path, dir_okay=False)
 #: ``[INVENTORY]``: without it the site's own.
 optional_inventory = click.argument("inventory", type=_INVENTORY, default=site_inventory)
-#: ``INVENTORY``, where another argument follows.
-required_inventory = click.argument("inventory", type=_INVENTORY)
 #: ``--data`` and ``--limit``, as pyinfra has them.
 data_option = click.option(
     "--data", "overrides", multiple=True, metavar="KEY=VALUE",
@@ -59,9 +57,33 @@ def inventory_argument(command: _Command) -> _Command:
     return command
 
 
+def inventory_and_directory(command: _Command) -> _Command:
+    """``[INVENTORY] DIRECTORY``: of one word it is the directory."""
+    inventory = click.argument(
+        "inventory", type=click.Path(path_type=Path), required=False, metavar="[INVENTORY]"
+    )
+    directory = click.argument(
+        "directory", type=click.Path(path_type=Path, file_okay=False), required=False,
+        metavar="DIRECTORY", callback=_directory,
+    )  # fmt: skip
+    return inventory(directory(command))
+
+
+def _directory(context: click.Context, argument: click.Parameter, value: Path | None) -> Any:
+    if value is not None:
+        return value
+    only = context.params["inventory"]
+    if only is None:
+        raise click.MissingParameter(ctx=context, param=argument)
+    context.params["inventory"] = site_inventory()
+    return argument.type.convert(only, argument, context)
+
+
 def json_option(command: _Command) -> _Command:
     """``--json``."""
-    return click.option("--json", "as_json", is_flag=True, help="Print JSON.")(command)
+    return click.option(
+        "--json", "as_json", is_flag=True, help="Print JSON instead of text (docs/json.md)."
+    )(command)
 
 
 def recipe_names(_: click.Context, __: click.Parameter, begun: str) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,9 @@ import click
 from sparkwright.catalog import Catalog
 from sparkwright.cli.findings import paint
 from sparkwright.cli.options import inventory_argument, json_option, load, print_json
+from sparkwright.findings.exit_codes import MISTAKEN
 from sparkwright.findings.finding import errors
-from sparkwright.findings.render import text
+from sparkwright.findings.render import data, text
 from sparkwright.plan.command import container_environment, serve_command
 from sparkwright.plan.plan import GIB, ServicePlan
 from sparkwright.plan.terms import Terms, terms
@@ -36,23 +38,27 @@ def command(
 
     Resolved settings with where each comes from, what is to be fetched, and a bar of the memory; at
     the end, once, licences and operators' duties. No host, registry or hub is contacted.
+    Exit code 2 when anything would stop a run.
     """
     fleet = load(inventory, overrides, limit)
     hosts = fleet.or_raise()
     list_of_locks = locks(hosts)
     shown = [_host(host, list_of_locks[host.plan.settings.lock_file]) for host in hosts.values()]
+    stopping = {host.plan.host: errors(host.violations) for host in hosts.values()}
+    code = MISTAKEN if any(stopping.values()) else 0
     if as_json:
         print_json(shown)
-        return
+        sys.exit(code)
     for host, planned in zip(shown, hosts.values(), strict=True):
         _print(host)
         _bar(memory_of(planned.plan, planned.catalog))
-        if stopping := errors(planned.violations):
-            click.echo(text(stopping, hosts=False, indent=2, paint=paint))
+        if wrong := stopping[host["host"]]:
+            click.echo(text(wrong, hosts=False, indent=2, paint=paint))
         click.echo()
     _print_terms(
         terms((one, host.catalog) for host in hosts.values() for one in host.plan.services)
     )
+    sys.exit(code)
 
 
 def _host(host: PlannedHost, lock: Lock | None) -> dict[str, Any]:
@@ -71,6 +77,7 @@ def _host(host: PlannedHost, lock: Lock | None) -> dict[str, Any]:
             "sidecars_gib": dict(host.plan.settings.sidecars),
         },
         "services": services,
+        "findings": data(host.violations),
     }
 
 

@@ -7,17 +7,23 @@ from pathlib import Path
 
 import click
 
+from sparkwright.cli.connecting import hosts_argument
 from sparkwright.cli.hosts import ask_hosts
-from sparkwright.cli.options import inventory_argument
 from sparkwright.text.visible import visible
 
 
 @click.command("remove")
-@inventory_argument
-@click.option("--service", "services", multiple=True, metavar="NAME", help="Only this service.")
-@click.option("--weights", is_flag=True, help="Remove the models too.")
+@hosts_argument
+@click.option(
+    "--service",
+    "services",
+    multiple=True,
+    metavar="NAME",
+    help="Remove only this service (repeatable).",
+)
+@click.option("--weights", is_flag=True, help="Remove the models, too.")
 @click.option("--bootstrap", is_flag=True, help="Undo what bootstrap did, too.")
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--yes", is_flag=True, help="Do not ask before it is done.")
 def command(
     inventory: Path,
     overrides: tuple[str, ...],

@@ -8,21 +8,20 @@ import click
 
 from sparkwright.cli.options import (
     data_option,
+    inventory_and_directory,
     json_option,
     limit_option,
     load,
     print_json,
-    required_inventory,
 )
 from sparkwright.plan.release import render_release
 from sparkwright.site.resolution import pinned
 
 
 @click.command("render")
-@required_inventory
+@inventory_and_directory
 @data_option
 @limit_option
-@click.argument("directory", type=click.Path(path_type=Path, file_okay=False))
 @json_option
 def command(
     inventory: Path,

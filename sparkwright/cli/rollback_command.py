@@ -6,14 +6,16 @@ from pathlib import Path
 
 import click
 
+from sparkwright.cli.connecting import hosts_argument
 from sparkwright.cli.hosts import become, command_line
-from sparkwright.cli.options import inventory_argument
 
 
 @click.command("rollback")
-@inventory_argument
-@click.option("--to", default=None, metavar="RELEASE", help="This release (see `history`).")
-@click.option("--service", default=None, metavar="NAME", help="Only this service.")
+@hosts_argument
+@click.option(
+    "--to", default=None, metavar="RELEASE", help="Switch to this release (see `history`)."
+)
+@click.option("--service", default=None, metavar="NAME", help="Switch only this service.")
 def command(
     inventory: Path,
     overrides: tuple[str, ...],

@@ -8,14 +8,15 @@ from pathlib import Path
 
 import click
 
+from sparkwright.cli.connecting import hosts_argument
 from sparkwright.cli.findings import format_option, paint, print_findings
 from sparkwright.cli.hosts import ask_hosts
-from sparkwright.cli.options import inventory_argument, print_json
+from sparkwright.cli.options import print_json
 from sparkwright.smoke.verdict import render, save, verdicts
 
 
 @click.command("smoke")
-@inventory_argument
+@hosts_argument
 @format_option
 def command(inventory: Path, overrides: tuple[str, ...], limit: tuple[str, ...], form: str) -> None:
     """Ask every service for everything that its recipe promises.

@@ -7,15 +7,16 @@ from pathlib import Path
 
 import click
 
+from sparkwright.cli.connecting import hosts_argument
 from sparkwright.cli.deployments import deployments
 from sparkwright.cli.findings import paint
-from sparkwright.cli.options import inventory_argument, json_option, print_json
+from sparkwright.cli.options import json_option, print_json
 from sparkwright.host.contracts.records import encode
 from sparkwright.report.status import render_status, well, without_texts
 
 
 @click.command("status")
-@inventory_argument
+@hosts_argument
 @json_option
 def command(
     inventory: Path, overrides: tuple[str, ...], limit: tuple[str, ...], as_json: bool

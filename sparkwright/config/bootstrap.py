@@ -37,7 +37,7 @@ class PackageSource(BaseModel):
         fingerprint: the key must have it, 40 hex digits; needed where the key is fetched.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
     packages: tuple[PackageName, ...] | None = Field(default=None, min_length=1)
     uri: Annotated[str, StringConstraints(pattern=r"^https?://[^\s]+$")] | None = None

@@ -59,7 +59,7 @@ def is_loopback(address: str) -> bool:
 
 
 class _Settings(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
 
 class SmokeSettings(_Settings):

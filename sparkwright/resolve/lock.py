@@ -30,7 +30,7 @@ _HEAD = """\
 
 
 class _Locked(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
 
 class LockedPlatform(_Locked):

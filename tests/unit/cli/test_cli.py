@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import json
+import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import get_args
 
+import click
 import pytest
 from click.testing import CliRunner, Result
 
+from docs.generate.commands import commands
 from sparkwright.catalog.advice import Workload
 from sparkwright.catalog.entries import KvLayers
 from sparkwright.cli import SECTIONS, deploy_command, main
@@ -59,14 +64,14 @@ def test_check_refuses_an_image_that_an_rtx_50_box_can_not_start() -> None:
     services = json.dumps({"qwen36": {"recipe": recipe}})
     words = ("check", "inventory/lab.py", "--limit", "rtx-1", "--data", f"services={services}")
     result = _run(*words)
-    assert result.exit_code == 1
+    assert result.exit_code == 2
     assert "error: image-architecture: rtx-1" in result.output
     assert "qwen36-35b-a3b-nvfp4-rtx5090" in result.output
 
 
 def test_check_names_host_file_key_reason_source_and_remedy() -> None:
     result = _run("check", "inventory/lab.py", "--data", "image_tag=2026-06-11-pr41703")
-    assert result.exit_code == 1
+    assert result.exit_code == 2
     assert (
         "error: dflash-concurrency: spark-1, spark-2: recipe qwen36-35b-a3b-heretic-dflash: "
         in result.output
@@ -198,7 +203,7 @@ def test_check_weighs_contexts_by_what_the_lock_says_of_the_models(tmp_path: Pat
     file.write_text(render_lock(lock))
     words = ("check", "inventory/lab.py", "--limit", "spark-1", "--data", f"lock_file={file}")
     result = _run(*words)
-    assert result.exit_code == 1
+    assert result.exit_code == 2
     assert "error: kv-cache: spark-1" in result.output
     file.unlink()
     assert _run(*words).exit_code == 0
@@ -318,6 +323,7 @@ def test_every_command_is_in_the_help_with_its_line() -> None:
     for section in SECTIONS.values():
         for line in section.values():
             assert f"  {line}\n" in shown
+            assert re.fullmatch(r"[A-Z].*[.]", line)
     assert all(len(line) <= 80 for line in shown.splitlines())
 
 
@@ -347,3 +353,36 @@ def test_ctrl_c_ends_with_the_shells_code(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(deploy_command, "become", interrupted)
     result = CliRunner().invoke(main, ["deploy"])
     assert (result.exit_code, "Traceback" in result.output) == (130, False)
+
+
+@pytest.mark.parametrize(("words", "command"), [(words, one) for words, one, _ in commands()])
+def test_help_is_in_whole_sentences(words: str, command: click.Command) -> None:
+    first = (command.help or "").strip().split("\n\n")[0]
+    assert re.fullmatch(r"[A-Z].*[.]", first, re.S), words
+    for option in command.params:
+        if isinstance(option, click.Option) and not option.hidden:
+            told = re.sub(r"\s*\[default: .*\]$", "", option.help or "")
+            assert re.fullmatch(r"[A-Z].*[.]", told, re.S), (words, option.opts)
+
+
+def test_check_loads_nothing_that_it_does_not_need() -> None:
+    """0.3 s for four hosts leave no room for what only other commands use."""
+    script = (
+        "import sys\nfrom sparkwright.cli import main\n"
+        "try:\n    main(['check', 'inventory/lab.py'])\nfinally:\n    print(*sys.modules)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    loaded = {name.partition(".")[0] for name in done.stdout.splitlines()[-1].split()}
+    assert "pydantic" in loaded
+    assert not loaded & {"pyinfra", "paramiko", "gevent", "requests", "urllib3", "huggingface_hub",
+                         "cryptography", "jinja2", "rich", "zeroconf"}  # fmt: skip
+
+
+def test_help_loads_no_command() -> None:
+    code = "import sys; import sparkwright.cli; print(*sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert not {"pydantic", "yaml", "sparkwright.cli.options"} & set(done.stdout.split())
