@@ -1,0 +1,95 @@
+"""docs/first-week.md as blocks of shell, and what stands before each in a comment for its test."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.fleet.site import ROOT
+
+PAGE = ROOT / "docs/first-week.md"
+_BLOCK = re.compile(r"(?:<!-- test: (?P<test>.*?) -->\n)?```sh\n(?P<code>.*?)```\n", re.S)
+_WORDS = {
+    "says": r"says (.+)",
+    "code": r"ends with (\d)",
+    "before": r"(off \S+|on \S+|internet \w+)",
+    "after": r"then (.+)",
+}
+
+
+@dataclass(frozen=True)
+class Block:
+    """A block of the page.
+
+    Attributes:
+        title: of its section, and the block's number in it.
+        before: what happens in the world first, such as ``off rtx-1``.
+        says: words that must be in what it prints.
+        after: what the test does afterwards, such as ``lab``.
+    """
+
+    title: str
+    code: str
+    before: str = ""
+    says: str = ""
+    ends_with: int = 0
+    after: str = ""
+
+
+def blocks(page: str) -> list[Block]:
+    """Every block of shell, in order.
+
+    Raises:
+        ValueError: for a comment that nobody acts on.
+    """
+    found = []
+    for title, section in re.findall(r"^## (.*?)\n(.*?)(?=^## |\Z)", page, re.S | re.M):
+        for number, match in enumerate(_BLOCK.finditer(section), 1):
+            said: dict[str, str] = {}
+            for part in filter(None, (match["test"] or "").split("; ")):
+                known = [(key, re.fullmatch(form, part)) for key, form in _WORDS.items()]
+                hits = [(key, hit[1]) for key, hit in known if hit]
+                if not hits:
+                    raise ValueError(f"{title}: {part!r} means nothing to the test")
+                said.update(hits)
+            found.append(
+                Block(
+                    f"{title}, block {number}", match["code"], said.get("before", ""),
+                    said.get("says", ""), int(said.get("code", 0)), said.get("after", ""),
+                )
+            )  # fmt: skip
+    return found
+
+
+class Shell:
+    """A user's shell: folder and environment go on from block to block."""
+
+    def __init__(self, home: Path, state: Path) -> None:
+        self._state = state
+        state.write_text(f"cd {home}\n")
+
+    @property
+    def folder(self) -> Path:
+        """Where the last block ended."""
+        return Path(self._state.read_text().splitlines()[0].removeprefix("cd "))
+
+    def run(self, block: Block, seconds: float) -> str:
+        """Run a block as it stands; it must end as it says. Returns what it printed."""
+        keep = f'{{ echo "cd $PWD"; export -p; }} > {self._state}'
+        script = f". {self._state}\nset -e\ntrap '{keep}' EXIT\n{block.code}"
+        environment = {"HOME": str(self._state.parent), "PATH": _PATH, "TERM": "dumb"}
+        done = subprocess.run(
+            ["bash", "-c", script], env=environment, stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=seconds,
+            check=False,
+        )  # fmt: skip
+        said = f"{block.title}:\n{block.code}\n{done.stdout}"
+        assert "Traceback" not in done.stdout, said
+        assert done.returncode == block.ends_with, said
+        assert block.says in done.stdout, said
+        return done.stdout
+
+
+_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"

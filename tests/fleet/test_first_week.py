@@ -1,0 +1,132 @@
+"""A new user's first week: every block of docs/first-week.md, as it stands, on the fleet."""
+
+from __future__ import annotations
+
+import http.client
+import os
+import shlex
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from lab import fleet as machines_of_the_lab
+from lab import machines
+from lab.layout import DEPOT, HUB_PORT, REGISTRY_PORT, SSH, USER
+from tests.fleet.first_week import PAGE, Shell, blocks
+from tests.fleet.site import MACHINES, ROOT, bare, ssh
+
+HOSTS = ("spark-1", "rtx-1")
+REPOSITORY = "aeon-7/aeon-vllm-ultimate"
+_INDEX = "application/vnd.oci.image.index.v1+json"
+#: What a site in the lab needs that one at home does not: its registry, its hub, its images.
+_LAB = f"""
+image_mirrors = {{
+    "ghcr.io": "http://{DEPOT.address}:{REGISTRY_PORT}",
+    "registry-1.docker.io": "http://{DEPOT.address}:{REGISTRY_PORT}",
+}}
+hub_endpoint = "http://{DEPOT.address}:{HUB_PORT}"
+catalog_directories = [{str(ROOT / "lab/catalog")!r}]
+disk_headroom_gib = 1
+drop_caches = False
+second_boot = False
+rollout = {{"soak_seconds": 2, "notice_seconds": 1}}
+"""
+_SERVICES = ("docker-registry", "sparkwright-lab-hub")
+
+
+@pytest.fixture
+def week(fleet: None, wheel: Path, tmp_path: Path) -> Iterator[Shell]:
+    """A user with a wheel and an empty folder, and two boxes that nobody has used."""
+    machines_of_the_lab.up()
+    for host in HOSTS:
+        bare(host)
+    _nightly()
+    (tmp_path / "dist").mkdir()
+    shutil.copy(wheel, tmp_path / "dist")
+    # `python3 -m venv` of the page is the Python that the tests have.
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin/python3").symlink_to(Path(sys.base_prefix) / "bin/python3")
+    shell = Shell(tmp_path, tmp_path / "state")
+    with (tmp_path / "state").open("a") as state:
+        state.write(f'export PATH="{tmp_path}/bin:$PATH"\n')
+        mine = Path.home() / ".config/pip/pip.conf"
+        settings = {"PIP_CONFIG_FILE": str(mine)} if mine.exists() else {}
+        settings |= {name: value for name, value in os.environ.items() if name.startswith("PIP_")}
+        state.writelines(f"export {key}={shlex.quote(one)}\n" for key, one in settings.items())
+    yield shell
+    _internet("start")
+    machines_of_the_lab.up()
+    for host in HOSTS:
+        bare(host)
+
+
+@pytest.mark.timeout(1200)
+def test_every_block_of_the_first_week(week: Shell) -> None:
+    """One test for all: each block stands on the one before."""
+    for block in blocks(PAGE.read_text(encoding="utf-8")):
+        match block.before.split():
+            case ["off", host]:
+                machines.cut_power(MACHINES[host])
+            case ["on", _]:
+                machines_of_the_lab.up()
+            case ["internet", state]:
+                _internet("stop" if state == "gone" else "start")
+        week.run(block, 400)
+        match block.after:
+            case "lab":
+                _into_the_lab(week.folder)
+            case "nothing is left":
+                for host in HOSTS:
+                    _empty(host)
+
+
+def _into_the_lab(site: Path) -> None:
+    """Where the hosts are, and where images and models come from."""
+    settings = site / "group_data/all.py"
+    if _LAB not in settings.read_text():
+        with settings.open("a") as file:
+            file.write(_LAB)
+        cache = ROOT / ".sparkwright/cache"
+        if cache.is_dir():  # the bundles for hosts: made once, not for each test run
+            shutil.copytree(cache, site / ".sparkwright/cache")
+    inventory = site / "inventory/lab.py"
+    text = inventory.read_text()
+    for host in HOSTS:
+        connection = {
+            "ssh_hostname": MACHINES[host].address,
+            "ssh_user": USER,
+            "ssh_key": f"{SSH}/id_ed25519",
+            "ssh_known_hosts_file": f"{SSH}/known_hosts",
+            "ssh_strict_host_key_checking": "yes",
+        }
+        text = text.replace(f'["{host}"]', f'[("{host}", {connection!r})]')
+    inventory.write_text(text)
+
+
+def _internet(word: str) -> None:
+    for unit in _SERVICES:
+        machines.inside(DEPOT, ["systemctl", word, unit])
+
+
+def _nightly() -> None:
+    """The page's bad tag: the lab's image that answers nothing but `!`, by another name."""
+    connection = http.client.HTTPConnection(DEPOT.address, REGISTRY_PORT, timeout=20)
+    path = f"/v2/{REPOSITORY}/manifests/"
+    connection.request("GET", f"{path}lab-garbage", headers={"Accept": _INDEX})
+    answer = connection.getresponse()
+    body, kind = answer.read(), answer.getheader("Content-Type", _INDEX)
+    assert answer.status == 200, body
+    connection.request("PUT", f"{path}2026-07-20-nightly", body, {"Content-Type": kind})
+    answer = connection.getresponse()
+    assert answer.status == 201, answer.read()
+    connection.close()
+
+
+def _empty(host: str) -> None:
+    """What a box had before its first deploy, it has again."""
+    assert ssh(host, "docker ps -aq") == ""
+    assert ssh(host, "ls /etc/systemd/system | grep -c sparkwright || true") == "0"
+    assert ssh(host, "sudo find /opt/models -name '*.safetensors' 2>/dev/null | head -1") == ""
