@@ -52,6 +52,7 @@ SECTIONS = {
         "key": "API keys: list, rotate, retire, revoke.",
         "ca": "Print the certificate of the site's own CA.",
         "report": "Show the fleet on one page.",
+        "notify": "Tell people what begins, worsens and ends.",
         "monitoring": "Write what Prometheus and Grafana need.",
     },
 }

@@ -13,6 +13,9 @@ import stat
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
+
+from pydantic import Field, StringConstraints
 
 from sparkwright.config.secret_commands import line
 from sparkwright.findings.user_error import UserError, mistake
@@ -20,6 +23,10 @@ from sparkwright.findings.user_error import UserError, mistake
 VARIABLE = "SPARKWRIGHT_API_KEY"
 #: Where a secret comes from: a file of the controller, or a command that prints it.
 Source = str | tuple[str, ...]
+#: The words of such a command, as settings have them.
+Command = Annotated[
+    tuple[Annotated[str, StringConstraints(min_length=1)], ...], Field(min_length=1)
+]
 #: What survives an environment file and an HTTP header unchanged.
 _FORM = re.compile(r"[A-Za-z0-9._~+/=-]{16,256}")
 

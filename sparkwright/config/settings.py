@@ -23,7 +23,8 @@ from pydantic import (
 from sparkwright.catalog import ArgumentValue, Exceptions, refuse_privileged
 from sparkwright.catalog.data import ArgumentName, ServedName, Straight, VariableName
 from sparkwright.config.bootstrap import Packaged, PackageSource, Step
-from sparkwright.config.secrets import Source
+from sparkwright.config.notices import NoticeAddress
+from sparkwright.config.secrets import Command, Source
 from sparkwright.findings.finding import Finding, Severity, Subject
 from sparkwright.findings.user_error import UserError, mistake
 from sparkwright.findings.validation import problems_of
@@ -43,10 +44,6 @@ Reason = Annotated[str, StringConstraints(min_length=8)]
 ProxyAddress = Annotated[str, StringConstraints(pattern=r"^http://[A-Za-z0-9._\[\]:-]+$")]
 HttpAddress = Annotated[str, StringConstraints(pattern=r"^https?://[^/\s]+$")]
 
-#: The words of a command that prints a secret.
-Command = Annotated[
-    tuple[Annotated[str, StringConstraints(min_length=1)], ...], Field(min_length=1)
-]
 #: Where only the host itself reaches a server.
 LOOPBACK = "127.0.0.1"
 #: What a server binds that listens at every address of its host.
@@ -279,6 +276,12 @@ class HostSettings(_Settings):
             for the command line.
         catalog_directories: catalogs of the user's own, over the one that is shipped.
         lock_file: pins of everything, made by ``sparkwright lock``; used when it is there.
+        notify: where ``sparkwright notify`` tells what begins, worsens and ends: ``ntfy:TOPIC`` or
+            ``ntfy:https://HOST/TOPIC``, ``mailto:NAME@DOMAIN?smtp=HOST:PORT``,
+            ``webhook:https://HOST/PATH`` (docs/monitoring.md).
+        notify_file: file on the controller with further addresses, one per line: those with a
+            secret in them, and every URL of Apprise's (``tgram://…``, ``discord://…``).
+        notify_command: prints such lines instead, as hub_token_command.
     """
 
     services: dict[ServiceName, ServiceSettings]
@@ -328,6 +331,9 @@ class HostSettings(_Settings):
     catalog_directories: tuple[str, ...] = ()
     sidecars: dict[str, Annotated[float, Field(gt=0)]] = {}
     lock_file: str = "fleet.lock"
+    notify: tuple[NoticeAddress, ...] = ()
+    notify_file: str | None = None
+    notify_command: Command | None = None
 
     @property
     def api_key_source(self) -> Source:

@@ -48,7 +48,7 @@ def diagnose(name: str, seen: Facts) -> list[Finding]:
         for id_, symptom in seen_by_watch(seen.watch, seen.now)
         if (id_, symptom.service) not in looked
     ]
-    found = [_finding(name, id_, symptom) for id_, symptom in symptoms]
+    found = [found_on(name, id_, symptom) for id_, symptom in symptoms]
     found += [finding for finding in seen.findings if finding.id not in _HARMLESS]
     exact = {one.subject.service for one in found if one.stops and not _vague(one)}
     return errors_first(one for one in found if one.subject.service not in exact or not _vague(one))
@@ -56,12 +56,18 @@ def diagnose(name: str, seen: Facts) -> list[Finding]:
 
 def watch_findings(host: str, watch: WatchReport | None, now: float) -> list[Finding]:
     """What the watch on a host holds to be wrong, with reason and remedy, errors first."""
-    return errors_first(_finding(host, id_, symptom) for id_, symptom in seen_by_watch(watch, now))
+    return errors_first(found_on(host, id_, symptom) for id_, symptom in seen_by_watch(watch, now))
 
 
-def _finding(host: str, id_: str, symptom: Symptom) -> Finding:
+def known(id_: str) -> Check | None:
+    """A check by its id; None for one that only another version knows."""
+    return _KNOWN.get(id_)
+
+
+def found_on(host: str, id_: str, symptom: Symptom) -> Finding:
+    """The finding of a check on a host."""
     # A watch that is newer than this table may know more.
-    check = _KNOWN.get(id_) or Check(id_, Severity.WARNING, "", "", "the watch on the host")
+    check = known(id_) or Check(id_, Severity.WARNING, "", "", "the watch on the host")
     return check.finding(host, symptom)
 
 

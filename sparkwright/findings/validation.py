@@ -10,6 +10,8 @@ from pydantic import ValidationError
 from sparkwright.findings.finding import Finding
 from sparkwright.findings.user_error import mistake, suggest
 
+#: Kind of an error whose value is in no message: it may be a secret.
+HIDDEN = "hidden_value"
 _REMEDIES = {
     "missing": "add it",
     "string_type": "write it in quotes (a bare 1.10 is read as the number 1.1)",
@@ -64,7 +66,8 @@ def problems_of(
                 "'kind: advice' or 'kind: causes'",
             )
         else:
-            what = f"{_short(value)}: {_plain(item['msg'])}"
+            said = _plain(item["msg"])
+            what = said if kind == HIDDEN else f"{_short(value)}: {said}"
             remedy = _REMEDIES.get(kind, "write a value of that form")
         yield mistake(f"{where}: {key}" if key else where, what, remedy)
 

@@ -1,0 +1,1 @@
+"""Notices to people: what began, what worsened and what ended, by ntfy, mail or a webhook."""

@@ -1,0 +1,95 @@
+"""The timer that has one machine look at the fleet and send notices: its units as text."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from sparkwright.config.templates import template
+from sparkwright.findings.user_error import UserError, mistake
+
+NAME = "sparkwright-notify"
+UNITS = (f"{NAME}.service", f"{NAME}.timer")
+
+
+def folder() -> Path:
+    """Where units of this user lie: root's are the system's."""
+    if os.geteuid() == 0:
+        return Path("/etc/systemd/system")
+    home = os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config"
+    return Path(home, "systemd/user")
+
+
+def units(site: Path, inventory: Path, options: Sequence[str] = ()) -> dict[str, str]:
+    """The units by name. Nothing secret is in them: addresses are read anew every time.
+
+    Args:
+        options: further words of the command, such as ``--user ann``.
+
+    Raises:
+        UserError: for a path that a unit can't name.
+    """
+    words = [sys.executable, "-m", "sparkwright", "notify", str(inventory), *options]
+    for word in (str(site), *words):
+        if not word.isprintable() or any(mark in word for mark in "%$\\\"'"):
+            what = f"{word!r} can't stand in a systemd unit"
+            raise UserError([mistake("notify --install", what, "move the site elsewhere")])
+    context = {
+        "site": site,
+        "command": shlex.join(words),
+        "path": os.environ.get("PATH", os.defpath),
+        "user": os.geteuid() != 0,
+    }
+    return {name: template(f"notify/{name}.j2").render(context) for name in UNITS}
+
+
+def install(site: Path, inventory: Path, options: Sequence[str] = ()) -> Path:
+    """Write the units and start the timer. Returns where they are.
+
+    Raises:
+        UserError: when that fails.
+    """
+    place = folder()
+    try:
+        place.mkdir(parents=True, exist_ok=True)
+        for name, text in units(site, inventory, options).items():
+            (place / name).write_text(text, encoding="utf-8")
+    except OSError as error:
+        what = f"can't be written: {error.strerror}"
+        raise UserError([mistake(str(place), what, "make it writable")]) from None
+    _systemctl("daemon-reload")
+    _systemctl("enable", "--now", UNITS[1])
+    return place
+
+
+def remove() -> bool:
+    """Stop the timer and take its units away. Returns whether there were any."""
+    found = [folder() / name for name in UNITS if (folder() / name).exists()]
+    if found:
+        _systemctl("disable", "--now", UNITS[1])
+        for path in found:
+            path.unlink()
+        _systemctl("daemon-reload")
+    return bool(found)
+
+
+def _systemctl(*words: str) -> None:
+    user = [] if os.geteuid() == 0 else ["--user"]
+    try:
+        done = subprocess.run(
+            ["systemctl", *user, *words], capture_output=True, text=True, check=False, timeout=60
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise _failed(words, str(error)) from None
+    if done.returncode:
+        raise _failed(words, done.stderr.strip())
+
+
+def _failed(words: tuple[str, ...], said: str) -> UserError:
+    what = f"systemctl {' '.join(words)}: {said or 'failed without output'}"
+    remedy = "run `sparkwright notify` by a timer of your own, such as cron"
+    return UserError([mistake("notify --install", what, remedy)])

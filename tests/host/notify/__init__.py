@@ -1,0 +1,1 @@
+"""Notices sent to servers of this machine."""

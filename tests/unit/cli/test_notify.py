@@ -1,0 +1,112 @@
+"""``sparkwright notify``: what it says, remembers and leaves alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from sparkwright.cli import deployments, main, notify_command
+from sparkwright.config.notices import Address
+from sparkwright.host.contracts.records import encode
+from sparkwright.notify import timer
+from tests.unit.notify.builders import WEDGE, host
+
+
+class _Site:
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.folder, self.got = folder, list[tuple[str, str]]()
+        self.hosts: dict[str, Any] = {"spark-1": encode(host(WEDGE))}
+        self.silent: list[str] = []
+        (folder / "lab.py").write_text(
+            'hosts = [("spark-1", {"notify": ["ntfy:lab"]}), ("spark-2", {"notify": ["ntfy:lab"]})]'
+        )
+        monkeypatch.chdir(folder)
+        monkeypatch.setattr(deployments, "ask_hosts", self.ask)
+        monkeypatch.setattr(notify_command, "send", self.send)
+
+    def ask(self, *_: Any, **__: Any) -> tuple[dict[str, Any], list[str]]:
+        if not self.hosts:
+            raise SystemExit(1)
+        return self.hosts, self.silent
+
+    def send(self, where: Address, title: str, _: str) -> str | None:
+        self.got.append((where.shown, title))
+        return None
+
+    def call(self, *words: str) -> Result:
+        return CliRunner().invoke(main, ["notify", "lab.py", *words], catch_exceptions=False)
+
+
+@pytest.fixture
+def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> _Site:
+    """Two hosts, of which one has a hanging engine; what is sent is kept."""
+    return _Site(tmp_path, monkeypatch)
+
+
+def test_it_says_what_is_new_once(site: _Site) -> None:
+    done = site.call()
+    assert (done.exit_code, done.output) == (0, "ntfy at ntfy.sh: sent\n")
+    assert site.call().output == "ntfy at ntfy.sh: nothing new\n"
+    assert site.got == [("ntfy at ntfy.sh", "spark-1: qwen36: wedge")]
+
+
+def test_a_host_or_a_fleet_that_does_not_answer_is_said(site: _Site) -> None:
+    site.silent = ["spark-2"]
+    site.call()
+    (site.folder / ".sparkwright/notified.json").unlink()
+    site.hosts = {}
+    site.call()
+    assert [title for _, title in site.got] == [
+        "spark-2: host-silent (and 1 more)",
+        "fleet-silent",
+    ]
+
+
+def test_dry_sends_and_remembers_nothing(site: _Site) -> None:
+    said = site.call("--dry").output
+    assert said.splitlines()[:3] == [
+        "ntfy at ntfy.sh: would be sent",
+        "spark-1: qwen36: wedge",
+        "new: error: spark-1: qwen36: wedge (3 requests run, and no token for 9 min)",
+    ]
+    assert site.got == []
+    assert not (site.folder / ".sparkwright/notified.json").exists()
+
+
+def test_a_test_asks_no_host(site: _Site) -> None:
+    site.hosts = {}
+    assert site.call("--test").output == "ntfy at ntfy.sh: sent\n"
+    assert site.got == [("ntfy at ntfy.sh", "test")]
+
+
+def test_a_notice_that_can_not_be_sent_is_an_error(
+    site: _Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(notify_command, "send", lambda *_: "HTTP 500")
+    done = site.call()
+    assert (done.exit_code, done.output) == (1, "ntfy at ntfy.sh: failed: HTTP 500\n")
+
+
+def test_without_an_address_it_says_what_to_write(site: _Site) -> None:
+    (site.folder / "lab.py").write_text('hosts = [("spark-1", {})]')
+    done = site.call()
+    assert done.exit_code == 2
+    assert 'write notify = ["ntfy:MY-TOPIC"]' in done.output
+
+
+def test_the_timer_is_written_and_taken_away(site: _Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    ran: list[tuple[str, ...]] = []
+    units = site.folder / "units"
+    monkeypatch.setattr(timer, "_systemctl", lambda *words: ran.append(words))
+    monkeypatch.setattr(timer, "folder", lambda: units)
+    assert "every two minutes" in site.call("--install", "--user", "ann").output
+    service = (units / "sparkwright-notify.service").read_text()
+    assert f"WorkingDirectory={site.folder}\n" in service
+    assert "-m sparkwright notify lab.py --ssh-user ann\n" in service
+    assert ran == [("daemon-reload",), ("enable", "--now", "sparkwright-notify.timer")]
+    assert site.call("--uninstall").output == "the timer is gone\n"
+    assert list(units.iterdir()) == []
+    assert site.call("--uninstall").output == "there is no timer\n"

@@ -1,0 +1,108 @@
+"""Addresses of notices: what settings may hold, what comes from elsewhere, and what is none."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sparkwright.config.notices import MOST, address, addresses, as_json
+from sparkwright.config.settings import parse_settings
+from sparkwright.findings.user_error import UserError
+
+
+def _of(**data: Any) -> list[tuple[str, str]]:
+    return [(one.shown, one.url.value) for one in addresses([("spark-1", data)])]
+
+
+def _refused(**data: Any) -> str:
+    with pytest.raises(UserError) as error:
+        addresses([("spark-1", data)])
+    return str(error.value)
+
+
+def test_addresses_of_the_settings() -> None:
+    assert _of(
+        notify=["ntfy:lab", "ntfy:http://10.0.0.9:8080/lab", "mailto:me@lab.example",
+                "mailto:me@lab.example?smtp=mail.lab:2525&from=fleet@lab.example",
+                "webhook:https://hooks.lab.example/fleet"],
+    ) == [
+        ("ntfy at ntfy.sh", "ntfys://lab?image=no"),
+        ("ntfy at 10.0.0.9", "ntfy://10.0.0.9:8080/lab?image=no&mode=private"),
+        ("mail to me@lab.example by localhost",
+         "mailto://localhost:25?to=me%40lab.example&from=me%40lab.example&mode=insecure"
+         "&format=text"),
+        ("mail to me@lab.example by mail.lab",
+         "mailto://mail.lab:2525?to=me%40lab.example&from=fleet%40lab.example&mode=insecure"
+         "&format=text"),
+        ("webhook at hooks.lab.example", "https://hooks.lab.example/fleet"),
+    ]  # fmt: skip
+
+
+def test_addresses_of_a_file_and_of_a_command(tmp_path: Path) -> None:
+    file = tmp_path / "addresses"
+    file.write_text("# mine\n\nntfy:https://tk_0123@ntfy.lab/fleet\ntgram://1234:abc/5678\n")
+    file.chmod(0o600)
+    words = [sys.executable, "-c", "print('webhook:https://h.example/x?key=1')"]
+    assert [shown for shown, _ in _of(notify_file=str(file), notify_command=words)] == [
+        "ntfy at ntfy.lab", "tgram, address 4", "webhook at h.example",
+    ]  # fmt: skip
+
+
+def test_hosts_that_name_the_same_are_one() -> None:
+    data = {"notify": ["ntfy:lab"], "services": "not judged here"}
+    assert len(addresses([("a", data), ("b", data), ("c", {})])) == 1
+    assert addresses([("a", {})]) == ()
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "ntfy", "ntfy:", "ntfy:a b", "ntfy:a/b", "ntfy:https://h/a/b", "ntfy:https://h/a?x=1",
+     "ntfy:ftp://h/a", "mailto:", "mailto:me", "mailto:me@x?cc=a@b", "mailto:me@x?smtp=u:p@h",
+     "webhook:", "webhook:h/x", "webhook:https://h:99999/x", "webhook:https:///x",
+     "webhook:https://h/x\nX: 1", "://x", "a-b://c", "ntfy:ntfy:a", "\u202entfy:a"],
+)  # fmt: skip
+def test_what_is_no_address(text: str) -> None:
+    with pytest.raises(ValueError, match=r".") as error:
+        address(text, "it")
+    assert "input" in _refused(notify=[text])
+    assert not text or text not in str(error.value) or text in ("ntfy", "ntfy:", "webhook:",
+                                                                "mailto:")  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "data",
+    [{"notify": "ntfy:a"}, {"notify": [1]}, {"notify": {"a": 1}}, {"notify_file": 3},
+     {"notify_command": []}, {"notify_command": "cat x"},
+     {"notify": [f"ntfy:t{number}" for number in range(MOST + 1)]},
+     {"notify_file": "/nowhere/at/all"}],
+)  # fmt: skip
+def test_wrong_settings_are_told(data: dict[str, Any]) -> None:
+    assert "notify" in _refused(**data)
+
+
+def test_a_file_that_others_read_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "addresses"
+    file.write_text("ntfy:lab")
+    file.chmod(0o644)
+    assert "chmod 600" in _refused(notify_file=str(file))
+
+
+def test_a_directory_is_no_file(tmp_path: Path) -> None:
+    tmp_path.chmod(0o700)
+    assert "write one address per line" in _refused(notify_file=str(tmp_path))
+
+
+def test_settings_hold_them_beside_the_rest() -> None:
+    data = {"services": {}, "notify": ["ntfy:lab"], "notify_file": "x"}
+    assert parse_settings("h", data, str).notify == ("ntfy:lab",)
+    with pytest.raises(UserError, match="ntfy:, mailto: or webhook:"):
+        parse_settings("h", {**data, "notify": ["pager:x"]}, str)
+
+
+def test_a_webhook_keeps_its_query() -> None:
+    assert as_json("https://u:p@h.example:8443/a/b?x=1&y=a%26b") == (
+        "jsons://u:p@h.example:8443/a/b?-x=1&-y=a%26b"
+    )

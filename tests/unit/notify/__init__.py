@@ -1,0 +1,1 @@
+"""Notices: what is said, when, and what is remembered."""

@@ -1,0 +1,145 @@
+"""Notices: no key, prompt or control character leaves by them, and no address by a message."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from sparkwright.config.notices import Address, NoticeSettings, addresses
+from sparkwright.config.settings import parse_settings
+from sparkwright.findings.finding import Finding
+from sparkwright.findings.user_error import UserError
+from sparkwright.notify import timer
+from sparkwright.notify.current import current
+from sparkwright.notify.said import Notice, Recipient, Told, news
+from sparkwright.notify.words import body, title
+from tests.unit.notify.builders import NOW, WEDGE, finding, host
+
+KEY = "sk-0123456789abcdefghijklmnopqrstuvwxyz"
+PROMPT = "my doctor says that the tumour is back"
+SECRET = "B0123456789abcdefghijklm"
+#: Addresses that have it, and the part that must be nowhere.
+SECRETS = (
+    f"ntfy:https://{SECRET}@ntfy.example/fleet",
+    f"ntfy:https://:{SECRET}@ntfy.example/fleet",
+    f"webhook:https://hooks.example/services/T01/{SECRET}",
+    f"webhook:https://me:{SECRET}@hooks.example/x",
+    f"webhook:https://hooks.example/x?token={SECRET}",
+    f"mailto://me:{SECRET}@mail.example?to=a@b.example",
+    f"mailto://mail.example?to=a@b.example&pass={SECRET}",
+    f"tgram://{SECRET}/1234",
+    f"mailto:a@b.example?smtp=me:{SECRET}@mail.example",
+    f"webhook:{SECRET}",
+    f"{SECRET}",
+)
+
+
+def said(*findings: Finding) -> str:
+    """Title and body of the notice of all this."""
+    notice = news(Recipient(), findings, frozenset(), NOW)
+    return f"{title(notice)}\n{body(notice, NOW)}"
+
+
+@pytest.mark.parametrize("words", [KEY, PROMPT, f"--api-key {KEY}", f'{{"prompt": "{PROMPT}"}}'])
+def test_nothing_of_a_log_line_leaves(words: str) -> None:
+    """In every field that a host fills, beside figures that do leave."""
+    wrong = (
+        replace(WEDGE, seen=f"{words} 3 requests run, and no token for 9 min {words}"),
+        replace(WEDGE, name=words),
+        replace(WEDGE, service=words),
+        replace(WEDGE, name="gpu-silent", service=None, seen=f"nvidia-smi: {words}"),
+        replace(WEDGE, name="disk-full", seen=f"/{words}: 3 of 90 GiB free"),
+        replace(WEDGE, name="drift", seen=f"release {words} instead of x"),
+        replace(WEDGE, severity=words),
+    )
+    entry = {
+        "service": "qwen36", "from_release": words, "to": "b" * 12, "by": words, "at": NOW - 60,
+        "why": [words], "down_seconds": 3.0, "result": words, "reasons": [words],
+    }  # fmt: skip
+    unit = {"ActiveState": "inactive", "Result": words}
+    health = {"code": None, "said": words}
+    sick = host(*wrong, history=[entry], service={"unit": unit, "health": health})
+    found, _ = current({"spark-1": sick})
+    assert len(found) >= 6
+    text = said(*found)
+    assert "no token for 9 min" in text
+    assert "3 of 90 GiB free" in text
+    for secret in (KEY, PROMPT, "tumour", "api-key"):
+        assert secret not in text
+
+
+@pytest.mark.parametrize("name", ["x\r\nBcc: a@b.example", "x\x1b]0;pwned\x07", "x\u202ey\u2028z"])
+def test_a_name_is_one_line_without_control_characters(name: str) -> None:
+    one = replace(finding(name), observed=name, reason=name, remedy=name)
+    over = Told(id=name, host=name, service=name, severity=one.severity, since=NOW)
+    for notice in (Notice(began=(one,)), Notice(worse=(one,)), Notice(over=(over,))):
+        assert title(notice).isprintable()
+        assert len(body(notice, NOW).splitlines()) == (1 if notice.over else 3)
+        assert all(line.isprintable() for line in body(notice, NOW).split("\n"))
+
+
+def test_a_flood_of_findings_is_one_short_notice() -> None:
+    flood = [finding(f"h{n % 500}", f"check-{n % 400}", observed=f"{n}") for n in range(5000)]
+    text = said(*flood)
+    assert len(text.splitlines()) <= 32
+    assert len(text) < 10_000
+    assert "findings more: sparkwright status" in text
+
+
+def test_a_host_that_floods_gets_no_more_room_than_others() -> None:
+    many = [
+        replace(WEDGE, name=f"x{n}", seen=f"{n} requests run, and no token for 9 min")
+        for n in range(20_000)
+    ]
+    found, _ = current({"spark-1": host(*many)})
+    # Of ids that nobody knows there is one.
+    assert len(said(*found).splitlines()) <= 4
+
+
+@pytest.mark.parametrize("text", SECRETS)
+def test_an_address_with_a_secret_is_refused_in_settings_and_not_repeated(text: str) -> None:
+    for refused in (
+        lambda: addresses([("spark-1", {"notify": [text]})]),
+        lambda: parse_settings("spark-1", {"services": {}, "notify": [text]}, str),
+    ):
+        with pytest.raises(UserError) as error:
+            refused()
+        assert SECRET not in str(error.value)
+        assert SECRET not in repr(error.value.findings)
+
+
+@pytest.mark.parametrize("text", SECRETS)
+def test_an_address_from_a_file_shows_nothing_of_its_secret(text: str, tmp_path: Path) -> None:
+    file = tmp_path / "addresses"
+    file.write_text(f"ntfy:lab\n{text}\n")
+    file.chmod(0o600)
+    found, said_ = _tried(file)
+    assert SECRET not in said_
+    if found is None:
+        assert f"{file}, line 2" in said_
+    else:
+        assert SECRET not in f"{found.shown} {found.key}"
+        assert found.url.value.count(SECRET) == 1
+
+
+def _tried(file: Path) -> tuple[Address | None, str]:
+    """The second address of a file, or None; and what a user reads."""
+    try:
+        found = addresses([("spark-1", {"notify_file": str(file)})])
+    except UserError as error:
+        return None, str(error)
+    return found[1], repr(found)
+
+
+def test_nothing_secret_is_in_the_timer(tmp_path: Path) -> None:
+    settings = NoticeSettings.model_validate({"notify_command": ["pass", "show", "x"]})
+    assert settings.notify_command
+    for text in timer.units(tmp_path, Path("inventory/lab.py")).values():
+        assert "pass show" not in text
+    for evil in ("/home/a\nExecStart=/bin/evil", "/home/%h", '/home/"x', "/home/$HOME"):
+        with pytest.raises(UserError, match="can't stand in a systemd unit"):
+            timer.units(Path(evil), Path("inventory/lab.py"))
+        with pytest.raises(UserError, match="can't stand in a systemd unit"):
+            timer.units(tmp_path, Path(evil))
