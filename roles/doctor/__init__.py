@@ -6,10 +6,11 @@ from sparkwright.operations.asked import ask_each
 from sparkwright.operations.questions import examined
 
 
-def doctor(answers: str | None = None) -> None:
+def doctor(answers: str | None = None, planless: bool = False) -> None:
     """Collect what is to be judged.
 
     Args:
         answers: file that gets what the hosts answer.
+        planless: whether it goes by what the hosts say where the plan is broken.
     """
     ask_each("Doctor: look", examined)

@@ -11,11 +11,12 @@ from sparkwright.operations.asked import ask_each
 from sparkwright.operations.run import HostRun, host_run
 
 
-def listed(answers: str | None = None) -> None:
+def listed(answers: str | None = None, planless: bool = False) -> None:
     """Models, images and what belongs to them.
 
     Args:
         answers: file that gets what the hosts answer.
+        planless: whether it goes by what the hosts say where the plan is broken.
     """
 
     def usage(host: Host, one: HostRun) -> object:
@@ -24,11 +25,12 @@ def listed(answers: str | None = None) -> None:
     ask_each("Models: list", usage)
 
 
-def pruned(answers: str | None = None) -> None:
-    """Remove what neither the plan nor a kept release needs.
+def pruned(answers: str | None = None, planless: bool = False) -> None:
+    """Remove what neither the plan nor a kept release needs; without a plan, no model and no image.
 
     Args:
         answers: file that gets what the hosts answer.
+        planless: whether it goes by what the hosts say where the plan is broken.
     """
     one = host_run(ctx_host.get())
     if one is not None:
@@ -40,8 +42,12 @@ def pruned(answers: str | None = None) -> None:
         )
 
 
-def verified() -> None:
-    """Hash every file of the planned models again; a wrong one fails the host."""
+def verified(planless: bool = False) -> None:
+    """Hash every file of the planned models again; a wrong one fails the host.
+
+    Args:
+        planless: whether it goes by what the hosts say where the plan is broken.
+    """
     one = host_run(ctx_host.get())
     if one is not None:
         questions.answered(

@@ -14,6 +14,7 @@ def removed(
     weights: bool = False,
     bootstrap: bool = False,
     answers: str | None = None,
+    planless: bool = False,
 ) -> None:
     """Take services, releases, units, images and, on request, weights off the host.
 
@@ -22,6 +23,7 @@ def removed(
         weights: whether the models go too.
         bootstrap: whether what bootstrap did is undone.
         answers: file that gets what the hosts answer.
+        planless: whether it goes by what the hosts say where the plan is broken.
     """
     one = host_run(ctx_host.get())
     if one is not None:

@@ -11,12 +11,13 @@ from sparkwright.operations.rollback import targets_of
 from sparkwright.operations.run import host_run, run_of
 
 
-def rollback(to: str | None = None, service: str | None = None) -> None:
+def rollback(to: str | None = None, service: str | None = None, planless: bool = False) -> None:
     """Switch each service to the release before, or to a given one.
 
     Args:
         to: a release that the host still has.
         service: only this one.
+        planless: whether it goes by what the hosts say where the plan is broken.
     """
     host = ctx_host.get()
     one = host_run(host)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from pathlib import Path
 
 from sparkwright.cli.hosts import ask_hosts
@@ -29,6 +30,7 @@ def deployments(
     found = {name: deployment(answer) for name, answer in answers.items()}
     if found:
         kept = Path(".sparkwright/status.json")
-        kept.parent.mkdir(mode=0o700, exist_ok=True)
-        kept.write_text(json.dumps({"history": switches(found)}) + "\n", encoding="utf-8")
+        with suppress(OSError):  # a full disk here hides nothing of what the hosts say
+            kept.parent.mkdir(mode=0o700, exist_ok=True)
+            kept.write_text(json.dumps({"history": switches(found)}) + "\n", encoding="utf-8")
     return found, silent

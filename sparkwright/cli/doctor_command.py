@@ -23,7 +23,7 @@ def command(inventory: Path, overrides: tuple[str, ...], limit: tuple[str, ...],
     Takes about ten seconds, half a minute where a service seems to hang. Runs pyinfra. Exit code 0
     only when every host answered and nothing was found.
     """
-    answers, silent = ask_hosts(inventory, limit, overrides, "roles.doctor.doctor")
+    answers, silent = ask_hosts(inventory, limit, overrides, "roles.doctor.doctor", planless=True)
     found = {name: diagnose(name, facts(answer)) for name, answer in answers.items()}
     print_findings([one for each in found.values() for one in each], form, render(found, paint))
     sys.exit(int(bool(silent) or not found or any(found.values())))

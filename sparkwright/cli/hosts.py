@@ -38,14 +38,16 @@ def command_line(
     operation: str,
     *,
     planless: bool = False,
+    dry: bool = False,
     **arguments: str | bool | None,
 ) -> list[str]:
     """pyinfra's, for an operation with arguments, that nobody has to confirm.
 
     Args:
         planless: as for ``ask_hosts``.
+        dry: whether it only says what would be done.
     """
-    words = [pyinfra(), "--yes", *connecting.given()]
+    words = [pyinfra(), "--dry" if dry else "--yes", *connecting.given()]
     words += [word for name in limit for word in ("--limit", name)]
     words += [word for pair in overrides for word in ("--data", pair)]
     # JSON, since pyinfra would read a release's name such as 123456789012 as a number.
@@ -75,9 +77,9 @@ def ask_hosts(
         operation: a role's function, which takes ``answers`` and, with planless, ``planless``.
         planless: whether it goes by what the hosts say where the plan is broken: registry or hub
             can't be asked, the lock is broken, group_data has a mistake. One line on standard error
-            then says what is broken; nothing is planned (``HostRun.services`` and the like are
-            empty, ``Run.broken`` says why), and ``settings`` has the roots alone. Without, such a
-            run ends with exit code 2 before any host is connected to.
+            then says what is broken; nothing is planned (``HostRun.plan_known`` is False, its
+            services are empty), and ``settings`` has the roots alone. Without, such a run ends with
+            exit code 2 before any host is connected to.
 
     Returns:
         By host, what it answered; and the hosts that did not, which are named on standard error. A
@@ -91,7 +93,13 @@ def ask_hosts(
         done = subprocess.run(
             [
                 *command_line(
-                    inventory, limit, overrides, operation, planless=planless, **arguments
+                    inventory,
+                    limit,
+                    overrides,
+                    operation,
+                    planless=planless,
+                    dry=False,
+                    **arguments,
                 ),
                 f"answers={file}",
             ],

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from sparkwright.cli.confirming import confirm, dry_option, yes_option
 from sparkwright.cli.connecting import connection_options, hosts_argument
 from sparkwright.cli.hosts import ask_hosts, become, command_line
 from sparkwright.cli.options import (
@@ -20,7 +21,7 @@ from sparkwright.report.disk_usage import holdings, render
 
 @click.group("models")
 def command() -> None:
-    """Models and images on the hosts: list, verify, prune."""
+    """Models and images on the hosts: list, prune."""
 
 
 @command.command("list")
@@ -36,28 +37,39 @@ def list_command(
 @command.command("prune")
 @hosts_argument
 @json_option
+@dry_option
+@yes_option
 def prune_command(
-    inventory: Path, overrides: tuple[str, ...], limit: tuple[str, ...], as_json: bool
+    inventory: Path,
+    overrides: tuple[str, ...],
+    limit: tuple[str, ...],
+    as_json: bool,
+    dry: bool,
+    yes: bool,
 ) -> None:
     """Remove what neither the plan nor a kept release needs (see keep_releases).
 
-    `sparkwright models list` shows it first. Directories without a receipt are never removed.
+    Directories without a receipt are never removed; while the plan is broken, no model and no image
+    either.
     """
-    _show(inventory, overrides, limit, as_json=as_json, pruning=True)
+    where = ", ".join(limit) or f"all hosts of {inventory}"
+    confirm(f"Remove what nobody needs of the models and images of {where}?", yes=yes or dry)
+    _show(inventory, overrides, limit, as_json=as_json, pruning=not dry)
 
 
-@command.command("verify")
+@command.command("verify", hidden=True)
 @optional_inventory
 @limit_option
 @connection_options
 def verify_command(inventory: Path, limit: tuple[str, ...]) -> None:
-    """Hash every file of the planned models again: the same as `sparkwright verify`."""
+    """Hash every file of the planned models again: `sparkwright verify`."""
+    click.echo("models verify is called verify now; this name is valid until version 0.3", err=True)
     verify(inventory, limit)
 
 
 def verify(inventory: Path, limit: tuple[str, ...]) -> None:
     """Become pyinfra, which shows the progress of every host."""
-    become(command_line(inventory, limit, (), "roles.models.verified"))
+    become(command_line(inventory, limit, (), "roles.models.verified", planless=True))
 
 
 def _show(
@@ -69,7 +81,7 @@ def _show(
     pruning: bool,
 ) -> None:
     operation = f"roles.models.{'pruned' if pruning else 'listed'}"
-    answers, silent = ask_hosts(inventory, limit, overrides, operation)
+    answers, silent = ask_hosts(inventory, limit, overrides, operation, planless=True)
     if as_json:
         print_json(answers)
     elif answers:

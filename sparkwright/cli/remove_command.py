@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from sparkwright.cli.confirming import confirm, yes_option
 from sparkwright.cli.connecting import hosts_argument
 from sparkwright.cli.hosts import ask_hosts
 from sparkwright.text.visible import visible
@@ -23,7 +24,7 @@ from sparkwright.text.visible import visible
 )
 @click.option("--weights", is_flag=True, help="Remove the models, too.")
 @click.option("--bootstrap", is_flag=True, help="Undo what bootstrap did, too.")
-@click.option("--yes", is_flag=True, help="Do not ask before it is done.")
+@yes_option
 def command(
     inventory: Path,
     overrides: tuple[str, ...],
@@ -42,10 +43,10 @@ def command(
         raise click.UsageError("--bootstrap goes with everything, not with --service")
     what = f"service {', '.join(services)}" if services else "everything of sparkwright's"
     where = ", ".join(limit) or f"all hosts of {inventory}"
-    if not yes:
-        click.confirm(f"Remove {what} from {where}?", abort=True)
+    confirm(f"Remove {what} from {where}?", yes=yes)
     answers, silent = ask_hosts(
         inventory, limit, overrides, "roles.removal.removed",
+        planless=True,
         services=",".join(services) or None, weights=weights, bootstrap=bootstrap or None,
     )  # fmt: skip
     for name, answer in answers.items():

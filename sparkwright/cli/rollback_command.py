@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from sparkwright.cli.confirming import confirm, dry_option, yes_option
 from sparkwright.cli.connecting import hosts_argument
 from sparkwright.cli.hosts import become, command_line
 
@@ -16,18 +17,32 @@ from sparkwright.cli.hosts import become, command_line
     "--to", default=None, metavar="RELEASE", help="Switch to this release (see `history`)."
 )
 @click.option("--service", default=None, metavar="NAME", help="Switch only this service.")
+@dry_option
+@yes_option
 def command(
     inventory: Path,
     overrides: tuple[str, ...],
     limit: tuple[str, ...],
     to: str | None,
     service: str | None,
+    dry: bool,
+    yes: bool,
 ) -> None:
     """Switch to the release before, or to RELEASE: canaries first, proved, or back again.
 
     The plan stays as it is: a deploy switches forward again unless the tag is set back, too.
     """
+    what = f"service {service}" if service else "every service"
+    where = ", ".join(limit) or f"all hosts of {inventory}"
+    confirm(f"Switch {what} of {where} back to {to or 'the release before'}?", yes=yes or dry)
     words = command_line(
-        inventory, limit, overrides, "roles.rollback.rollback", to=to, service=service
+        inventory,
+        limit,
+        overrides,
+        "roles.rollback.rollback",
+        planless=True,
+        dry=dry,
+        to=to,
+        service=service,
     )
     become(words)

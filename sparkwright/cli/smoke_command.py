@@ -27,7 +27,9 @@ def command(inventory: Path, overrides: tuple[str, ...], limit: tuple[str, ...],
     check fails or a host does not answer.
     """
     click.echo("Asking for real answers; this takes some minutes.", err=True)
-    answers, silent = ask_hosts(inventory, limit, overrides, "roles.smoke.deep.smoke")
+    answers, silent = ask_hosts(
+        inventory, limit, overrides, "roles.smoke.deep.smoke", planless=True
+    )
     now = datetime.now(UTC)
     found = [one for host, answer in answers.items() for one in verdicts(host, answer, now)]
     save(found)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from pathlib import Path
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
@@ -512,7 +511,6 @@ def parse_settings(
             )
         )
         own["services"] = {}
-    problems.extend(_missing_ssh_key(host, data, origin))
     try:
         settings = HostSettings.model_validate(own)
     except ValidationError as error:
@@ -525,19 +523,3 @@ def parse_settings(
     if problems:
         raise UserError(problems)
     return settings
-
-
-def _missing_ssh_key(
-    host: str, data: Mapping[str, Any], origin: Callable[[str], str]
-) -> list[Finding]:
-    key = data.get("ssh_key")
-    if not isinstance(key, str) or Path(key).expanduser().is_file():
-        return []
-    return [
-        mistake(
-            f"{origin('ssh_key')}: ssh_key",
-            f"there is no file {key!r}",
-            "name an existing private key, or drop ssh_key to use your SSH agent and ssh_config",
-            host,
-        )
-    ]

@@ -19,7 +19,7 @@ import click
 import gevent
 from pyinfra.api import util
 from pyinfra.api.command import PyinfraCommand
-from pyinfra.api.exceptions import PyinfraError
+from pyinfra.api.exceptions import ConnectError, PyinfraError
 from pyinfra.api.host import Host
 from pyinfra.api.inventory import Inventory
 from pyinfra.api.state import State
@@ -110,6 +110,36 @@ def _printable(record: logging.LogRecord) -> bool:
     """Have the terminal obey nothing of a line but its colours."""
     record.msg, record.args = visible_but_colours(record.getMessage()), ()
     return True
+
+
+def load_keys_with(loaded: Callable[..., Any]) -> None:
+    """Have private keys loaded by ``loaded(load, state, key_filename, key_password)``.
+
+    Reason: what ``get_private_key`` raises is no ``ConnectError``, and ends the run for all hosts.
+    """
+    connector: Any = ssh
+    if not isinstance(connector.get_private_key, partial):
+        connector.get_private_key = partial(loaded, connector.get_private_key)
+
+
+def only_connect_errors(host: Host) -> None:
+    """Have whatever goes wrong in a connection fail this host alone.
+
+    Reason: ``connect_all`` raises every exception that is no ``ConnectError``, for all hosts: a
+    port that is no number, a key in ssh_config that nobody can read.
+    """
+    connector: Any = host.connector
+    connect = connector.connect
+
+    def guarded() -> None:
+        try:
+            connect()
+        except ConnectError:
+            raise
+        except Exception as error:
+            raise ConnectError(f"{type(error).__name__}: {error}") from error
+
+    connector.connect = guarded
 
 
 def never_ask_about_failed_hosts(state: State) -> None:

@@ -21,6 +21,9 @@ REVISION = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 #: Names that only sparkwright gives: made of a digest, or of a commit and a digest.
 _OURS = re.compile(r":(sha256-[0-9a-f]{64}|[0-9a-f]{12}-[0-9a-f]{12})$")
 
+#: What a plan can need before any release does.
+_PLANNED = ("model", "image", "image parts")
+
 
 def disk_usage(place: Path) -> tuple[int, int]:
     """Bytes on the disk below a path, and those of files that have no other name."""
@@ -74,13 +77,15 @@ def items(request: DiskUsageRequest, kept: dict[str, str]) -> Iterator[Item]:
     """Everything of ours, with who needs it; by name in the releases' texts."""
     root, services = Path(request.models_root), Path(request.services_root)
 
-    def used_by(key: str) -> tuple[str, ...]:
-        used = [release for release, text in kept.items() if f'"{key}"' in text]
-        return (*used, "the plan") if key in request.planned else tuple(used)
+    def used_by(kind: str, key: str) -> tuple[str, ...]:
+        used = tuple(release for release, text in kept.items() if f'"{key}"' in text)
+        if not request.plan_known and not used and kind in _PLANNED:
+            return ("perhaps the plan",)
+        return (*used, "the plan") if key in request.planned else used
 
     def item(kind: str, name: str, path: Path, fault: str | None = None) -> Item:
         size, frees = disk_usage(path)
-        return Item(kind, name, str(path), size, frees, used_by(str(path)), fault)
+        return Item(kind, name, str(path), size, frees, used_by(kind, str(path)), fault)
 
     for place in sorted(root.glob("*/*")):
         if REVISION.fullmatch(place.name) and place.is_dir() and not place.is_symlink():
@@ -99,7 +104,7 @@ def items(request: DiskUsageRequest, kept: dict[str, str]) -> Iterator[Item]:
         yield item("runtime", home.name, home)
     for name in our_images():
         size = int((docker.image(name, timeout=None) or {}).get("Size") or 0)
-        yield Item("image", name, name, size, size, used_by(name))
+        yield Item("image", name, name, size, size, used_by("image", name))
 
 
 def remove(item: Item) -> str | None:

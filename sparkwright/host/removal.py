@@ -14,6 +14,10 @@ from sparkwright.host.contracts.removal import RemovalAnswer, RemovalRequest
 from sparkwright.host.disk_usage import REVISION, our_images
 from sparkwright.host.lib import docker, documents, receipt, systemd
 
+#: What Docker takes for a container's name, and the restart policies that it has.
+_CONTAINER = re.compile(
+    r"[A-Za-z0-9][A-Za-z0-9_.-]{0,200}( (no|always|unless-stopped|on-failure(:[0-9]{1,9})?)?)?"
+)
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,40}")
 
 
@@ -21,7 +25,10 @@ def unmanaged(services_root: Path) -> list[str]:
     """``name restart-policy`` of containers that were taken over, by the history."""
     found: dict[str, str] = {}
     for line in documents.lines(services_root / "state/history.jsonl"):
-        found.update({one.partition(" ")[0]: one for one in line.get("strangers", [])})
+        named = line.get("strangers")
+        for one in named if isinstance(named, list) else []:
+            if isinstance(one, str) and _CONTAINER.fullmatch(one):  # no option of Docker's
+                found[one.partition(" ")[0]] = one
     return list(found.values())
 
 
@@ -29,7 +36,9 @@ def weights(root: Path) -> tuple[list[str], list[str]]:
     """Remove the models that sparkwright fetched. Returns those, and what stays."""
     done, left = [], []
     for place in sorted(root.glob("*/*")):
-        if REVISION.fullmatch(place.name) and receipt.read(str(place)):
+        if place.is_symlink() or place.parent.is_symlink():
+            left.append(str(place))  # what it leads to is somebody's own
+        elif REVISION.fullmatch(place.name) and receipt.read(str(place)):
             shutil.rmtree(place)
             done.append(f"model {place.parent.name}@{place.name[:12]}")
         elif place.name.startswith(".staging-"):

@@ -7,7 +7,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from sparkwright.host.contracts.lock import Owner
-from sparkwright.host.contracts.records import decode
+from sparkwright.host.contracts.records import decode, encode
+from sparkwright.host.contracts.smoke import SmokeRequest, from_gate
 from sparkwright.host.contracts.status import (
     Health,
     HostStatus,
@@ -27,11 +28,32 @@ def releases(home: Path) -> dict[str, KeptRelease]:
     found = {}
     for place in sorted(home.glob("releases/*")):
         if place.is_dir():
-            note = documents.read(place / "release.json") or {}
-            proxy = (note.get("gate") or {}).get("door") is not None
-            kept = {**note, "at": place.stat().st_mtime, "proxy": proxy}
-            found[place.name] = decode(KeptRelease, kept)
+            found[place.name] = kept(place)
     return found
+
+
+def kept(place: Path) -> KeptRelease:
+    """One release; of a note that is damaged nothing."""
+    note, at = documents.read(place / "release.json") or {}, place.stat().st_mtime
+    said = note.get("gate")
+    proxy = isinstance(said, dict) and said.get("door") is not None
+    gate = gate_of(said)
+    try:
+        known = {**note, "at": at, "proxy": proxy, "gate": gate and encode(gate)}
+        return decode(KeptRelease, known)
+    except ValueError:
+        return KeptRelease(at)
+
+
+def gate_of(said: object) -> SmokeRequest | None:
+    """A release's smoke test, by this or an earlier version; None for what is none."""
+    if not isinstance(said, dict):
+        return None
+    try:
+        gate = decode(SmokeRequest, from_gate(said))
+    except ValueError:
+        return None
+    return gate if 0 < gate.port < 65536 else None
 
 
 def health(server: Server) -> Health:
@@ -41,17 +63,6 @@ def health(server: Server) -> Health:
         return Health(server.get("/health").status, time.monotonic() - began)
     except NoAnswer as error:
         return Health(None, said=str(error))
-
-
-def listening(release: Path) -> tuple[str, int] | None:
-    """Where a release's service is asked on its own host, as the release itself says."""
-    gate = (documents.read(release / "release.json") or {}).get("gate")
-    if not isinstance(gate, dict):
-        return None
-    address, port = gate.get("address"), gate.get("port")
-    if isinstance(address, str) and isinstance(port, int) and 0 < port < 65536:
-        return address, port
-    return None
 
 
 def container(name: str) -> RunningContainer | None:
@@ -68,13 +79,15 @@ def container(name: str) -> RunningContainer | None:
 def service(home: Path, request: StatusRequest) -> ServiceStatus:
     """One service: links, releases, container, unit and health."""
     name = home.name
-    place = request.ports.get(name) or listening(home / "current")
+    current, every = files.target(home / "current"), releases(home)
+    gate = every[current].gate if current in every else None
+    place = request.ports.get(name) or (gate and (gate.address, gate.port))
     unit = f"sparkwright-{name}.service"
     places = {"compose.yaml": home / "current/compose.yaml", unit: systemd.UNITS / unit}
     return ServiceStatus(
-        current=files.target(home / "current"),
+        current=current,
         good=files.target(home / "good"),
-        releases=releases(home),
+        releases=every,
         container=container(name),
         unit=systemd.unit(unit),
         health=health(Server(*place)) if place else None,

@@ -12,6 +12,7 @@ from pyinfra.api.state import BaseStateCallback, State
 
 from sparkwright.facts import hooks
 from sparkwright.facts.memory import memory
+from sparkwright.operations.login import KeyUnusable
 
 #: Benchmarks measure the difference.
 _STOCK = bool(os.environ.get("SPARKWRIGHT_STOCK_CONNECTION"))
@@ -24,6 +25,7 @@ class Connections(BaseStateCallback):
 
     def host_before_connect(self, state: State, host: Host) -> None:  # type: ignore[override]
         """Called once per host, before it is connected to."""
+        hooks.only_connect_errors(host)
         if not _STOCK:
             hooks.with_transport(host, _tuned)
 
@@ -43,10 +45,9 @@ class Connections(BaseStateCallback):
 
     def host_connect_error(self, state: State, host: Host, error: Exception) -> None:  # type: ignore[override]
         """Called for a host that can't be reached or refuses the login."""
-        memory(
-            host
-        ).failure = (
-            f"not reached: {error} (check that it is on, 'ssh {host.name}', and its ssh_ settings)"
+        check = f" (check that it is on, 'ssh {host.name}', and its ssh_ settings)"
+        memory(host).failure = f"not reached: {error}" + check * (
+            not isinstance(error, KeyUnusable)
         )
 
 

@@ -91,6 +91,7 @@ def unplanned_run(
                 token=None,
                 memory=memory(hosts[name]),
                 address=ssh_address(name, data[name]),
+                plan_known=False,
             )
             for name, one in fleet.hosts.items()
         },

@@ -12,24 +12,25 @@ from typing import Any
 from pyinfra.api.host import Host
 
 from sparkwright.catalog import Catalog
-from sparkwright.facts.answers import of_each
+from sparkwright.facts.answers import HostError, of_each
 from sparkwright.facts.asking import ask
 from sparkwright.findings.render import data
-from sparkwright.host import bench, doctor, status, verify_models
+from sparkwright.host import bench, doctor, verify_models
 from sparkwright.host.contracts.bench import BenchAnswer, BenchRequest, BenchService
 from sparkwright.host.contracts.disk_usage import DiskUsageRequest
 from sparkwright.host.contracts.doctor import Examination, ExaminationRequest, ExaminedService
 from sparkwright.host.contracts.records import encode
 from sparkwright.host.contracts.smoke import DeepAnswer, DeepRequests
-from sparkwright.host.contracts.status import HostStatus, StatusRequest
 from sparkwright.host.contracts.verify_models import Verified, VerifyRequest
 from sparkwright.host.smoke import deep
-from sparkwright.operations import proxies, reaching
+from sparkwright.operations import disk_usage, proxies, reaching
 from sparkwright.operations.changing import Commands, look, operation
-from sparkwright.operations.run import HostRun, run_of
+from sparkwright.operations.installed import installed_on, status_of
+from sparkwright.operations.run import HostRun
 from sparkwright.plan.release import Release
 from sparkwright.plan.services import changes
 from sparkwright.preflight.judge import judge
+from sparkwright.site.installed import Installed
 from sparkwright.smoke import own_address
 from sparkwright.smoke.deep import deep_request, deep_seconds
 
@@ -48,21 +49,11 @@ def answered(question: Callable[[Host], Sequence[str]]) -> Commands:
     yield from look(question)
 
 
-def status_of(host: Host, one: HostRun, *, texts: bool) -> HostStatus:
-    """What the host runs, and how it came to that. One remote execution."""
-    request = StatusRequest(
-        services_root=one.settings.services_root,
-        ports={
-            service.name: (own_address(service), service.port)
-            for service in one.desired.plan.services
-        },
-        texts=texts,
-    )
-    return ask(host, status, request, HostStatus, timeout=60)
-
-
 def compared(host: Host, one: HostRun) -> dict[str, Any]:
     """The host's status beside what is planned for it."""
+    if not one.plan_known:
+        answer = status_of(host, one, texts=False)
+        return {**encode(answer), "planned": {}, "plan_known": False}
     seen = reaching.look(host, one)
     answer = status_of(host, one, texts=True)
     proxy = ["proxy"] if proxies.pending(one.proxies, one.proxy_files, seen) else []
@@ -75,13 +66,23 @@ def compared(host: Host, one: HostRun) -> dict[str, Any]:
         }
         for service in one.services
     }
-    return {**encode(answer), "planned": planned, "plan_known": run_of(host).broken is None}
+    return {**encode(answer), "planned": planned, "plan_known": True}
 
 
 def examined(host: Host, one: HostRun) -> dict[str, Any]:
     """What the doctor uses: symptoms, what is planned, and what preflight finds."""
-    request = ExaminationRequest(
-        services=tuple(
+    if not one.plan_known:
+        there = installed_on(host, one)
+        services = tuple(service.examined for service in there.values())
+        planned = {name: said for name, service in there.items() if (said := service.facts)}
+        return {**encode(_examination(host, one, services)), "planned": planned, "findings": []}
+    asked = time.time()
+    seen = reaching.look(host, one)
+    findings = judge(one.desired, seen, now=(asked + time.time()) / 2)
+    answer = _examination(
+        host,
+        one,
+        tuple(
             ExaminedService(
                 name=release.service.name,
                 unit=release.service.unit,
@@ -92,19 +93,19 @@ def examined(host: Host, one: HostRun) -> dict[str, Any]:
             )
             for release in one.desired.releases
         ),
-        models_root=one.settings.models_root,
-        services_root=one.settings.services_root,
-        seconds=_BETWEEN,
     )
-    asked = time.time()
-    seen = reaching.look(host, one)
-    findings = judge(one.desired, seen, now=(asked + time.time()) / 2)
-    answer = ask(host, doctor, request, Examination, timeout=120)
     planned = {
         release.service.name: _planned(one.desired.catalog, release)
         for release in one.desired.releases
     }
     return {**encode(answer), "planned": planned, "findings": data(findings)}
+
+
+def _examination(host: Host, one: HostRun, services: tuple[ExaminedService, ...]) -> Examination:
+    request = ExaminationRequest(
+        services, one.settings.models_root, one.settings.services_root, _BETWEEN
+    )
+    return ask(host, doctor, request, Examination, timeout=120)
 
 
 def _planned(catalog: Catalog, release: Release) -> dict[str, Any]:
@@ -143,25 +144,39 @@ def bench_facts(host: Host, one: HostRun, *, under_load: bool) -> dict[str, Any]
 
 
 def deep_smoke(host: Host, one: HostRun) -> dict[str, Any]:
-    """Test the services for everything that the recipes promise."""
-    releases = {release.service.name: release for release in one.desired.releases}
-    requests = tuple(deep_request(one_, one.desired.catalog) for one_ in releases.values())
+    """Test the services for everything that the recipes promise; without a plan, for what their
+    releases do."""
+    if not one.plan_known:
+        there = installed_on(host, one)
+        requests = {name: asked for name, service in there.items() if (asked := service.deep)}
+        if lacking := sorted(there.keys() - requests.keys()):
+            raise HostError(f"{', '.join(lacking)}: its release does not say what it must answer")
+        planned = {
+            name: {"planned": str(service.status.current), "recipe": _recipe(service)}
+            for name, service in there.items()
+        }
+    else:
+        releases = {release.service.name: release for release in one.desired.releases}
+        catalog = one.desired.catalog
+        requests = {name: deep_request(release, catalog) for name, release in releases.items()}
+        planned = {
+            name: {"planned": release.id, "recipe": release.service.recipe}
+            for name, release in releases.items()
+        }
     answer = ask(
         host,
         deep,
-        DeepRequests(requests),
+        DeepRequests(tuple(requests.values())),
         dict[str, DeepAnswer],
-        timeout=sum(map(deep_seconds, requests)) + 60,
+        timeout=sum(map(deep_seconds, requests.values())) + 60,
     )
-    of_each("sparkwright-deep", releases, answer)
-    return {
-        name: {
-            **encode(result),
-            "planned": releases[name].id,
-            "recipe": releases[name].service.recipe,
-        }
-        for name, result in answer.items()
-    }
+    of_each("sparkwright-deep", requests, answer)
+    return {name: {**encode(result), **planned[name]} for name, result in answer.items()}
+
+
+def _recipe(service: Installed) -> str:
+    kept = service.status.releases.get(service.status.current or "")
+    return kept.recipe if kept else "?"
 
 
 def disk_usage_request(one: HostRun) -> DiskUsageRequest:
@@ -175,12 +190,22 @@ def disk_usage_request(one: HostRun) -> DiskUsageRequest:
             *(image.store for image in one.desired.images),
         ),
         keep_releases=one.settings.keep_releases,
+        plan_known=one.plan_known,
     )
 
 
 def hashed_again(host: Host, one: HostRun) -> list[str]:
-    """Hash every file of the planned models; what is wrong, as lines."""
-    request = VerifyRequest(tuple(model.directory for model in one.desired.models))
+    """Hash every file of the planned models, or without a plan of those that have a receipt; what
+    is wrong, as lines."""
+    directories = tuple(model.directory for model in one.desired.models)
+    if not one.plan_known:
+        usage = disk_usage.listed(host, disk_usage_request(one))
+        directories = tuple(
+            thing.path
+            for thing in usage.things
+            if thing.kind == "model" and thing.fault != "has no receipt"
+        )
+    request = VerifyRequest(directories)
     answer = ask(host, verify_models, request, dict[str, Verified], timeout=_HASHING)
     of_each("sparkwright-verify-models", request.directories, answer)
     wrong: list[str] = []

@@ -7,7 +7,7 @@ from pyinfra.api.host import Host
 from sparkwright.facts.asking import HostError
 from sparkwright.facts.observation import observe_anew
 from sparkwright.host.contracts.switch import ServiceSwitch
-from sparkwright.operations.questions import status_of
+from sparkwright.operations.installed import installed_in, status_of
 from sparkwright.operations.run import HostRun, refuse
 from sparkwright.operations.services import to_release
 from sparkwright.plan.rollout import behind_another_proxy, earlier
@@ -23,7 +23,8 @@ def targets_of(
         service: only this one; every one without.
     """
     try:
-        observe_anew(host, one.request)
+        if one.plan_known:
+            observe_anew(host, one.request)
         return _targets(host, one, to, service)
     except HostError as error:
         refuse(host, str(error))
@@ -32,10 +33,13 @@ def targets_of(
 
 def _targets(host: Host, one: HostRun, to: str | None, service: str | None) -> list[ServiceSwitch]:
     answer = status_of(host, one, texts=False)
+    planned = {desired.name: desired for desired in one.services}
+    there = {} if one.plan_known else installed_in(one, answer)
+    if service is not None and not one.plan_known and service not in there:
+        raise HostError(f"service {service} was never started here")
     found = []
     wrong = []
-    for desired in one.services:
-        name = desired.name
+    for name in planned if one.plan_known else there:
         if service not in (None, name):
             continue
         seen = answer.services.get(name)
@@ -45,18 +49,25 @@ def _targets(host: Host, one: HostRun, to: str | None, service: str | None) -> l
         kept = {release: known.at for release, known in seen.releases.items()}
         history = [entry for entry in answer.history if entry.service == name]
         target = to or earlier(seen.current, kept, history)
+        now = seen.releases.get(seen.current or "")
+        pool = planned[name].pool is not None if one.plan_known else bool(now and now.proxy)
         if target is None:
             wrong.append(f"service {name} has no earlier release here")
         elif target not in kept:
-            there = ", ".join(sorted(kept))
-            wrong.append(f"service {name} has no release {target} here; there are {there}")
+            releases = ", ".join(sorted(kept))
+            wrong.append(f"service {name} has no release {target} here; there are {releases}")
         elif why := behind_another_proxy(
-            name, target, was=seen.releases[target].proxy, planned=desired.pool is not None
+            name, target, was=seen.releases[target].proxy, planned=pool
         ):
             wrong.append(why)
         elif target != seen.current:
             why = "rolled back by request"
-            found.append(to_release(desired, target, str(seen.current), why))
+            if one.plan_known:
+                found.append(to_release(planned[name], target, str(seen.current), why))
+            elif switch := there[name].switch_to(target, why, one.settings.rollout):
+                found.append(switch)
+            else:
+                wrong.append(f"release {target} of {name} does not say what it must answer")
     if wrong:
         raise HostError("; ".join(wrong))
     return found

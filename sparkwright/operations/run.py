@@ -58,6 +58,7 @@ class HostRun:
         outcomes: what services run where that is not what was planned, by name.
         answer: what a question of the command line was answered, as plain data.
         connection: addresses of controller and host, as far as they see each other directly.
+        plan_known: False in a run without a plan: services are those that the host itself names.
         cured: preflight's findings that bootstrap answers before anything else is done; None where
             it was not called.
     """
@@ -74,6 +75,7 @@ class HostRun:
     others: frozenset[str] = frozenset()
     connection: tuple[str, str] | None = None
     cured: frozenset[str] | None = None
+    plan_known: bool = True
     findings: list[Finding] = field(default_factory=list)
     smoke: dict[str, Smoke] = field(default_factory=dict)
     outcomes: dict[str, Outcome] = field(default_factory=dict)

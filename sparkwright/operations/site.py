@@ -31,6 +31,7 @@ from sparkwright.findings.user_error import UserError, mistake
 from sparkwright.operations import ending, planless
 from sparkwright.operations.changing import paint
 from sparkwright.operations.connections import Connections
+from sparkwright.operations.login import private_key
 from sparkwright.operations.peer_keys import RunKeys
 from sparkwright.operations.run import HostRun, Run, attach
 from sparkwright.plan.rollout import Rollout, batches
@@ -61,6 +62,7 @@ def install() -> None:
         gc.freeze()
         gc.enable()
         hooks.guard_connections()
+        hooks.load_keys_with(private_key)
         hooks.never_ask_about_failed_hosts(state)
         if runs:
             state.add_callback_handler(Connections())

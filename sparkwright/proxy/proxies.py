@@ -9,6 +9,7 @@ from typing import Any
 from sparkwright.config.inventory import lan_address
 from sparkwright.config.settings import (
     LoadBalancerSettings,
+    RolloutSettings,
     ServiceSettings,
     is_loopback,
     tls_of,
@@ -197,17 +198,16 @@ def with_others(host: str, everyone: Mapping[str, Mapping[str, Any]]) -> frozens
 
 
 def leave_and_return(
-    proxies: Proxies, plan: HostPlan, service: ServicePlan, *, others: bool
+    proxies: Proxies, settings: RolloutSettings, service: str, *, others: bool
 ) -> Pool:
     """How a switch leaves a service's proxy and comes back."""
-    settings = plan.settings.rollout
     return Pool(
         admin=proxies.admin_socket,
         master=proxies.master_socket,
-        leave=tuple(leaving(service.name)),
-        close=(drain(service.name, SELF),),
-        open=(ready(service.name, SELF), *staying(service.name)),
-        server=(service.name, SELF),
+        leave=tuple(leaving(service)),
+        close=(drain(service, SELF),),
+        open=(ready(service, SELF), *staying(service)),
+        server=(service, SELF),
         notice_seconds=settings.notice_seconds,
         drain_seconds=settings.drain_seconds,
         others=others,

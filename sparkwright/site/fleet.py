@@ -11,6 +11,7 @@ from sparkwright.config import places
 from sparkwright.config.inventory import HostInput
 from sparkwright.config.ports import taken_ports
 from sparkwright.config.settings import parse_settings, renamed_settings
+from sparkwright.config.ssh_keys import SSH_KEY, unusable_key
 from sparkwright.findings.finding import Finding
 from sparkwright.findings.user_error import UserError, mistake
 from sparkwright.plan.plan import HostPlan, Pins, plan_host
@@ -62,7 +63,8 @@ def with_geometry(hosts: dict[str, PlannedHost], resolution: Resolution) -> dict
         }
         catalog = host.catalog.model_copy(update={"models": models})
         violations = check_host(plan, catalog, assumed_hardware(plan))
-        found[name] = PlannedHost(plan, catalog, tuple(violations))
+        login = (one for one in host.violations if one.id == SSH_KEY)
+        found[name] = PlannedHost(plan, catalog, (*violations, *login))
     return found
 
 
@@ -98,6 +100,7 @@ def plan_fleet(inputs: Iterable[HostInput]) -> Fleet:
         violations = (
             *check_host(plan, catalog, assumed_hardware(plan)),
             *renamed_settings(host.name, host.data, host.origin),
+            *unusable_key(host.name, host.data, host.origin),
         )
         hosts[host.name] = PlannedHost(plan, catalog, violations)
     return Fleet(hosts, tuple(dict.fromkeys(problems)))

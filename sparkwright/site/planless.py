@@ -18,8 +18,9 @@ from sparkwright.resolve.resolution import Resolution
 from sparkwright.site.desired import DesiredFleet, DesiredHost
 from sparkwright.text.visible import visible
 
-#: What is taken from a broken plan: where sparkwright's own lie on the hosts, and whose lock it is.
-_PLACES = ("models_root", "services_root", "break_lock")
+#: What is taken from a broken plan, as far as it can be read: where sparkwright's own lie on the
+#: hosts, whether a lock is broken, and how hosts are switched.
+_READ = ("models_root", "services_root", "break_lock", "rollout")
 _LONGEST = 300
 
 
@@ -29,19 +30,21 @@ def unplanned_fleet(hosts: Mapping[str, Mapping[str, Any]]) -> DesiredFleet:
     Args:
         hosts: by name, what could be read of its data.
     """
+    settings = {name: _settings(data) for name, data in hosts.items()}
+    rollouts = [one.rollout for one in settings.values()]
     return DesiredFleet(
         {
             name: DesiredHost(
-                Desired(HostPlan(name, _places(data), ()), Catalog(), Resolution({}, {}), ()),
+                Desired(HostPlan(name, own, ()), Catalog(), Resolution({}, {}), ()),
                 violations=(),
                 keys=Keys({}, Secret("")),
                 token=None,
                 proxies=None,
                 peer_certificate=None,
             )
-            for name, data in hosts.items()
+            for name, own in settings.items()
         },
-        RolloutSettings(),
+        rollouts[0] if rollouts.count(rollouts[0]) == len(rollouts) else RolloutSettings(),
     )
 
 
@@ -58,10 +61,10 @@ def broken(error: BaseException) -> str:
     )
 
 
-def _places(data: Mapping[str, Any]) -> HostSettings:
-    """Settings that are everybody's, but for the places that are said and can be ones."""
+def _settings(data: Mapping[str, Any]) -> HostSettings:
+    """Settings that are everybody's, but for those that are read and can be ones."""
     said: dict[str, Any] = {"services": {}}
-    for key in _PLACES:
+    for key in _READ:
         if key in data:
             try:
                 HostSettings.model_validate({"services": {}, key: data[key]})

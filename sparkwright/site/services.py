@@ -38,7 +38,8 @@ def _service(
     key = keys.engine if service.proxy else keys.default
     pool = None
     if service.proxy and proxies:
-        pool = leave_and_return(proxies, desired.plan, service, others=service.name in others)
+        rollout = desired.plan.settings.rollout
+        pool = leave_and_return(proxies, rollout, service.name, others=service.name in others)
     return DesiredService(
         name=service.name,
         home=release.home,

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
+from urllib.parse import quote
 
 from pydantic import BaseModel, ConfigDict, computed_field
 
@@ -132,9 +133,9 @@ def _details(one: DeepVerdict, paint: Paint) -> Iterator[str]:
 
 
 def save(found: Sequence[DeepVerdict], directory: Path = DIRECTORY) -> None:
-    """Write ``<host>-<service>.json`` for each."""
+    """Write ``<host>-<service>.json`` for each; a name is no path."""
     directory.parent.mkdir(mode=0o700, exist_ok=True)
     directory.mkdir(exist_ok=True)
     for one in found:
-        path = directory / f"{one.host}-{one.service}.json"
+        path = directory / f"{quote(one.host, safe='@')}-{quote(one.service, safe='')}.json"
         path.write_text(json.dumps(one.model_dump(), indent=1) + "\n", encoding="utf-8")

@@ -51,7 +51,7 @@ def test_a_new_tag_goes_host_by_host_and_back_on_request(rolling: Site) -> None:
     assert [line.split()[2] for line in newest] == ["rtx-1", "spark-1", "spark-2"]
     assert all("good" in line for line in newest)
 
-    back = rolling.sparkwright("rollback", "inventory/virtual.py", *limit)
+    back = rolling.sparkwright("rollback", "inventory/virtual.py", *limit, "--yes")
     assert releases() == before
     assert "rolled back" in back
     status = rolling.sparkwright("status", "inventory/virtual.py", *limit)
@@ -64,7 +64,7 @@ def test_a_new_tag_goes_host_by_host_and_back_on_request(rolling: Site) -> None:
 
 def test_a_release_that_is_not_there_is_no_way_back(rolling: Site) -> None:
     words = ("inventory/virtual.py", "--limit", "spark-1", "--to", "0" * 12)
-    said = rolling.sparkwright("rollback", *words, code=1)
+    said = rolling.sparkwright("rollback", *words, "--yes", code=1)
     assert "has no release 000000000000 here; there are" in said
 
 

@@ -134,7 +134,14 @@ def test_models_are_listed_and_what_nobody_needs_is_pruned(converged: Site) -> N
     assert f"{BODY}@000000000000  not needed" in listed.stdout
     assert "not ours, left alone: /opt/models/mine" in listed.stdout
     pruned = converged.call(
-        "models", "prune", "inventory/virtual.py", "--limit", "spark-1", "--json", timeout=200
+        "models",
+        "prune",
+        "inventory/virtual.py",
+        "--limit",
+        "spark-1",
+        "--json",
+        "--yes",
+        timeout=200,
     )
     assert pruned.returncode == 0, pruned.stderr
     things = json.loads(pruned.stdout)["spark-1"]["things"]

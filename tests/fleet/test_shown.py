@@ -106,7 +106,7 @@ def test_pruning_is_shown_counted_and_then_nothing(converged: Site, unneeded: st
     again = converged.run("--yes", *ONE, deploy="roles.models.pruned")
     assert (again.code, again.changed) == (0, set())
     assert "No changes" in again.output
-    said = converged.sparkwright("models", "prune", "inventory/virtual.py", *ONE)
+    said = converged.sparkwright("models", "prune", "inventory/virtual.py", *ONE, "--yes")
     assert re.match(rf"{HOST}: [0-9.]+ [MG]B in \d+ things\n", said)
     assert said.endswith("freed: 0 B\n")
 

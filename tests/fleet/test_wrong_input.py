@@ -63,11 +63,6 @@ CASES: dict[str, tuple[Callable[[Site], object], list[str], list[str]]] = {
         [],
         [RECIPES, "served_nmes"],
     ),
-    "missing ssh key": (
-        _edit("inventory/virtual.py", "id_ed25519", "id_none"),
-        [],
-        ["inventory/virtual.py", "ssh_key", "id_none"],
-    ),
     "typo in --limit": (_nothing, ["--limit", "spark-9"], ["--limit spark-9", "did you mean"]),
     "typo in --exclude": (_nothing, ["--exclude", "rtx5"], ["--exclude rtx5", "'rtx50'"]),
     "typo in --data": (_nothing, ["--data", "imge_tag=x"], ["--data: imge_tag", "'image_tag'"]),

@@ -101,7 +101,10 @@ def test_connections_are_read_from_a_file_that_is_no_python(tmp_path: Path) -> N
 
 
 def test_places_that_can_be_none_are_everybodys(tmp_path: Path) -> None:
-    data = {"models_root": "/data/models", "services_root": ["/"], "break_lock": "perhaps"}
+    data = {
+        "models_root": "/data/models", "services_root": ["/"], "break_lock": "perhaps",
+        "rollout": {"soak_seconds": 2},
+    }  # fmt: skip
     settings = unplanned_fleet({"spark-1": data}).hosts["spark-1"].desired.plan.settings
     assert (settings.models_root, settings.services_root) == ("/data/models", "/opt/sparkwright")
-    assert settings.break_lock is False
+    assert (settings.break_lock, settings.rollout.soak_seconds) == (False, 2)

@@ -13,7 +13,7 @@ from sparkwright.host.contracts.disk_usage import DiskUsageRequest
 from sparkwright.host.contracts.proxies import HEALTH_UNIT
 from sparkwright.host.contracts.status import HostStatus
 from sparkwright.host.contracts.verify_models import Verified
-from sparkwright.operations import asked, questions
+from sparkwright.operations import asked, installed, questions
 from sparkwright.operations.run import HostRun
 from sparkwright.proxy.haproxy import UNIT
 from tests.operations.harness import FakeHost, Said, run
@@ -107,4 +107,4 @@ def test_what_a_question_returns_is_wrong(wrong: Sequence[str], failure: str | N
 def test_a_question_that_gets_no_answer_fails_the_host() -> None:
     host, one = _one(status=Said(err="no python3", ok=False))
     with pytest.raises(HostError, match="sparkwright-status: no python3"):
-        questions.status_of(host, one, texts=False)  # type: ignore[arg-type]
+        installed.status_of(host, one, texts=False)  # type: ignore[arg-type]

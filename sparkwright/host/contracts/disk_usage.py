@@ -12,12 +12,14 @@ class DiskUsageRequest:
     Attributes:
         planned: directories and images that the plan needs.
         keep_releases: releases that are kept of each service.
+        plan_known: False where the plan is broken: models and images may be its, all of them.
     """
 
     models_root: str = "/opt/models"
     services_root: str = "/opt/sparkwright"
     planned: tuple[str, ...] = ()
     keep_releases: int = 3
+    plan_known: bool = True
     prune: bool = False
 
 
@@ -29,7 +31,7 @@ class Item:
         kind: model, image, image parts, unfinished, runtime or release.
         size: bytes on the disk.
         frees: those of them that nothing else shares.
-        used_by: releases that need it, and ``the plan``.
+        used_by: releases that need it, and ``the plan``, or ``perhaps the plan``.
         fault: what is wrong with it, or prevents its removal.
     """
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from sparkwright.host.contracts.lock import Owner
+from sparkwright.host.contracts.smoke import SmokeRequest
 from sparkwright.host.contracts.switch import HistoryEntry, SwitchJournal
 from sparkwright.host.contracts.watch import WatchReport
 
@@ -32,6 +33,7 @@ class KeptRelease:
         models: repository -> commit.
         at: when it was written there, seconds since the epoch.
         proxy: whether it is behind the host's own proxy.
+        gate: its smoke test; None where it keeps none that is one.
     """
 
     at: float
@@ -40,6 +42,7 @@ class KeptRelease:
     recipe: str = "?"
     models: dict[str, str] = field(default_factory=dict)
     proxy: bool = False
+    gate: SmokeRequest | None = None
 
 
 @dataclass(frozen=True)

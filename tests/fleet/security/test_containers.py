@@ -170,6 +170,6 @@ def test_a_release_of_the_other_kind_is_one_switch_away(site: Site, hardening: s
     assert site.deploy("--limit", HOST).changed == {HOST}
     assert release(HOST) != strict
     assert "sparkwright-qwen36_default" not in ssh(HOST, "docker network ls")
-    site.sparkwright("rollback", "inventory/virtual.py", "--limit", HOST)
+    site.sparkwright("rollback", "inventory/virtual.py", "--limit", HOST, "--yes")
     assert release(HOST) == strict
     assert answers(site, HOST)

@@ -20,6 +20,7 @@ from sparkwright.host.contracts.records import encode
 from sparkwright.operations import (
     disk_usage,
     ending,
+    installed,
     jobs,
     locks,
     preflight,
@@ -56,7 +57,7 @@ ATTACKS = {
 def _asked(name: str) -> Callable[[FakeHost, Any], Any]:
     """Ask a question of the command line as its role does."""
     question: Any = {
-        "status": lambda host, one: questions.status_of(host, one, texts=True),
+        "status": lambda host, one: installed.status_of(host, one, texts=True),
         "doctor": questions.examined,
         "bench": lambda host, one: questions.bench_facts(host, one, under_load=False),
         "deep": questions.deep_smoke,
@@ -294,7 +295,7 @@ def test_sudos_password_is_in_no_command_and_no_environment(
 
     host.run_shell_command = shell  # type: ignore[method-assign]
     if program == "status":
-        found = questions.status_of(host, one, texts=False)  # type: ignore[arg-type]
+        found = installed.status_of(host, one, texts=False)  # type: ignore[arg-type]
         assert encode(found)["services"] == {}
     else:
         from sparkwright.facts.observation import observe_anew

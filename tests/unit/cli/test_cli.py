@@ -49,7 +49,7 @@ def test_the_virtual_fleet_serves_one_image(tmp_path: Path) -> None:
     """The lab's registry has it for amd64 too, and its catalog says so."""
     # The fleet's own key is made when the fleet is; this test needs no fleet.
     key = tmp_path / "key"
-    key.touch()
+    key.write_text("-----BEGIN OPENSSH PRIVATE KEY-----\n\n-----END OPENSSH PRIVATE KEY-----\n")
     words = ("inventory/virtual.py", "--data", f"ssh_key={key}")
     hosts = json.loads(_run("plan", *words, "--json").output)
     services = {host["host"]: host["services"] for host in hosts}

@@ -28,7 +28,7 @@ COMMANDS = [
     (("diff",), deployments, encode(answer())),
     (("doctor",), doctor_command, encode(ill.spark())),
     (("models", "list"), models_command, USAGE),
-    (("models", "prune"), models_command, USAGE),
+    (("models", "prune", "--yes"), models_command, USAGE),
     (("remove", "--yes"), remove_command, REMOVED),
 ]
 

@@ -57,7 +57,6 @@ def problems(services: Any = None, **data: Any) -> list[Finding]:
         ),
         (None, {"models_root": "opt/models"}, "models_root", "opt/models", "form"),
         (None, {"hub_endpoint": "huggingface.co"}, "hub_endpoint", "huggingface.co", "form"),
-        (None, {"ssh_key": "/nowhere/key"}, "ssh_key", "/nowhere/key", "SSH agent"),
         (
             {"q": {"recipe": RECIPE, "arguments": {"port": 1}}},
             {},

@@ -133,7 +133,7 @@ def test_sarif_names_rules_files_and_what_is_silenced() -> None:
 @pytest.mark.parametrize("form", ["text", "json", "sarif"])
 def test_the_doctor_has_every_form(monkeypatch: pytest.MonkeyPatch, form: str) -> None:
     answer = encode(ill.spark(docker=None))
-    monkeypatch.setattr(doctor_command, "ask_hosts", lambda *_: ({"spark-1": answer}, []))
+    monkeypatch.setattr(doctor_command, "ask_hosts", lambda *_, **__: ({"spark-1": answer}, []))
     done: Result = CliRunner().invoke(main, ["doctor", "inventory/lab.py", "--format", form])
     assert done.exit_code == 1, done.output
     if form == "text":

@@ -125,7 +125,8 @@ def test_the_command_ends_with_1_unless_all_is_well(
     monkeypatch.chdir(tmp_path)
     asked: list[tuple[Any, ...]] = []
 
-    def ask_hosts(*words: Any) -> tuple[dict[str, Any], list[str]]:
+    def ask_hosts(*words: Any, planless: bool) -> tuple[dict[str, Any], list[str]]:
+        assert planless
         asked.append(words)
         return answers, silent
 

@@ -1,0 +1,43 @@
+"""What a host says that it runs: the answer of its status program, and its services by it."""
+
+from __future__ import annotations
+
+from pyinfra.api.host import Host
+
+from sparkwright.facts.answers import invalid
+from sparkwright.facts.asking import ask
+from sparkwright.host import status
+from sparkwright.host.contracts.status import HostStatus, StatusRequest
+from sparkwright.operations.run import HostRun
+from sparkwright.site.installed import Installed, installed
+from sparkwright.smoke import own_address
+
+
+def status_of(host: Host, one: HostRun, *, texts: bool) -> HostStatus:
+    """What the host runs, and how it came to that. One remote execution."""
+    request = StatusRequest(
+        services_root=one.settings.services_root,
+        ports={
+            service.name: (own_address(service), service.port)
+            for service in one.desired.plan.services
+        },
+        texts=texts,
+    )
+    return ask(host, status, request, HostStatus, timeout=60)
+
+
+def installed_on(host: Host, one: HostRun) -> dict[str, Installed]:
+    """The services of a host as it says itself, for a run without a plan."""
+    return installed_in(one, status_of(host, one, texts=False))
+
+
+def installed_in(one: HostRun, answer: HostStatus) -> dict[str, Installed]:
+    """The same of a status.
+
+    Raises:
+        HostError: when it names what no service is called.
+    """
+    try:
+        return installed(one.settings.services_root, answer)
+    except ValueError as error:
+        invalid("sparkwright-status", str(error))

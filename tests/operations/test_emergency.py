@@ -1,0 +1,210 @@
+"""Every command of an emergency, with a broken plan: it goes by what the hosts say."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sparkwright.facts.asking import HostError
+from sparkwright.host.contracts.disk_usage import DiskUsage, Item
+from sparkwright.host.contracts.records import decode, encode
+from sparkwright.host.contracts.removal import RemovalAnswer
+from sparkwright.host.contracts.smoke import DeepAnswer, DeepCheckResult, SmokeRequest
+from sparkwright.host.contracts.status import HostStatus
+from sparkwright.host.contracts.switch import ServiceSwitch
+from sparkwright.host.contracts.verify_models import Verified
+from sparkwright.operations import disk_usage, planless, questions, rollback
+from sparkwright.operations.run import HostRun, attach
+from tests.operations.emergencies import host, sparkwright, unreachable, write_site
+from tests.operations.harness import FakeHost, fake
+from tests.unit.builders import probe
+from tests.unit.doctor import builders as ill
+from tests.unit.report.test_status import answer
+
+ROOT = "/data/sparkwright"
+HOME = f"{ROOT}/services/qwen36"
+MODEL = Item("model", "a/b@cccc", f"/opt/models/a--b/{'c' * 40}", 5, 5, ("qwen36 b",))
+BARE = Item("model", "a/d@dddd", f"/opt/models/a--d/{'d' * 40}", 5, 5, (), "has no receipt")
+STAGE = Item("unfinished", "a@1", "/opt/models/a--b/.staging-1", 7, 7)
+USAGE = DiskUsage((MODEL, BARE, STAGE), ())
+BROKEN = {"group_data__all": "services = {\n"}
+
+
+def gate(**changes: Any) -> dict[str, Any]:
+    """A release's smoke test, as the host's status has it."""
+    made = SmokeRequest(
+        "qwen36", "other.service", "127.0.0.1", 8000, "/etc/shadow", ("qwen36-fast",), 600, 60,
+    )  # fmt: skip
+    return {**encode(made), **changes}
+
+
+def status(**changes: Any) -> HostStatus:
+    """A host with one service of two releases."""
+    seen = encode(answer())
+    for one in seen["services"]["qwen36"]["releases"].values():
+        one["gate"] = gate()
+    known = {key: seen[key] for key in encode(HostStatus(0, None, None, (), {}))}
+    return decode(HostStatus, {**known, **changes})
+
+
+def unplanned(**answers: Any) -> tuple[FakeHost, HostRun]:
+    """A host in a run without a plan; its services lie where group_data could still be read."""
+    answers.setdefault("status", status())
+    one = fake(None, **answers)
+    one.data = _Data(services_root=ROOT, ssh_hostname="10.0.0.1")
+    hosts: Any = {"spark-1": one}
+    run = planless.unplanned_run(hosts, {"inventory": "i", "dry": False}, None, "it is broken")
+    attach(run, hosts)
+    return one, run.hosts["spark-1"]
+
+
+class _Data(dict[str, Any]):
+    def __init__(self, **said: Any) -> None:
+        super().__init__(said)
+
+    def dict(self) -> dict[str, Any]:
+        return self
+
+
+def test_the_doctor_examines_what_the_releases_name() -> None:
+    one, run = unplanned(doctor=ill.spark())
+    found = questions.examined(one, run)  # type: ignore[arg-type]
+    assert one.programs == ["status", "doctor"]
+    (asked,) = one.request("doctor")["services"]
+    assert (asked["address"], asked["port"], asked["home"]) == ("127.0.0.1", 8000, HOME)
+    # Of this service and no other, whatever a release says.
+    assert asked["unit"] == "sparkwright-qwen36.service"
+    assert asked["secrets"] == f"{HOME}/secrets.env"
+    assert found["planned"]["qwen36"] == {
+        "release": "b" * 12, "tag": "new", "names": ["qwen36-fast"], "boot_seconds": 600,
+        "speculates": False,
+    }  # fmt: skip
+
+
+def test_smoke_asks_for_what_the_release_itself_promises() -> None:
+    passed = DeepAnswer("b" * 12, (DeepCheckResult("chat", "passed", 1.0, "ok"),))
+    one, run = unplanned(deep={"qwen36": passed})
+    found = questions.deep_smoke(one, run)  # type: ignore[arg-type]
+    (asked,) = one.request("deep")["services"]
+    assert asked["service"]["secrets"] == f"{HOME}/secrets.env"
+    assert asked["service"]["served_names"] == ["qwen36-fast"]
+    assert "not known while the plan is broken" in asked["skip"]["tools"]
+    assert "chat" not in asked["skip"]
+    assert found["qwen36"]["planned"] == "b" * 12
+
+
+def test_a_release_that_does_not_say_what_it_must_answer_is_no_pass() -> None:
+    seen = encode(status())
+    seen["services"]["qwen36"]["releases"]["b" * 12]["gate"] = None
+    one, run = unplanned(status=seen, deep={})
+    with pytest.raises(HostError, match="qwen36: its release does not say what it must answer"):
+        questions.deep_smoke(one, run)  # type: ignore[arg-type]
+
+
+def _back(one: FakeHost, run: HostRun) -> ServiceSwitch:
+    found = rollback.targets_of(one, run, to=None, service=None)  # type: ignore[arg-type]
+    assert found is not None
+    (switch,) = found
+    return switch
+
+
+def test_back_to_the_release_before_by_its_own_gate() -> None:
+    one, run = unplanned()
+    switch = _back(one, run)
+    assert one.programs == ["status"]
+    assert (switch.to, switch.from_release) == ("a" * 12, "b" * 12)
+    assert (switch.home, switch.secrets) == (HOME, f"{HOME}/secrets.env")
+    assert switch.unit_path == "/etc/systemd/system/sparkwright-qwen36.service"
+    assert (switch.gate.unit, switch.pool) == ("sparkwright-qwen36.service", None)
+    assert not switch.files
+
+
+def test_behind_a_proxy_it_is_drained_first() -> None:
+    seen = encode(status())
+    for one_ in seen["services"]["qwen36"]["releases"].values():
+        one_ |= {"proxy": True, "gate": gate(proxy=["127.0.0.1", 8001])}
+    one, run = unplanned(status=seen)
+    switch = _back(one, run)
+    assert switch.pool is not None
+    assert switch.pool.admin == "/run/sparkwright-gateway/admin.sock"
+    assert switch.pool.server == ("qwen36", "self")
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"service": "other"}, "service other was never started here"),
+        ({"to": "c" * 12}, f"has no release {'c' * 12} here"),
+    ],
+)
+def test_what_a_host_cannot_go_back_to(changes: Any, words: str) -> None:
+    one, run = unplanned()
+    asked = {"to": None, "service": None, **changes}
+    assert rollback.targets_of(one, run, **asked) is None  # type: ignore[arg-type]
+    assert words in str(one.memory.failure)
+
+
+def test_models_are_verified_that_have_a_receipt() -> None:
+    one, run = unplanned(disk_usage=USAGE, verify_models={MODEL.path: Verified(1, 5, 1.0, ())})
+    assert questions.hashed_again(one, run) == []  # type: ignore[arg-type]
+    assert one.request("verify-models")["directories"] == [MODEL.path]
+
+
+def test_without_a_plan_no_model_is_pruned() -> None:
+    one, run = unplanned(disk_usage=USAGE)
+    disk_usage.listed(one, questions.disk_usage_request(run))  # type: ignore[arg-type]
+    assert one.request("disk-usage")["plan_known"] is False
+
+
+#: The command, what the host answers beside its status, and what is then said.
+COMMANDS: dict[str, tuple[tuple[str, ...], dict[str, Any], str]] = {
+    "status": (("status",), {}, "unknown"),
+    "history": (("history",), {}, "ann@laptop"),
+    "doctor": (("doctor",), {"doctor": ill.spark()}, "@fake/spark-1: "),
+    "models list": (("models", "list"), {"disk_usage": USAGE}, "a/b@cccc"),
+    "verify": (
+        ("verify",),
+        {"disk_usage": USAGE, "verify_models": {MODEL.path: Verified(1, 5, 1.0, ())}},
+        "0 wrong",
+    ),
+    "smoke": (
+        ("smoke",),
+        {"deep": {"qwen36": DeepAnswer("b" * 12, (DeepCheckResult("chat", "passed", 1.0, "k"),))}},
+        "chat",
+    ),
+    "remove": (
+        ("remove", "--yes"),
+        {
+            "observe": probe(unit_files=["sparkwright-qwen36.service"]),
+            "lock": {"held": True},
+            "removal": RemovalAnswer(("unit sparkwright-qwen36.service",), ()),
+        },
+        "removed unit sparkwright-qwen36.service",
+    ),
+    "rollback": (("rollback", "--yes", "--to", "c" * 12), {}, f"has no release {'c' * 12} here"),
+}
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_command_of_an_emergency(tmp_path: Path, name: str) -> None:
+    """One host answers, one is off: the answer is there, the other is named, and it is an error."""
+    words, answers, expected = COMMANDS[name]
+    write_site(
+        tmp_path, host("spark-1", status=status(), **answers), unreachable("spark-2"), **BROKEN
+    )
+    done = sparkwright(tmp_path, *words)
+    said = done.stdout + done.stderr
+    assert expected in said
+    assert said.count("the plan is broken: group_data/all.py: line 1: not valid Python") == 1
+    assert done.returncode == 1
+    assert "spark-2" in done.stderr
+    assert "127.0.0.1" in done.stderr
+
+
+def test_without_a_plan_a_diff_is_none(tmp_path: Path) -> None:
+    write_site(tmp_path, host("spark-1", status=status()), **BROKEN)
+    done = sparkwright(tmp_path, "diff")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "group_data/all.py: line 1" in done.stderr

@@ -1,0 +1,112 @@
+"""A login that can't be had fails its host alone, whatever is wrong with key or connection."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from pyinfra.api.config import Config
+from pyinfra.api.connect import connect_all
+from pyinfra.api.inventory import Inventory
+from pyinfra.api.state import State, StateStage
+from pyinfra.connectors import ssh
+from pyinfra.context import ctx_state
+
+from sparkwright.facts import hooks
+from sparkwright.facts.memory import memory
+from sparkwright.operations import login
+from sparkwright.operations.connections import Connections
+from tests.operations.emergencies import host, sparkwright, write_site
+from tests.operations.real import INSTANT
+from tests.operations.test_emergency import status
+from tests.unit.config.test_ssh_keys import key
+
+
+@pytest.fixture
+def _hooked(monkeypatch: pytest.MonkeyPatch) -> None:
+    connector: Any = ssh
+    monkeypatch.setattr(connector, "get_private_key", connector.get_private_key)
+    hooks.load_keys_with(login.private_key)
+
+
+def failures(**hosts: Any) -> dict[str, str | None]:
+    """Why each host is not connected; beside them there is one that always is."""
+    named = [(name, {"ssh_hostname": "127.0.0.1", **data}) for name, data in hosts.items()]
+    state = State(Inventory(([("@fake/a", INSTANT), *named], {})), Config())
+    with ctx_state.use(state):
+        state.init(state.inventory, state.config)
+        state.add_callback_handler(Connections())
+        state.set_stage(StateStage.Connect)
+        connect_all(state)
+    assert state.inventory.get_host("@fake/a").connected
+    return {name: memory(state.inventory.get_host(name)).failure for name in hosts}
+
+
+@pytest.mark.usefixtures("_hooked")
+def test_keys_that_nobody_can_log_in_with(tmp_path: Path) -> None:
+    plain, locked = tmp_path / "plain", tmp_path / "locked"
+    for folder in (plain, locked):
+        folder.mkdir()
+    good = key(plain, "-t", "ed25519")
+    phrase = key(locked, "-t", "ed25519", phrase="open sesame")
+    cut = tmp_path / "cut"
+    text = Path(good).read_text().splitlines()
+    cut.write_text("\n".join([text[0], text[1][:30], text[-1]]) + "\n")
+    found = failures(
+        missing={"ssh_key": f"{tmp_path}/none"},
+        public={"ssh_key": f"{good}.pub"},
+        folder={"ssh_key": str(tmp_path)},
+        garbage={"ssh_key": __file__},
+        cut={"ssh_key": str(cut)},
+        encrypted={"ssh_key": phrase},
+        other_phrase={"ssh_key": phrase, "ssh_key_password": "sesame"},
+    )
+    expected = {
+        "missing": "there is no file",
+        "public": "is a public key (name the private one",
+        "folder": "can't be read: Is a directory (it must be a file of yours: chmod 600",
+        "garbage": "is not a private key of OpenSSH's",
+        "cut": "can't be used",
+        "encrypted": "has a passphrase, and none is set (ssh-add ",
+        "other_phrase": "its passphrase is another one (correct ssh_key_password)",
+    }
+    for name, words in expected.items():
+        said = str(found[name])
+        assert said.startswith("not reached: ssh_key: ")
+        assert words in said
+        assert "sesame" not in said
+        # What the key's remedy is, is not that the host is off.
+        assert "check that it is on" not in said
+
+
+@pytest.mark.usefixtures("_hooked")
+def test_whatever_a_connection_raises_fails_its_host_alone() -> None:
+    found = failures(unknown={"ssh_paramiko_connect_kwargs": {"nonsense": 1}})
+    assert str(found["unknown"]).startswith("not reached: TypeError: ")
+    assert "check that it is on" in str(found["unknown"])
+
+
+def test_who_sits_at_a_terminal_is_asked_for_the_passphrase(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = key(tmp_path, "-t", "ed25519", phrase="open sesame")
+    terminal = SimpleNamespace(isatty=lambda: True)
+    monkeypatch.setattr(login, "sys", SimpleNamespace(stdin=terminal, stderr=terminal))
+    state = SimpleNamespace(private_keys={})
+    loaded = login.private_key(lambda *_, **given: given, state, place, None)
+    assert loaded == {"key_filename": place, "key_password": None}
+
+
+def test_a_command_names_the_host_and_the_remedy(tmp_path: Path) -> None:
+    subprocess.run(["ssh-keygen", "-q", "-N", "", "-f", str(tmp_path / "id")], check=True)
+    bad = ("spark-2", {"ssh_hostname": "127.0.0.1", "ssh_key": "id.pub"})
+    write_site(tmp_path, host("spark-1", status=status()), bad, group_data__all="x = (\n")
+    done = sparkwright(tmp_path, "status")
+    assert done.returncode == 1
+    assert "@fake/spark-1" in done.stdout
+    assert "spark-2: not reached: ssh_key: 'id.pub' is a public key (name the private one" in (
+        done.stderr
+    )

@@ -1,0 +1,69 @@
+"""Private keys by their files: what nobody can log in with is told, with what to do."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sparkwright.config.inventory import HostInput
+from sparkwright.config.ssh_keys import SSH_KEY, fault, is_encrypted
+from sparkwright.site.fleet import plan_fleet
+from tests.unit.builders import SPARK
+
+
+def key(folder: Path, *words: str, phrase: str = "") -> str:
+    """A key of ssh-keygen's."""
+    place = str(folder / "id")
+    subprocess.run(["ssh-keygen", "-q", "-N", phrase, "-f", place, *words], check=True)
+    return place
+
+
+@pytest.mark.parametrize("phrase", ["", "open sesame"])
+@pytest.mark.parametrize(
+    "words", [("-t", "ed25519"), ("-t", "ecdsa"), ("-t", "rsa", "-m", "PEM")], ids=" ".join
+)
+def test_a_private_key_is_one(tmp_path: Path, words: Any, phrase: str) -> None:
+    place = key(tmp_path, *words, phrase=phrase)
+    assert fault(place) is None
+    assert is_encrypted(place) is bool(phrase)
+
+
+def test_what_is_no_private_key(tmp_path: Path) -> None:
+    place = key(tmp_path, "-t", "ed25519")
+    garbage = tmp_path / "garbage"
+    garbage.write_bytes(bytes(range(256)) * 300)
+    wrong = {
+        f"{place}.pub": f"name the private one ('{place}' if that is its path)",
+        str(garbage): "name one (ssh-keygen makes it)",
+        str(tmp_path): "it must be a file of yours: chmod 600",
+        f"{tmp_path}/none": "name an existing private key",
+        "a\0b": "it must be a file of yours",
+    }
+    for name, remedy in wrong.items():
+        found = fault(name)
+        assert found is not None
+        assert found[1].startswith(remedy)
+
+
+def test_a_key_that_may_not_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def denied(*_: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "open", denied)
+    assert fault(str(tmp_path)) == (
+        f"'{tmp_path}' can't be read: Permission denied",
+        "it must be a file of yours: chmod 600, or drop ssh_key to use your SSH agent and "
+        "ssh_config",
+    )
+
+
+def test_the_plan_names_the_key_and_goes_on(tmp_path: Path) -> None:
+    data = {"services": SPARK, "ssh_key": f"{tmp_path}/none"}
+    fleet = plan_fleet([HostInput("spark-1", data, lambda _: "inventory/lab.py")])
+    assert fleet.problems == ()
+    (found,) = [one for one in fleet.hosts["spark-1"].violations if one.id == SSH_KEY]
+    assert found.stops
+    assert str(found.subject) == "spark-1: inventory/lab.py: ssh_key"
