@@ -466,6 +466,7 @@ def _model_info(repository: Repository, commit: Commit, *, blobs: bool) -> dict[
         "downloads": 0,
         "likes": 0,
         "tags": ["safetensors", "fake"],
+        "cardData": {"license": "apache-2.0"},
         "library_name": "transformers",
         "siblings": siblings,
         "usedStorage": sum(blobs_kept.values()),

@@ -14,6 +14,7 @@ from pathlib import Path
 from . import (
     gemma4_body,
     other_drafters,
+    qwen3_fp8,
     qwen27b_bodies,
     qwen36_body,
     qwen36_drafter,
@@ -30,6 +31,7 @@ MINIATURES: tuple[Miniature, ...] = (
     qwen36_drafter.MINIATURE,
     *qwen27b_bodies.MINIATURES,
     *stock_bodies.MINIATURES,
+    qwen3_fp8.MINIATURE,
     gemma4_body.MINIATURE,
     *other_drafters.MINIATURES,
     *tiny.MINIATURES,

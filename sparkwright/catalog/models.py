@@ -16,6 +16,9 @@ Format = Literal[
     "compressed-tensors", "modelopt", "fp8", "awq", "gptq", "autoround", "mxfp4", "bf16"
 ]
 
+#: What a model can do beside text; ``thinking-only`` thinks first, whatever a request says.
+Capability = Literal["image", "video", "tools", "thinking", "thinking-only", "mtp"]
+
 
 class KvLayers(Data):
     """Layers of one kind that keep keys and values.
@@ -122,7 +125,7 @@ class Model(Data):
     size_gib: Gib | None = None
     loaded_gib: Gib | None = None
     context: int | None = Field(default=None, gt=0)
-    capabilities: tuple[Literal["image", "video", "tools", "thinking", "mtp"], ...] = ()
+    capabilities: tuple[Capability, ...] = ()
     kv: tuple[KvLayers, ...] = ()
     hybrid: bool = False
     pairs_with: tuple[Name, ...] = ()

@@ -24,6 +24,7 @@ from sparkwright.host.fetch.request import document
 from sparkwright.plan.plan import HostPlan
 from sparkwright.resolve import build_context
 from sparkwright.resolve.carried_runtime import carried_runtime
+from sparkwright.resolve.hub_token import hub_token
 from sparkwright.resolve.lock import read_lock, render_lock
 from sparkwright.resolve.packages import collect
 from sparkwright.resolve.pickles import fetched
@@ -32,7 +33,7 @@ from sparkwright.resolve.registry import PlatformImage, ResolvedImage
 from sparkwright.resolve.registry_account import account
 from sparkwright.resolve.resolution import Resolution
 from sparkwright.resolve.runtime import RuntimeBundleError, build_runtime
-from sparkwright.site.resolution import hub_token, pinned
+from sparkwright.site.resolution import pinned
 
 _PROGRAM = PACKAGE / "host/fetch/fetch.py"
 #: What registries call an architecture -> what Python calls it.

@@ -51,7 +51,7 @@ def command(
     """
     if limit:
         raise click.UsageError("a lock is of the whole inventory: leave --limit out")
-    hosts = load(inventory, overrides, ()).or_raise()
+    hosts = load(inventory, overrides, (), anew=upgrade).or_raise()
     reports = []
     for file in sorted({host.plan.settings.lock_file for host in hosts.values()}):
         own = {name: host for name, host in hosts.items() if host.plan.settings.lock_file == file}

@@ -93,9 +93,11 @@ def recipe_names(_: click.Context, __: click.Parameter, begun: str) -> list[str]
     ]
 
 
-def load(inventory: Path, overrides: tuple[str, ...], limit: tuple[str, ...]) -> Fleet:
-    """Plan the hosts of an inventory."""
-    fleet = plan_fleet(limited(read_inventory(inventory, overrides), limit))
+def load(
+    inventory: Path, overrides: tuple[str, ...], limit: tuple[str, ...], *, anew: bool = False
+) -> Fleet:
+    """Plan the hosts of an inventory; with ``anew``, models that services name are asked for."""
+    fleet = plan_fleet(limited(read_inventory(inventory, overrides), limit), anew=anew)
     return Fleet(_by_locked_geometry(fleet.hosts), fleet.problems)
 
 

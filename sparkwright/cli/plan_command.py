@@ -37,7 +37,8 @@ def command(
     """Show the desired state of each host.
 
     Resolved settings with where each comes from, what is to be fetched, and a bar of the memory; at
-    the end, once, licences and operators' duties. No host, registry or hub is contacted.
+    the end, once, licences and operators' duties. No host or registry is contacted, and the
+    hub only for a model that a service names without a recipe and that the lock does not have.
     Exit code 2 when anything would stop a run.
     """
     fleet = load(inventory, overrides, limit)
@@ -93,6 +94,7 @@ def _service(service: ServicePlan, host: PlannedHost, lock: Lock | None) -> dict
         "digest": image.digest if image else service.image.digest,
         "port": service.port,
         "served_names": list(service.served_names),
+        "derived": [vars(fact) for fact in service.derived],
         "arguments": [
             {"name": key, "value": value, "from": service.origins.get(f"argument.{key}")}
             for key, value in service.arguments
@@ -138,6 +140,8 @@ def _print(host: dict[str, Any]) -> None:
         for model in service["models"]:
             size = "size unknown" if model["gib"] is None else f"{model['gib']:.1f} GiB"
             click.echo(f"    model  {model['repository']}@{model['revision']}, {size}")
+        for fact in service["derived"]:
+            click.echo(f"    {fact['name']}: {fact['value']}  {_dim(fact['origin'])}")
         for kind in ("arguments", "environment"):
             for entry in service[kind]:
                 click.echo(f"    {entry['name']} = {entry['value']}  {_dim(entry['from'])}")

@@ -20,7 +20,15 @@ from pydantic import (
 )
 
 from sparkwright.catalog import ArgumentValue, Exceptions, refuse_privileged
-from sparkwright.catalog.data import ArgumentName, ServedName, Straight, VariableName
+from sparkwright.catalog.data import (
+    ArgumentName,
+    Name,
+    Repository,
+    Revision,
+    ServedName,
+    Straight,
+    VariableName,
+)
 from sparkwright.config.bootstrap import Packaged, PackageSource, Step
 from sparkwright.config.notices import NoticeAddress
 from sparkwright.config.secrets import Command, Source
@@ -103,10 +111,14 @@ class RolloutSettings(_Settings):
 
 
 class ServiceSettings(_Settings):
-    """A recipe on a host.
+    """A recipe on a host, or a model that is served by what its own files say.
 
     Attributes:
-        recipe: a recipe's name in the catalog.
+        recipe: a recipe's name in the catalog; either this or ``model`` is set.
+        model: a Hugging Face repository, ``organisation/name``. The catalog's best recipe for it
+            serves it; where there is none, what its own files say (docs/own-models.md).
+        revision: branch, tag or commit of ``model``; its main branch when not set.
+        image: the image that serves ``model``: an entry of the catalog; stock vLLM when not set.
         port: TCP port that clients connect to.
         bind: address that clients connect to. Not set, it is every one (``0.0.0.0``) behind the
             proxy and ``127.0.0.1`` without it.
@@ -131,7 +143,10 @@ class ServiceSettings(_Settings):
         silenced: rule -> why it does not hold here. Said in every run.
     """
 
-    recipe: str
+    recipe: str | None = None
+    model: Repository | None = None
+    revision: Revision | None = None
+    image: Name | None = None
     port: int = Field(default=8000, ge=1, le=65535)
     bind: str | None = None
     proxy: bool = True
@@ -149,6 +164,17 @@ class ServiceSettings(_Settings):
     silenced: dict[str, Reason] = {}
 
     _refuse_privileged = model_validator(mode="before")(refuse_privileged)
+
+    @model_validator(mode="after")
+    def _recipe_or_model(self) -> ServiceSettings:
+        if (self.recipe is None) is (self.model is None):
+            raise ValueError(
+                "name either a recipe of the catalog ('recipe') or a model's repository on the hub "
+                "('model')"
+            )
+        if self.model is None and (self.revision or self.image):
+            raise ValueError("revision and image go with 'model'; a recipe has its own")
+        return self
 
     @property
     def address(self) -> str:
@@ -212,6 +238,8 @@ class HostSettings(_Settings):
 
     Attributes:
         services: by name.
+        gpu: the host's GPU, by which a service that names a ``model`` is sized. When not set, the
+            groups ``sparks`` and ``rtx50`` say it, or the recipes of other services.
         image_tag: tag for every service of the host that names none of its own.
         image_mirrors: registry host -> ``http(s)://host:port`` to pull from instead; address of a
             git repository that an image is built from -> address to clone instead.
@@ -284,6 +312,7 @@ class HostSettings(_Settings):
     """
 
     services: dict[ServiceName, ServiceSettings]
+    gpu: Literal["gb10", "spark", "rtx5090", "rtx5080", "rtx-pro-6000"] | None = None
     image_tag: str | None = None
     image_mirrors: dict[
         str, Annotated[str, StringConstraints(pattern=r"^https?://[^/\s]+\S*$")]

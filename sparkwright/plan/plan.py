@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from sparkwright.catalog import ArgumentValue, Catalog, Image, Model, Needs, Recipe, Variables
 from sparkwright.config.settings import (
@@ -16,6 +17,7 @@ from sparkwright.config.settings import (
 from sparkwright.findings.finding import Finding
 from sparkwright.findings.user_error import UserError, mistake, suggest
 from sparkwright.plan.container import ContainerPlan, plan_container
+from sparkwright.plan.derivation import Derivation, DerivedFact
 from sparkwright.plan.own_arguments import misplaced
 from sparkwright.plan.read_back import read_back, refused
 from sparkwright.plan.tags import chosen_tag, no_such_tag
@@ -48,6 +50,7 @@ class ServicePlan:
         gpus: indexes and UUIDs of what its container gets; empty for every GPU of the host.
         silenced: rule -> the user's reason for silencing it on this service.
         origins: ``argument.<name>``, ``environment.<NAME>`` and the like -> where it comes from.
+        derived: what was read from the model's own files, where no recipe says it.
     """
 
     name: str
@@ -75,6 +78,7 @@ class ServicePlan:
     origins: Mapping[str, str]
     proxy: ProxyPlan | None = None
     gpus: tuple[str, ...] = ()
+    derived: tuple[DerivedFact, ...] = ()
 
     @property
     def client_port(self) -> int:
@@ -132,11 +136,16 @@ class HostPlan:
 
 
 def plan_host(
-    host: str, settings: HostSettings, catalog: Catalog, origin: Callable[[str], str]
+    host: str,
+    settings: HostSettings,
+    catalog: Catalog,
+    origin: Callable[[str], str],
+    derivations: Mapping[str, Derivation] = MappingProxyType({}),
 ) -> HostPlan:
     """Join settings and catalog.
 
     Args:
+        derivations: service -> where the values of its recipe come from, which was derived.
         origin: file that a top-level key of the settings comes from, for messages.
 
     Raises:
@@ -146,13 +155,13 @@ def plan_host(
     services: list[ServicePlan] = []
     where = f"{origin('services')}: services"
     for name, service in sorted(settings.services.items()):
-        recipe = catalog.recipes.get(service.recipe)
+        recipe = catalog.recipes.get(service.recipe or "")
         if recipe is None:
             problems.append(
                 mistake(
                     f"{where}.{name}.recipe",
                     f"no such recipe: {service.recipe!r}",
-                    suggest(service.recipe, list(catalog.recipes)),
+                    suggest(service.recipe or "", list(catalog.recipes)),
                     host,
                 )
             )
@@ -163,7 +172,9 @@ def plan_host(
         if tag not in image.tags or tag not in allowed:
             problems.append(no_such_tag(key, tag, recipe, image, catalog, host))
             continue
-        planned = _plan_service(name, service, recipe, image, tag, settings, catalog, origin)
+        planned = _plan_service(
+            name, service, recipe, image, tag, settings, catalog, origin, derivations.get(name)
+        )
         services.append(planned)
         problems.extend(
             mistake(_written(planned, "argument", key), what, do, host)
@@ -199,6 +210,7 @@ def _plan_service(
     settings: HostSettings,
     catalog: Catalog,
     origin: Callable[[str], str],
+    derivation: Derivation | None,
 ) -> ServicePlan:
     change = recipe.by_tag.get(tag)
     own = f"{origin('services')}: services.{name}"
@@ -209,10 +221,11 @@ def _plan_service(
     if change:
         layers.append((change.arguments, change.environment, f"recipe {recipe.name}, tag {tag}"))
     layers.append((service.arguments, service.environment, own))
-    for layer_arguments, layer_environment, source in layers:
+    for number, (layer_arguments, layer_environment, source) in enumerate(layers):
         arguments.update(layer_arguments)
         environment.update(layer_environment)
-        origins.update({f"argument.{key}": source for key in layer_arguments})
+        said = derivation.arguments if derivation and number == 0 else {}
+        origins.update({f"argument.{key}": said.get(key, source) for key in layer_arguments})
         origins.update({f"environment.{key}": source for key in layer_environment})
         if image.variables:
             read_back(image.variables, arguments, environment, origins)
@@ -230,7 +243,9 @@ def _plan_service(
         image_unpacked_gib=image.size.unpacked_gib,
         entrypoint=image.entrypoint,
         variables=image.variables,
-        body=_model_reference(models[recipe.body.model], recipe.body.mount),
+        body=_model_reference(
+            models[recipe.body.model], recipe.body.mount, facts=derivation is not None
+        ),
         drafter=_model_reference(models[recipe.drafter.model], recipe.drafter.mount)
         if recipe.drafter
         else None,
@@ -251,6 +266,7 @@ def _plan_service(
         silenced=tuple(sorted(service.silenced.items())),
         gpus=tuple(map(str, service.gpus or ())),
         origins=origins,
+        derived=derivation.facts if derivation else (),
         proxy=ProxyPlan(service.address, service.port, service.port + 2 * PROXY_STEP)
         if service.proxy
         else None,
@@ -284,8 +300,8 @@ def image_reference(
     )
 
 
-def _model_reference(model: Model, mount: str) -> ModelReference:
-    return ModelReference(model.name, model.repository, model.revision, mount)
+def _model_reference(model: Model, mount: str, *, facts: bool = False) -> ModelReference:
+    return ModelReference(model.name, model.repository, model.revision, mount, facts)
 
 
 def _twice(host: str, services: list[ServicePlan], where: str) -> Iterator[Finding]:

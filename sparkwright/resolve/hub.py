@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import datetime as dt
-import json
+import re
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -11,11 +12,19 @@ from sparkwright.catalog.entries import KvLayers
 from sparkwright.findings.finding import Finding
 from sparkwright.findings.user_error import mistake
 from sparkwright.resolve.kv_cache import kv_layers
+from sparkwright.resolve.model_facts import ModelFacts, facts_of
+from sparkwright.resolve.small_files import Unusable, bounded, download, parsed
 
 if TYPE_CHECKING:
     import requests
 
 _TIMEOUT = (5, 30)
+#: A model's data with every file of a large repository, as the hub says them.
+_MOST_DATA = 32 << 20
+_COMMIT = re.compile(r"[0-9a-f]{40}")
+#: What says how to serve a model.
+_READ = ("config.json", "generation_config.json", "tokenizer_config.json")
+_TEMPLATE = "chat_template.jinja"
 
 
 @dataclass(frozen=True)
@@ -43,6 +52,7 @@ class ResolvedModel:
         commit: 40 hex digits.
         last_modified: day of that commit, where the hub says.
         kv: layers that keep keys and values, by the commit's own config.json.
+        facts: what its small files say; None where they were not asked for.
     """
 
     repository: str
@@ -50,6 +60,7 @@ class ResolvedModel:
     last_modified: dt.date | None
     files: tuple[RemoteFile, ...]
     kv: tuple[KvLayers, ...] = ()
+    facts: ModelFacts | None = None
 
     @property
     def size(self) -> int:
@@ -80,14 +91,18 @@ class HubError(Exception):
 
 
 def resolve_model(
-    endpoint: str, repository: str, revision: str, token: str | None
+    endpoint: str, repository: str, revision: str, token: str | None, *, facts: bool = False
 ) -> ResolvedModel:
     """Resolve a revision to a commit and its files.
 
     The token is sent to the endpoint's own host only (requests drops it on a redirect elsewhere).
 
+    Args:
+        facts: whether the small files that say how to serve it are read, too.
+
     Raises:
-        HubError: with what to do for 401, 403, 404 and for a hub out of reach.
+        HubError: with what to do for 401, 403, 404 and for a hub out of reach; with ``facts`` also
+            for a file of the repository that can't be used.
     """
     import requests  # a locked run sends no request, and this takes 50 ms to import
 
@@ -95,7 +110,23 @@ def resolve_model(
     headers = {"Authorization": f"Bearer {token}"} if token else {}
     url = f"{endpoint}/api/models/{repository}/revision/{revision}"
     try:
-        answer = requests.get(url, params={"blobs": "true"}, headers=headers, timeout=_TIMEOUT)
+        blobs = {"blobs": "true"}
+        with requests.get(
+            url, params=blobs, headers=headers, timeout=_TIMEOUT, stream=True
+        ) as answer:
+            if answer.status_code != 200:
+                raise HubError(_refused(where, endpoint, repository, answer, token is not None))
+            data = parsed(bounded(answer, _MOST_DATA))
+        found = _parse(where, repository, data)
+
+        def small(name: str) -> bytes | None:
+            if not any(file.path == name for file in found.files):
+                return None
+            return download(f"{endpoint}/{repository}/resolve/{found.commit}/{name}", headers)
+
+        if facts:
+            return _with_facts(found, small, data, where)
+        return replace(found, kv=_kv(small))
     except requests.RequestException as error:
         raise HubError(
             mistake(
@@ -104,12 +135,7 @@ def resolve_model(
                 "check the network of this machine, or set hub_endpoint",
             )
         ) from error
-    if answer.status_code != 200:
-        raise HubError(_refused(where, endpoint, repository, answer, token is not None))
-    try:
-        found = _parse(repository, answer.json())
-        return replace(found, kv=kv_layers(_config(endpoint, found, headers)))
-    except (json.JSONDecodeError, KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError) as error:
         raise HubError(
             mistake(
                 where,
@@ -119,27 +145,56 @@ def resolve_model(
         ) from error
 
 
-def _config(endpoint: str, model: ResolvedModel, headers: dict[str, str]) -> Any:
-    """The commit's config.json; None where it can't be had, since nothing depends on it."""
+def _kv(small: Callable[[str], bytes | None]) -> tuple[KvLayers, ...]:
+    """From the commit's config.json; empty where it can't be had, since nothing depends on it."""
     import requests  # a locked run sends no request, and this takes 50 ms to import
 
-    if not any(file.path == "config.json" for file in model.files):
-        return None
-    url = f"{endpoint}/{model.repository}/resolve/{model.commit}/config.json"
     try:
-        answer = requests.get(url, headers=headers, timeout=_TIMEOUT)
-        return answer.json() if answer.ok else None
-    except (requests.RequestException, ValueError):
-        return None
+        text = small("config.json")
+        return kv_layers(parsed(text)) if text is not None else ()
+    except (requests.RequestException, Unusable):
+        return ()
 
 
-def _parse(repository: str, data: dict[str, Any]) -> ResolvedModel:
+def _with_facts(
+    model: ResolvedModel, small: Callable[[str], bytes | None], data: dict[str, Any], where: str
+) -> ResolvedModel:
+    """The model with what its own small files say of it."""
+    files: dict[str, dict[str, Any]] = {}
+    template = None
+    for name in (*_READ, _TEMPLATE):
+        try:
+            text = small(name)
+            if name == _TEMPLATE:
+                template = text
+            else:
+                files[name] = {} if text is None else parsed(text)
+        except Unusable as error:
+            remedy = "take another revision, or write the service as a recipe of your own"
+            raise HubError(mistake(where, f"its {name} {error}", remedy)) from None
+    card = data.get("cardData")
+    facts = facts_of(
+        *(files[name] for name in _READ),
+        template=template.decode("utf-8", "replace") if template else None,
+        hf_quant=any(file.path == "hf_quant_config.json" for file in model.files),
+        license=card.get("license") if isinstance(card, dict) else None,
+    )
+    return replace(model, kv=kv_layers(files["config.json"]), facts=facts)
+
+
+def _parse(where: str, repository: str, data: dict[str, Any]) -> ResolvedModel:
+    if not _COMMIT.fullmatch(str(data["sha"])):
+        raise ValueError("the commit is none")
     files = []
     for sibling in data["siblings"]:
         lfs = sibling.get("lfs") or {}
+        name = str(sibling["rfilename"])
+        if not name.isprintable() or {"", ".", ".."} & set(name.split("/")):
+            what = f"it has a file named {name[:80]!r}, which leads out of its directory"
+            raise HubError(mistake(where, what, "do not use this repository"))
         files.append(
             RemoteFile(
-                path=str(sibling["rfilename"]),
+                path=name,
                 size=int(lfs.get("size", sibling.get("size", 0))),
                 sha256=lfs.get("sha256"),
                 blob_id=sibling.get("blobId"),

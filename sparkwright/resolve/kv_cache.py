@@ -7,6 +7,9 @@ from typing import Any
 
 from sparkwright.catalog.entries import KvLayers
 
+#: No model has more of anything that is counted here: strangers write these files.
+_MOST = 1 << 30
+
 
 def kv_layers(config: Any) -> tuple[KvLayers, ...]:
     """The geometry of the KV cache; empty where the configuration lacks part of it.
@@ -26,6 +29,9 @@ def kv_layers(config: Any) -> tuple[KvLayers, ...]:
         width = hidden // (_whole(data, "num_attention_heads") or hidden)
     if not total or not heads or not width:
         return ()
+    latent, rope = _whole(data, "kv_lora_rank"), _whole(data, "qk_rope_head_dim")
+    if latent and rope:  # multi-head latent attention keeps one vector a layer, not two a head
+        return (KvLayers(layers=total, heads=1, head_dim=(latent + rope + 1) // 2),)
     kinds = _kinds(data, total)
     found = []
     if kinds["full_attention"]:
@@ -57,4 +63,5 @@ def _kinds(data: dict[str, Any], total: int) -> Counter[str]:
 
 def _whole(data: dict[str, Any], key: str) -> int | None:
     value = data.get(key)
-    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None
+    counted = isinstance(value, int) and not isinstance(value, bool) and 0 < value < _MOST
+    return value if counted else None

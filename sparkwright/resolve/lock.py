@@ -19,7 +19,8 @@ from sparkwright.findings.finding import Finding
 from sparkwright.findings.user_error import UserError, mistake
 from sparkwright.findings.validation import problems_of
 from sparkwright.resolve.hub import RemoteFile, ResolvedModel
-from sparkwright.resolve.references import References
+from sparkwright.resolve.model_facts import ModelFacts
+from sparkwright.resolve.references import ModelReference, References
 from sparkwright.resolve.registry import Blob, PlatformImage, ResolvedImage
 from sparkwright.resolve.resolution import Resolution
 
@@ -88,12 +89,28 @@ class LockedFile(_Locked):
 
 
 class LockedModel(_Locked):
-    """What a revision stands for; ``kv`` by its own config.json."""
+    """What a revision stands for; ``kv`` by its own config.json, ``facts`` by that and others, of a
+    model that a service names without a recipe."""
 
     commit: Commit
     date: dt.date | None = None
     kv: tuple[KvLayers, ...] = ()
+    facts: ModelFacts | None = None
     files: dict[str, LockedFile]
+
+    def model(self, repository: str) -> ResolvedModel:
+        """The same, as a run uses it."""
+        return ResolvedModel(
+            repository,
+            self.commit,
+            self.date,
+            tuple(
+                RemoteFile(name, file.size, file.sha256, file.blob)
+                for name, file in self.files.items()
+            ),
+            self.kv,
+            self.facts,
+        )
 
 
 class Lock(_Locked):
@@ -143,9 +160,8 @@ def from_resolution(named: Iterable[References], resolution: Resolution, kept: L
             )
         for model in one.models:
             key = f"{model.repository}@{model.revision}"
-            models[key] = (kept and kept.models.get(key)) or _model(
-                resolution.model(one.hub_endpoint, model)
-            )
+            found = locked_model(kept, model)
+            models[key] = found or _model(resolution.model(one.hub_endpoint, model))
     return Lock(images=images, models=models, packages=kept.packages if kept else None)
 
 
@@ -171,23 +187,22 @@ def to_resolution(named: Iterable[References], lock: Lock, path: str) -> Resolut
             )
         for model in one.models:
             key = f"{model.repository}@{model.revision}"
-            locked = lock.models.get(key)
+            locked = locked_model(lock, model)
             if locked is None:
                 problems[key] = _unlocked(path, key)
                 continue
-            found.models[one.hub_endpoint, model.repository, model.revision] = ResolvedModel(
-                model.repository,
-                locked.commit,
-                locked.date,
-                tuple(
-                    RemoteFile(name, file.size, file.sha256, file.blob)
-                    for name, file in locked.files.items()
-                ),
-                locked.kv,
+            found.models[one.hub_endpoint, model.repository, model.revision] = locked.model(
+                model.repository
             )
     if problems:
         raise UserError(problems.values())
     return found
+
+
+def locked_model(lock: Lock | None, model: ModelReference) -> LockedModel | None:
+    """A model's pin; None where it is not there with all that is needed of it."""
+    found = lock.models.get(f"{model.repository}@{model.revision}") if lock else None
+    return None if found and model.facts and found.facts is None else found
 
 
 def unused(named: Iterable[References], lock: Lock) -> list[str]:
@@ -218,6 +233,7 @@ def _model(model: ResolvedModel) -> LockedModel:
         commit=model.commit,
         date=model.last_modified,
         kv=model.kv,
+        facts=model.facts,
         files={
             file.path: LockedFile(size=file.size, sha256=file.sha256, blob=file.blob_id)
             for file in model.files

@@ -46,12 +46,17 @@ class ImageReference:
 
 @dataclass(frozen=True)
 class ModelReference:
-    """A model's repository at a revision, and the path at which the container sees it."""
+    """A model's repository at a revision, and the path at which the container sees it.
+
+    Attributes:
+        facts: whether it is served by what its own files say, which must then be known too.
+    """
 
     name: str
     repository: str
     revision: str
     mount: str
+    facts: bool = False
 
 
 @dataclass(frozen=True)

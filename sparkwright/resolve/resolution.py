@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 
 from sparkwright.catalog import Catalog
 from sparkwright.findings.finding import Finding
@@ -40,8 +41,16 @@ class Resolution:
         return self.models[endpoint, reference.repository, reference.revision]
 
 
-def resolve(named: Iterable[References], catalog: Catalog, token: str | None) -> Resolution:
+def resolve(
+    named: Iterable[References],
+    catalog: Catalog,
+    token: str | None,
+    known: Mapping[tuple[str, str, str], ResolvedModel] = MappingProxyType({}),
+) -> Resolution:
     """Ask registries and hubs for everything that the plans name.
+
+    Args:
+        known: models that were asked for already in this run.
 
     Raises:
         UserError: every tag and revision that could not be resolved.
@@ -63,9 +72,10 @@ def resolve(named: Iterable[References], catalog: Catalog, token: str | None) ->
         model_jobs = {
             key: pool.submit(resolve_model, *key, token if key[0].startswith("https://") else None)
             for key in models
+            if key not in known
         }
         resolved_images: dict[tuple[str, str, str], ResolvedImage] = {}
-        resolved_models: dict[tuple[str, str, str], ResolvedModel] = {}
+        resolved_models = {key: known[key] for key in models if key in known}
         for key, image_job in image_jobs.items():
             try:
                 resolved_images[key] = image_job.result()

@@ -80,6 +80,14 @@ def kv_bytes_per_token(model: Model, dtype: str, length: int) -> float | None:
     return total
 
 
+def planned_length(context: Context) -> float | None:
+    """Tokens that one sequence may take; None where vLLM takes what fits (``auto``, ``-1``)."""
+    written = context.arguments.get("max_model_len")
+    if written is not None and str(written).strip().lower() in ("auto", "-1"):
+        return None
+    return context.number("max_model_len") or context.body.context
+
+
 def budget(context: Context) -> Budget:
     """The service's memory as far as the catalog knows it."""
     pool = pool_gib(context)
@@ -87,7 +95,7 @@ def budget(context: Context) -> Budget:
     weights = context.body.loaded_gib or context.body.size_gib
     drafter = (context.drafter.size_gib or 0.0) if context.drafter else 0.0
     kv = None if share is None or weights is None else share - weights - drafter - OVERHEAD_GIB
-    length = context.number("max_model_len") or context.body.context
+    length = planned_length(context)
     dtype = str(context.value("kv_cache_dtype") or "auto")
     per_token = kv_bytes_per_token(context.body, dtype, int(length)) if length else None
     one = None if per_token is None or length is None else per_token * length / 1024**3
@@ -150,7 +158,7 @@ def _fits(context: Context) -> Iterator[Match]:
             "a larger gpu_memory_utilization, or a smaller body",
         )
     elif own.context is not None and own.context > own.kv:
-        length = context.number("max_model_len") or context.body.context or 0
+        length = planned_length(context) or 0
         fits = int(length * own.kv / own.context) // 1024 * 1024
         yield Match(
             "arguments.max_model_len",

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from sparkwright.findings.finding import Severity
 from sparkwright.rules.rule import Context, Match, Rule
+from sparkwright.vllm.architectures import architectures, version_with
 
 #: What --quantization may be for a format of weights.
 QUANTIZATION = {
@@ -19,7 +20,11 @@ QUANTIZATION = {
     "bf16": (),
 }
 #: Families and the parsers that their cards serve them with: (tool calls, reasoning).
-PARSERS = {"gemma": ("gemma4", "gemma4"), "qwen3": ("qwen3_coder", "qwen3")}
+PARSERS = {
+    "gemma-4": ("gemma4", "gemma4"),
+    "qwen3.5": ("qwen3_coder", "qwen3"),
+    "qwen3.6": ("qwen3_coder", "qwen3"),
+}
 #: The least budget of an answer that may think first.
 THINKING_TOKENS = 2048
 
@@ -57,6 +62,28 @@ def _works(context: Context) -> Iterator[Match]:
                 source=model.source,
                 severity=Severity.WARNING,
             )
+
+
+def _architecture(context: Context) -> Iterator[Match]:
+    name, vllm = context.body.architecture, context.vllm
+    if name is None or vllm is None:
+        return
+    listed = version_with(vllm)
+    if name in architectures(listed):
+        return
+    tags = context.image.tags.items()
+    others = [
+        tag for tag, data in tags if data.vllm and name in architectures(version_with(data.vllm))
+    ]
+    yield Match(
+        "arguments",
+        f"vLLM {listed} has no implementation of {name}, which {context.body.repository} names",
+        f"image_tag: {' or '.join(others)}"
+        if others
+        else "a newer image, or another model; vLLM "
+        "tries transformers' own implementation where that has one: silence this once it answers",
+        severity=None if listed == vllm else Severity.WARNING,
+    )
 
 
 def _context(context: Context) -> Iterator[Match]:
@@ -119,6 +146,11 @@ RULES = (
     Rule(
         "model-works", Severity.ERROR, "a model that the cards say does not work",
         "the card tried it", "card of vllm-ultimate-dgx-spark, known issues of models", _works,
+    ),
+    Rule(
+        "model-architecture", Severity.ERROR, "a model that the tag's vLLM does not know",
+        "vLLM ends at start: the class that config.json names is not in its registry",
+        "vLLM's own registry of models, by version", _architecture,
     ),
     Rule(
         "context-limit", Severity.ERROR, "a context beyond what the model was made for",

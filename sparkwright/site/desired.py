@@ -20,10 +20,11 @@ from sparkwright.plan.release import render_release
 from sparkwright.plan.rollout import agreed
 from sparkwright.proxy.haproxy import Proxies
 from sparkwright.proxy.proxies import proxies_of
+from sparkwright.resolve.hub_token import hub_token
 from sparkwright.resolve.registry_account import account
 from sparkwright.resolve.resolution import registry_of
 from sparkwright.site.fleet import PlannedHost, plan_fleet, with_geometry
-from sparkwright.site.resolution import hub_token, pinned
+from sparkwright.site.resolution import pinned
 from sparkwright.tls.host import PeerCertificate, peer_certificate
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from sparkwright.catalog import Catalog, load_catalog
@@ -15,18 +15,25 @@ from sparkwright.config.ssh_keys import SSH_KEY, unusable_key
 from sparkwright.findings.finding import Finding
 from sparkwright.findings.user_error import UserError, mistake
 from sparkwright.plan.plan import HostPlan, Pins, plan_host
+from sparkwright.resolve.hub import ResolvedModel
 from sparkwright.resolve.resolution import Resolution
 from sparkwright.rules import assumed_hardware, check_host, unknown_silences
+from sparkwright.site.own_models import ReadHost, with_recipes
 from sparkwright.tls.host import problems as tls_problems
 
 
 @dataclass(frozen=True)
 class PlannedHost:
-    """One host: its plan, the catalog it was made with, and the rules that it violates."""
+    """One host: its plan, the catalog it was made with, and the rules that it violates.
+
+    Attributes:
+        known: models that were asked for to make the plan: by hub, repository and revision.
+    """
 
     plan: HostPlan
     catalog: Catalog
     violations: tuple[Finding, ...]
+    known: Mapping[tuple[str, str, str], ResolvedModel] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -64,13 +71,18 @@ def with_geometry(hosts: dict[str, PlannedHost], resolution: Resolution) -> dict
         catalog = host.catalog.model_copy(update={"models": models})
         violations = check_host(plan, catalog, assumed_hardware(plan))
         login = (one for one in host.violations if one.id == SSH_KEY)
-        found[name] = PlannedHost(plan, catalog, (*violations, *login))
+        found[name] = replace(host, plan=plan, catalog=catalog, violations=(*violations, *login))
     return found
 
 
-def plan_fleet(inputs: Iterable[HostInput]) -> Fleet:
-    """Plan every host; a problem of one does not hide those of another."""
+def plan_fleet(inputs: Iterable[HostInput], *, anew: bool = False) -> Fleet:
+    """Plan every host; a problem of one does not hide those of another.
+
+    Args:
+        anew: whether the hub is asked for models that services name, although the lock says them.
+    """
     hosts: dict[str, PlannedHost] = {}
+    read: list[ReadHost] = []
     problems: list[Finding] = []
     catalogs: dict[tuple[str, ...], Catalog] = {}
     for host in inputs:
@@ -79,8 +91,16 @@ def plan_fleet(inputs: Iterable[HostInput]) -> Fleet:
             directories = settings.catalog_directories
             if directories not in catalogs:
                 catalogs[directories] = load_catalog(places.catalogs(directories))
-            catalog = catalogs[directories]
-            plan = plan_host(host.name, settings, catalog, host.origin)
+        except UserError as error:
+            problems.extend(error.findings)
+            continue
+        read.append(ReadHost(host, settings, catalogs[directories]))
+    whole, unclear = with_recipes(read, anew=anew)
+    problems.extend(unclear)
+    for one in whole:
+        host, settings, catalog = one.given, one.settings, one.catalog
+        try:
+            plan = plan_host(host.name, settings, catalog, host.origin, one.derivations)
             plan = replace(plan, pins=Pins(locked=Path(settings.lock_file).is_file()))
             problems.extend(
                 mistake(f"{host.origin(top)}: {top}.{key}", what, remedy, host.name)
@@ -102,5 +122,5 @@ def plan_fleet(inputs: Iterable[HostInput]) -> Fleet:
             *renamed_settings(host.name, host.data, host.origin),
             *unusable_key(host.name, host.data, host.origin),
         )
-        hosts[host.name] = PlannedHost(plan, catalog, violations)
+        hosts[host.name] = PlannedHost(plan, catalog, violations, one.known)
     return Fleet(hosts, tuple(dict.fromkeys(problems)))

@@ -2,42 +2,16 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from sparkwright.config.secret_commands import line
-from sparkwright.config.secrets import Secret, Source
+from sparkwright.config.secrets import Source
 from sparkwright.findings.finding import Finding
-from sparkwright.findings.user_error import UserError, mistake
+from sparkwright.findings.user_error import UserError
+from sparkwright.resolve.hub_token import hub_token
 from sparkwright.resolve.lock import Lock, read_lock, to_resolution
 from sparkwright.resolve.resolution import Resolution, known_bad, model_names, resolve
 from sparkwright.site.fleet import PlannedHost
-
-
-def hub_token(source: Source | None) -> Secret | None:
-    """The token for gated models: of a file or command, or of the environment.
-
-    Raises:
-        UserError: when the file can't be read, or the command prints none.
-    """
-    if source is None:
-        token = os.environ.get("HF_TOKEN", "").strip()
-        return Secret(token) if token else None
-    if not isinstance(source, str):
-        return Secret(line(source, "hub_token_command"))
-    try:
-        return Secret(Path(source).read_text(encoding="utf-8").strip())
-    except OSError as error:
-        raise UserError(
-            [
-                mistake(
-                    f"hub_token_file: {source}",
-                    f"can't be read: {error.strerror}",
-                    "put the token there, or set HF_TOKEN instead",
-                )
-            ]
-        ) from None
 
 
 def ask(hosts: Mapping[str, PlannedHost]) -> Resolution:
@@ -51,7 +25,8 @@ def ask(hosts: Mapping[str, PlannedHost]) -> Resolution:
     for (_, source), group in groups.items():
         token = hub_token(source)
         named = [host.plan.references for host in group]
-        part = resolve(named, group[0].catalog, token.value if token else None)
+        known = {key: model for host in group for key, model in host.known.items()}
+        part = resolve(named, group[0].catalog, token.value if token else None, known)
         found.images.update(part.images)
         found.models.update(part.models)
     return found

@@ -59,6 +59,8 @@ def _skipped(
         thinks = "no reasoning_parser: reasoning would be in the content"
     if thinks:
         skip |= {"thinking-off": thinks, "thinking-on": thinks}
+    elif "thinking-only" in model.capabilities:
+        skip["thinking-off"] = f"{model.name} thinks before every answer"
     if "tools" not in model.capabilities:
         skip["tools"] = f"{model.name} has no tool calling"
     elif not (arguments.get("enable_auto_tool_choice") and arguments.get("tool_call_parser")):

@@ -1,0 +1,84 @@
+"""Sizes of a derived service: share of the memory, and the context that fits."""
+
+from __future__ import annotations
+
+import math
+
+from sparkwright.catalog import ArgumentValue, Catalog, Model
+from sparkwright.config.settings import HostSettings, ServiceSettings
+from sparkwright.derive.gpu import Gpu
+from sparkwright.rules.memory import (
+    DEFAULT_UTILIZATION,
+    OVERHEAD_GIB,
+    SYSTEM_GIB,
+    kv_bytes_per_token,
+)
+from sparkwright.rules.rule import LEAST_SPARK_GIB
+from sparkwright.vllm.arguments import amount
+
+#: The most that a derived service takes of a Spark: the cards give 0.70 to 0.85 to a model that
+#: has it for itself.
+MOST = 0.80
+_SHARE = "gpu_memory_utilization"
+#: Of what is left for keys and values, the part that one sequence is planned to fill.
+_FILLED = 0.9
+_STEP = 1024
+
+
+def pool_gib(gpu: Gpu) -> float | None:
+    """The memory that a share is of, of a card in whole GiB; None where it is not known before the
+    host is asked."""
+    if gpu.unified:
+        return LEAST_SPARK_GIB
+    return float(int(gpu.vram_gib)) if gpu.vram_gib else None
+
+
+def spark_share(settings: HostSettings, catalog: Catalog) -> float:
+    """What is left of a Spark beside the system, sidecars and services that say their share, for
+    each service that does not."""
+    taken, open_ones = 0.0, 0
+    for service in settings.services.values():
+        written = _written(service, catalog)
+        if written is None:
+            open_ones += 1
+        else:
+            taken += written
+    free = 1 - (SYSTEM_GIB + sum(settings.sidecars.values())) / LEAST_SPARK_GIB - taken
+    return max(0.01, min(MOST, math.floor(free / max(1, open_ones) * 100) / 100))
+
+
+def _written(service: ServiceSettings, catalog: Catalog) -> float | None:
+    if _SHARE in service.arguments:
+        return amount(service.arguments[_SHARE]) or DEFAULT_UTILIZATION
+    recipe = catalog.recipes.get(service.recipe or "")
+    if recipe is None:
+        return None
+    return amount(recipe.arguments.get(_SHARE)) or DEFAULT_UTILIZATION
+
+
+def weights_gib(model: Model) -> float:
+    """What the weights take; nothing where no size is known."""
+    return model.loaded_gib or model.size_gib or 0.0
+
+
+def fitting_context(
+    model: Model, context: int, share: float, kv_dtype: ArgumentValue | None, pool: float
+) -> int | None:
+    """Tokens of the longest sequence that the share has room for, at most the model's own; None
+    where the geometry of its cache is not known, or nothing fits."""
+    per_token = kv_bytes_per_token(model, str(kv_dtype or "auto"), context)
+    if not per_token:
+        return None
+    room = (pool * share - weights_gib(model) - OVERHEAD_GIB) * 1024**3 * _FILLED
+    if room >= per_token * context:
+        return context
+    fits = int(room / per_token) // _STEP * _STEP
+    return fits if fits >= _STEP else None
+
+
+def least_vram_gib(model: Model, context: int, kv_dtype: ArgumentValue | None) -> float:
+    """Memory of a card below which not even a short context fits: for a card that is not named."""
+    short = min(context, 8192)
+    per_token = kv_bytes_per_token(model, str(kv_dtype or "auto"), short) or 0.0
+    needed = weights_gib(model) + OVERHEAD_GIB + per_token * short / 1024**3
+    return math.ceil(needed / DEFAULT_UTILIZATION * 10) / 10

@@ -1,0 +1,246 @@
+"""A model's own files, read into a recipe: every value with who says it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from sparkwright.catalog import Alias, ArgumentValue, Model, Mounted, Needs, Recipe
+from sparkwright.catalog.claims import License
+from sparkwright.catalog.data import OWN
+from sparkwright.catalog.models import Capability, Sampling
+from sparkwright.config.settings import ServiceSettings, SmokeSettings
+from sparkwright.derive import memory
+from sparkwright.derive.questions import questions
+from sparkwright.derive.subject import Subject
+from sparkwright.findings.finding import Finding
+from sparkwright.plan.derivation import Derivation, DerivedFact
+from sparkwright.plan.plan import GIB
+from sparkwright.rules.memory import DEFAULT_UTILIZATION
+from sparkwright.rules.model import THINKING_TOKENS
+from sparkwright.vllm.arguments import amount
+from sparkwright.vllm.families import SWITCH, parser
+from sparkwright.vllm.table import nearest, table
+
+#: Sequences at once: a household's clients, with room in the KV cache for long ones.
+SEQUENCES = 16
+#: Seconds of a first boot for each GiB of weights, beyond the default of small ones.
+_SECONDS_PER_GIB = 12
+
+
+@dataclass(frozen=True)
+class Derived:
+    """A service as it is planned.
+
+    Attributes:
+        service: its settings, with the recipe's name.
+        derivation: where its values come from.
+        questions: what has to be said first; nothing else counts then.
+    """
+
+    service: ServiceSettings
+    model: Model | None = None
+    recipe: Recipe | None = None
+    derivation: Derivation = field(default_factory=Derivation)
+    questions: tuple[Finding, ...] = ()
+
+
+def derive(subject: Subject) -> Derived:
+    """Make a recipe of a repository."""
+    open_ones = tuple(questions(subject, subject.facts))
+    if open_ones:
+        return Derived(subject.service, questions=open_ones)
+    parsers = {
+        "tool_call_parser": _parser(subject, "tools"),
+        "reasoning_parser": _parser(subject, "reasoning"),
+    }
+    model = _model(subject, parsers)
+    arguments = dict(_arguments(subject, model, parsers))
+    service, repository = subject.service, subject.repository
+    recipe = Recipe(
+        kind="recipe",
+        name=f"{subject.name}.{model.name}",
+        title=f"{repository}, by its own files",
+        status="expected",
+        source=subject.said,
+        image=subject.image.name,
+        body=Mounted(model=model.name, mount=f"/models/{repository.rpartition('/')[2]}"),
+        served_names=(repository,),
+        aliases=_aliases(subject, model),
+        needs=_needs(subject, model),
+        arguments={key: value for key, (value, _) in arguments.items()},
+        boot_seconds=max(900, round(memory.weights_gib(model) * _SECONDS_PER_GIB)),
+    )
+    changes: dict[str, object] = {"recipe": recipe.name}
+    if "thinking-only" in model.capabilities and "smoke" not in service.model_fields_set:
+        changes["smoke"] = SmokeSettings(thinking=True, max_tokens=THINKING_TOKENS)
+    return Derived(
+        service.model_copy(update=changes),
+        model,
+        recipe,
+        Derivation(
+            {key: origin for key, (_, origin) in arguments.items()}, tuple(_facts(subject, model))
+        ),
+    )
+
+
+def _parser(subject: Subject, kind: str) -> str | None:
+    """What the service names, else what is known of the family."""
+    argument = {"tools": "tool_call_parser", "reasoning": "reasoning_parser"}[kind]
+    if argument in subject.service.arguments:
+        named = subject.service.arguments[argument]
+        return named if isinstance(named, str) else None
+    facts = subject.facts
+    if kind == "tools":
+        return parser("tools", facts.model_type, facts.template, subject.vllm)
+    return parser("reasoning", facts.model_type, facts.template, subject.vllm)
+
+
+def _model(subject: Subject, parsers: Mapping[str, str | None]) -> Model:
+    """The catalog's entry of the repository, where it has one; else one by its files."""
+    revision = subject.service.revision
+    own = [one for one in subject.catalog.models.values() if one.repository == subject.repository]
+    for model in own:
+        if revision in (None, model.revision):
+            return model
+    facts = subject.facts
+    name = subject.repository.lower().replace("/", "--")
+    if revision not in (None, "main"):
+        name += "." + re.sub(r"[^a-z0-9]+", "-", str(revision).lower())
+    sampling = facts.sampling
+    return Model(
+        kind="model",
+        name=name,
+        repository=subject.repository,
+        revision=revision or "main",
+        family=(facts.model_type or name).lower(),
+        role="body",
+        format=subject.form,
+        architecture=facts.architecture,
+        size_gib=round(subject.weights / GIB, 3) or 0.001,
+        context=facts.context,
+        capabilities=tuple(_capabilities(subject, parsers)),
+        kv=subject.resolved.kv,
+        hybrid=facts.hybrid,
+        sampling=(
+            Sampling(
+                mode="any", use="any", temperature=sampling["temperature"],
+                top_p=sampling.get("top_p"), top_k=_whole(sampling.get("top_k")),
+            ),
+        ) if "temperature" in sampling else (),
+        license=License(name=facts.license, source=f"card of {subject.repository} on the hub")
+        if facts.license else None,
+        source=subject.said,
+    )  # fmt: skip
+
+
+def _capabilities(subject: Subject, parsers: Mapping[str, str | None]) -> Iterator[Capability]:
+    """What it claims by its files, and what vLLM can tell apart in its answers."""
+    if subject.facts.vision:
+        yield "image"
+    if parsers["tool_call_parser"]:
+        yield "tools"
+    if parsers["reasoning_parser"]:
+        yield "thinking"
+        if SWITCH not in subject.facts.template:
+            yield "thinking-only"
+
+
+_Argument = tuple[str, tuple[ArgumentValue, str]]
+
+
+def _arguments(
+    subject: Subject, model: Model, parsers: Mapping[str, str | None]
+) -> Iterator[_Argument]:
+    """Each with who says so."""
+    given, gpu = subject.service.arguments, subject.gpu
+    if gpu.unified:
+        share = memory.spark_share(subject.settings, subject.catalog)
+        origin = "a Spark's memory less system, sidecars and other services"
+    else:
+        share, origin = DEFAULT_UTILIZATION, "default of vLLM"
+        if subject.vllm:
+            version = nearest(subject.vllm)
+            default = table(version).defaults(hybrid=model.hybrid)["gpu_memory_utilization"]
+            share = amount(default) or share
+            origin = f"image's default (vLLM {version} in {subject.image.name}:{subject.tag})"
+    yield "gpu_memory_utilization", (share, origin)
+    used = amount(given.get("gpu_memory_utilization")) or share
+    yield "max_model_len", _length(subject, model, used)
+    yield "max_num_seqs", (SEQUENCES, "sparkwright's default for one box")
+    template = f"model_type and chat template of {subject.repository}@{subject.resolved.commit[:7]}"
+    if parsers["tool_call_parser"]:
+        yield "enable_auto_tool_choice", (True, template)
+    for name, value in parsers.items():
+        if value:
+            yield name, (value, template)
+
+
+def _length(subject: Subject, model: Model, share: float) -> tuple[ArgumentValue, str]:
+    """The model's own context, or what of it fits."""
+    context, pool = model.context, memory.pool_gib(subject.gpu)
+    if context is None:
+        return "auto", "replaced by the service's own"
+    if pool is None:
+        return "auto", f"vLLM's auto: what fits the card, of {context} in {subject.said}"
+    dtype = subject.service.arguments.get("kv_cache_dtype")
+    fits = memory.fitting_context(model, context, share, dtype, pool)
+    if fits is None and not model.kv:
+        return "auto", f"vLLM's auto, of {context}: {subject.said} does not say its KV cache"
+    if fits is None or fits == context:
+        return context, subject.said
+    return fits, f"what fits beside the weights, of {context} in {subject.said}"
+
+
+def _needs(subject: Subject, model: Model) -> Needs:
+    gpu = subject.gpu
+    if gpu.unified:
+        return Needs(compute_caps=(gpu.cap,), memory_gib=110)
+    # A card that is named is what the context was sized for; else what the weights need at least.
+    dtype = subject.service.arguments.get("kv_cache_dtype")
+    least = memory.least_vram_gib(model, model.context or 8192, dtype)
+    vram = memory.pool_gib(gpu) or least
+    return Needs(compute_caps=(gpu.cap,), memory_gib=16, vram_gib=vram)
+
+
+def _aliases(subject: Subject, model: Model) -> dict[str, Alias]:
+    advised = [one for one in model.sampling if (one.mode, one.use) == ("any", "any")]
+    if not advised or subject.facts.sampling.get("temperature") is None:
+        return {}
+    one = advised[0]
+    return {
+        subject.repository: Alias(
+            title="as its authors advise", temperature=one.temperature, top_p=one.top_p,
+            top_k=one.top_k, source=subject.from_file("generation_config.json"),
+        )
+    }  # fmt: skip
+
+
+def _facts(subject: Subject, model: Model) -> Iterator[DerivedFact]:
+    """What is shown beside the arguments."""
+    facts, config = subject.facts, subject.said
+    image = "the service's own" if subject.service.image else "stock vLLM for this GPU"
+    yield DerivedFact("gpu", subject.gpu.cap, subject.gpu.origin)
+    yield DerivedFact("image", f"{subject.image.name}:{subject.tag}", f"{image}, the catalog's")
+    yield DerivedFact("architecture", facts.architecture or "-", config)
+    form = facts.quantization or f"none ({facts.dtype or 'bfloat16'})"
+    yield DerivedFact("quantization", form, config)
+    size = f"{memory.weights_gib(model):.1f} GiB"
+    files = f"files of {subject.repository}@{subject.resolved.commit[:7]}"
+    yield DerivedFact("weights", size, model.source if model.source != config else files)
+    yield DerivedFact("context", str(model.context or "-"), config)
+    said = ", ".join(("text", *model.capabilities))
+    yield DerivedFact("can do", said, f"{config}, chat template, parsers of vLLM {subject.vllm}")
+    if facts.sampling:
+        advised = ", ".join(f"{key} {value:g}" for key, value in sorted(facts.sampling.items()))
+        yield DerivedFact("sampling", advised, subject.from_file("generation_config.json"))
+    if not facts.chat_template:
+        yield DerivedFact("chat template", "the service's own", OWN)
+    if "tools" not in model.capabilities and "<tool_call>" in facts.template:
+        why = "a parser of vLLM that is known for it; arguments.tool_call_parser names one"
+        yield DerivedFact("tools", "not served", f"no parser: {why}")
+
+
+def _whole(value: float | None) -> int | None:
+    return None if value is None else int(value)

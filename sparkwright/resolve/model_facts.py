@@ -1,0 +1,144 @@
+"""What a commit's own small files say of a model, as far as serving it depends on that.
+
+config.json, generation_config.json, tokenizer_config.json and the chat template are data of
+strangers: what has not the form that it must have counts as not said, and nothing of them is run.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from pydantic import Field, StringConstraints
+
+from sparkwright.catalog.data import Data
+from sparkwright.vllm.families import marks
+
+_WORD = r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}"
+Word = Annotated[str, StringConstraints(pattern=rf"^{_WORD}$")]
+#: No model has more of anything that is counted here.
+MOST = 1 << 30
+#: Keys of config.json for the longest context, as vLLM reads them; the least of them counts.
+_CONTEXT = (
+    "max_position_embeddings", "n_positions", "max_seq_len", "seq_length", "max_sequence_length",
+    "max_seq_length", "seq_len",
+)  # fmt: skip
+#: Kinds of layers that keep a state instead of keys and values.
+_STATES = ("linear_attention", "mamba", "mamba2", "recurrent")
+#: Keys of configurations that have such layers and do not list them.
+_STATE_KEYS = ("full_attention_interval", "hybrid_override_pattern", "mamba_d_state")
+
+
+class ModelFacts(Data):
+    """What the files of a commit say.
+
+    Attributes:
+        architecture: the class that serves it; None where config.json names none.
+        model_type: by which transformers and vLLM know the family.
+        context: tokens that it was made for.
+        quantization: ``quant_method``; None for weights that are not quantized.
+        dtype: of weights that are not quantized.
+        vision: whether config.json has a vision tower.
+        hybrid: whether some layers keep a state instead of keys and values.
+        code: classes of Python files that config.json asks for (``auto_map``).
+        chat_template: whether there is one.
+        template: texts by which parsers are chosen, of those that the template has.
+        sampling: temperature, top_p and top_k of generation_config.json.
+        license: as its card names it to the hub.
+    """
+
+    architecture: Word | None = None
+    model_type: Word | None = None
+    context: int | None = Field(default=None, gt=0, le=MOST)
+    quantization: Word | None = None
+    dtype: Word | None = None
+    vision: bool = False
+    hybrid: bool = False
+    code: tuple[Word, ...] = ()
+    chat_template: bool = False
+    template: tuple[str, ...] = ()
+    sampling: dict[str, float] = Field(default_factory=dict)
+    license: Word | None = None
+
+
+def facts_of(
+    config: Mapping[str, Any],
+    generation: Mapping[str, Any],
+    tokenizer: Mapping[str, Any],
+    *,
+    template: str | None = None,
+    hf_quant: bool = False,
+    license: object = None,
+) -> ModelFacts:
+    """Read the files.
+
+    Args:
+        template: chat_template.jinja, where there is one; else tokenizer_config.json's counts.
+        hf_quant: whether there is a hf_quant_config.json, which ModelOpt writes.
+        license: what the hub says of it.
+    """
+    inner = config.get("text_config")
+    text: Mapping[str, Any] = inner if isinstance(inner, dict) else config
+    template = template or _template(tokenizer.get("chat_template"))
+    quantized = config.get("quantization_config") or text.get("quantization_config")
+    named = config.get("architectures")
+    code = config.get("auto_map")
+    layers = text.get("layer_types")
+    return ModelFacts(
+        architecture=_word(named[0]) if isinstance(named, list) and named else None,
+        model_type=_word(config.get("model_type")),
+        context=_context(text) or _context(config),
+        quantization=_method(quantized) or ("modelopt" if hf_quant else None),
+        dtype=_word(text.get("dtype") or text.get("torch_dtype") or config.get("torch_dtype")),
+        vision=isinstance(config.get("vision_config"), dict),
+        hybrid=(isinstance(layers, list) and any(one in layers for one in _STATES))
+        or any(key in text for key in _STATE_KEYS),
+        code=tuple(sorted(filter(None, map(_word, code)))) if isinstance(code, dict) else (),
+        chat_template=bool(template),
+        template=tuple(mark for mark in marks() if mark in template) if template else (),
+        sampling=_sampling(generation),
+        license=_word(license),
+    )
+
+
+def _word(value: object) -> str | None:
+    return value if isinstance(value, str) and re.fullmatch(_WORD, value) else None
+
+
+def _method(value: object) -> str | None:
+    if not isinstance(value, dict):
+        return None
+    method = value.get("quant_method")
+    # "intel/auto-round" is a name of its format too.
+    return _word(method.rpartition("/")[2].lower()) if isinstance(method, str) else None
+
+
+def _template(value: object) -> str | None:
+    """One template, or a list of named ones, of which ``default`` counts."""
+    if isinstance(value, list):
+        named = [one for one in value if isinstance(one, dict) and one.get("name") == "default"]
+        value = named[0].get("template") if named else None
+    return value if isinstance(value, str) else None
+
+
+def _context(data: Mapping[str, Any]) -> int | None:
+    found = [data[key] for key in _CONTEXT if key in data]
+    whole = [one for one in found if isinstance(one, int) and not isinstance(one, bool)]
+    return min((one for one in whole if 0 < one <= MOST), default=None)
+
+
+def _sampling(data: Mapping[str, Any]) -> dict[str, float]:
+    """Within what clients may send."""
+    limits = {"temperature": (0.0, 2.0), "top_p": (0.001, 1.0), "top_k": (1.0, 1e6)}
+    found = {}
+    for key, (low, high) in limits.items():
+        value = data.get(key)
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            continue
+        if isinstance(value, float) and not math.isfinite(value):
+            continue
+        if low <= value <= high:
+            found[key] = float(value)
+    return found

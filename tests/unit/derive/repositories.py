@@ -1,0 +1,74 @@
+"""Repositories of models as the hub would say them, and fleets that name them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+from unittest.mock import patch
+
+from sparkwright.config.inventory import HostInput
+from sparkwright.plan.plan import ServicePlan
+from sparkwright.resolve.hub import RemoteFile, ResolvedModel
+from sparkwright.resolve.kv_cache import kv_layers
+from sparkwright.resolve.model_facts import facts_of
+from sparkwright.site.fleet import Fleet, plan_fleet
+
+REPOSITORY, COMMIT = "Qwen/Qwen3-8B-FP8", "abc1234" + "0" * 33
+CONFIG: dict[str, Any] = {
+    "architectures": ["Qwen3ForCausalLM"], "model_type": "qwen3", "torch_dtype": "bfloat16",
+    "max_position_embeddings": 40960, "num_hidden_layers": 36, "num_key_value_heads": 8,
+    "num_attention_heads": 32, "hidden_size": 4096, "head_dim": 128,
+    "quantization_config": {"quant_method": "fp8"},
+}  # fmt: skip
+GENERATION = {"temperature": 0.6, "top_p": 0.95, "top_k": 20}
+TEMPLATE = '{% if tools %}<tool_call>{"name"{% endif %}{% if enable_thinking %}<think>{% endif %}'
+FILES = {"config.json": 900, "model.safetensors": 9_400_000_000, "tokenizer.json": 7_000_000}
+
+
+def repository(
+    *,
+    config: dict[str, Any] | None = None,
+    generation: dict[str, Any] | None = None,
+    template: str | None = TEMPLATE,
+    files: dict[str, int] = FILES,
+    name: str = REPOSITORY,
+) -> ResolvedModel:
+    """A commit; what is not given is that of Qwen3-8B-FP8."""
+    own = CONFIG if config is None else config
+    facts = facts_of(
+        own, GENERATION if generation is None else generation, {}, template=template,
+        license="apache-2.0",
+    )  # fmt: skip
+    rows = tuple(RemoteFile(path, size, None, "b") for path, size in files.items())
+    return ResolvedModel(name, COMMIT, None, rows, kv_layers(own), facts)
+
+
+@contextmanager
+def on_the_hub(*models: ResolvedModel) -> Iterator[list[tuple[str, str]]]:
+    """The hub has these; gives what was asked for: repository and revision."""
+    asked: list[tuple[str, str]] = []
+    known = {one.repository: one for one in models}
+
+    def resolve(endpoint: str, name: str, revision: str, token: str | None, *, facts: bool = False):  # type: ignore[no-untyped-def]
+        asked.append((name, revision))
+        return known[name]
+
+    with patch("sparkwright.site.own_models.resolve_model", resolve):
+        yield asked
+
+
+def planned(service: dict[str, Any] | None = None, group: str = "sparks", **data: Any) -> Fleet:
+    """A host with one service, ``chat``."""
+    services = {"chat": {"model": REPOSITORY, **(service or {})}}
+    host = HostInput(
+        "spark-1", {"services": services, **data}, lambda _: "group_data/sparks.py",
+        frozenset({"all", group}),
+    )  # fmt: skip
+    return plan_fleet([host])
+
+
+def chat(fleet: Fleet) -> ServicePlan:
+    """The service, where nothing prevents it."""
+    (host,) = fleet.or_raise().values()
+    return next(one for one in host.plan.services if one.name == "chat")
