@@ -15,6 +15,7 @@ from pydantic import (
     Tag,
     TypeAdapter,
     ValidationError,
+    ValidationInfo,
     field_validator,
     model_validator,
 )
@@ -144,7 +145,7 @@ class ServiceSettings(_Settings):
     """
 
     recipe: str | None = None
-    model: Repository | None = None
+    model: Repository | None = Field(default=None, validate_default=True)
     revision: Revision | None = None
     image: Name | None = None
     port: int = Field(default=8000, ge=1, le=65535)
@@ -165,16 +166,22 @@ class ServiceSettings(_Settings):
 
     _refuse_privileged = model_validator(mode="before")(refuse_privileged)
 
-    @model_validator(mode="after")
-    def _recipe_or_model(self) -> ServiceSettings:
-        if (self.recipe is None) is (self.model is None):
+    @field_validator("model")
+    @classmethod
+    def _recipe_or_model(cls, model: str | None, info: ValidationInfo) -> str | None:
+        if (info.data.get("recipe") is None) is (model is None):
             raise ValueError(
                 "name either a recipe of the catalog ('recipe') or a model's repository on the hub "
                 "('model')"
             )
-        if self.model is None and (self.revision or self.image):
-            raise ValueError("revision and image go with 'model'; a recipe has its own")
-        return self
+        return model
+
+    @field_validator("revision", "image")
+    @classmethod
+    def _of_the_model(cls, value: str | None, info: ValidationInfo) -> str | None:
+        if info.data.get("recipe"):
+            raise ValueError("this goes with 'model'; a recipe has its own")
+        return value
 
     @property
     def address(self) -> str:

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
+from sparkwright.catalog import Catalog, load_catalog
 from sparkwright.config.inventory import HostInput
 from sparkwright.plan.plan import ServicePlan
 from sparkwright.resolve.hub import RemoteFile, ResolvedModel
 from sparkwright.resolve.kv_cache import kv_layers
 from sparkwright.resolve.model_facts import facts_of
 from sparkwright.site.fleet import Fleet, plan_fleet
+from tests.unit.builders import catalog
 
 REPOSITORY, COMMIT = "Qwen/Qwen3-8B-FP8", "abc1234" + "0" * 33
 CONFIG: dict[str, Any] = {
@@ -65,7 +68,13 @@ def planned(service: dict[str, Any] | None = None, group: str = "sparks", **data
         "spark-1", {"services": services, **data}, lambda _: "group_data/sparks.py",
         frozenset({"all", group}),
     )  # fmt: skip
-    return plan_fleet([host])
+    with patch("sparkwright.site.fleet.load_catalog", _catalog):
+        return plan_fleet([host])
+
+
+def _catalog(directories: list[Path]) -> Catalog:
+    """Read once for all tests that add none of their own."""
+    return catalog() if len(directories) == 1 else load_catalog(directories)
 
 
 def chat(fleet: Fleet) -> ServicePlan:

@@ -1,0 +1,249 @@
+"""Who owns a model's repository writes its files: they are data, bounded, and never run."""
+
+from __future__ import annotations
+
+import http.server
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import jinja2
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sparkwright.findings.user_error import UserError
+from sparkwright.resolve import small_files
+from sparkwright.resolve.hub import HubError, ResolvedModel, resolve_model
+from sparkwright.resolve.kv_cache import kv_layers
+from sparkwright.resolve.lock import read_lock
+from sparkwright.resolve.model_facts import facts_of
+from tests.unit.derive.repositories import CONFIG, REPOSITORY, chat, on_the_hub, planned, repository
+
+COMMIT = "c0ffee" + "0" * 34
+TOKENIZER = {"chat_template": "{{ messages }}"}
+
+
+@contextmanager
+def hub(
+    files: dict[str, bytes], names: list[str] | None = None, sha: str = COMMIT
+) -> Iterator[str]:
+    """A hub with one repository, of these files; ``names`` are further ones without content."""
+
+    class Answer(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            path = self.path.partition("?")[0]
+            if path.startswith("/api/models/"):
+                every = [*files, *(names or [])]
+                data = {"sha": sha, "siblings": [{"rfilename": name} for name in every]}
+                body: bytes | None = json.dumps(data).encode()
+            else:
+                body = files.get(path.partition(f"/resolve/{COMMIT}/")[2])
+            self.send_response(404 if body is None else 200)
+            self.end_headers()
+            self.wfile.write(body or b"")
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Answer)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield f"http://127.0.0.1:{server.server_address[1]}"
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+def asked(config: bytes, **more: bytes) -> ResolvedModel:
+    """What a repository with this config.json is found to be."""
+    files = {"config.json": config, "tokenizer_config.json": json.dumps(TOKENIZER).encode()}
+    with hub(files | {f"{name}.json": text for name, text in more.items()}) as url:
+        return resolve_model(url, REPOSITORY, "main", None, facts=True)
+
+
+@pytest.mark.parametrize(
+    ("config", "words"),
+    [
+        (b"[" * 200_000, "config.json"),
+        (b'{"a":' * 200_000, "config.json"),
+        (b'{"max_position_embeddings": NaN}', "NaN is not a number of JSON"),
+        (b'{"a": -Infinity}', "-Infinity is not a number"),
+        (b'{"a": ' + b"9" * 5000 + b"}", "is not JSON"),
+        (b"[]", "is not a JSON object"),
+        (b"\xff\xfe", "is not JSON"),
+        (b"<html>", "is not JSON"),
+    ],
+    ids=range(8),
+)
+def test_a_configuration_that_is_none_is_told_and_names_the_file(config: bytes, words: str) -> None:
+    with pytest.raises(HubError) as error:
+        asked(config)
+    assert words in error.value.problem.observed
+    assert "config.json" in error.value.problem.observed
+    assert len(str(error.value.problem)) < 1000
+
+
+def test_a_file_that_never_ends_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(small_files, "MOST_BYTES", 1 << 20)
+    monkeypatch.setattr(small_files.bounded, "__defaults__", (1 << 20,))
+    with pytest.raises(HubError, match="has more than 1 MiB"):
+        asked(b" " * (2 << 20))
+    with pytest.raises(HubError, match=r"generation_config.json has more than 1 MiB"):
+        asked(b"{}", generation_config=b" " * (2 << 20))
+
+
+_ANY: st.SearchStrategy[Any] = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
+    lambda one: st.lists(one, max_size=3) | st.dictionaries(st.text(max_size=8), one, max_size=3),
+    max_leaves=6,
+)
+_KEYS = [
+    *CONFIG, "text_config", "vision_config", "auto_map", "layer_types", "sliding_window",
+    "kv_lora_rank", "qk_rope_head_dim", "full_attention_interval",
+]  # fmt: skip
+
+
+@given(
+    st.dictionaries(st.sampled_from(_KEYS), _ANY | st.just(10**4000) | st.just(-1), max_size=6),
+    st.dictionaries(st.sampled_from(["temperature", "top_p", "top_k"]), _ANY, max_size=3),
+    st.dictionaries(st.just("chat_template"), _ANY, max_size=1),
+)
+def test_wrong_types_count_as_not_said(
+    config: dict[str, Any], generation: dict[str, Any], tokenizer: dict[str, Any]
+) -> None:
+    """Whatever the values are, there is a plan, or a question with a key: never a traceback."""
+    own = {**CONFIG, **config}
+    facts = facts_of(own, generation, tokenizer, license=generation)
+    found = ResolvedModel(REPOSITORY, COMMIT, None, repository().files, kv_layers(own), facts)
+    with on_the_hub(found):
+        fleet = planned()
+    for problem in fleet.problems:
+        assert "services.chat" in problem.subject.place
+        assert len(str(problem)) < 2000
+
+
+@pytest.mark.parametrize(
+    "name", ["../../etc/cron.d/x", "/etc/passwd", "a/../../b", "a//b", "a/./b", "x\n../y", ".."]
+)
+def test_names_that_lead_out_are_refused(name: str) -> None:
+    files = {"config.json": json.dumps(CONFIG).encode()}
+    with hub(files, [name]) as url, pytest.raises(HubError, match="leads out of its directory"):
+        resolve_model(url, REPOSITORY, "main", None, facts=True)
+
+
+@pytest.mark.parametrize("sha", ["../../x", "--upload-pack=x", "main", "C" * 40])
+def test_a_commit_that_is_none_is_refused(sha: str) -> None:
+    with hub({}, sha=sha) as url, pytest.raises(HubError, match="something else than a model"):
+        resolve_model(url, REPOSITORY, "main", None)
+
+
+def test_words_that_are_none_reach_no_command_line() -> None:
+    """Names of classes and parsers become words of a plan: text that is none is not said."""
+    evil = "x; rm -rf /\x1b[2J $(id) --trust-remote-code"
+    config = {
+        **CONFIG, "architectures": [evil], "model_type": evil, "auto_map": {evil: evil},
+        "quantization_config": {"quant_method": evil}, "torch_dtype": evil,
+    }  # fmt: skip
+    facts = facts_of(config, {}, {}, template="x", license=evil)
+    assert evil not in str(facts)
+    assert (facts.architecture, facts.model_type, facts.quantization) == (None, None, None)
+
+
+@pytest.mark.parametrize("classes", [{"AutoConfig": "x.Y"}, {"AutoModelForCausalLM": "y--z.W"}])
+def test_code_of_a_repository_is_never_turned_on_by_itself(classes: dict[str, str]) -> None:
+    found = repository(config={**CONFIG, "auto_map": classes})
+    with on_the_hub(found):
+        (problem,) = planned().problems
+        off = chat(planned({"arguments": {"trust_remote_code": False}}))
+        on = planned({"arguments": {"trust_remote_code": True}})
+    assert "trust_remote_code" in problem.subject.place
+    assert dict(off.arguments)["trust_remote_code"] is False
+    refused = [one.id for one in on.hosts["spark-1"].violations if one.stops]
+    assert "remote-code" in refused  # not without a lock, and files that somebody has read
+
+
+def test_a_chat_template_is_searched_and_never_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It would write a file, if anything on the controller gave it to jinja."""
+    proof = tmp_path / "owned"
+    evil = (
+        "{{ cycler.__init__.__globals__.os.system('touch " + str(proof) + "') }}"
+        "{% if tools %}<tool_call>{% endif %}"
+    )
+    jinja2.Environment().from_string(evil).render()
+    assert proof.exists()  # the attack is one
+    proof.unlink()
+    texts: list[str] = []
+    compiled = jinja2.Environment.compile
+
+    def seen(self: jinja2.Environment, source: Any, *rest: Any, **more: Any) -> Any:
+        texts.append(str(source))
+        return compiled(self, source, *rest, **more)
+
+    monkeypatch.setattr(jinja2.Environment, "compile", seen)
+    files = {
+        "config.json": json.dumps(CONFIG).encode(),
+        "tokenizer_config.json": json.dumps({"chat_template": evil}).encode(),
+        "chat_template.jinja": evil.encode(),
+    }
+    with hub(files) as url:
+        model = resolve_model(url, REPOSITORY, "main", None, facts=True)
+    with on_the_hub(ResolvedModel(
+        REPOSITORY, COMMIT, None, repository().files, model.kv, model.facts,
+    )):  # fmt: skip
+        service = chat(planned())
+    assert dict(service.arguments)["tool_call_parser"] == "hermes"  # it was looked into
+    assert not proof.exists()
+    assert not any("cycler" in text for text in texts)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["--trust-remote-code", "-q/x", "../../etc/passwd", "/opt/models/x", "a/../b", "a/b/c",
+     "http://evil/x", "a/b;id", "a/b\n", "a--b/c"],
+)  # fmt: skip
+def test_a_models_name_is_neither_an_option_nor_a_path(name: str) -> None:
+    with on_the_hub() as hub_was_asked:
+        fleet = planned({"model": name})
+    (problem,) = fleet.problems
+    assert "services.chat.model" in problem.subject.place
+    assert hub_was_asked == []
+
+
+@pytest.mark.parametrize("revision", ["--x", "../main", "main?x=1", "a b", "main#x"])
+def test_a_revision_is_neither(revision: str) -> None:
+    with on_the_hub() as hub_was_asked:
+        (problem,) = planned({"revision": revision}).problems
+    assert "services.chat.revision" in problem.subject.place
+    assert hub_was_asked == []
+
+
+def test_what_a_lock_says_is_bounded_too(tmp_path: Path) -> None:
+    path = tmp_path / "fleet.lock"
+    facts = {"architecture": "x y", "model_type": "--serve", "context": 10**30}
+    entry = {"commit": COMMIT, "facts": facts, "files": {}}
+    path.write_text(json.dumps({"images": {}, "models": {f"{REPOSITORY}@main": entry}}))
+    with pytest.raises(UserError) as error:
+        read_lock(path)
+    assert {one.subject.key for one in error.value.findings} == {
+        f"models.{REPOSITORY}@main.facts.{key}" for key in facts
+    }
+
+
+def test_a_token_does_not_go_over_a_network_in_clear(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HF_TOKEN", "hf_secret")
+    tokens: list[str | None] = []
+
+    def resolve(endpoint: str, name: str, revision: str, token: str | None, **_: Any) -> Any:
+        tokens.append(token)
+        return repository()
+
+    monkeypatch.setattr("sparkwright.site.own_models.resolve_model", resolve)
+    planned(hub_endpoint="http://mirror.lan:8000")
+    planned(hub_endpoint="https://mirror.lan")
+    assert tokens == [None, "hf_secret"]
