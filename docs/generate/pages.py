@@ -10,6 +10,7 @@ from docs.generate import (
     commands,
     deviations,
     diagnoses,
+    json_documents,
     rules,
     settings,
     speeds,
@@ -29,6 +30,7 @@ def pages(root: Path) -> dict[str, str]:
         "docs/catalog-yaml.md": catalog_yaml.page(root / "docs/examples"),
         "docs/commands.md": commands.page(),
         "docs/diagnoses.md": diagnoses.page(shipped),
+        "docs/json.md": json_documents.page(),
         "docs/rules.md": rules.page(shipped, root / "docs/known-issues.yaml"),
         "docs/settings.md": settings.page(),
     }

@@ -112,7 +112,8 @@ def in_words(schema: Any) -> str:
 def _values(schema: Any) -> Any:
     if "patternProperties" in schema:
         return next(iter(schema["patternProperties"].values()))
-    return schema.get("additionalProperties") or {}
+    values = schema.get("additionalProperties") or {}
+    return {} if values is True else values
 
 
 def _one_of(options: list[Any]) -> str:

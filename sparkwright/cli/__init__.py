@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from sparkwright import __version__
+from sparkwright.cli.output import echo
 from sparkwright.findings.exit_codes import MISTAKEN
 from sparkwright.findings.user_error import UserError, suggest
 
@@ -93,13 +94,13 @@ class _Lazy(click.Group):
         try:
             return super().invoke(ctx)
         except UserError as error:
-            click.echo(f"{click.style('-->', fg='red')} {error}", err=True)
+            echo(f"{click.style('-->', fg='red')} {error}", err=True)
             sys.exit(MISTAKEN)
         except BrokenPipeError:
             sys.exit(141)
         except KeyboardInterrupt:
             # As a shell has it for a program that SIGINT ended.
-            click.echo("\nstopped", err=True)
+            echo("\nstopped", err=True)
             sys.exit(130)
 
 

@@ -10,6 +10,7 @@ from sparkwright.catalog import load_catalog
 from sparkwright.catalog.advice import Choice, Workload
 from sparkwright.catalog.gpus import GPUS, UNIFIED, VRAM, spark_only
 from sparkwright.cli.options import json_option, print_json
+from sparkwright.cli.output import echo
 from sparkwright.config.places import catalogs
 
 
@@ -51,21 +52,21 @@ def command(workload: str, gpu: str, as_json: bool) -> None:
         )
         return
     if not choices:
-        click.echo(f"The catalog names nothing for {workload} on {gpu}. Other workloads: --help")
+        echo(f"The catalog names nothing for {workload} on {gpu}. Other workloads: --help")
         return
-    click.echo(f"For {workload} on {gpu}; the order is this project's:")
+    echo(f"For {workload} on {gpu}; the order is this project's:")
     for number, choice in enumerate(choices, 1):
         recipe = catalog.recipes[choice.recipe]
-        click.echo(f"{number}. {click.style(recipe.name, bold=True)}: {recipe.title}")
-        click.echo(f"   {choice.why}{_measured(choice)}")
+        echo(f"{number}. {click.style(recipe.name, bold=True)}: {recipe.title}")
+        echo(f"   {choice.why}{_measured(choice)}")
         said = "this project's reading of: " if choice.by == "project" else ""
-        click.echo(f"   {said}{choice.source}, {choice.date}")
+        echo(f"   {said}{choice.source}, {choice.date}")
         needs = recipe.needs
         card = needs.vram_gib if GPUS[gpu] != UNIFIED else None
         own = f", {card:g} GiB of its own" if card else ""
-        click.echo(f"   needs compute capability {' or '.join(needs.compute_caps)}{own}")
+        echo(f"   needs compute capability {' or '.join(needs.compute_caps)}{own}")
         if spark_only(recipe, catalog):
-            click.echo("   for DGX Sparks only: its image is for arm64 alone")
+            echo("   for DGX Sparks only: its image is for arm64 alone")
 
 
 def _measured(choice: Choice) -> str:

@@ -41,6 +41,7 @@ from sparkwright.cli.options import (
     print_json,
     site_inventory,
 )
+from sparkwright.cli.output import echo
 from sparkwright.config.inventory import read_inventory, ssh_address
 from sparkwright.config.secrets import VARIABLE, Secret, api_key
 from sparkwright.config.tls import clients_ca, scheme
@@ -153,7 +154,7 @@ def command(
         if target.host.plan.host in before:
             done.append(_bench(tool, target, sweep, before[target.host.plan.host], ask, results))
             if not as_json:
-                click.echo(f"\n{text(done[-1])}")
+                echo(f"\n{text(done[-1])}")
     if exported is not None:
         _export(exported, results, set(hosts), {target.service.name for target in targets})
     if as_json:
@@ -233,7 +234,7 @@ def _bench(
     after = ask((host,), "facts").get(host)
     result = _result(tool, target, when, measured, before, under_load, after)
     for remark in (*measured.remarks, *_remarks(target, before, under_load, after)):
-        click.echo(f"{click.style(target.name, fg='yellow')}: {visible(remark)}", err=True)
+        echo(f"{click.style(target.name, fg='yellow')}: {visible(remark)}", err=True)
     _say(target, f"kept as {save(directory, result)}")
     past = load_results(directory).services[host, plan.name]
     return judged(past[: past.index(result) + 1], target.host.catalog)
@@ -284,7 +285,7 @@ def _remarks(
 def _export(path: Path, directory: Path, hosts: set[str], names: set[str]) -> None:
     stored = load_results(directory)
     if stored.problems:
-        click.echo(findings_text(stored.problems, paint=paint), err=True)
+        echo(findings_text(stored.problems, paint=paint), err=True)
     chosen = [
         result
         for (host, service), found in stored.services.items()
@@ -293,11 +294,11 @@ def _export(path: Path, directory: Path, hosts: set[str], names: set[str]) -> No
     ]
     if not chosen:
         raise UserError([mistake(str(directory), "it has no such results", "measure some first")])
-    click.echo(f"{export(path, chosen)} results in {path}", err=True)
+    echo(f"{export(path, chosen)} results in {path}", err=True)
 
 
 def _say(target: _Target, line: str) -> None:
-    click.echo(f"{target.name}: {line}", err=True)
+    echo(f"{target.name}: {line}", err=True)
 
 
 def _plain(bench: Bench) -> Mapping[str, Any]:

@@ -10,7 +10,7 @@ from typing import get_args
 
 import click
 
-from sparkwright.cli.connecting import connection_options
+from sparkwright.cli.connecting import connection_options, pyinfra_json_option
 from sparkwright.cli.hosts import become, command_line
 from sparkwright.cli.options import inventory_argument
 from sparkwright.config.bootstrap import Step
@@ -33,6 +33,7 @@ from sparkwright.findings.user_error import UserError, mistake
 @click.option("--dry", is_flag=True, help="Only show what would be done.")
 @click.option("--password", is_flag=True, help="Ask once for the password of sudo.")
 @click.option("--reboot", is_flag=True, help="Reboot a host whose new driver needs it, and wait.")
+@pyinfra_json_option
 def command(
     inventory: Path, overrides: tuple[str, ...], limit: tuple[str, ...], steps: tuple[str, ...],
     dry: bool, password: bool, reboot: bool,

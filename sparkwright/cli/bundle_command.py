@@ -16,7 +16,15 @@ from pathlib import Path
 
 import click
 
-from sparkwright.cli.options import data_option, inventory_and_directory, limit_option, load
+from sparkwright.cli.options import (
+    data_option,
+    inventory_and_directory,
+    json_option,
+    limit_option,
+    load,
+    print_json,
+)
+from sparkwright.cli.output import echo
 from sparkwright.config.places import PACKAGE
 from sparkwright.findings.user_error import UserError, mistake
 from sparkwright.host.contracts.fetch import FetchFile, FetchRequest
@@ -67,6 +75,7 @@ _MACHINES = {"arm64": "aarch64", "amd64": "x86_64"}
     help="Debian packages of HAProxy for hosts without internet (docs/sharing-and-offline.md); "
     "the lock pins them.",
 )
+@json_option
 def command(
     inventory: Path,
     overrides: tuple[str, ...],
@@ -75,6 +84,7 @@ def command(
     architectures: tuple[str, ...],
     pythons: tuple[str, ...],
     packages: Path | None,
+    as_json: bool,
 ) -> None:
     """Fetch everything that the locked plan needs into DIRECTORY.
 
@@ -91,7 +101,7 @@ def command(
         for name, request, secret in _requests(
             plans, resolution, directory.resolve(), architectures
         )
-        if not _fetch(name, request, secret)
+        if not _fetch(name, request, secret, quiet=as_json)
     ]
     _contexts(plans, resolution, directory)
     _runtimes(plans, resolution, directory, architectures, pythons)
@@ -100,11 +110,14 @@ def command(
         if pins and (known := read_lock(Path(lock))):
             Path(lock).write_text(render_lock(known.model_copy(update={"packages": pins})))
         shutil.copyfile(lock, directory / Path(lock).name)
-    if failed:
-        click.echo(f"not whole: {', '.join(failed)}. Run it again to go on.", err=True)
-        sys.exit(1)
     total = sum(path.stat().st_size for path in directory.rglob("*") if path.is_file())
-    click.echo(f"{directory}: {total / 1e9:.2f} GB, whole. Deploy with --data 'bundle=\"...\"'.")
+    if as_json:
+        print_json({"directory": str(directory), "bytes": total, "missing": failed})
+        sys.exit(int(bool(failed)))
+    if failed:
+        echo(f"not whole: {', '.join(failed)}. Run it again to go on.", err=True)
+        sys.exit(1)
+    echo(f"{directory}: {total / 1e9:.2f} GB, whole. Deploy with --data 'bundle=\"...\"'.")
 
 
 def _locked(plans: list[HostPlan]) -> None:
@@ -188,8 +201,8 @@ def _platforms(image: ResolvedImage, architectures: tuple[str, ...]) -> list[Pla
     ]
 
 
-def _fetch(name: str, request: FetchRequest, secret: str | None) -> bool:
-    click.echo(f"{name}:")
+def _fetch(name: str, request: FetchRequest, secret: str | None, *, quiet: bool) -> bool:
+    echo(f"{name}:", err=quiet)
     with tempfile.TemporaryDirectory(prefix="sparkwright-bundle-") as folder:
         file = Path(folder, "secret")
         if secret:
@@ -204,7 +217,9 @@ def _fetch(name: str, request: FetchRequest, secret: str | None) -> bool:
         libraries = Path(found.origin).parents[1]
         words = [sys.executable, "-I", "-S", str(_PROGRAM), "--runtime", str(libraries)]
         sys.stdout.flush()
-        return subprocess.run([*words, str(place)], check=False, env=_plain()).returncode == 0
+        done = subprocess.run([*words, str(place)], check=False, env=_plain(),
+                              stdout=sys.stderr if quiet else None)  # fmt: skip
+        return done.returncode == 0
 
 
 def _plain() -> dict[str, str]:

@@ -7,12 +7,15 @@ import ssl
 
 import click
 
+from sparkwright.cli.options import json_option, print_json
+from sparkwright.cli.output import echo
 from sparkwright.config.tls import CA
 from sparkwright.findings.user_error import UserError, mistake
 
 
 @click.command("ca")
-def command() -> None:
+@json_option
+def command(as_json: bool) -> None:
     """Print the certificate of the site's own CA, for clients to import.
 
     With `tls = "own"` the first deploy makes it. Its fingerprint goes to standard error: compare it
@@ -32,6 +35,9 @@ def command() -> None:
                 )
             ]
         ) from None
-    click.echo(pem, nl=False)
     pairs = ":".join(fingerprint[at : at + 2] for at in range(0, len(fingerprint), 2))
-    click.echo(f"SHA-256 fingerprint: {pairs}", err=True)
+    if as_json:
+        print_json({"certificate": pem, "sha256": pairs})
+        return
+    click.echo(pem, nl=False)
+    echo(f"SHA-256 fingerprint: {pairs}", err=True)

@@ -10,6 +10,7 @@ from pydantic import BaseModel
 
 from sparkwright.catalog import Catalog, load_catalog
 from sparkwright.cli.options import json_option, print_json
+from sparkwright.cli.output import echo
 from sparkwright.config.places import catalogs
 from sparkwright.findings.user_error import UserError, mistake, suggest
 from sparkwright.rules import RULES
@@ -60,10 +61,10 @@ def list_entries(kind: str | None, directories: tuple[Path, ...], as_json: bool)
         print_json({name: [row[0] for row in sorted(rows)] for name, rows in chosen.items()})
         return
     for name, rows in chosen.items():
-        click.echo(click.style(name, bold=True))
+        echo(click.style(name, bold=True))
         width = max((len(row[0]) for row in rows), default=0)
         for entry, state, text in sorted(rows):
-            click.echo(f"  {entry:{width}}  {state:11}  {text}")
+            echo(f"  {entry:{width}}  {state:11}  {text}")
 
 
 def _rules(catalog: Catalog) -> list[tuple[str, str, str]]:
@@ -92,8 +93,8 @@ def show(name: str, directories: tuple[Path, ...], as_json: bool) -> None:
         return
     import yaml
 
-    click.echo(f"# {catalog.files[kind, name]}")
-    click.echo(yaml.safe_dump(data, sort_keys=False, width=100, allow_unicode=True).rstrip())
+    echo(f"# {catalog.files[kind, name]}")
+    click.echo(yaml.safe_dump(data, sort_keys=False, width=78, allow_unicode=True).rstrip())
 
 
 @command.command("sources")
@@ -126,7 +127,7 @@ def sources(directories: tuple[Path, ...], as_json: bool) -> None:
         print_json(dict(rows))
         return
     for name, source in rows:
-        click.echo(f"{name}: {source}")
+        echo(f"{name}: {source}")
 
 
 def _groups(catalog: Catalog) -> dict[str, Any]:

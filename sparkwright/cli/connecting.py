@@ -75,6 +75,14 @@ def connection_options(command: _Command, but: str | None = None) -> _Command:
     return command
 
 
+def pyinfra_json_option(command: _Command) -> _Command:
+    """``--json`` of a command that becomes pyinfra, which prints it."""
+    return click.option(
+        "--json", is_flag=True, expose_value=False, callback=_kept,
+        help="Print pyinfra's JSON instead of text (docs/json.md).",
+    )(command)  # fmt: skip
+
+
 def given() -> list[str]:
     """The words for pyinfra of the command that runs."""
     context = click.get_current_context(silent=True)

@@ -9,18 +9,26 @@ import click
 
 from sparkwright.cli.connecting import hosts_argument
 from sparkwright.cli.deployments import deployments
+from sparkwright.cli.options import json_option, print_json
+from sparkwright.cli.output import echo
 from sparkwright.report.status import render_diff
 
 
 @click.command("diff")
 @hosts_argument
-def command(inventory: Path, overrides: tuple[str, ...], limit: tuple[str, ...]) -> None:
+@json_option
+def command(
+    inventory: Path, overrides: tuple[str, ...], limit: tuple[str, ...], as_json: bool
+) -> None:
     """Show what a deploy would change in the files of the services, line by line.
 
     Exit code 1 when anything differs or a host does not answer.
     """
     found, silent = deployments(inventory, limit, overrides, planless=False)
     text = render_diff(found)
-    if found:
-        click.echo(text or f"no difference: {', '.join(found)}", err=not text)
+    if as_json:
+        texts = {host: render_diff({host: seen}) for host, seen in found.items()}
+        print_json([{"host": host, "text": one} for host, one in texts.items() if one])
+    elif found:
+        echo(text or f"no difference: {', '.join(found)}", err=not text)
     sys.exit(int(bool(text) or bool(silent) or not found))

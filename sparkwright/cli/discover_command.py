@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from sparkwright.cli.options import json_option, print_json
+from sparkwright.cli.output import echo
 from sparkwright.discover.asking import Box, boxes
 from sparkwright.discover.names import candidates, resolved
 from sparkwright.host.contracts.records import encode
@@ -38,5 +39,5 @@ def command(mdns: bool, as_json: bool) -> None:
     else:
         rows = [(one.name, one.gpu or "-", one.shown or one.why, one.source) for one in listed]
         for line in columns([("NAME", "GPU", "WHAT IT SAYS", "FROM"), *rows]):
-            click.echo(line)
+            echo(line)
     sys.exit(int(not any(one.gpu for one in listed)))

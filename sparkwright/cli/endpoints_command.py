@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from sparkwright.cli.options import inventory_argument, load
+from sparkwright.cli.output import echo
 from sparkwright.config.inventory import read_inventory, ssh_address
 from sparkwright.config.keys import DEFAULT
 from sparkwright.endpoints import FORMATS
@@ -34,6 +35,7 @@ from sparkwright.findings.user_error import UserError, mistake
 @click.option(
     "--key", default=DEFAULT, metavar="NAME", help="A client's key of `keys`; else the fleet's own."
 )
+@click.option("--json", "as_json", is_flag=True, help="Print JSON: short for --format json.")
 def command(
     inventory: Path,
     overrides: tuple[str, ...],
@@ -41,6 +43,7 @@ def command(
     form: str,
     key: str,
     output: Path | None,
+    as_json: bool,
 ) -> None:
     """Write the planned fleet as configuration of its clients.
 
@@ -53,18 +56,18 @@ def command(
         for host in read_inventory(inventory, overrides)
     }
     exported = export(hosts, addresses, key)
-    text = FORMATS[form](exported.endpoints)
+    text = FORMATS["json" if as_json else form](exported.endpoints)
     if output is None:
         click.echo(text, nl=False)
     else:
         _write(output, text)
     for note in exported.notes:
-        click.echo(f"{click.style('note', fg='yellow')}: {note}", err=True)
+        echo(f"{click.style('note', fg='yellow')}: {note}", err=True)
     for ca in cas(exported.endpoints):
-        click.echo(f"the client trusts: {ca}; a client in Node takes it by "
+        echo(f"the client trusts: {ca}; a client in Node takes it by "
                    f"export NODE_EXTRA_CA_CERTS={shlex.quote(ca)}", err=True)  # fmt: skip
     for one in keys(exported.endpoints):
-        click.echo(f"the client needs: {key_command(one)}", err=True)
+        echo(f"the client needs: {key_command(one)}", err=True)
 
 
 def _write(output: Path, text: str) -> None:

@@ -9,6 +9,7 @@ from typing import Any, TypeVar, cast
 import click
 
 from sparkwright.cli.options import print_json
+from sparkwright.cli.output import echo
 from sparkwright.findings.finding import Finding
 from sparkwright.findings.render import data
 from sparkwright.findings.sarif import sarif
@@ -44,4 +45,4 @@ def print_findings(findings: Sequence[Finding], form: str, text: str) -> None:
     if form != "text":
         print_json(data(findings) if form == "json" else sarif(findings))
     elif text:
-        click.echo(text)
+        echo(text)

@@ -10,6 +10,7 @@ import click
 from sparkwright.cli.connecting import hosts_argument
 from sparkwright.cli.deployments import deployments
 from sparkwright.cli.options import json_option, print_json
+from sparkwright.cli.output import echo
 from sparkwright.host.contracts.records import encode
 from sparkwright.report.status import render_history
 
@@ -29,5 +30,5 @@ def command(
     if as_json:
         print_json({name: encode(one.history) for name, one in found.items()})
     elif found:
-        click.echo(render_history(found, last))
+        echo(render_history(found, last))
     sys.exit(int(bool(silent) or not found))

@@ -14,6 +14,7 @@ from typing import Any, NoReturn
 import click
 
 from sparkwright.cli import connecting
+from sparkwright.cli.output import echo
 from sparkwright.findings.user_error import UserError, mistake
 from sparkwright.text.visible import paragraph, visible_but_colours
 
@@ -115,7 +116,7 @@ def ask_hosts(
     for name, said in found.items():
         if said["answer"] is None:
             why = said["refused"] or "no answer"
-            click.echo(f"{click.style(name, fg='red')}: {paragraph(why)}", err=True)
+            echo(f"{click.style(name, fg='red')}: {paragraph(why)}", err=True)
     answers = {n: said["answer"] for n, said in found.items() if said["answer"] is not None}
     return answers, [name for name in found if name not in answers]
 
@@ -125,4 +126,4 @@ def _tell_what_is_broken(progress: Path) -> None:
     lines = progress.read_text(encoding="utf-8").splitlines() if progress.exists() else []
     for said in map(json.loads, lines):
         if "plan" in said:
-            click.echo(said["plan"], err=True)
+            echo(said["plan"], err=True)

@@ -11,6 +11,8 @@ import click
 from sparkwright.catalog import load_catalog
 from sparkwright.catalog.gpus import GPUS, VRAM
 from sparkwright.cli.discover_command import found
+from sparkwright.cli.options import json_option, print_json
+from sparkwright.cli.output import echo
 from sparkwright.config.places import catalogs
 from sparkwright.config.skeleton import (
     FILES,
@@ -39,8 +41,14 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]*")
 )
 @click.option("--discover", is_flag=True, help="Take the hosts that `discover` finds.")
 @click.option("--mdns/--no-mdns", default=True, help="With --discover: whether mDNS is asked.")
+@json_option
 def command(
-    folder: Path, names: tuple[str, ...], gpus: tuple[str, ...], discover: bool, mdns: bool
+    folder: Path,
+    names: tuple[str, ...],
+    gpus: tuple[str, ...],
+    discover: bool,
+    mdns: bool,
+    as_json: bool,
 ) -> None:
     """Write a new site into the folder NAME: deploy.py, config.py, inventory, group_data.
 
@@ -55,21 +63,26 @@ def command(
     catalog = load_catalog(catalogs())
     files = contents(hosts, catalog)
     write(folder, files)
-    click.echo(f"{folder}: {len(files)} files written")
-    for host in without_recipe(hosts, catalog):
-        click.echo(
+    without = without_recipe(hosts, catalog)
+    if as_json:
+        print_json({"folder": str(folder), "files": list(files),
+                    "without_recipe": [host.name for host in without]})  # fmt: skip
+        return
+    echo(f"{folder}: {len(files)} files written")
+    for host in without:
+        echo(
             f"{click.style('-->', fg='yellow')} {host.name}: no recipe of the catalog fits the"
             f" {VRAM[host.gpu]:g} GiB of {host.gpu}: it has no services until"
             f" {folder / INVENTORY} names a recipe of your own",
             err=True,
         )
     if not hosts:
-        click.echo(f"The hosts in {folder / INVENTORY} are an example: put in your own.")
-    click.echo("Next:")
+        echo(f"The hosts in {folder / INVENTORY} are an example: put in your own.")
+    echo("Next:")
     enter = "" if folder.resolve() == Path.cwd() else f"cd {shlex.quote(str(folder))} && "
-    click.echo(f"    {enter}sparkwright check {INVENTORY}")
-    click.echo(f"    pyinfra {INVENTORY} deploy.py --dry")
-    click.echo(f"    pyinfra {INVENTORY} deploy.py")
+    echo(f"    {enter}sparkwright check {INVENTORY}")
+    echo(f"    pyinfra {INVENTORY} deploy.py --dry")
+    echo(f"    pyinfra {INVENTORY} deploy.py")
 
 
 def _discovered(folder: Path, names: tuple[str, ...], mdns: bool) -> list[NewHost]:
@@ -81,7 +94,7 @@ def _discovered(folder: Path, names: tuple[str, ...], mdns: bool) -> list[NewHos
     boxes = found(mdns=mdns)
     for box in boxes:
         said = f"{box.shown or box.why} ({box.source})"
-        click.echo(f"{box.name}: {visible(said)}{'' if box.gpu else ': left out'}", err=True)
+        echo(f"{box.name}: {visible(said)}{'' if box.gpu else ': left out'}", err=True)
     hosts = [NewHost(box.name, box.gpu) for box in boxes if box.gpu]
     if not hosts:
         what = f"{len(boxes)} hosts were found, and none with a GPU that the catalog knows"

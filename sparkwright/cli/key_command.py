@@ -12,6 +12,7 @@ import click
 from sparkwright.cli.connecting import connection_options
 from sparkwright.cli.hosts import ask_hosts
 from sparkwright.cli.options import data_option, json_option, load, optional_inventory, print_json
+from sparkwright.cli.output import echo
 from sparkwright.config.keys import DEFAULT, KeyFile, rotated
 from sparkwright.findings.user_error import UserError, mistake, suggest
 from sparkwright.report.keys import render, rows
@@ -46,14 +47,15 @@ def list_command(inventory: Path, overrides: tuple[str, ...], as_json: bool) -> 
     if as_json:
         print_json([row.data for row in found])
     else:
-        click.echo(render(found))
+        echo(render(found))
     sys.exit(int(bool(missing)))
 
 
 @command.command("rotate")
 @_inventory
 @_name
-def rotate_command(inventory: Path, overrides: tuple[str, ...], name: str) -> None:
+@json_option
+def rotate_command(inventory: Path, overrides: tuple[str, ...], name: str, as_json: bool) -> None:
     """Make a new key. The proxies know both, until `sparkwright key retire`.
 
     The new one is the current one, for clients and for `sparkwright endpoints`, once every host
@@ -70,25 +72,30 @@ def rotate_command(inventory: Path, overrides: tuple[str, ...], name: str) -> No
     for one in files.values():
         one.begin()
     if missing := _apply(inventory, overrides, hosts, name):
-        click.echo(f"{', '.join(missing)}: without the new key. The old one stays the current one; "
+        echo(f"{', '.join(missing)}: without the new key. The old one stays the current one; "
                    "run this again when they can be reached", err=True)  # fmt: skip
+        if as_json:
+            print_json({"name": name, "state": "unfinished", "missing": missing})
         sys.exit(1)
     for one in files.values():
         one.promote()
     for host, planned in hosts.items():
         for service in planned.plan.services if name == DEFAULT else ():
             if not service.proxy:
-                click.echo(f"{host}: {service.name} has no proxy: vLLM knows one key, and takes "
+                echo(f"{host}: {service.name} has no proxy: vLLM knows one key, and takes "
                            "the new one by a restart in the next deploy", err=True)  # fmt: skip
-    for path in files:
-        click.echo(f"{name}: the new key is in {path}; the one before is valid until "
+    if as_json:
+        print_json({"name": name, "state": "rotated", "missing": []})
+    for path in () if as_json else files:
+        echo(f"{name}: the new key is in {path}; the one before is valid until "
                    f"`sparkwright key retire{_option(name)} {inventory}`")  # fmt: skip
 
 
 @command.command("retire")
 @_inventory
 @_name
-def retire_command(inventory: Path, overrides: tuple[str, ...], name: str) -> None:
+@json_option
+def retire_command(inventory: Path, overrides: tuple[str, ...], name: str, as_json: bool) -> None:
     """End the key from before a rotation: the proxies forget it, and so does the controller."""
     hosts = load(inventory, overrides, ()).or_raise()
     for one in _files(hosts, name).values():
@@ -98,13 +105,14 @@ def retire_command(inventory: Path, overrides: tuple[str, ...], name: str) -> No
                          f"sparkwright key rotate{_option(name)} {inventory}")]
             )  # fmt: skip
         one.retire()
-    _end(_apply(inventory, overrides, hosts, name), f"{name}: only the current key is valid")
+    _end(_apply(inventory, overrides, hosts, name), name, "retired", as_json=as_json)
 
 
 @command.command("revoke")
 @click.argument("name")
 @_inventory
-def revoke_command(name: str, inventory: Path, overrides: tuple[str, ...]) -> None:
+@json_option
+def revoke_command(name: str, inventory: Path, overrides: tuple[str, ...], as_json: bool) -> None:
     """Revoke the key of one client, at once and on every host. The others stay valid.
 
     `sparkwright key rotate --name NAME` gives the client a new one.
@@ -115,7 +123,7 @@ def revoke_command(name: str, inventory: Path, overrides: tuple[str, ...]) -> No
         raise UserError([mistake(name, what, f"sparkwright key rotate {inventory}, then retire")])
     for one in _files(hosts, name).values():
         one.revoke()
-    _end(_apply(inventory, overrides, hosts, name), f"{name}: revoked")
+    _end(_apply(inventory, overrides, hosts, name), name, "revoked", as_json=as_json)
 
 
 def _files(hosts: Mapping[str, PlannedHost], name: str) -> dict[Path, KeyFile]:
@@ -142,12 +150,19 @@ def _apply(
     ]
 
 
-def _end(missing: list[str], done: str) -> None:
+#: What a key's state means to whoever changed it.
+_DONE = {"retired": "only the current key is valid", "revoked": "revoked"}
+
+
+def _end(missing: list[str], name: str, state: str, *, as_json: bool) -> None:
+    if as_json:
+        print_json({"name": name, "state": state, "missing": missing})
     if missing:
-        click.echo(f"{', '.join(missing)}: may know the former keys still; run this again when "
+        echo(f"{', '.join(missing)}: may know the former keys still; run this again when "
                    "they can be reached, or deploy", err=True)  # fmt: skip
         sys.exit(1)
-    click.echo(done)
+    if not as_json:
+        echo(f"{name}: {_DONE[state]}")
 
 
 def _option(name: str) -> str:

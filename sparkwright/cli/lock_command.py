@@ -11,6 +11,7 @@ from pathlib import Path
 import click
 
 from sparkwright.cli.options import inventory_argument, json_option, load, print_json
+from sparkwright.cli.output import echo
 from sparkwright.findings.finding import Finding, errors
 from sparkwright.findings.user_error import UserError
 from sparkwright.plan.plan import HostPlan
@@ -78,10 +79,10 @@ class _Report:
 
     def show(self) -> None:
         for line in self.wrong:
-            click.echo(line)
+            echo(line)
         for line in self.changes:
-            click.echo(click.style(line, fg="green" if line[0] == "+" else "red"))
-        click.echo(f"{self.file}: {self.state}")
+            echo(click.style(line, fg="green" if line[0] == "+" else "red"))
+        echo(f"{self.file}: {self.state}")
 
 
 def _write(path: Path, hosts: dict[str, PlannedHost], *, upgrade: bool) -> _Report:
@@ -96,7 +97,7 @@ def _write(path: Path, hosts: dict[str, PlannedHost], *, upgrade: bool) -> _Repo
     pickles = _pickles(plans, lock, str(path))
     wrong = [one.observed for one in errors(pickles)]
     for one in pickles:
-        click.echo(f"{one.severity.value}: {one.observed}. {one.remedy}", err=True)
+        echo(f"{one.severity.value}: {one.observed}. {one.remedy}", err=True)
     before = path.read_text(encoding="utf-8") if path.exists() else ""
     if text == before:
         return _Report(str(path), "nothing changes", wrong, [])

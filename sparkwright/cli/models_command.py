@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from sparkwright.cli.confirming import confirm, dry_option, yes_option
-from sparkwright.cli.connecting import connection_options, hosts_argument
+from sparkwright.cli.connecting import connection_options, hosts_argument, pyinfra_json_option
 from sparkwright.cli.hosts import ask_hosts, become, command_line
 from sparkwright.cli.options import (
     json_option,
@@ -16,6 +16,7 @@ from sparkwright.cli.options import (
     optional_inventory,
     print_json,
 )
+from sparkwright.cli.output import echo
 from sparkwright.report.disk_usage import holdings, render
 
 
@@ -61,9 +62,10 @@ def prune_command(
 @optional_inventory
 @limit_option
 @connection_options
+@pyinfra_json_option
 def verify_command(inventory: Path, limit: tuple[str, ...]) -> None:
     """Hash every file of the planned models again: `sparkwright verify`."""
-    click.echo("models verify is called verify now; this name is valid until version 0.3", err=True)
+    echo("models verify is called verify now; this name is valid until version 0.3", err=True)
     verify(inventory, limit)
 
 
@@ -85,7 +87,7 @@ def _show(
     if as_json:
         print_json(answers)
     elif answers:
-        click.echo(render(answers, pruning=pruning))
+        echo(render(answers, pruning=pruning))
     faults = [
         thing
         for answer in answers.values()

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from sparkwright.cli.options import inventory_argument, json_option, load, print_json
+from sparkwright.cli.output import echo
 from sparkwright.config.inventory import lan_address, read_inventory
 from sparkwright.findings.user_error import UserError, mistake
 from sparkwright.monitoring import KEY, Scraped, files
@@ -55,14 +56,14 @@ def command(
     if as_json:
         print_json(written)
         return
-    click.echo(
+    echo(
         f"Prometheus needs the fleet's API key beside prometheus.yml, in {output / KEY} "
         "(readable by nobody else)",
         err=True,
     )
-    click.echo(f"{len(written)} files for {len(scraped)} hosts in {output}")
+    echo(f"{len(written)} files for {len(scraped)} hosts in {output}")
     if any("/local/" in path for path in written):
-        click.echo(
+        echo(
             "services that only their own host reaches: an agent there scrapes "
             "targets/local/HOST.json",
             err=True,

@@ -13,6 +13,7 @@ import click
 from sparkwright.cli.connecting import given, hosts_argument
 from sparkwright.cli.deployments import deployments
 from sparkwright.cli.options import json_option, print_json
+from sparkwright.cli.output import echo
 from sparkwright.config.inventory import read_inventory
 from sparkwright.config.notices import Address, addresses
 from sparkwright.findings.finding import Finding
@@ -49,13 +50,13 @@ def command(
     `pip install 'sparkwright[notify]'`. Exit code 1 when a notice could not be sent.
     """
     if uninstall:
-        click.echo("the timer is gone" if timer.remove() else "there is no timer")
+        echo("the timer is gone" if timer.remove() else "there is no timer")
         return
     targets = _targets(inventory, overrides)
     if install:
         place = timer.install(Path.cwd(), inventory, given())
-        click.echo(f"{place / timer.UNITS[1]} looks at the fleet every two minutes")
-        click.echo("journalctl -t sparkwright-notify says what it did")
+        echo(f"{place / timer.UNITS[1]} looks at the fleet every two minutes")
+        echo("journalctl -t sparkwright-notify says what it did")
         return
     if test:
         done = try_out(targets, send)
@@ -65,7 +66,7 @@ def command(
     if as_json:
         print_json([asdict(one) for one in done])
     else:
-        click.echo("\n".join(_line(one, texts=dry) for one in done))
+        echo("\n".join(_line(one, texts=dry) for one in done))
     sys.exit(int(any(one.state == "failed" for one in done)))
 
 

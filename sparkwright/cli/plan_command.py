@@ -11,6 +11,7 @@ import click
 from sparkwright.catalog import Catalog
 from sparkwright.cli.findings import paint
 from sparkwright.cli.options import inventory_argument, json_option, load, print_json
+from sparkwright.cli.output import echo
 from sparkwright.findings.exit_codes import MISTAKEN
 from sparkwright.findings.finding import errors
 from sparkwright.findings.render import data, text
@@ -24,6 +25,7 @@ from sparkwright.rules.parts import Memory, memory_of
 from sparkwright.rules.rule import LEAST_SPARK_GIB, Context
 from sparkwright.site.fleet import PlannedHost
 from sparkwright.site.resolution import locks
+from sparkwright.text.screen import folded
 
 _WIDTH = 48
 
@@ -50,16 +52,25 @@ def command(
     if as_json:
         print_json(shown)
         sys.exit(code)
-    for host, planned in zip(shown, hosts.values(), strict=True):
-        _print(host)
+    each = zip(shown, hosts.values(), strict=True)
+    for names, (host, planned) in folded(
+        ((name, one) for name, one in zip(hosts, each, strict=True)), _alike
+    ):
+        _print(host, names)
         _bar(memory_of(planned.plan, planned.catalog))
-        if wrong := stopping[host["host"]]:
-            click.echo(text(wrong, hosts=False, indent=2, paint=paint))
-        click.echo()
+        if wrong := stopping[names[0]]:
+            echo(text(wrong, hosts=False, indent=2, paint=paint))
+        echo()
     _print_terms(
         terms((one, host.catalog) for host in hosts.values() for one in host.plan.services)
     )
     sys.exit(code)
+
+
+def _alike(one: tuple[dict[str, Any], PlannedHost]) -> str:
+    """What is printed of a host, without its name."""
+    shown, planned = one
+    return repr(({**shown, "host": "", "findings": []}, [f.on(None) for f in planned.violations]))
 
 
 def _host(host: PlannedHost, lock: Lock | None) -> dict[str, Any]:
@@ -129,37 +140,35 @@ def _size(name: str, key: str, catalog: Catalog, lock: Lock | None) -> float | N
     return catalog.models[name].size_gib
 
 
-def _print(host: dict[str, Any]) -> None:
-    click.echo(click.style(host["host"], bold=True))
+def _print(host: dict[str, Any], names: list[str]) -> None:
+    echo(click.style(", ".join(names), bold=True))
     for service in host["services"]:
-        click.echo(f"  {service['name']}: {service['title']}")
-        click.echo(f"    recipe {service['recipe']}, port {service['port']}")
-        click.echo(f"    names  {', '.join(service['served_names'])}")
+        echo(f"  {service['name']}: {service['title']}")
+        echo(f"    recipe {service['recipe']}, port {service['port']}")
+        echo(f"    names  {', '.join(service['served_names'])}")
         pin = service["digest"] or "not locked: the tag is resolved at the run"
-        click.echo(f"    image  {service['image']} ({pin}), {service['image_gib']:g} GiB to pull")
+        echo(f"    image  {service['image']} ({pin}), {service['image_gib']:g} GiB to pull")
         for model in service["models"]:
             size = "size unknown" if model["gib"] is None else f"{model['gib']:.1f} GiB"
-            click.echo(f"    model  {model['repository']}@{model['revision']}, {size}")
+            echo(f"    model  {model['repository']}@{model['revision']}, {size}")
         for fact in service["derived"]:
-            click.echo(f"    {fact['name']}: {fact['value']}  {_dim(fact['origin'])}")
+            echo(f"    {fact['name']}: {fact['value']}  {_dim(fact['origin'])}")
         for kind in ("arguments", "environment"):
             for entry in service[kind]:
-                click.echo(f"    {entry['name']} = {entry['value']}  {_dim(entry['from'])}")
+                echo(f"    {entry['name']} = {entry['value']}  {_dim(entry['from'])}")
 
 
 def _print_terms(found: Terms) -> None:
     """Licences and duties, once for all hosts."""
     if not found.licenses:
         return
-    click.echo(click.style("licences", bold=True))
+    echo(click.style("licences", bold=True))
     for one in found.licenses:
-        click.echo(f"  {one.of}: {one.license}  {_dim(one.source)}")
+        echo(f"  {one.of}: {one.license}  {_dim(one.source)}")
     if found.duties:
-        click.echo(
-            click.style("your duties, as the cards of uncensored models name them", bold=True)
-        )
+        echo(click.style("your duties, as the cards of uncensored models name them", bold=True))
     for duty, source in found.duties.items():
-        click.echo(f"  - {duty}  {_dim(source)}")
+        echo(f"  - {duty}  {_dim(source)}")
 
 
 def _dim(text: str | None) -> str:
@@ -170,13 +179,13 @@ def _bar(memory: Memory) -> None:
     """The memory of the host, a character per fiftieth."""
     total = memory.total_gib
     if not total:
-        click.echo("    memory: not known before a host was looked at")
+        echo("    memory: not known before a host was looked at")
         return
     parts = memory.parts
     bar = "".join(part.mark * round(_WIDTH * part.gib / total) for part in parts)[:_WIDTH]
     kind = f"unified, {LEAST_SPARK_GIB:g} GiB assumed" if memory.unified else "of the card"
-    click.echo(f"    memory [{bar:.<{_WIDTH}}] {total:.0f} GiB {kind}")
+    echo(f"    memory [{bar:.<{_WIDTH}}] {total:.0f} GiB {kind}")
     said = ", ".join(
         f"{part.mark} {part.name} {part.gib:{'g' if part.mark == '+' else '.0f'}}" for part in parts
     )
-    click.echo(f"           {said}")
+    echo(f"           {said}")

@@ -10,6 +10,8 @@ import click
 from sparkwright.cli.confirming import confirm, yes_option
 from sparkwright.cli.connecting import hosts_argument
 from sparkwright.cli.hosts import ask_hosts
+from sparkwright.cli.options import json_option, print_json
+from sparkwright.cli.output import echo
 from sparkwright.text.visible import visible
 
 
@@ -25,6 +27,7 @@ from sparkwright.text.visible import visible
 @click.option("--weights", is_flag=True, help="Remove the models, too.")
 @click.option("--bootstrap", is_flag=True, help="Undo what bootstrap did, too.")
 @yes_option
+@json_option
 def command(
     inventory: Path,
     overrides: tuple[str, ...],
@@ -33,6 +36,7 @@ def command(
     weights: bool,
     bootstrap: bool,
     yes: bool,
+    as_json: bool,
 ) -> None:
     """Stop and remove services, units, releases and images; weights on request.
 
@@ -49,11 +53,13 @@ def command(
         planless=True,
         services=",".join(services) or None, weights=weights, bootstrap=bootstrap or None,
     )  # fmt: skip
-    for name, answer in answers.items():
-        click.echo(f"{name}: removed {visible(', '.join(answer['done']) or 'nothing')}")
+    if as_json:
+        print_json(answers)
+    for name, answer in {} if as_json else answers.items():
+        echo(f"{name}: removed {visible(', '.join(answer['done']) or 'nothing')}")
         for line in answer["left"]:
-            click.echo(f"{name}: left {visible(line)}")
+            echo(f"{name}: left {visible(line)}")
     if silent:
-        click.echo(f"{', '.join(silent)}: nothing was removed; run this again when they can be "
+        echo(f"{', '.join(silent)}: nothing was removed; run this again when they can be "
                    "reached", err=True)  # fmt: skip
     sys.exit(int(bool(silent) or not answers))

@@ -14,6 +14,7 @@ from sparkwright.cli.options import (
     load,
     print_json,
 )
+from sparkwright.cli.output import echo
 from sparkwright.plan.release import render_release
 from sparkwright.site.resolution import pinned
 
@@ -51,4 +52,4 @@ def command(
     if as_json:
         print_json(written)
         return
-    click.echo(f"{len(written)} files of {len(hosts)} hosts in {directory}")
+    echo(f"{len(written)} files of {len(hosts)} hosts in {directory}")

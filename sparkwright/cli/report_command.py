@@ -12,6 +12,7 @@ from sparkwright.bench.history import LAST
 from sparkwright.bench.store import load as load_results
 from sparkwright.catalog import load_catalog
 from sparkwright.cli.options import data_option, json_option, limit_option, load, print_json
+from sparkwright.cli.output import echo
 from sparkwright.config.places import catalogs
 from sparkwright.findings.finding import Finding
 from sparkwright.findings.user_error import UserError, mistake
@@ -81,8 +82,8 @@ def command(
     if as_json:
         print_json(plain(page))
     else:
-        click.echo(text(page))
-        click.echo(f"The page: {output}")
+        echo(text(page))
+        echo(f"The page: {output}")
     sys.exit(int(not page.well))
 
 

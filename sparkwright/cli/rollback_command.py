@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from sparkwright.cli.confirming import confirm, dry_option, yes_option
-from sparkwright.cli.connecting import hosts_argument
+from sparkwright.cli.connecting import hosts_argument, pyinfra_json_option
 from sparkwright.cli.hosts import become, command_line
 
 
@@ -19,6 +19,7 @@ from sparkwright.cli.hosts import become, command_line
 @click.option("--service", default=None, metavar="NAME", help="Switch only this service.")
 @dry_option
 @yes_option
+@pyinfra_json_option
 def command(
     inventory: Path,
     overrides: tuple[str, ...],

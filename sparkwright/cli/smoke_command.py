@@ -12,6 +12,7 @@ from sparkwright.cli.connecting import hosts_argument
 from sparkwright.cli.findings import format_option, paint, print_findings
 from sparkwright.cli.hosts import ask_hosts
 from sparkwright.cli.options import print_json
+from sparkwright.cli.output import echo
 from sparkwright.smoke.verdict import render, save, verdicts
 
 
@@ -26,7 +27,7 @@ def command(inventory: Path, overrides: tuple[str, ...], limit: tuple[str, ...],
     the services; nothing is changed. Results also lie in .sparkwright/smoke/. Exit code 1 when a
     check fails or a host does not answer.
     """
-    click.echo("Asking for real answers; this takes some minutes.", err=True)
+    echo("Asking for real answers; this takes some minutes.", err=True)
     answers, silent = ask_hosts(
         inventory, limit, overrides, "roles.smoke.deep.smoke", planless=True
     )

@@ -11,6 +11,7 @@ from sparkwright.cli.connecting import hosts_argument
 from sparkwright.cli.deployments import deployments
 from sparkwright.cli.findings import paint
 from sparkwright.cli.options import json_option, print_json
+from sparkwright.cli.output import echo
 from sparkwright.host.contracts.records import encode
 from sparkwright.report.status import render_status, well, without_texts
 
@@ -31,5 +32,5 @@ def command(
     if as_json:
         print_json({name: encode(without_texts(one)) for name, one in found.items()})
     elif found:
-        click.echo(render_status(found, paint))
+        echo(render_status(found, paint))
     sys.exit(int(bool(silent) or not found or not all(well(one) for one in found.values())))

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from sparkwright.cli.connecting import connection_options
+from sparkwright.cli.connecting import connection_options, pyinfra_json_option
 from sparkwright.cli.models_command import verify
 from sparkwright.cli.options import limit_option, optional_inventory
 
@@ -15,6 +15,7 @@ from sparkwright.cli.options import limit_option, optional_inventory
 @optional_inventory
 @limit_option
 @connection_options
+@pyinfra_json_option
 def command(inventory: Path, limit: tuple[str, ...]) -> None:
     """Hash every file of the planned models on their hosts again.
 

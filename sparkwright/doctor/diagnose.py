@@ -17,6 +17,7 @@ from sparkwright.doctor.facts import Facts
 from sparkwright.findings.finding import Finding, Severity, errors_first
 from sparkwright.findings.render import Paint, counts, text
 from sparkwright.host.contracts.watch import WatchReport
+from sparkwright.text.screen import folded
 
 #: Every check, the exact ones before those that are vague beside them.
 CHECKS: tuple[Check, ...] = (
@@ -75,11 +76,17 @@ def _vague(finding: Finding) -> bool:
     return finding.id in _KNOWN and _KNOWN[finding.id].vague
 
 
+def _alike(findings: list[Finding]) -> tuple[Finding, ...]:
+    return tuple(one.on(None) for one in findings)
+
+
 def render(found: Mapping[str, list[Finding]], paint: Paint = str) -> str:
-    """Every host's findings as text."""
+    """Every host's findings as text; equal hosts are one."""
+    alike = folded(found.items(), _alike)
     return "\n".join(
-        f"{host}: {counts(findings)}\n{text(findings, hosts=False, indent=2, paint=paint)}"
+        f"{', '.join(hosts)}: {counts(findings)}\n"
+        f"{text(findings, hosts=False, indent=2, paint=paint)}"
         if findings
-        else f"{host}: nothing found"
-        for host, findings in found.items()
+        else f"{', '.join(hosts)}: nothing found"
+        for hosts, findings in alike
     )

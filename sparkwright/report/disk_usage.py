@@ -8,6 +8,7 @@ from typing import Any
 
 from sparkwright.host.contracts.disk_usage import DiskUsage, Item
 from sparkwright.host.contracts.records import decode
+from sparkwright.text.screen import folded
 from sparkwright.text.visible import visible
 
 #: An image's name holds its whole digest; its beginning is enough to read.
@@ -20,15 +21,17 @@ def holdings(answer: Mapping[str, Any]) -> DiskUsage:
 
 
 def render(hosts: Mapping[str, Mapping[str, Any]], *, pruning: bool) -> str:
-    """One block per host: what is there, who needs it, and what could go or is gone."""
+    """One block per host: what is there, who needs it, and what could go or is gone; equal hosts
+    are one."""
     lines: list[str] = []
-    for name, answer in hosts.items():
-        usage = holdings(answer)
+    read = ((name, holdings(answer)) for name, answer in hosts.items())
+    for names, usage in folded(read, repr):
         things = usage.things
         total = sum(thing.size for thing in things if not thing.removed)
         idle = [thing for thing in things if not thing.used_by and _ours(thing)]
         freed = sum(thing.frees for thing in idle if thing.removed or not pruning)
-        lines.append(f"{name}: {_size(total)} in {sum(not t.removed for t in things)} things")
+        there = sum(not thing.removed for thing in things)
+        lines.append(f"{', '.join(names)}: {_size(total)} in {there} things")
         for thing in things:
             lines.append(
                 f"  {_size(thing.size):>9}  {thing.kind:11}  {thing.name}  {_state(thing)}"

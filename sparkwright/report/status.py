@@ -6,6 +6,7 @@ Data are a host's answers (sparkwright/host/status.py); nothing is fetched here.
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -21,9 +22,13 @@ from sparkwright.host.contracts.status import (
     ServiceStatus,
 )
 from sparkwright.text.lock_owner import age, described
-from sparkwright.text.table import columns
+from sparkwright.text.screen import folded
+from sparkwright.text.table import columns, folded_rows
 from sparkwright.text.timestamps import epoch, utc
 from sparkwright.text.visible import visible
+
+#: The column of the table of status in which equal hosts differ.
+_HEALTH = 6
 
 
 @dataclass(frozen=True)
@@ -80,9 +85,8 @@ def render_status(deployments: Mapping[str, Deployment], paint: Paint = str) -> 
         for host, seen in deployments.items()
         for one in watch_findings(host, seen.watch, seen.now)
     ]
-    return "\n".join(
-        [*columns(rows), *notes, *([findings_text(watched, paint=paint)] if watched else [])]
-    )
+    lines = [*columns(folded_rows(rows, _HEALTH, _milliseconds)), *notes]
+    return "\n".join([*lines, *([findings_text(watched, paint=paint)] if watched else [])])
 
 
 def well(seen: Deployment) -> bool:
@@ -147,9 +151,11 @@ def switches(deployments: Mapping[str, Deployment]) -> list[dict[str, Any]]:
 
 
 def render_diff(deployments: Mapping[str, Deployment]) -> str:
-    """What differs between the plan and what the hosts run, as unified diffs; empty for nothing."""
+    """What differs between the plan and what the hosts run, as unified diffs; empty for nothing.
+    Equal hosts are one."""
     lines: list[str] = []
-    for host, seen in deployments.items():
+    for hosts, seen in folded(deployments.items(), _differing):
+        host = ", ".join(hosts)
         for name, planned in seen.planned.items():
             one = seen.services.get(name)
             for file, text in planned.texts.items():
@@ -166,6 +172,12 @@ def render_diff(deployments: Mapping[str, Deployment]) -> str:
         for name in sorted(set(seen.services) - set(seen.planned)):
             lines.append(f"{host}: {name}: runs, but is not planned (sparkwright remove --service)")
     return "\n".join(map(visible, lines))
+
+
+def _differing(seen: Deployment) -> str:
+    """What the text of a diff is made of."""
+    runs = {name: one.texts for name, one in seen.services.items()}
+    return repr((seen.planned, runs))
 
 
 def _services(seen: Deployment) -> Iterator[tuple[str, ServiceStatus | None]]:
@@ -192,6 +204,12 @@ def _line(seen: Deployment, name: str, one: ServiceStatus | None) -> tuple[str, 
         _health(one.health),
         _plan(planned) if seen.plan_known else "unknown",
     )
+
+
+def _milliseconds(health: str) -> float:
+    """What a cell of the table says /health took; negative for one that is not well."""
+    found = re.fullmatch(r"ok in (\d+) ms", health)
+    return float(found[1]) if found else -1
 
 
 def _plan(planned: Planned | None) -> str:

@@ -14,13 +14,16 @@ from pydantic import BaseModel, ConfigDict, computed_field
 from sparkwright.findings.finding import Finding, Severity, Subject
 from sparkwright.findings.render import Paint, text
 from sparkwright.smoke.checks import Cause, cause_of, checks
-from sparkwright.text.table import columns
+from sparkwright.text.screen import folded
+from sparkwright.text.table import columns, folded_rows
 from sparkwright.text.visible import visible
 
 #: Where results lie for other commands, one file per host and service.
 DIRECTORY = Path(".sparkwright/smoke")
 _WIDTH = 96
 """Characters of a detail in the table; what failed is shown in full below it."""
+#: The column of the table in which equal hosts differ.
+_SECONDS = 4
 _MARKS = {"passed": "ok", "failed": "FAILED", "skipped": "skipped"}
 
 
@@ -115,21 +118,30 @@ def render(found: Sequence[DeepVerdict], paint: Paint = str) -> str:
         for one in found
         for check in one.checks
     ]
-    return "\n".join([*columns(rows), *(line for one in found for line in _details(one, paint))])
+    table = columns(folded_rows(rows, _SECONDS, _number))
+    return "\n".join([*table, *_details(found, paint)])
 
 
-def _details(one: DeepVerdict, paint: Paint) -> Iterator[str]:
-    if one.release and one.release != one.planned:
+def _details(found: Sequence[DeepVerdict], paint: Paint) -> Iterator[str]:
+    for one in found:
+        if one.release and one.release != one.planned:
+            yield ""
+            yield (
+                f"{one.host} {one.service}: release {visible(one.release)} runs, and was asked for "
+                f"what {one.planned} is planned to do: see `sparkwright diff`"
+            )
+    if failed := [finding for one in found for finding in one.findings]:
         yield ""
-        yield (
-            f"{one.host} {one.service}: release {visible(one.release)} runs, and was asked for "
-            f"what {one.planned} is planned to do: see `sparkwright diff`"
-        )
-    if one.findings:
-        yield ""
-        yield text(one.findings, paint=paint)
-    for line in one.journal:
-        yield f"    journal: {visible(line)}"
+        yield text(failed, paint=paint)
+    for hosts, journal in folded((f"{one.host} {one.service}", one.journal) for one in found):
+        if journal:
+            yield f"{', '.join(hosts)}:"
+        for line in journal:
+            yield f"    journal: {visible(line)}"
+
+
+def _number(seconds: str) -> float:
+    return -1 if seconds == "-" else float(seconds)
 
 
 def save(found: Sequence[DeepVerdict], directory: Path = DIRECTORY) -> None:

@@ -7,6 +7,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from pydantic import computed_field
+
 from sparkwright.bench.compare import CellComparison, compare
 from sparkwright.bench.history import Regression, regressions
 from sparkwright.bench.published import tables
@@ -134,6 +136,7 @@ class Page:
     history: tuple[Switch, ...]
     problems: tuple[Finding, ...]
 
+    @computed_field  # type: ignore[prop-decorator]
     @property
     def well(self) -> bool:
         """Whether nothing was found."""

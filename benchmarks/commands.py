@@ -1,0 +1,92 @@
+"""How long every command takes, as a user runs it: a process, from its start to its end.
+
+    python -m benchmarks.commands [--fleet inventory/virtual.py] [--write]
+
+Those that contact no host run in a new site of four hosts. With --fleet, an inventory whose hosts
+are up and deployed, those that only look at hosts are measured there, too. --write puts the table
+into docs/performance.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from docs.generate.markdown import table
+from lab import example_report
+
+_ROOT = Path(__file__).resolve().parents[1]
+PAGE = _ROOT / "docs/performance.md"
+_MARKS = re.compile(r"(<!-- commands: measured -->\n).*?(<!-- /commands -->)", re.S)
+_HOSTS = "--host spark-1 --gpu gb10 --host spark-2 --gpu gb10 --host rtx-1 --gpu rtx5090 " \
+    "--host rtx-2 --gpu rtx5090"  # fmt: skip
+#: A command's words -> seconds that it may take; None where nobody promised any.
+HERE: dict[str, float | None] = {
+    "--help": 0.2, "--version": 0.2, "status --help": None, "check": 0.3, "check --json": 0.3,
+    "plan": None, "lock --check": None, "endpoints": None, "monitoring --output monitoring": None,
+    "catalog list": None, "catalog show vllm-openai": None, "catalog sources": None,
+    "advise chat": None, "report": None,
+}  # fmt: skip
+FLEET = ("status", "history", "diff", "models list", "key list", "doctor", "verify")
+
+
+def main() -> int:
+    """Measure, print the table, and write it where that is asked for."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--fleet", type=Path, help="an inventory whose hosts are up")
+    parser.add_argument("--rounds", type=int, default=9)
+    parser.add_argument("--write", action="store_true", help="into docs/performance.md")
+    words = parser.parse_args()
+    rows = list(_here(words.rounds))
+    if words.fleet:
+        rows += [_row(f"{one} {words.fleet}", one, None, Path.cwd(), 3) for one in FLEET]
+    text = table(("command", "median", "best", "at most"), rows)
+    print(text)
+    if words.write:
+        page = PAGE.read_text(encoding="utf-8")
+        PAGE.write_text(_MARKS.sub(rf"\g<1>{text}\n\g<2>", page), encoding="utf-8")
+    return 0
+
+
+def _here(rounds: int) -> Iterator[tuple[str, ...]]:
+    with tempfile.TemporaryDirectory(prefix="sparkwright-commands-") as folder:
+        site = Path(folder) / "site"
+        _seconds(f"init {site} {_HOSTS}".split(), Path(folder))
+        example_report.write(site / ".sparkwright", hosts=4, runs=6)
+        for words, most in HERE.items():
+            yield _row(words, words, most, site, rounds)
+
+
+def _row(words: str, name: str, most: float | None, folder: Path, rounds: int) -> tuple[str, ...]:
+    _seconds(words.split(), folder)  # what is compiled once is compiled
+    seconds = [_seconds(words.split(), folder) for _ in range(rounds)]
+    bound = f"{most:g} s" if most else ""
+    return f"`{name}`", f"{statistics.median(seconds):.2f} s", f"{min(seconds):.2f} s", bound
+
+
+def _seconds(words: Sequence[str], folder: Path) -> float:
+    # Python's own files, compiled, as pip leaves them; nowhere in the checkout.
+    cache = str(Path(tempfile.gettempdir()) / "sparkwright-commands-compiled")
+    environment = {**os.environ, "PYTHONPATH": str(_ROOT), "PYTHONPYCACHEPREFIX": cache}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
+    started = time.monotonic()
+    done = subprocess.run(
+        [sys.executable, "-m", "sparkwright", *words], cwd=folder, env=environment,
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    seconds = time.monotonic() - started
+    if done.returncode not in (0, 1):  # 1: the invented fleet has a slow host; no lock is there
+        raise SystemExit(f"{' '.join(words)}: {done.stderr}")
+    return seconds
+
+
+if __name__ == "__main__":
+    sys.exit(main())

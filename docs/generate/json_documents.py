@@ -1,0 +1,64 @@
+"""docs/json.md: what every command prints with --json, from the types in sparkwright/cli."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import TypeAdapter
+
+from docs.generate.commands import commands
+from docs.generate.markdown import GENERATED, table
+from docs.generate.schema import documented, in_words
+from sparkwright.cli.documents import DOCUMENTS, PYINFRAS
+
+_INTRODUCTION = """\
+Every command that prints has `--json`: one document on standard output, and nothing else there;
+messages go to standard error, and the exit code is the same as without it. A key that stands here
+keeps its name and its meaning; others may be added, so pass over what you do not know. Times
+without a unit in their name are seconds; of a host, since the epoch by the host's own clock. What
+hosts say is escaped, so that no terminal obeys it.
+
+`check`, `doctor` and `smoke` print SARIF with `--format sarif`, for editors and code scanners.
+
+`{pyinfra}` become pyinfra, and print pyinfra's own document (its
+`--json`): `plan`, and `results` where anything was done."""
+
+
+def schema(words: str) -> Any:
+    """The JSON Schema of what a command prints."""
+    # A result in a page has its fields' own names; in a file of results, those of the file.
+    own = words != "report"
+    return TypeAdapter(DOCUMENTS[words]).json_schema(mode="serialization", by_alias=own)
+
+
+def page() -> str:
+    """The whole page."""
+    pyinfra = "`, `".join(PYINFRAS)
+    types: dict[str, Any] = {}
+    rows = []
+    for words, _, _ in commands():
+        if words in DOCUMENTS:
+            found = schema(words)
+            types |= found.get("$defs", {})
+            if "title" in found and "properties" in found:
+                types[found["title"]] = found
+                rows.append((f"`{words}`", f"[{found['title']}](#{found['title'].lower()})"))
+            else:
+                rows.append((f"`{words}`", in_words(found)))
+    parts = ["# JSON", GENERATED.format(what="the types that sparkwright/cli/documents.py names")]
+    parts += [_INTRODUCTION.format(pyinfra=pyinfra), "## Commands"]
+    parts += [table(("command", "document"), rows), "## Types"]
+    parts += [_type(name, types[name]) for name in sorted(types)]
+    return "\n\n".join(parts) + "\n"
+
+
+def _type(name: str, found: Any) -> str:
+    summary, said = documented(found.get("description", ""))
+    if "properties" not in found:
+        return f"### {name}\n\n{in_words(found)}"
+    rows = [
+        (f"`{key}`", in_words(field), said.get(key, ""))
+        for key, field in found["properties"].items()
+    ]
+    text = table(("key", "type", "meaning"), rows)
+    return "\n\n".join(filter(None, (f"### {name}", summary, text)))

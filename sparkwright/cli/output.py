@@ -1,0 +1,12 @@
+"""Text for people, as wide as their terminal."""
+
+from __future__ import annotations
+
+import click
+
+from sparkwright.text.screen import fitted
+
+
+def echo(text: str = "", *, err: bool = False) -> None:
+    """Print lines; those that are wider than the terminal go on below. Data is printed by click."""
+    click.echo(fitted(text), err=err)

@@ -1,0 +1,149 @@
+"""Five hosts, three of them equal, and what they answer: for tests of what every command prints."""
+
+from __future__ import annotations
+
+import importlib
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from lab import example_report
+from sparkwright.cli import bundle_command, discover_command, init_command, main
+from sparkwright.config.inventory import read_inventory
+from sparkwright.config.tls import CA
+from sparkwright.discover.asking import Box
+from sparkwright.host.contracts.records import encode
+from sparkwright.resolve.lock import from_resolution, render_lock
+from sparkwright.site.fleet import plan_fleet
+from tests.unit.builders import ROOT, resolution
+from tests.unit.doctor import builders as ill
+from tests.unit.report.test_status import answer
+
+SPARKS = ("spark-1", "spark-2", "spark-3")
+HOSTS = (*SPARKS, "rtx-1", "rtx-2")
+_INVENTORY = f'sparks = {list(SPARKS)!r}\nrtx50 = ["rtx-1", ("rtx-2", {{"keep_releases": 5}})]\n'
+_PEM = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"
+_LONG = "a shared library of the image is older than the driver wants it to be, as nvidia-smi says"
+_CHECKS = [
+    {"name": "chat", "verdict": "passed", "seconds": 0.4, "detail": "4 tokens", "cause": None},
+    {"name": "tools", "verdict": "failed", "seconds": 1.5, "detail": _LONG, "cause": None},
+    {"name": "images", "verdict": "skipped", "seconds": 0.0, "detail": "text only", "cause": None},
+]
+_SMOKE = {
+    "recipe": "qwen36-35b-a3b-heretic-dflash",
+    "planned": "b" * 12,
+    "release": "b" * 12,
+    "checks": _CHECKS,
+    "journal": ["INFO 07-01 10:00:00 [launcher.py:46] " + "word " * 30],
+}
+_THINGS = {
+    "things": [
+        {"kind": "model", "name": "AEON-7/Qwen3.6-35B-A3B-heretic-NVFP4", "path": "/opt/models/a",
+         "size": 22_000_000_000, "frees": 0, "used_by": ["qwen36 " + "b" * 12, "the plan"]},
+        {"kind": "image", "name": "ghcr.io/aeon-7/aeon-vllm-ultimate:sha256-" + "c" * 64,
+         "path": "c", "size": 19_000_000_000, "frees": 19_000_000_000},
+    ],
+    "foreign": ["/opt/models/" + "mine-" * 8],
+}  # fmt: skip
+_WATCHED = {
+    "texts": {"compose.yaml": "one\n" + "image: " + "word " * 30 + "\n"},
+    "release": "c" * 12, "tag": "2026-06-18-v0.23.0-dflashfix", "drift": ["release", "compose"],
+}  # fmt: skip
+#: What a host answers to a role's question.
+ANSWERS: dict[str, Any] = {
+    "roles.status.status": encode(answer(planned=_WATCHED)),
+    "roles.doctor.doctor": encode(ill.spark(service=ill.service(unit={"NRestarts": "2"}))),
+    "roles.models.listed": _THINGS,
+    "roles.models.pruned": _THINGS,
+    "roles.removal.removed": {"done": ["service qwen36", "3 releases"], "left": ["the models"]},
+    "roles.smoke.deep.smoke": {"qwen36": _SMOKE},
+    "roles.keys.known": [],
+    "roles.keys.planned": [],
+}
+
+
+def ask_hosts(
+    _: Path, limit: tuple[str, ...], __: object, operation: str, **___: object
+) -> tuple[dict[str, Any], list[str]]:
+    """Every host answers the same, and another one does not."""
+    return dict.fromkeys(HOSTS, ANSWERS[operation]), []
+
+
+#: A command of every kind that prints -> its words; INVENTORY is left out.
+COMMANDS = {
+    "advise": "advise agents",
+    "bundle": "bundle out",
+    "ca": "ca",
+    "catalog list": "catalog list",
+    "catalog show": "catalog show qwen36-35b-a3b-heretic-dflash",
+    "catalog sources": "catalog sources",
+    "check": "check --data image_tag=2026-06-11-pr41703",
+    "diff": "diff",
+    "discover": "discover --no-mdns",
+    "doctor": "doctor",
+    "endpoints": "endpoints",
+    "history": "history",
+    "init": "init new --host spark-1 --gpu gb10 --host rtx-1 --gpu rtx5080",
+    "key list": "key list",
+    "key retire": "key retire",
+    "key revoke": "key revoke openclaw",
+    "key rotate": "key rotate",
+    "lock": "lock --check",
+    "models list": "models list",
+    "models prune": "models prune --yes",
+    "monitoring": "monitoring --output out",
+    "notify": "notify --dry",
+    "plan": "plan",
+    "remove": "remove --yes",
+    "render": "render out",
+    "report": "report",
+    "smoke": "smoke",
+    "status": "status",
+}
+
+
+@pytest.fixture
+def fleet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A site of five hosts with a lock, a CA, results and keys; its folder is the current one."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "inventory").mkdir()
+    (tmp_path / "inventory/lab.py").write_text(_INVENTORY)
+    shutil.copytree(ROOT / "group_data", tmp_path / "group_data")
+    with (tmp_path / "group_data/all.py").open("a") as settings:
+        settings.write('keys = {"openclaw": {}}\nnotify = ["ntfy:my-topic"]\n')
+    hosts = plan_fleet(read_inventory(Path("inventory/lab.py"))).or_raise().values()
+    locks = [from_resolution([one.plan.references], resolution(one.plan), None) for one in hosts]
+    images = {name: one for lock in locks for name, one in lock.images.items()}
+    models = {name: one for lock in locks for name, one in lock.models.items()}
+    lock = locks[0].model_copy(update={"images": images, "models": models})
+    (tmp_path / "fleet.lock").write_text(render_lock(lock))
+    CA.parent.mkdir(parents=True)
+    CA.write_text(_PEM)
+    example_report.write(tmp_path / ".sparkwright", hosts=5, runs=3)
+    (tmp_path / ".sparkwright/keys").mkdir(exist_ok=True)
+    for name in ("api_key", "keys/openclaw"):
+        (tmp_path / ".sparkwright" / name).write_text("sk-a-key-of-sixteen-or-more")
+        (tmp_path / ".sparkwright" / name).chmod(0o600)
+    for words in COMMANDS:
+        module = importlib.import_module(f"sparkwright.cli.{words.split()[0]}_command")
+        if hasattr(module, "ask_hosts"):
+            monkeypatch.setattr(module, "ask_hosts", ask_hosts)
+    monkeypatch.setattr("sparkwright.cli.deployments.ask_hosts", ask_hosts)
+    for name in ("_contexts", "_runtimes"):
+        monkeypatch.setattr(bundle_command, name, lambda *_: None)
+    monkeypatch.setattr(bundle_command, "_fetch", lambda *_, **__: True)
+    boxes = [Box(name, "known_hosts", "gb10", "NVIDIA GB10") for name in HOSTS]
+    boxes.append(Box("nas", "~/.ssh/config", None, why="word " * 20))
+    for command in (discover_command, init_command):
+        monkeypatch.setattr(command, "found", lambda **_: boxes)
+    return tmp_path
+
+
+def run(*words: str) -> Result:
+    """A command's output and exit code; it never ends with a traceback."""
+    done = CliRunner().invoke(main, [part for one in words for part in one.split(" ")])
+    assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
+    return done

@@ -1,0 +1,57 @@
+"""In a terminal of 80 columns no line of a command is longer, and no word is broken."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import click
+import pytest
+
+from docs.generate.commands import commands
+from tests.unit.cli.fleet_of_five import COMMANDS, fleet, run
+
+__all__ = ["fleet"]
+#: Configuration, certificates and YAML are data: a line of them means something.
+_DATA = {"ca", "catalog show", "endpoints"}
+
+
+def _words(text: str) -> list[str]:
+    return click.unstyle(text).split()
+
+
+@pytest.mark.parametrize("words", [one for one in COMMANDS if one not in _DATA])
+def test_nothing_is_wider_than_the_terminal(
+    words: str, fleet: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    said = run(COMMANDS[words]).output
+    for line in said.splitlines():
+        unbreakable = len(line.split()) <= 1 or (
+            len(line.split()) == 2 and len(line.split()[0]) < 12
+        )
+        assert len(line) <= 80 or unbreakable, line
+
+
+@pytest.mark.parametrize("words", ["check", "plan", "doctor", "models list", "diff", "smoke"])
+def test_no_word_is_broken(words: str, fleet: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "4000")
+    wide = set(_words(run(COMMANDS[words]).output))
+    monkeypatch.setenv("COLUMNS", "80")
+    assert set(_words(run(COMMANDS[words]).output)) == wide
+
+
+@pytest.mark.parametrize(
+    "words", ["plan", "check", "status", "diff", "doctor", "models list", "smoke"]
+)
+def test_equal_hosts_are_folded(words: str, fleet: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    said = run(COMMANDS[words]).output
+    assert "spark-1, spark-2, spark-3" in said
+    assert not re.search(r"^(error: \S+ )?spark-3", said, re.M)
+
+
+@pytest.mark.parametrize(("words", "command"), [(words, one) for words, one, _ in commands()])
+def test_help_has_80_columns(words: str, command: click.Command) -> None:
+    context = click.Context(command, info_name=f"sparkwright {words}", terminal_width=80)
+    assert all(len(line) <= 80 for line in command.get_help(context).splitlines())

@@ -1,0 +1,72 @@
+"""--json of every command: one document, and what docs/json.md says of it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+
+from docs.generate.commands import commands
+from docs.generate.json_documents import schema
+from sparkwright.cli.documents import DOCUMENTS, PYINFRAS
+from tests.unit.bench.test_command import ONE, _run, asked
+from tests.unit.cli.fleet_of_five import COMMANDS, fleet, run
+
+__all__ = ["asked", "fleet"]
+jsonschema: Any = pytest.importorskip("jsonschema", reason="make setup installs jsonschema")
+#: It hands its words over as they are, `--json` among them.
+_AS_IT_IS = {"deploy"}
+#: They show what goes on, and say so in their own pages.
+_STREAMS = {"chat", "logs", "maintenance", "restart", "shell", "start", "stop", "top"}
+
+
+def _closed(found: Any) -> Any:
+    """A schema that allows no key but those that it names."""
+    if isinstance(found, dict):
+        inner = {key: _closed(one) for key, one in found.items()}
+        return {**inner, "additionalProperties": False} if "properties" in found else inner
+    return [_closed(one) for one in found] if isinstance(found, list) else found
+
+
+def _judge(words: str, document: Any) -> None:
+    jsonschema.validate(document, _closed(schema(words)))
+
+
+def test_every_command_has_it_and_a_type() -> None:
+    for words, command, _ in commands():
+        names = {name for option in command.params for name in option.opts
+                 if isinstance(option, click.Option)}  # fmt: skip
+        assert "--json" in names or words in _AS_IT_IS | _STREAMS, words
+    there = {words for words, _, _ in commands()}
+    assert there - _STREAMS == {*DOCUMENTS, *PYINFRAS}
+    assert set(COMMANDS) == set(DOCUMENTS) - {"bench"}
+
+
+@pytest.mark.parametrize("words", COMMANDS)
+def test_what_is_printed_is_what_the_page_says(words: str, fleet: Path) -> None:
+    plain = run(COMMANDS[words])
+    for made in ("new", "out"):
+        if (fleet / made).exists():
+            (fleet / made).rename(fleet / f"{made}-before")
+    for left in fleet.glob(".sparkwright/*.old"):
+        left.unlink()
+    done = run(COMMANDS[words], "--json")
+    assert done.exit_code == plain.exit_code, done.output
+    document = json.loads(done.stdout)
+    assert document
+    _judge(words, document)
+
+
+def test_so_is_a_benchmark(asked: Any, tmp_path: Path) -> None:
+    done = _run(*ONE, "--results", str(tmp_path / "results"), "--json")
+    _judge("bench", json.loads(done.stdout))
+
+
+def test_a_key_that_the_page_does_not_name_is_found() -> None:
+    box = {"name": "a", "source": "b", "gpu": None, "shown": "", "why": ""}
+    _judge("discover", [box])
+    with pytest.raises(jsonschema.ValidationError):
+        _judge("discover", [{**box, "more": 1}])

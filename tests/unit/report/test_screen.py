@@ -1,0 +1,62 @@
+"""Text in a terminal's width: broken at spaces, aligned, never within a word."""
+
+from __future__ import annotations
+
+import pytest
+
+from sparkwright.text.screen import fitted, folded
+from sparkwright.text.table import columns
+
+
+def test_a_long_line_goes_on_below_where_it_began() -> None:
+    said = "    observed: more than 32 sequences at a time with a drafter of DFlash"
+    assert fitted(said, 50).split("\n") == [
+        "    observed: more than 32 sequences at a time",
+        "              with a drafter of DFlash",
+    ]
+    assert fitted("  - one two three four five six seven eight nine", 40).split("\n") == [
+        "  - one two three four five six seven",
+        "    eight nine",
+    ]
+
+
+def test_a_word_is_never_broken_and_a_short_line_stays() -> None:
+    word = "x" * 60
+    assert fitted(f"a {word} b", 40).split("\n") == ["a", f"  {word}", "  b"]
+    assert fitted("a  b   c", 40) == "a  b   c"
+
+
+def test_colours_take_no_room() -> None:
+    line = "\x1b[31m" + "red " * 9 + "\x1b[0m"
+    assert fitted(line, 40) == line
+
+
+def test_what_is_piped_stays_a_line_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)
+    assert fitted("word " * 100) == "word " * 100
+
+
+@pytest.mark.parametrize("given", ["100", "0", "many", ""])
+def test_columns_goes_before_the_terminal(given: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", given)
+    longest = max(map(len, fitted("word " * 100).split("\n")))
+    assert (longest <= 100) == (given == "100")
+
+
+def test_a_table_that_is_too_wide_goes_on_in_a_line_below(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    rows = [("HOST", "RELEASE", "TAG"), ("spark-1", "0123456789ab", "2026-07-01-v0.24.0")]
+    assert columns(rows) == [
+        "HOST     RELEASE",
+        "    TAG",
+        "spark-1  0123456789ab",
+        "    2026-07-01-v0.24.0",
+    ]
+    monkeypatch.setenv("COLUMNS", "80")
+    assert len(columns(rows)) == 2
+
+
+def test_equal_hosts_are_folded() -> None:
+    seen = [("spark-1", "a"), ("rtx-1", "b"), ("spark-2", "a")]
+    assert folded(seen) == [(["spark-1", "spark-2"], "a"), (["rtx-1"], "b")]
+    assert folded(seen, len) == [(["spark-1", "rtx-1", "spark-2"], "a")]
