@@ -88,7 +88,8 @@ class Shell:
         said = f"{block.title}:\n{block.code}\n{done.stdout}"
         assert "Traceback" not in done.stdout, said
         assert done.returncode == block.ends_with, said
-        assert block.says in done.stdout, said
+        # "0 changes" is not in "10 changes".
+        assert re.search(rf"(?<!\w){re.escape(block.says)}", done.stdout), said
         return done.stdout
 
 
