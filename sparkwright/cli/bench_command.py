@@ -30,6 +30,7 @@ from sparkwright.bench.store import export, save
 from sparkwright.bench.store import load as load_results
 from sparkwright.bench.texts import CATEGORIES
 from sparkwright.bench.tool import Tool, find
+from sparkwright.cli import completion
 from sparkwright.cli.connecting import connection_options
 from sparkwright.cli.findings import paint
 from sparkwright.cli.hosts import ask_hosts
@@ -80,6 +81,7 @@ class _Target:
     "names",
     multiple=True,
     metavar="NAME",
+    shell_complete=completion.services,
     help="Measure only this service (repeatable).",
 )
 @click.option(

@@ -9,6 +9,7 @@ import click
 from pydantic import BaseModel
 
 from sparkwright.catalog import Catalog, load_catalog
+from sparkwright.cli.completion import recipes
 from sparkwright.cli.options import json_option, print_json
 from sparkwright.cli.output import echo
 from sparkwright.config.places import catalogs
@@ -74,7 +75,7 @@ def _rules(catalog: Catalog) -> list[tuple[str, str, str]]:
 
 
 @command.command("show")
-@click.argument("name")
+@click.argument("name", shell_complete=recipes)
 @_directories
 @json_option
 def show(name: str, directories: tuple[Path, ...], as_json: bool) -> None:

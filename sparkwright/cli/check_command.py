@@ -7,8 +7,9 @@ from pathlib import Path
 
 import click
 
+from sparkwright.cli.completion import recipes, tags
 from sparkwright.cli.findings import format_option, paint, print_findings
-from sparkwright.cli.options import data_option, limit_option, load, recipe_names, site_inventory
+from sparkwright.cli.options import data_option, limit_option, load, site_inventory
 from sparkwright.config.inventory import HostInput
 from sparkwright.findings.exit_codes import MISTAKEN
 from sparkwright.findings.finding import errors
@@ -20,10 +21,10 @@ from sparkwright.site.fleet import plan_fleet
 @click.argument("inventory", type=click.Path(path_type=Path, dir_okay=False), required=False)
 @click.option(
     "--recipe",
-    shell_complete=recipe_names,
+    shell_complete=recipes,
     help="Check one recipe of the catalog instead of an inventory.",
 )
-@click.option("--tag", help="With --recipe: on this tag of its image.")
+@click.option("--tag", shell_complete=tags, help="With --recipe: on this tag of its image.")
 @data_option
 @limit_option
 @format_option

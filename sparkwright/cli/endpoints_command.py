@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from sparkwright.cli import completion
 from sparkwright.cli.options import inventory_argument, load
 from sparkwright.cli.output import echo
 from sparkwright.config.inventory import read_inventory, ssh_address
@@ -33,8 +34,9 @@ from sparkwright.findings.user_error import UserError, mistake
     help="A file instead of standard output.",
 )
 @click.option(
-    "--key", default=DEFAULT, metavar="NAME", help="A client's key of `keys`; else the fleet's own."
-)
+    "--key", default=DEFAULT, metavar="NAME", shell_complete=completion.keys,
+    help="A client's key of `keys`; else the fleet's own.",
+)  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print JSON: short for --format json.")
 def command(
     inventory: Path,

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 import click
 
+from sparkwright.cli import completion
 from sparkwright.cli.connecting import connection_options
 from sparkwright.cli.hosts import ask_hosts
 from sparkwright.cli.options import data_option, json_option, load, optional_inventory, print_json
@@ -27,8 +28,9 @@ def _inventory(command: _Command) -> _Command:
 
 
 _name = click.option(
-    "--name", default=DEFAULT, metavar="NAME", help="A key of `keys`; else the fleet's own."
-)
+    "--name", default=DEFAULT, metavar="NAME", shell_complete=completion.keys,
+    help="A key of `keys`; else the fleet's own.",
+)  # fmt: skip
 
 
 @click.group("key")
@@ -109,7 +111,7 @@ def retire_command(inventory: Path, overrides: tuple[str, ...], name: str, as_js
 
 
 @command.command("revoke")
-@click.argument("name")
+@click.argument("name", shell_complete=completion.keys)
 @_inventory
 @json_option
 def revoke_command(name: str, inventory: Path, overrides: tuple[str, ...], as_json: bool) -> None:

@@ -10,9 +10,10 @@ from typing import Any, TypeVar
 
 import click
 
+from sparkwright.cli.completion import hosts
 from sparkwright.config.inventory import limited, read_inventory
-from sparkwright.config.places import catalogs
-from sparkwright.findings.user_error import UserError, mistake
+from sparkwright.config.inventory import site_inventory as site_inventory
+from sparkwright.findings.user_error import UserError
 from sparkwright.resolve.lock import to_resolution
 from sparkwright.site.fleet import Fleet, PlannedHost, plan_fleet, with_geometry
 from sparkwright.site.resolution import locks
@@ -21,31 +22,24 @@ from sparkwright.text.visible import visible_json
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 
-def site_inventory() -> Path:
-    """The site's inventory, where none is named: inventory/lab.py, or the only one.
-
-    Raises:
-        UserError: when it is not clear which one.
-    """
-    usual = Path("inventory/lab.py")
-    found = [usual] if usual.is_file() else sorted(Path("inventory").glob("*.py"))
-    if len(found) != 1:
-        there = ", ".join(map(str, found)) or "none in ./inventory"
-        remedy = "name one, or run this in the folder of a site (`sparkwright init` makes one)"
-        raise UserError([mistake("INVENTORY", f"none is named, and there is {there}", remedy)])
-    return found[0]
+def _inventory() -> Path:
+    """The site's own; while a shell completes, there may be no site."""
+    context = click.get_current_context(silent=True)
+    if context is not None and context.resilient_parsing:
+        return Path("inventory/lab.py")
+    return site_inventory()
 
 
 _INVENTORY = click.Path(path_type=Path, dir_okay=False)
 #: ``[INVENTORY]``: without it the site's own.
-optional_inventory = click.argument("inventory", type=_INVENTORY, default=site_inventory)
+optional_inventory = click.argument("inventory", type=_INVENTORY, default=_inventory)
 #: ``--data`` and ``--limit``, as pyinfra has them.
 data_option = click.option(
     "--data", "overrides", multiple=True, metavar="KEY=VALUE",
     help="A setting over every file, as pyinfra's --data (repeatable).",
 )  # fmt: skip
 limit_option = click.option(
-    "--limit", multiple=True, metavar="HOST",
+    "--limit", multiple=True, metavar="HOST", shell_complete=hosts,
     help="Only this host, group or pattern such as 'spark-*' (repeatable).",
 )  # fmt: skip
 
@@ -84,13 +78,6 @@ def json_option(command: _Command) -> _Command:
     return click.option(
         "--json", "as_json", is_flag=True, help="Print JSON instead of text (docs/json.md)."
     )(command)
-
-
-def recipe_names(_: click.Context, __: click.Parameter, begun: str) -> list[str]:
-    """Recipes for shell completion."""
-    return [
-        path.stem for folder in catalogs() for path in (folder / "recipes").glob(f"{begun}*.yaml")
-    ]
 
 
 def load(

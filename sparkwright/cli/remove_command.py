@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from sparkwright.cli import completion
 from sparkwright.cli.confirming import confirm, yes_option
 from sparkwright.cli.connecting import hosts_argument
 from sparkwright.cli.hosts import ask_hosts
@@ -22,6 +23,7 @@ from sparkwright.text.visible import visible
     "services",
     multiple=True,
     metavar="NAME",
+    shell_complete=completion.services,
     help="Remove only this service (repeatable).",
 )
 @click.option("--weights", is_flag=True, help="Remove the models, too.")

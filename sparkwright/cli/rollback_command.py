@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from sparkwright.cli import completion
 from sparkwright.cli.confirming import confirm, dry_option, yes_option
 from sparkwright.cli.connecting import hosts_argument, pyinfra_json_option
 from sparkwright.cli.hosts import become, command_line
@@ -14,9 +15,13 @@ from sparkwright.cli.hosts import become, command_line
 @click.command("rollback")
 @hosts_argument
 @click.option(
-    "--to", default=None, metavar="RELEASE", help="Switch to this release (see `history`)."
-)
-@click.option("--service", default=None, metavar="NAME", help="Switch only this service.")
+    "--to", default=None, metavar="RELEASE", shell_complete=completion.releases,
+    help="Switch to this release (see `history`).",
+)  # fmt: skip
+@click.option(
+    "--service", default=None, metavar="NAME", shell_complete=completion.services,
+    help="Switch only this service.",
+)  # fmt: skip
 @dry_option
 @yes_option
 @pyinfra_json_option

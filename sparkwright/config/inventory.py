@@ -37,6 +37,21 @@ class HostInput:
     groups: frozenset[str] = frozenset()
 
 
+def site_inventory() -> Path:
+    """The site's inventory, where none is named: inventory/lab.py, or the only one.
+
+    Raises:
+        UserError: when it is not clear which one.
+    """
+    usual = Path("inventory/lab.py")
+    found = [usual] if usual.is_file() else sorted(Path("inventory").glob("*.py"))
+    if len(found) != 1:
+        there = ", ".join(map(str, found)) or "none in ./inventory"
+        remedy = "name one, or run this in the folder of a site (`sparkwright init` makes one)"
+        raise UserError([mistake("INVENTORY", f"none is named, and there is {there}", remedy)])
+    return found[0]
+
+
 def ssh_address(name: str, data: Mapping[str, Any]) -> str:
     """Where the controller reaches a host."""
     return str(data.get("ssh_hostname") or name)

@@ -1,0 +1,113 @@
+"""Shell completion of names: from the site's files and the catalog alone.
+
+No host, registry or hub is asked, nothing is written, and whatever is wrong with a file completes
+to nothing: a shell waits for the answer and shows every word of it.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import replace
+from functools import wraps
+from pathlib import Path
+from typing import Any
+
+import click
+
+from sparkwright.config.inventory import HostInput, read_inventory, site_inventory
+from sparkwright.config.places import catalogs
+
+Complete = Callable[[click.Context, click.Parameter, str], list[str]]
+
+
+def _completing(names: Callable[[click.Context], Iterable[str]]) -> Complete:
+    """Those of the names that begin as what was typed."""
+
+    @wraps(names)
+    def completed(context: click.Context, _: click.Parameter, begun: str) -> list[str]:
+        try:
+            # An inventory is a program: what it prints is no name.
+            with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
+                found = [str(name) for name in names(context)]
+        except (Exception, SystemExit, KeyboardInterrupt):
+            return []
+        # A name of two lines would be two.
+        return [one for one in dict.fromkeys(found) if one.startswith(begun) and one.isprintable()]
+
+    return completed
+
+
+@_completing
+def hosts(context: click.Context) -> Iterator[str]:
+    """Hosts of the inventory, then its groups."""
+    inputs = _inputs(context)
+    yield from (host.name for host in inputs)
+    yield from sorted({group for host in inputs for group in host.groups})
+
+
+@_completing
+def services(context: click.Context) -> Iterator[str]:
+    """Services as the hosts' settings name them."""
+    for host in _inputs(context):
+        yield from host.data.get("services") or {}
+
+
+@_completing
+def aliases(context: click.Context) -> Iterator[str]:
+    """Served names."""
+    from sparkwright.site.fleet import plan_fleet  # 0.2 s, for this one alone
+
+    catalogued = [_catalogued(host) for host in _inputs(context)]
+    for host in plan_fleet(catalogued).hosts.values():
+        for service in host.plan.services:
+            yield from service.served_names
+
+
+@_completing
+def keys(context: click.Context) -> Iterator[str]:
+    """Names of API keys."""
+    yield "default"
+    for host in _inputs(context):
+        yield from host.data.get("keys") or {}
+
+
+@_completing
+def recipes(_: click.Context) -> Iterator[str]:
+    """Recipes of the catalog."""
+    for folder in catalogs():
+        yield from (path.stem for path in sorted(folder.glob("recipes/*.yaml")))
+
+
+@_completing
+def tags(context: click.Context) -> Iterator[str]:
+    """Tags of the images: those of ``--recipe``'s, where it is given."""
+    from sparkwright.catalog import load_catalog
+
+    catalog = load_catalog(catalogs())
+    recipe = catalog.recipes.get(context.params.get("recipe") or "")
+    for name, image in catalog.images.items():
+        if recipe is None or recipe.image == name:
+            yield from image.tags
+
+
+@_completing
+def releases(_: click.Context) -> Iterator[str]:
+    """Releases that the last ``status`` or ``history`` has seen, the newest first."""
+    history: list[Any] = json.loads(Path(".sparkwright/status.json").read_text())["history"]
+    for entry in reversed(history):
+        yield from (one for one in (entry["after"], entry["before"]) if one)
+
+
+def _catalogued(host: HostInput) -> HostInput:
+    """Its services with a recipe: of one that names a model the hub may be asked."""
+    given = host.data.get("services") or {}
+    services = {name: one for name, one in given.items() if "recipe" in one}
+    return replace(host, data={**host.data, "services": services})
+
+
+def _inputs(context: click.Context) -> list[HostInput]:
+    named = context.params.get("inventory")
+    return read_inventory(named if isinstance(named, Path) else site_inventory())

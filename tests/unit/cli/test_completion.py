@@ -1,0 +1,120 @@
+"""Shell completion: by the site's files alone, and silent about all that is wrong with them."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+import pytest
+from click.shell_completion import ShellComplete
+
+from sparkwright.cli import SECTIONS, main
+from tests.unit.builders import ROOT
+
+#: Options and arguments that take a name of something.
+NAMED = {"limit", "service", "names", "services", "model", "recipe", "tag", "to", "key", "name"}
+#: What has one of these names and is none of the site's.
+NOT = {("init", "names")}
+INVENTORY = """print("hello")
+sparks = [
+    ("spark-1", {"services": {"qwen36": {"recipe": "qwen36-35b-a3b-heretic-dflash"}}}),
+    ("spark-2", {"services": {"own": {"model": "who/knows", "port": 8001}},
+                 "keys": {"laptop": {}}}),
+    ("evil\\nhost", {}),
+]
+"""
+
+
+@pytest.fixture
+def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "inventory").mkdir()
+    (tmp_path / "inventory/lab.py").write_text(INVENTORY)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def completed(*words: str) -> list[str]:
+    """As bash asks: the last word is what was begun."""
+    found = ShellComplete(main, {}, "sparkwright", "_X")
+    return [one.value for one in found.get_completions(list(words[:-1]), words[-1])]
+
+
+@pytest.mark.parametrize(("words", "names"), [
+    (("status", "--limit", ""), ["spark-1", "spark-2", "all", "lab", "sparks"]),
+    (("top", "inventory/lab.py", "--limit", "spark-"), ["spark-1", "spark-2"]),
+    (("chat", "--host", "spark-2"), ["spark-2"]),
+    (("chat", "--model", "qwen36-f"), ["qwen36-fast"]),
+    (("rollback", "--service", ""), ["qwen36", "own"]),
+    (("remove", "--service", "q"), ["qwen36"]),
+    (("endpoints", "--key", ""), ["default", "laptop"]),
+    (("check", "--recipe", "qwen36-35b-a3b-heretic-dflash-rtx5"),
+     ["qwen36-35b-a3b-heretic-dflash-rtx5090"]),
+    (("check", "--recipe", "qwen36-35b-a3b-heretic-dflash", "--tag", "2026-07-01"),
+     ["2026-07-01-v0.24.0"]),
+    (("rollback", "--to", ""), ["new", "old"]),
+])  # fmt: skip
+def test_names(
+    site: Path, words: tuple[str, ...], names: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def asked(*_: object) -> None:
+        networks.append(None)
+        raise OSError
+
+    networks: list[None] = []
+    (site / ".sparkwright").mkdir()
+    history = {"history": [{"before": None, "after": "old"}, {"before": "old", "after": "new"}]}
+    (site / ".sparkwright/status.json").write_text(json.dumps(history))
+    before = sorted(site.rglob("*"))
+    monkeypatch.setattr(socket.socket, "connect", asked)
+    assert completed(*words) == names
+    assert networks == []
+    assert sorted(path for path in site.rglob("*") if "__pycache__" not in str(path)) == before
+
+
+def test_every_option_that_takes_a_name_completes_it() -> None:
+    context = click.Context(main)
+
+    def look(command: click.Command, name: str) -> None:
+        for one, inner in getattr(command, "commands", {}).items():
+            look(inner, one)
+        for parameter in command.params:
+            if parameter.name in NAMED and (name, parameter.name) not in NOT:
+                assert parameter._custom_shell_complete is not None, (name, parameter.name)
+
+    for name in [name for section in SECTIONS.values() for name in section]:
+        command = main.get_command(context, name)
+        assert command is not None
+        look(command, name)
+
+
+@pytest.mark.parametrize("broken", [
+    None, "syntax error(", "raise SystemExit('x')", "1 / 0", "sparks = [5]", "services = 5",
+    "sparks = [('a', {'services': 5, 'keys': [[]]})]", "raise KeyboardInterrupt",
+], ids=str)  # fmt: skip
+@pytest.mark.parametrize("option", ["--limit", "--service", "--model"])
+def test_what_is_wrong_completes_to_nothing_and_says_nothing(
+    site: Path, broken: str | None, option: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (site / "inventory/lab.py").unlink()
+    if broken:
+        (site / "inventory/lab.py").write_text(broken)
+    assert all(one in ("a", "all", "lab", "sparks") for one in completed("chat", option, ""))
+    assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("words", ["status --limit ", "stauts --limit ", "key list --", "'"])
+def test_a_shell_sees_no_traceback_where_there_is_no_site(tmp_path: Path, words: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "sparkwright"], cwd=tmp_path, capture_output=True, text=True,
+        check=False, env={
+            **os.environ, "PYTHONPATH": str(ROOT), "COMP_WORDS": f"sparkwright {words}",
+            "COMP_CWORD": "3", "_SPARKWRIGHT_COMPLETE": "bash_complete",
+        },
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")
+    assert list(tmp_path.iterdir()) == []
