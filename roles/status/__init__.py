@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from sparkwright.operations.asked import ask_each
+from sparkwright.operations.load import followed
 from sparkwright.operations.questions import compared
 
 
@@ -14,3 +17,22 @@ def status(answers: str | None = None, planless: bool = False) -> None:
         planless: whether it goes by what the hosts say where the plan is broken.
     """
     ask_each("Services: status", compared)
+
+
+def load(
+    answers: str | None = None,
+    planless: bool = False,
+    feed: int = 1,
+    interval: float = 2,
+    count: int = 0,
+) -> None:
+    """What each host does now, again and again on its one connection.
+
+    Args:
+        answers: file that gets whether the hosts answered.
+        planless: whether it goes by what the hosts say where the plan is broken.
+        feed: descriptor of this process that gets a line of JSON for each look.
+        interval: seconds between two looks at a host.
+        count: of looks; 0 is without end.
+    """
+    ask_each("Services: load", partial(followed, feed=feed, interval=interval, count=count))

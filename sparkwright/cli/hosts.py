@@ -40,7 +40,7 @@ def command_line(
     *,
     planless: bool = False,
     dry: bool = False,
-    **arguments: str | bool | None,
+    **arguments: str | bool | float | None,
 ) -> list[str]:
     """pyinfra's, for an operation with arguments, that nobody has to confirm.
 
@@ -112,7 +112,7 @@ def ask_hosts(
             sys.stderr.write(visible_but_colours(done.stderr or done.stdout))
             sys.exit(done.returncode or 1)
         found = json.loads(file.read_text(encoding="utf-8"))
-        _tell_what_is_broken(Path(f"{file}.progress"))
+        tell_what_is_broken(Path(f"{file}.progress"))
     for name, said in found.items():
         if said["answer"] is None:
             why = said["refused"] or "no answer"
@@ -121,7 +121,7 @@ def ask_hosts(
     return answers, [name for name in found if name not in answers]
 
 
-def _tell_what_is_broken(progress: Path) -> None:
+def tell_what_is_broken(progress: Path) -> None:
     """Say in one line what of the plan is broken, where the run found that."""
     lines = progress.read_text(encoding="utf-8").splitlines() if progress.exists() else []
     for said in map(json.loads, lines):

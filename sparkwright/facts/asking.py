@@ -27,10 +27,12 @@ _GRACE = 30
 
 
 class Sudo(Enum):
-    """How a program becomes root: it must, or it also reports something as the deploy user."""
+    """How a program becomes root: it must; or it also reports something as the deploy user; or it
+    does not: sudo logs every command, and a look every other second fills a journal."""
 
     NEEDED = "needed"
     IF_POSSIBLE = "if possible"
+    UNNEEDED = "unneeded"
 
 
 def ask(
@@ -93,7 +95,9 @@ def execute(
     """
     password: str | None = host.state.config.SUDO_PASSWORD or host.data.get("_sudo_password")
     arguments: dict[str, Any] = {"_timeout": timeout}
-    if password:
+    if sudo is Sudo.UNNEEDED:
+        pass
+    elif password:
         # pyinfra would put it into the command, where every user of the host can read it. sudo
         # takes one line of standard input, and none where it asks for no password: programs pass
         # over it then (``programs.BY_STANDARD_INPUT``).

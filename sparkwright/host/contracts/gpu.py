@@ -14,6 +14,7 @@ class Gpu:
         compute_cap: e.g. ``12.1``.
         driver: e.g. ``580.95.05``.
         memory_mib: mebibytes of its own memory; None on unified memory (GB10).
+        memory_used_mib: of these.
         temperature_c, power_w: degrees Celsius and watts.
         busy_percent: share of the last moment in which it computed.
         clock_mhz, clock_max_mhz: of its multiprocessors.
@@ -33,6 +34,7 @@ class Gpu:
     event_reasons: int = 0
     index: int | None = None
     uuid: str | None = None
+    memory_used_mib: int | None = None
 
     @property
     def unified(self) -> bool:

@@ -14,6 +14,8 @@ STATE = (
     *("name", "driver_version", "temperature.gpu", "power.draw", "utilization.gpu"),
     *("clocks.sm", "clocks.max.sm", "clocks_event_reasons.active"),
 )
+#: The same with its own memory, of which a GB10 has none.
+LOAD = (*STATE, "memory.total", "memory.used")
 #: What each answer stands for.
 _NUMBERS = {
     "temperature.gpu": "temperature_c",
@@ -63,19 +65,24 @@ def parse(text: str, fields: tuple[str, ...] = IDENTITY) -> tuple[Gpu, ...]:
 
 def _gpu(said: dict[str, str]) -> Gpu:
     capability, driver = said.get("compute_cap", ""), said.get("driver_version", "")
-    memory = re.fullmatch(r"(\d+)(?:\s*MiB)?", said.get("memory.total", ""))
     index, uuid = said.get("index", ""), said.get("uuid", "")
     reasons = re.fullmatch(r"0[xX][0-9a-fA-F]+", said.get("clocks_event_reasons.active", ""))
     return Gpu(
         name=said["name"],
         compute_cap=capability if re.fullmatch(r"\d+\.\d+", capability) else None,
         driver=driver if re.match(r"\d+", driver) else None,
-        memory_mib=int(memory[1]) if memory else None,
+        memory_mib=_mib(said.get("memory.total", "")),
+        memory_used_mib=_mib(said.get("memory.used", "")),
         event_reasons=int(reasons[0], 16) if reasons else 0,
         index=int(index) if re.fullmatch(r"[0-9]{1,3}", index) else None,
         uuid=uuid if re.fullmatch(r"GPU-[0-9a-fA-F-]{36}", uuid) else None,
         **{ours: _number(said.get(name, "")) for name, ours in _NUMBERS.items()},
     )
+
+
+def _mib(text: str) -> int | None:
+    match = re.fullmatch(r"(\d+)(?:\s*MiB)?", text)
+    return int(match[1]) if match else None
 
 
 def _number(text: str) -> float | None:

@@ -137,11 +137,16 @@ class Server:
             connection.close()
 
     def _connection(self, timeout: float, most: int) -> http.client.HTTPConnection:
-        connection = self._connected(timeout)
+        connection = self.connected(timeout)
         connection.response_class = bounded.answers(most, timeout)  # type: ignore[assignment]
         return connection
 
-    def _connected(self, timeout: float) -> http.client.HTTPConnection:
+    def connected(self, timeout: float) -> http.client.HTTPConnection:
+        """A connection, made at once or by its first request.
+
+        Raises:
+            NoAnswer: when it can't be.
+        """
         if not self.certificate or not Path(self.certificate).exists():
             return http.client.HTTPConnection(self.address, self.port, timeout=timeout)
         try:

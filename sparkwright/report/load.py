@@ -1,0 +1,177 @@
+"""The fleet's load as a table: a line for each service, of two looks at its host.
+
+Pure: rates are differences of two counters; a counter that restarted, as its engine did, tells no
+rate until it was seen twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from sparkwright.host.contracts.gpu import Gpu
+from sparkwright.host.contracts.load import HostLoad, ServiceLoad
+from sparkwright.text.table import columns
+from sparkwright.text.visible import visible
+
+#: 80 columns hold them all.
+COLUMNS = ("HOST", "SERVICE", "TOK/S", "RUN", "WAIT", "KV", "ACC", "GPU", "W", "°C", "MEM GiB")
+_NAME, _FIGURE = 10, 9
+_GIB = 1 << 30
+
+
+@dataclass(frozen=True)
+class Line:
+    """One service, or a host without any. What is not known is None.
+
+    Attributes:
+        problem: why there are no figures.
+        tokens: generated a second.
+        cache, accepted: shares.
+        gpu, power, temperature: per cent, watts and degrees of the hottest GPU.
+        used, total: bytes of the memory that the GPU uses.
+    """
+
+    host: str
+    service: str | None
+    problem: str = ""
+    tokens: float | None = None
+    running: float | None = None
+    waiting: float | None = None
+    cache: float | None = None
+    accepted: float | None = None
+    gpu: float | None = None
+    power: float | None = None
+    temperature: float | None = None
+    used: int | None = None
+    total: int | None = None
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What is known of a host: its last two looks, or why there is none."""
+
+    now: HostLoad | None = None
+    before: HostLoad | None = None
+    problem: str = ""
+
+    def then(self, look: HostLoad) -> Seen:
+        """With a further look."""
+        return Seen(look, self.now or self.before)
+
+    def silent(self, why: str) -> Seen:
+        """It does not answer; rates go on from the last look once it does."""
+        return Seen(None, self.now or self.before, why)
+
+
+def lines(fleet: Mapping[str, Seen], only: str | None = None) -> Iterator[Line]:
+    """The fleet, a line for each service.
+
+    Args:
+        only: no other service than this one.
+    """
+    for host, seen in fleet.items():
+        if seen.now is None:
+            yield Line(host, None, seen.problem or "no answer yet")
+            continue
+        about = _host(host, seen.now)
+        names = [name for name in seen.now.services if only in (None, name)]
+        before = seen.before.services if seen.before else {}
+        seconds = seen.now.at - seen.before.at if seen.before else 0.0
+        for name in names:
+            now = seen.now.services[name]
+            if now is None:
+                yield replace(about, service=name, problem="no metrics: it does not serve")
+            else:
+                yield _service(replace(about, service=name), now, before.get(name), seconds)
+        if not seen.now.services:
+            yield about
+
+
+def table(found: Sequence[Line]) -> list[str]:
+    """A heading and a line for each; of those with a problem the figures are that."""
+    rows = columns([COLUMNS, *(_cells(line) for line in found)])
+    at = [max(len(row[n]) for row in (COLUMNS, *map(_names, found))) for n in (0, 1)]
+    return [rows[0]] + [
+        f"{_names(line)[0]:{at[0]}}  {_names(line)[1]:{at[1]}}  {visible(line.problem)}"
+        if line.problem
+        else row
+        for line, row in zip(found, rows[1:], strict=True)
+    ]
+
+
+def _names(line: Line) -> tuple[str, str]:
+    return _short(visible(line.host), _NAME), _short(visible(line.service or "-"), _NAME)
+
+
+def _cells(line: Line) -> tuple[str, ...]:
+    memory = None
+    if line.used is not None:
+        memory = f"{line.used / _GIB:.0f}/{(line.total or 0) / _GIB:.0f}"
+    figures = (
+        None if line.tokens is None else f"{line.tokens:.1f}",
+        _number(line.running),
+        _number(line.waiting),
+        _share(line.cache),
+        _share(line.accepted),
+        None if line.gpu is None else f"{line.gpu:.0f}%",
+        _number(line.power),
+        _number(line.temperature),
+        memory,
+    )
+    return (*_names(line), *(_short(one or "-", _FIGURE) for one in figures))
+
+
+def _service(line: Line, now: ServiceLoad, before: ServiceLoad | None, seconds: float) -> Line:
+    generated = drafted = accepted = None
+    if before is not None:
+        generated = _rise(now.generated, before.generated)
+        drafted = _rise(now.drafted, before.drafted)
+        accepted = _rise(now.accepted, before.accepted)
+    return replace(
+        line,
+        tokens=generated / seconds if generated is not None and seconds > 0 else None,
+        running=now.running,
+        waiting=now.waiting,
+        cache=now.cache,
+        accepted=min(1.0, accepted / drafted) if drafted and accepted is not None else None,
+    )
+
+
+def _rise(now: float | None, before: float | None) -> float | None:
+    """How far a counter rose; None where it began again."""
+    return None if now is None or before is None or now < before else now - before
+
+
+def _host(name: str, load: HostLoad) -> Line:
+    """The figures of the machine: of several GPUs the highest."""
+    own = [one for one in load.gpus if one.memory_used_mib is not None and not one.unified]
+    used, total = load.memory - load.available, load.memory
+    if own:
+        used = sum(one.memory_used_mib or 0 for one in own) << 20
+        total = sum(one.memory_mib or 0 for one in own) << 20
+    return Line(
+        host=name,
+        service=None,
+        gpu=_highest(load.gpus, "busy_percent"),
+        power=_highest(load.gpus, "power_w"),
+        temperature=_highest(load.gpus, "temperature_c"),
+        used=used if total else None,
+        total=total or None,
+    )
+
+
+def _highest(gpus: tuple[Gpu, ...], name: str) -> float | None:
+    return max((value for one in gpus if (value := getattr(one, name)) is not None), default=None)
+
+
+def _short(text: str, longest: int) -> str:
+    return text if len(text) <= longest else f"{text[: longest - 1]}…"
+
+
+def _number(value: float | None) -> str | None:
+    return None if value is None else f"{value:.0f}"
+
+
+def _share(value: float | None) -> str | None:
+    return None if value is None else f"{value:.0%}"

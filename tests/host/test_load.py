@@ -1,0 +1,49 @@
+"""What a host does now, read from a fake vLLM, /proc and nvidia-smi."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from sparkwright.doctor.thresholds import THRESHOLDS
+from sparkwright.host import load
+from sparkwright.host.contracts.load import LoadRequest
+from sparkwright.host.contracts.records import encode
+from sparkwright.host.contracts.watch import WatchConfig, WatchedService
+from tests.host.lab.test_serving import launched, make_model
+
+SMI = """#!/bin/sh
+echo "NVIDIA GeForce RTX 5090, 580.95.05, 61, 402.10 W, 93 %, 2500 MHz, 3000 MHz, 0x0, 32607 MiB, \
+29000 MiB"
+"""
+
+
+def test_services_gpu_and_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "nvidia-smi").write_text(SMI)
+    (tmp_path / "nvidia-smi").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    with launched(make_model(tmp_path / "model")) as server:
+        body = {"model": "tiny", "prompt": "1 2 3", "max_tokens": 7}
+        status, _, text = server.ask("POST", "/v1/completions", body)
+        assert status == 200, text
+        tokens = json.loads(text)["usage"]["completion_tokens"]
+        at = ("127.0.0.1", server.port)
+        found = load.main(LoadRequest({"tiny": at, "down": ("127.0.0.1", 9)}))
+        watched = WatchedService("seen", "u", *at, "/h", 60.0)
+        config = WatchConfig((watched,), (), THRESHOLDS, 0, 0, "", "", "", "")
+        (tmp_path / "config.json").write_text(json.dumps(encode(config)))
+        planless = load.main(LoadRequest(watch=str(tmp_path / "config.json")))
+    tiny = found.services["tiny"]
+    assert tiny is not None
+    assert (tiny.generated, tiny.running, tiny.waiting) == (tokens, 0.0, 0.0)
+    assert found.services["down"] is None
+    assert 0 < found.available < found.memory
+    (gpu,) = found.gpus
+    assert (gpu.busy_percent, gpu.power_w, gpu.temperature_c) == (93.0, 402.1, 61.0)
+    assert (gpu.memory_used_mib, gpu.memory_mib) == (29000, 32607)
+    assert set(planless.services) == {"seen"}
+    assert planless.services["seen"] is not None
+    assert planless.at >= found.at
+    assert load.main(LoadRequest()).services == {}

@@ -1,0 +1,97 @@
+"""The table of `sparkwright top`: rates of two looks, and what 80 columns hold."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from sparkwright.host.contracts.gpu import Gpu
+from sparkwright.host.contracts.load import HostLoad, ServiceLoad
+from sparkwright.report.load import Line, Seen, lines, table
+from tests.unit.security.test_terminal import EVIL, harmless
+
+GIB = 1 << 30
+GB10 = Gpu("NVIDIA GB10", power_w=61.4, temperature_c=64.0, busy_percent=96.0)
+RTX = Gpu(
+    "NVIDIA GeForce RTX 5090", power_w=402.0, temperature_c=71.0, busy_percent=88.0,
+    memory_mib=32607, memory_used_mib=29000,
+)  # fmt: skip
+BUSY = ServiceLoad(1000.0, 3.0, 1.0, 0.42, 4000.0, 2000.0)
+SPARK = HostLoad(100.0, {"qwen36": BUSY}, (GB10,), 120 * GIB, 20 * GIB)
+
+
+def after(seconds: float, **service: Any) -> HostLoad:
+    """The Spark some time later."""
+    return replace(SPARK, at=100.0 + seconds, services={"qwen36": replace(BUSY, **service)})
+
+
+def line(*looks: HostLoad) -> Line:
+    seen = Seen()
+    for look in looks:
+        seen = seen.then(look)
+    (found,) = lines({"spark-1": seen})
+    return found
+
+
+def test_rates_are_of_the_last_interval() -> None:
+    found = line(SPARK, after(5), after(7, generated=1241.0, drafted=4400.0, accepted=2300.0))
+    assert found.tokens == 120.5
+    assert found.accepted == 0.75
+    assert (found.running, found.waiting, found.cache) == (3.0, 1.0, 0.42)
+
+
+def test_one_look_tells_no_rate() -> None:
+    found = line(SPARK)
+    assert (found.tokens, found.accepted, found.running) == (None, None, 3.0)
+
+
+def test_a_counter_that_began_again_is_not_negative() -> None:
+    found = line(SPARK, after(2, generated=10.0, drafted=40.0, accepted=2.0))
+    assert (found.tokens, found.accepted) == (None, None)
+    restarted = after(4, generated=110.0, drafted=80.0, accepted=22.0)
+    again = line(after(2, generated=10.0, drafted=40.0, accepted=2.0), restarted)
+    assert (again.tokens, again.accepted) == (50.0, 0.5)
+    assert line(SPARK, replace(SPARK, at=3.0)).tokens is None  # the host has booted
+
+
+def test_a_host_with_memory_on_its_card_and_several_of_them() -> None:
+    cold = replace(RTX, busy_percent=1.0, temperature_c=None)
+    found = line(replace(SPARK, gpus=(cold, RTX)))
+    assert (found.gpu, found.power, found.temperature) == (88.0, 402.0, 71.0)
+    assert (found.used, found.total) == (2 * 29000 << 20, 2 * 32607 << 20)
+    unified = line(SPARK)
+    assert (unified.used, unified.total) == (100 * GIB, 120 * GIB)
+
+
+def test_80_columns_hold_a_fleet_with_a_host_that_is_silent() -> None:
+    long = replace(SPARK, services={"a-very-long-name-of-a-service": BUSY, "down": None})
+    fleet = {
+        "spark-1": Seen().then(SPARK).then(after(2, generated=101000.0, drafted=5000.0)),
+        "a-host-with-a-long-name": Seen().then(long),
+        "rtx-1": Seen().then(SPARK).silent("not reached: timed out"),
+        "new": Seen(),
+    }
+    assert table(list(lines(fleet))) == [
+        "HOST        SERVICE     TOK/S    RUN  WAIT  KV   ACC  GPU  W   °C  MEM GiB",
+        "spark-1     qwen36      50000.0  3    1     42%  0%   96%  61  64  100/120",
+        "a-host-wi…  a-very-lo…  -        3    1     42%  -    96%  61  64  100/120",
+        "a-host-wi…  down        no metrics: it does not serve",
+        "rtx-1       -           not reached: timed out",
+        "new         -           no answer yet",
+    ]
+    assert [one.service for one in lines(fleet, "down")] == ["down", None, None]
+
+
+def test_a_hostile_host_writes_nothing_but_figures() -> None:
+    """Neither escapes, nor numbers that push a table apart."""
+    huge = replace(BUSY, generated=9e17, running=9e17, waiting=-9e17, cache=9e17)
+    card = replace(RTX, name=EVIL, power_w=9e17, memory_used_mib=10**18)
+    first = HostLoad(0.0, {EVIL: BUSY}, (card,), 2**62, -(2**62))
+    fleet = {
+        "h": Seen().then(first).then(replace(first, at=1e-9, services={EVIL: huge})),
+        EVIL: Seen().silent(f"{EVIL}\nforged"),
+    }
+    shown = table(list(lines(fleet)))
+    assert len(shown) == 3
+    assert harmless("\n".join(shown))
+    assert len(shown[1]) <= 110
