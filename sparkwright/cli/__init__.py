@@ -38,6 +38,7 @@ SECTIONS = {
         "bootstrap": "Make bare hosts ready: Docker, container toolkit, sudo.",
         "deploy": "Make the hosts as planned (pyinfra INVENTORY deploy.py).",
         "status": "What every service runs, and whether it is well.",
+        "top": "Tokens/s, requests, KV cache and GPU of every service, live.",
         "doctor": "What is wrong with hosts and services, why, what helps.",
         "smoke": "Ask every service for all that its recipe promises.",
         "bench": "Measure services, and compare with the cards' figures.",
@@ -49,6 +50,7 @@ SECTIONS = {
         "remove": "Take services, units, releases and images away.",
     },
     "Clients and monitoring": {
+        "chat": "Talk to a service, with the sampling of its name.",
         "endpoints": "Write the fleet as its clients' configuration.",
         "key": "API keys: list, rotate, retire, revoke.",
         "ca": "Print the certificate of the site's own CA.",
@@ -79,7 +81,8 @@ class _Lazy(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """A misspelt command is told with the nearest one."""
         known = self.list_commands(ctx)
-        if args[0] not in known and not args[0].startswith("-"):
+        completing = ctx.resilient_parsing
+        if args[0] not in known and not args[0].startswith("-") and not completing:
             ctx.fail(f"no such command: {args[0]!r}: {suggest(args[0], known)}")
         return super().resolve_command(ctx, args)
 

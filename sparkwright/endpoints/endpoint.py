@@ -50,12 +50,17 @@ class ServedName:
     @property
     def words(self) -> str:
         """The advice as a line for people."""
+        return f"{self.sampling} ({self.advice.source})" if self.advice else self.sampling
+
+    @property
+    def sampling(self) -> str:
+        """The same without who says so."""
         if self.advice is None:
             return "no advice in the catalog"
         parts = [f"{key} {value:g}" for key, value in self.figures.items()]
         if self.thinking is not None:
             parts.append(f"thinking {'on' if self.thinking else 'off'}")
-        return f"{self.advice.title}: {', '.join(parts) or 'no figures'} ({self.advice.source})"
+        return f"{self.advice.title}: {', '.join(parts) or 'no figures'}"
 
 
 @dataclass(frozen=True)

@@ -77,7 +77,7 @@ def export(
                 continue
             source = source_of(settings, name)
             key = Key(names[source], source)
-            found.append(_endpoint(planned.plan, service, planned.catalog, reached, key))
+            found.append(endpoint_of(planned.plan, service, planned.catalog, reached, key))
     if not found and not problems:
         problems.append(
             mistake(
@@ -91,9 +91,10 @@ def export(
     return Exported(tuple(found), (*notes, *_ambiguous(found)))
 
 
-def _endpoint(
+def endpoint_of(
     plan: HostPlan, service: ServicePlan, catalog: Catalog, address: str, key: Key
 ) -> Endpoint:
+    """A service as its clients see it at an address."""
     body = catalog.models[service.body.name]
     advice = catalog.recipes[service.recipe].aliases
     arguments: Mapping[str, ArgumentValue] = dict(service.arguments)

@@ -24,6 +24,8 @@ _UNSAFE_BUT_LINES = re.compile(f"(?!\n)[{_CLASS}]")
 _COLOUR = re.compile(r"(\x1b\[(?:[0-2]|3[0-7]|9[0-7])m)")
 #: Characters of one thing that a host says; what is longer tells nobody more.
 LONGEST = 2000
+#: What prose and code need, and no terminal obeys: a tab, and what joins letters and emoji.
+_PROSE = re.compile("([\t\u200c\u200d])")
 _NAMED = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 
@@ -48,6 +50,13 @@ def cut(said: str, longest: int) -> str:
 def visible_text(said: str) -> str:
     """Text of any length with its lines, for a page."""
     return _UNSAFE_BUT_LINES.sub(_escape, said)
+
+
+def visible_prose(said: str) -> str:
+    """The same of what a model writes: tabs and joiners of letters are part of it."""
+    parts = _PROSE.split(said)
+    parts[::2] = map(visible_text, parts[::2])
+    return "".join(parts)
 
 
 def visible_but_colours(said: str) -> str:

@@ -223,7 +223,7 @@ def test_the_shell_completes_commands_and_recipes() -> None:
         )
         return sorted(line.partition(",")[2] for line in done.output.splitlines())
 
-    assert complete("sparkwright ch", 1) == ["check"]
+    assert complete("sparkwright ch", 1) == ["chat", "check"]
     assert "agents" in complete("sparkwright advise ", 2)
     assert complete("sparkwright check --recipe qwen35", 3) == [
         "qwen35-27b-dflash",

@@ -1,0 +1,144 @@
+"""``sparkwright chat``: a conversation with a service of the fleet, streamed."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from contextlib import closing
+from pathlib import Path
+
+import click
+
+from sparkwright.chat.answer import Answer, Failed
+from sparkwright.chat.server import Published, Unusable, opened
+from sparkwright.chat.targets import Target, targets
+from sparkwright.cli.completion import aliases, hosts, services
+from sparkwright.cli.findings import paint
+from sparkwright.cli.options import data_option, load, optional_inventory
+from sparkwright.config.inventory import read_inventory
+from sparkwright.findings.finding import Finding
+from sparkwright.findings.render import text
+from sparkwright.text.visible import paragraph, visible_prose
+
+
+@click.command("chat")
+@optional_inventory
+@data_option
+@click.option(
+    "--host", "--limit", "limit", multiple=True, metavar="HOST", shell_complete=hosts,
+    help="Talk to the service of this host; else of the first that answers.",
+)  # fmt: skip
+@click.option(
+    "--service", default=None, metavar="NAME", shell_complete=services, help="Talk to this service."
+)
+@click.option(
+    "--model", "--alias", "model", default=None, metavar="NAME", shell_complete=aliases,
+    help="Use this served name, with its sampling; else the service's first.",
+)  # fmt: skip
+@click.option("--prompt", default=None, metavar="TEXT", help="Have this answered, and end.")
+def command(
+    inventory: Path,
+    overrides: tuple[str, ...],
+    limit: tuple[str, ...],
+    service: str | None,
+    model: str | None,
+    prompt: str | None,
+) -> None:
+    """Talk to a service, with the sampling that its card advises for the name.
+
+    The prompt comes from --prompt, from standard input where that is no terminal, or line by line.
+    Reasoning is dimmed, and goes where the answer is not piped to. Ctrl-C ends an answer, another
+    one the chat; Ctrl-D ends it too. Nothing of it is kept. A port that this machine does not
+    reach is reached through your ssh. Exit code 1: nobody answered.
+    """
+    planned = load(inventory, overrides, limit).or_raise()
+    data = {host.name: host.data for host in read_inventory(inventory, overrides)}
+    target, server = _first(targets(planned, data, service, model))
+    if prompt is None and not (sys.stdin.isatty() and sys.stdout.isatty()):
+        prompt = sys.stdin.read()
+    if prompt is not None:
+        if not prompt.strip():
+            raise click.UsageError("the prompt is empty")
+        answer, stopped = _answered(target, server, [{"role": "user", "content": prompt}])
+        if stopped:
+            raise KeyboardInterrupt
+        sys.exit(int(answer is None))
+    _conversation(target, server)
+
+
+def _first(found: Sequence[Target]) -> tuple[Target, Published]:
+    """The first that answers."""
+    for target in found:
+        try:
+            server = opened(target)
+        except Unusable as error:
+            _say(error.findings)
+            continue
+        way = " through ssh" if server.through else ""
+        name = f"{target.served.name} at {target.endpoint.host}{way}"
+        click.echo(f"{name}\n{target.served.sampling}", err=True)
+        return target, server
+    sys.exit(1)
+
+
+def _say(findings: Sequence[Finding]) -> None:
+    click.echo(text(findings, paint=paint), err=True)
+
+
+def _conversation(target: Target, server: Published) -> None:
+    """Line by line, until Ctrl-D; Ctrl-C at the prompt ends it as it ends any command."""
+    import readline  # noqa: F401  gives input() its editing; its history stays in memory
+
+    messages: list[dict[str, str]] = []
+    while True:
+        try:
+            said = input("> ")
+        except EOFError:
+            click.echo()
+            return
+        if not said.strip():
+            continue
+        asked = [*messages, {"role": "user", "content": said}]
+        answer, _ = _answered(target, server, asked)
+        if answer is not None and answer.text:
+            messages = [*asked, {"role": "assistant", "content": answer.text}]
+
+
+def _answered(
+    target: Target, server: Published, messages: list[dict[str, str]]
+) -> tuple[Answer | None, bool]:
+    """Show an answer as it comes; None where there was none. And whether it was stopped."""
+    answer, stopped = Answer(server, target.body(messages)), False
+    reasoned = False
+    try:
+        with closing(answer.pieces()) as pieces:
+            for piece in pieces:
+                if piece.reasoning:
+                    reasoned = True
+                    _reason(visible_prose(piece.text))
+                    continue
+                if reasoned:
+                    reasoned = False
+                    _reason("\n\n")
+                click.echo(visible_prose(piece.text), nl=False)
+    except Failed as error:
+        _end(answer)
+        click.echo(f"{paint('error')}: {target.where}: {paragraph(str(error))}", err=True)
+        return None, False
+    except KeyboardInterrupt:
+        stopped = True
+    _end(answer)
+    how = "stopped; " if stopped else ""
+    click.echo(click.style(f"({how}{answer.figures})", dim=True), err=True)
+    return answer, stopped
+
+
+def _reason(said: str) -> None:
+    """Beside the answer, where somebody reads it."""
+    if sys.stderr.isatty():
+        click.echo(click.style(said, dim=True, reset=True), nl=False, err=True)
+
+
+def _end(answer: Answer) -> None:
+    if answer.first is not None and not answer.text.endswith("\n"):
+        click.echo()

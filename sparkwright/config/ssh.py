@@ -1,0 +1,53 @@
+"""The user's own ssh, with what the inventory says of a host's connection."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from sparkwright.config.inventory import ssh_address
+
+#: pyinfra's key -> ssh's option.
+_OPTIONS = {
+    "ssh_port": "Port",
+    "ssh_user": "User",
+    "ssh_known_hosts_file": "UserKnownHostsFile",
+    "ssh_key": "IdentityFile",
+}
+#: Seconds for a connection.
+_CONNECT = 5
+
+
+def ssh(name: str, data: Mapping[str, Any], *options: str) -> list[str]:
+    """The command up to the host's address: asks nobody, and accepts no key of an unknown host.
+
+    Args:
+        name, data: of the host, as the inventory has them.
+        options: more of ssh's, such as ``-T``.
+    """
+    found = {"BatchMode": "yes", "ConnectTimeout": str(_CONNECT), "StrictHostKeyChecking": "yes"}
+    found |= {"ForwardAgent": "no", "ForwardX11": "no", "ClearAllForwardings": "yes"}
+    for key, option in _OPTIONS.items():
+        if data.get(key):
+            value = str(data[key])
+            found[option] = _path(value) if option.endswith("File") else value
+    if data.get("ssh_key"):
+        found["IdentitiesOnly"] = "yes"
+    if data.get("ssh_strict_host_key_checking"):
+        found["StrictHostKeyChecking"] = str(data["ssh_strict_host_key_checking"])
+    config = data.get("ssh_config_file")
+    words = ["ssh", *(("-F", str(Path(str(config)).expanduser())) if config else ())]
+    words += [word for option in _set(found) for word in ("-o", option)]
+    return [*words, *options, "--", ssh_address(name, data)]
+
+
+def _set(options: Mapping[str, str]) -> Iterable[str]:
+    # A line break would begin a further option.
+    return (f"{key}={' '.join(value.split())}" for key, value in options.items())
+
+
+def _path(value: str) -> str:
+    """As ssh reads it: one word, whatever is in it."""
+    path = str(Path(value).expanduser()).replace("%", "%%").replace("\\", "\\\\")
+    return '"' + path.replace('"', '\\"') + '"'

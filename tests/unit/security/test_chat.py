@@ -1,0 +1,159 @@
+"""`sparkwright chat` between a hostile model, other servers, other users, and the user's key."""
+
+from __future__ import annotations
+
+import datetime as dt
+import ssl
+import stat
+from pathlib import Path
+
+import pytest
+
+from sparkwright.config.ssh import ssh
+from sparkwright.text.visible import visible_prose
+from sparkwright.tls.authority import authority, host_certificate
+from tests.unit.chat.model import KEY, Model, speaking
+from tests.unit.chat.site import chat, environment, terminal, written
+from tests.unit.chat.test_chat import SSH, with_ssh
+from tests.unit.security.test_terminal import EVIL
+
+NOW = dt.datetime.now(dt.UTC)
+
+
+def test_a_terminal_obeys_nothing_of_an_answer(tmp_path: Path) -> None:
+    """Neither of the answer nor of the reasoning, nor of a sequence in two pieces."""
+    pieces = [{"reasoning": EVIL}, {"content": "\x1b"}, {"content": f"[2J{EVIL}"}]
+    with speaking(Model(deltas=pieces)) as model:
+        site = written(tmp_path / "site", model.port)
+        with terminal(site, "chat", "--prompt", "x") as shown:
+            assert shown.ended() == 0
+        piped = chat(site, "--prompt", "x").stdout
+    # What is left of it are the two styles of our own.
+    told = shown.got.replace("\x1b[2m", "").replace("\x1b[0m", "").replace("\r\n", "\n")
+    for got in (told, piped):
+        assert not any(one in got for one in "\x1b\x07\x9b\r\u202e\u200b\x7f")
+        assert r"\x1b[2J" in got
+
+
+def test_code_and_scripts_stay_readable() -> None:
+    said = "def f():\n\treturn '👩‍🔬 می‌خواهم'\n"
+    assert visible_prose(said) == said
+
+
+def test_the_key_is_in_no_argument_list_and_nothing_is_kept(tmp_path: Path) -> None:
+    """Not in that of ssh, whose arguments and environment others on the controller can ask for."""
+    with speaking(Model()) as model:
+        site = written(tmp_path / "site", model.port, "192.0.2.1", ', "bind": "127.0.0.1"')
+        with_ssh(site, SSH.replace("#!/usr/bin/env python3\n", "#!/usr/bin/env python3\nimport os\n"
+            "open('seen.txt', 'a').write(open('/proc/self/cmdline').read() + str(os.environ)"
+            " + open(f'/proc/{os.getppid()}/cmdline').read())\n"))  # fmt: skip
+        with terminal(site, "chat") as shown:
+            shown.until("> ")
+            shown.type("A private prompt\n")
+            shown.until("> ", 2)
+            shown.type("\x04")
+            assert shown.ended() == 0
+    seen = (site / "seen.txt").read_text()
+    assert "192.0.2.1" in seen
+    assert "chat" in seen
+    assert KEY not in seen
+    assert model.seen[0][2] == f"Bearer {KEY}"
+    home = Path(environment(site)["HOME"])
+    assert [path for path in home.rglob("*") if path.is_file()] == []
+    for path in site.rglob("*"):
+        if path.is_file() and "A private prompt" in path.read_text():
+            raise AssertionError(f"{path} has the prompt")
+        if path.is_file() and KEY in path.read_text():
+            assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+def test_a_key_that_others_can_read_is_not_used(tmp_path: Path) -> None:
+    with speaking(Model()) as model:
+        site = written(tmp_path / "site", model.port)
+        (site / ".sparkwright/api_key").chmod(0o644)
+        done = chat(site, "--prompt", "x")
+    assert done.exit_code == 2
+    assert "others may read the API key" in done.stderr
+    assert model.seen == []
+
+
+def test_a_redirect_takes_the_key_nowhere(tmp_path: Path) -> None:
+    with speaking(Model()) as other:
+        with speaking(Model(redirect=f"http://127.0.0.1:{other.port}")) as model:
+            done = chat(written(tmp_path / "site", model.port), "--prompt", "x")
+        assert done.exit_code == 1
+        assert "redirects elsewhere, and the key is shown to nobody else" in done.stderr
+        assert other.seen == []
+
+
+def test_neither_a_proxy_of_the_environment_nor_netrc_sees_a_request(tmp_path: Path) -> None:
+    with speaking(Model()) as model, speaking(Model()) as proxy:
+        site = written(tmp_path / "site", model.port)
+        netrc = Path(environment(site)["HOME"], ".netrc")
+        netrc.write_text("machine 127.0.0.1 login a password b\n")
+        netrc.chmod(0o600)
+        at = f"http://127.0.0.1:{proxy.port}"
+        done = chat(site, "--prompt", "x", HTTP_PROXY=at, http_proxy=at, ALL_PROXY=at)
+    assert done.exit_code == 0, done.stderr
+    assert proxy.seen == []
+    assert {shown for _, _, shown, _ in model.seen} == {f"Bearer {KEY}"}
+
+
+def test_what_listens_here_is_not_taken_for_a_service_of_the_host_alone(tmp_path: Path) -> None:
+    """The service has its host's 127.0.0.1; whoever has the port on the controller gets no key."""
+    with speaking(Model()) as here:
+        site = written(tmp_path / "site", here.port, "192.0.2.1", ', "bind": "127.0.0.1"')
+        with_ssh(site, "#!/bin/sh\nexit 255\n")
+        assert chat(site, "--prompt", "x").exit_code == 1
+    assert here.seen == []
+
+
+def _secured(site: Path, signer: Path, *names: str) -> ssl.SSLContext:
+    """The site has TLS; and a server with a certificate of the CA in a folder."""
+    (site / "group_data").mkdir()
+    (site / "group_data/all.py").write_text('tls = "own"\n')
+    authority(NOW, site / ".sparkwright/ca")
+    pem = site / "server.pem"
+    pem.touch(0o600)
+    pem.write_text(host_certificate(authority(NOW, signer), "server", names, NOW))
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(pem)
+    return context
+
+
+@pytest.mark.parametrize("way", ["network", "ssh"])
+@pytest.mark.parametrize("attack", ["none", "another CA", "another name"])
+def test_a_server_with_another_certificate_is_refused(
+    tmp_path: Path, attack: str, way: str
+) -> None:
+    model = Model()
+    with speaking(Model()) as probe:  # a port that is free
+        port = probe.port
+    address = "127.0.0.1" if way == "network" else "192.0.2.1"
+    bind = "" if way == "network" else ', "bind": "127.0.0.1"'
+    site = written(tmp_path / "site", port, address, bind)
+    signer = site / ".sparkwright/ca" if attack != "another CA" else tmp_path / "evil"
+    names = ("127.0.0.1",) if attack != "another name" else ("10.1.2.3", "box2")
+    context = _secured(site, signer, *names)
+    with speaking(model, context, port):
+        with_ssh(site)
+        done = chat(site, "--prompt", "x")
+    if attack == "none":
+        assert (done.exit_code, done.stdout) == (0, "Hello.\n"), done.stderr
+        return
+    assert done.exit_code == 1
+    assert "can't be verified by" in done.stderr
+    assert model.seen == []
+    assert (site / "ssh.txt").exists() == (way == "ssh")  # not tried by another way
+
+
+def test_nothing_of_an_inventory_is_an_option_of_ssh() -> None:
+    data = {"ssh_hostname": "-oProxyCommand=touch /tmp/x", "ssh_user": "a\nProxyCommand=b",
+            "ssh_key": '~/my "keys"/%h', "ssh_port": 2222}  # fmt: skip
+    words = ssh("box", data, "-W", "127.0.0.1:8000")
+    assert words[-2:] == ["--", "-oProxyCommand=touch /tmp/x"]
+    assert "User=a ProxyCommand=b" in words
+    assert f'IdentityFile="{Path.home()}/my \\"keys\\"/%%h"' in words
+    assert [words[n + 1] for n, one in enumerate(words) if one == "-o"] == [
+        one for one in words if "=" in one and not one.startswith("-")
+    ]
