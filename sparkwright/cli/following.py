@@ -79,7 +79,14 @@ def following(
     ):
         answers = Path(folder, "answers.json")
         words = command_line(
-            inventory, limit, overrides, operation, planless=planless, **arguments, feed=theirs
+            inventory,
+            limit,
+            overrides,
+            operation,
+            planless=planless,
+            dry=False,
+            feed=theirs,
+            **arguments,
         )
         process = subprocess.Popen(
             [*words, f"answers={answers}"], stdout=said, stderr=said, pass_fds=(theirs,)

@@ -63,8 +63,8 @@ def test_once_is_one_plain_table_of_two_looks(site: Path) -> None:
         "",
     ]
     called = (site / "called.txt").read_text()
-    assert "roles.status.load interval=1.0 count=2 feed=" in called
-    assert "planless=true" in called
+    assert "roles.status.load feed=" in called
+    assert " interval=1.0 count=2 planless=true answers=" in called
 
 
 def test_a_table_each_interval(site: Path) -> None:
