@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 
 from sparkwright.host.contracts.gpu import Gpu
 from sparkwright.host.contracts.load import HostLoad, ServiceLoad
-from sparkwright.text.table import columns
 from sparkwright.text.visible import visible
 
 #: 80 columns hold them all.
@@ -90,13 +89,18 @@ def lines(fleet: Mapping[str, Seen], only: str | None = None) -> Iterator[Line]:
 
 def table(found: Sequence[Line]) -> list[str]:
     """A heading and a line for each; of those with a problem the figures are that."""
-    rows = columns([COLUMNS, *(_cells(line) for line in found)])
-    at = [max(len(row[n]) for row in (COLUMNS, *map(_names, found))) for n in (0, 1)]
-    return [rows[0]] + [
-        f"{_names(line)[0]:{at[0]}}  {_names(line)[1]:{at[1]}}  {visible(line.problem)}"
-        if line.problem
-        else row
-        for line, row in zip(found, rows[1:], strict=True)
+    rows = [COLUMNS, *(_cells(line) for line in found)]
+    whole = [rows[0], *(row for row, one in zip(rows[1:], found, strict=True) if not one.problem)]
+    named = [row[:2] for row in rows]
+    at = [max(map(len, column)) for column in (*zip(*named, strict=True),)]
+    at += [max(map(len, column)) for column in list(zip(*whole, strict=True))[2:]]
+    told = [
+        (*row[:2], visible(one.problem)) if one.problem else row
+        for row, one in zip(rows[1:], found, strict=True)
+    ]
+    return [
+        "  ".join(f"{cell:{size}}" for cell, size in zip(row, at, strict=False)).rstrip()
+        for row in (COLUMNS, *told)
     ]
 
 
