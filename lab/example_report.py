@@ -192,7 +192,7 @@ def memory(host: str) -> Memory:
 
 
 def contents(*, hosts: int, runs: int) -> dict[str, Any]:
-    """The same without files: what ``sparkwright.page.contents.page_of`` takes of a fleet."""
+    """The same without files: what ``page_of`` takes of a fleet."""
     return {
         "last_run": LastRun(_START + dt.timedelta(days=runs), False, tuple(rows(hosts))),
         "results": {(host, "qwen36"): tuple(results(host, runs)) for host in names(hosts)},

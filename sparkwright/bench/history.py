@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -25,7 +26,9 @@ class Regression:
         usual: median of the earlier runs.
         bound: by how much it may be worse before it counts, in the measure's unit.
         runs: how many earlier runs that is from.
-        since: what differs from the newest earlier run: ``driver 580.95.05 -> 581.10``.
+        since: what changed when it got worse, the first suspect first:
+            ``driver 580.95.05 -> 581.10``.
+        began: when the first run that was worse was.
     """
 
     cell: Cell
@@ -37,6 +40,7 @@ class Regression:
     bound: float
     runs: int
     since: tuple[str, ...]
+    began: dt.datetime
 
     @property
     def change(self) -> float:
@@ -70,7 +74,6 @@ def regressions(result: Result, earlier: Sequence[Result]) -> tuple[Regression, 
     ]
     if not past:
         return ()
-    since = changes(past[-1], result)
     loads = [{cell.load: cell for cell in one.cells} for one in past]
     found = []
     for cell in result.cells:
@@ -85,23 +88,59 @@ def regressions(result: Result, earlier: Sequence[Result]) -> tuple[Regression, 
             bound = max(measure.noise * usual, _DEVIATIONS * _TO_SIGMA * spread)
             worse = usual - now if measure.more_is_better else now - usual
             if usual and worse > bound:
+                line = usual - bound if measure.more_is_better else usual + bound
+                values = [
+                    measure.of(cells[cell.load]) if cell.load in cells else None for cells in loads
+                ]
+                before, first = _onset(past, values, line, measure.more_is_better, result)
                 found.append(
                     Regression(
                         cell, measure.name, measure.title, measure.unit, now, usual, bound,
-                        len(known), since,
+                        len(known), changes(before, first), first.when,
                     )
                 )  # fmt: skip
     return tuple(found)
 
 
+def _onset(
+    past: Sequence[Result],
+    values: Sequence[float | None],
+    line: float,
+    more_is_better: bool,
+    result: Result,
+) -> tuple[Result, Result]:
+    """The last run that was well, and the first that was not: what changed is between them."""
+    first = result
+    for run, value in zip(reversed(past), reversed(values), strict=True):
+        if value is not None and (value >= line if more_is_better else value <= line):
+            return run, first
+        if value is not None:
+            first = run
+    return past[-1], result
+
+
 def changes(before: Result, after: Result) -> tuple[str, ...]:
-    """What differs between two runs: ``driver 580.95.05 -> 581.10``."""
+    """What differs between two runs, the first suspect first: ``driver 580.95.05 -> 581.10``.
+
+    Results of the version before have no kernel: that it is known now is no change.
+    """
     old, new = dict(facts(before)), dict(facts(after))
-    return tuple(
-        f"{name} {_short(old.get(name))} -> {_short(new.get(name))}"
+    differing = [
+        name
         for name in dict.fromkeys([*old, *new])
         if old.get(name) != new.get(name)
+        and (name != "kernel" or {name} <= old.keys() & new.keys())
+    ]
+    return tuple(
+        f"{name} {_short(old.get(name))} -> {_short(new.get(name))}"
+        for name in sorted(differing, key=_suspicion)
     )
+
+
+def _suspicion(name: str) -> int:
+    """A release's name changes with all that is in it, and says the least."""
+    kinds = ("driver", "kernel", "image", "vLLM", "model", "setting", "GPU", "load generator")
+    return next((n for n, kind in enumerate(kinds) if name.startswith(kind)), len(kinds))
 
 
 def _short(value: str | None) -> str:

@@ -148,6 +148,7 @@ class Result(_Stored):
         models: repository -> commit.
         release: id of the release that ran.
         vllm: version.
+        kernel: Linux's release on the host.
         settings: vLLM arguments that ran, as far as they matter to a comparison.
     """
 
@@ -162,6 +163,7 @@ class Result(_Stored):
     models: dict[str, str]
     release: str | None = None
     vllm: str | None = None
+    kernel: str | None = None
     gpu: GpuRun
     settings: dict[str, Scalar] = Field(default_factory=dict)
     generator: LoadGenerator
@@ -183,6 +185,7 @@ def facts(result: Result) -> Iterator[tuple[str, str]]:
         ("vLLM", result.vllm),
         ("GPU", result.gpu.name),
         ("driver", result.gpu.driver),
+        ("kernel", result.kernel),
         ("load generator", f"{result.generator.name} {result.generator.version or ''}".strip()),
         *((f"setting {key}", str(value)) for key, value in sorted(result.settings.items())),
     ):

@@ -51,7 +51,8 @@ from sparkwright.findings.user_error import UserError, mistake, suggest
 from sparkwright.host.contracts.bench import Running
 from sparkwright.plan.plan import ServicePlan
 from sparkwright.report.bench_text import text
-from sparkwright.report.page.contents import Bench, judged
+from sparkwright.report.page.arrange import judged
+from sparkwright.report.page.contents import Bench
 from sparkwright.site.fleet import PlannedHost
 from sparkwright.text.visible import visible
 
@@ -258,6 +259,7 @@ def _result(
         models=running.models,
         release=running.release,
         vllm=running.vllm,
+        kernel=before.kernel,
         gpu=gpu_of(before, under_load, after),
         settings=settings_of(plan) if as_planned else {},
         generator=LoadGenerator(name=aiperf.LABEL, version=tool.version, command=measured.command),

@@ -7,6 +7,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from sparkwright.cli.hosts import ask_hosts
+from sparkwright.doctor.diagnose import watch_findings
+from sparkwright.findings.render import data
 from sparkwright.report.status import Deployment, deployment, switches
 
 
@@ -19,7 +21,7 @@ def deployments(
 ) -> tuple[dict[str, Deployment], list[str]]:
     """By host; and the hosts that did not answer, which are named on standard error.
 
-    The history is kept for the fleet's page.
+    History and the watch's findings are kept for the fleet's page.
 
     Args:
         planless: as for ``ask_hosts``.
@@ -30,7 +32,14 @@ def deployments(
     found = {name: deployment(answer) for name, answer in answers.items()}
     if found:
         kept = Path(".sparkwright/status.json")
+        watched = [
+            finding
+            for host, seen in found.items()
+            for finding in watch_findings(host, seen.watch, seen.now)
+        ]
+        record = {"history": switches(found), "findings": data(watched)}
         with suppress(OSError):  # a full disk here hides nothing of what the hosts say
             kept.parent.mkdir(mode=0o700, exist_ok=True)
-            kept.write_text(json.dumps({"history": switches(found)}) + "\n", encoding="utf-8")
+            kept.write_text(json.dumps(record) + "
+", encoding="utf-8")
     return found, silent

@@ -16,8 +16,14 @@ from sparkwright.cli.output import echo
 from sparkwright.config.places import catalogs
 from sparkwright.findings.finding import Finding
 from sparkwright.findings.user_error import UserError, mistake
-from sparkwright.report.page.contents import Page, page_of
-from sparkwright.report.page.inputs import read_deep, read_history, read_last_run
+from sparkwright.report.page.arrange import page_of
+from sparkwright.report.page.contents import Page
+from sparkwright.report.page.inputs import (
+    read_deep,
+    read_history,
+    read_last_run,
+    read_reported,
+)
 from sparkwright.report.page.render import html, plain
 from sparkwright.report.page.text import text
 from sparkwright.rules.parts import memory_of
@@ -103,6 +109,7 @@ def _page(
         last_run=run,
         results=stored.services,
         history=history,
+        reported=read_reported(status, problems),
         deep=deep,
         planned=None
         if hosts is None

@@ -5,6 +5,7 @@ Runs on the host as root, to read from Docker. Changes nothing. What is unknown 
 
 from __future__ import annotations
 
+import os
 import re
 import time
 from pathlib import Path
@@ -81,4 +82,4 @@ def main(request: BenchRequest) -> BenchAnswer:
     if request.samples:
         return BenchAnswer(samples=under_load(request))
     services = {service.name: running(service) for service in request.services}
-    return BenchAnswer(first_gpu(), services)
+    return BenchAnswer(first_gpu(), services, kernel=os.uname().release)

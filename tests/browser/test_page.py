@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from sparkwright.bench.results import Result
-from sparkwright.report.page.contents import page_of
+from sparkwright.report.page.arrange import page_of
 from sparkwright.report.page.render import html
 from tests.browser.chromium import Look, Scheme, look, screenshot
 from tests.browser.picture import example
@@ -37,6 +37,23 @@ def test_nothing_sticks_out_at_any_width(width: int) -> None:
 @pytest.mark.parametrize("width", [320, 390, 768, 1280])
 def test_no_table_needs_to_be_pushed_sideways_on_a_phone_or_desktop(width: int) -> None:
     assert seen(width).scrolling == []
+
+
+@pytest.mark.parametrize("hosts", [3, 12])
+def test_the_whole_story_is_on_three_screens_of_a_phone(hosts: int) -> None:
+    """What is wrong, every finding and the fleet, without opening anything."""
+    page = look(example(hosts), width=360, opened=False)
+    assert page.scroll_width == 360
+    assert page.sticking_out == []
+    assert page.height <= 3 * 740
+
+
+def test_what_is_wrong_is_on_the_first_screen_of_a_phone() -> None:
+    # A page is at least as high as its window, which is 900 here: what is added below tells.
+    head, findings = example().split("<main>")[0], example().split("</section>")[0]
+    tall = '<p style="height:900px">below</p>'
+    assert look(head + tall, width=360, opened=False).height - 900 < 370
+    assert look(findings + tall, width=360, opened=False).height - 900 < 740
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

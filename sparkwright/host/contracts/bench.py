@@ -52,8 +52,13 @@ class Running:
 
 @dataclass(frozen=True)
 class BenchAnswer:
-    """The first GPU before or after the load; what serves; or the GPU under load."""
+    """The first GPU before or after the load; what serves; or the GPU under load.
+
+    Attributes:
+        kernel: Linux's release; None where the program of another version answers.
+    """
 
     gpu: Gpu | None = None
     services: dict[str, Running] = field(default_factory=dict)
     samples: tuple[Gpu, ...] = ()
+    kernel: str | None = None

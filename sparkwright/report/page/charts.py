@@ -33,9 +33,9 @@ def charts(bench: Bench) -> tuple[tuple[str, Markup], ...]:
         ),
         (
             "First token by concurrency",
-            lines("Time to first token, median", "requests at a time", "s", _series(
+            lines("Time to first token, median", "requests at a time", "ms", _series(
                 short, lambda cell: cell.concurrency,
-                lambda cell: cell.ttft.p50 if cell.ttft else None,
+                lambda cell: 1000 * cell.ttft.p50 if cell.ttft else None,
             )) if many else Markup(""),
         ),
         (

@@ -28,6 +28,14 @@ class LastRun:
     hosts: tuple[Row, ...]
 
 
+@dataclass(frozen=True)
+class Reported:
+    """What `sparkwright status` found, and when it asked."""
+
+    when: dt.datetime
+    findings: tuple[Finding, ...]
+
+
 class Switch(BaseModel):
     """One change of a service's release on a host.
 
@@ -50,6 +58,7 @@ class Switch(BaseModel):
 
 
 _OLD_NAMES = {"check": "id", "found": "observed", "needed": "expected", "why": "reason"}
+_FINDINGS: TypeAdapter[tuple[Finding, ...]] = TypeAdapter(tuple[Finding, ...])
 _ROWS: TypeAdapter[tuple[Row, ...]] = TypeAdapter(tuple[Row, ...])
 
 
@@ -87,6 +96,19 @@ def read_history(path: Path, problems: list[Finding]) -> tuple[Switch, ...]:
         problems.append(mistake(f"{path}: history", "not a list", "write a list"))
         return ()
     return tuple(sorted(_switches(entries, path, problems), key=lambda switch: switch.when))
+
+
+def read_reported(path: Path, problems: list[Finding]) -> Reported | None:
+    """``{"findings": [...]}`` beside the history; None where the version before wrote it."""
+    data = _json(path, [])  # read_history tells what is wrong with it
+    if data is None or "findings" not in data:
+        return None
+    try:
+        findings = _FINDINGS.validate_python(data["findings"])
+    except ValidationError as error:
+        problems.extend(problems_of(error, f"{path}: findings"))
+        return None
+    return Reported(dt.datetime.fromtimestamp(path.stat().st_mtime, dt.UTC), findings)
 
 
 def read_deep(directory: Path, problems: list[Finding]) -> tuple[DeepVerdict, ...]:

@@ -15,8 +15,10 @@ from sparkwright.config.places import template_folders
 from sparkwright.report.page.charts import charts
 from sparkwright.report.page.contents import Page
 from sparkwright.report.page.findings import findings, likely
+from sparkwright.report.page.front import age_mark, bad_state, front, groups, line
 from sparkwright.report.page.plots import number
 from sparkwright.report.page.words import (
+    amount,
     cell_name,
     count,
     figure,
@@ -41,6 +43,11 @@ def html(page: Page, *, title: str = "Fleet") -> str:
             charts=charts,
             findings=findings,
             likely=likely,
+            front=front,
+            line=line,
+            groups=groups,
+            age_mark=age_mark,
+            bad_state=bad_state,
         )
     )
 
@@ -48,7 +55,7 @@ def html(page: Page, *, title: str = "Fleet") -> str:
 def plain(page: Page) -> dict[str, Any]:
     """The same as data that JSON can hold."""
     data: dict[str, Any] = _PAGE.dump_python(page, mode="json")
-    return {"well": page.well, **data}
+    return {"well": page.well, "front": front(page), **data}
 
 
 def _utc(when: dt.datetime) -> str:
@@ -78,7 +85,8 @@ def _environment() -> Environment:
         "cell_name": cell_name,
         "hosts": hosts_in_short,
         "times": times,
-        "figure": lambda ends: figure(*ends),
+        "amount": amount,
+        "figure": lambda ends, unit: figure(ends[0], ends[1], unit),
         "finding": finding_words,
     }
     return environment

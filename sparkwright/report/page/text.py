@@ -8,6 +8,7 @@ from itertools import groupby
 from sparkwright.findings.render import text as findings_text
 from sparkwright.report.page.contents import Bench, Page
 from sparkwright.report.page.findings import findings, likely
+from sparkwright.report.page.front import front, line
 from sparkwright.report.page.words import bench_words, count, finding_words
 from sparkwright.text.table import columns
 from sparkwright.text.visible import paragraph, visible
@@ -17,7 +18,9 @@ _CAUSES = 2
 
 
 def text(page: Page) -> str:
-    """Hosts in a table, then what is not as it should be."""
+    """What is wrong first, the heaviest before the rest; then hosts in a table, and the details."""
+    if not page.fleet and not page.findings:
+        return front(page)
     benches = {(bench.result.host, bench.result.service): bench for bench in page.benches}
     smoke = {(row.host, row.service): row for row in page.smoke}
     table = [("HOST", "SERVICE", "STATE", "SMOKE", "RELEASE", "MEASURED")]
@@ -26,7 +29,9 @@ def text(page: Page) -> str:
         passed = f"{smoke[key].passed}/{smoke[key].total}" if key in smoke else "-"
         figures = bench_words(benches[key]) if key in benches else "-"
         table.append((row.host, row.service, row.state, passed, row.release or "-", figures))
-    lines = columns(table) if page.fleet else ["Nothing to show: no run, no results."]
+    lines = [visible(front(page)), ""]
+    lines += [f"  {n}. {visible(line(one, page.made))}" for n, one in enumerate(page.findings, 1)]
+    lines += ["", *columns(table), ""] if page.fleet else []
     for row in page.fleet:
         if row.reason:
             lines.append(f"{row.host}: {paragraph(row.reason)}")

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from statistics import median
 
 from sparkwright.bench.compare import Verdict
-from sparkwright.bench.results import Cell
+from sparkwright.bench.published import SHORT_PROMPT
+from sparkwright.bench.results import Cell, Result
 from sparkwright.report.page.contents import Bench
 from sparkwright.report.page.findings import Finding
 from sparkwright.report.page.plots import number
@@ -40,9 +42,25 @@ def times(ratio: float) -> str:
     return f"{ratio:.2f} times"
 
 
-def figure(low: float, high: float) -> str:
-    """A card's figure or range."""
-    return number(low) if low == high else f"{number(low)} to {number(high)}"
+def figure(low: float, high: float, unit: str) -> str:
+    """A card's figure or range, with its unit."""
+    least, most = amount(low, unit), amount(high, unit)
+    return most if least == most else f"{least.rpartition(' ')[0]} to {most}"
+
+
+def amount(value: float, unit: str) -> str:
+    """A figure with its unit: times in ms, shares in percent."""
+    if unit == "s":
+        return f"{number(1000 * value)} ms"
+    return f"{number(100 * value)} %" if unit == "share" else f"{number(value)} {unit}"
+
+
+def one_stream(result: Result) -> tuple[float | None, float | None]:
+    """Tokens/s and first token of one stream of a short prompt: medians over the categories."""
+    short = [c for c in result.cells if c.concurrency == 1 and c.prompt_tokens < SHORT_PROMPT]
+    decodes = [one.decode for one in short if one.decode is not None]
+    firsts = [one.ttft.p50 for one in short if one.ttft]
+    return (median(decodes) if decodes else None, median(firsts) if firsts else None)
 
 
 def finding_words(finding: Finding) -> str:
@@ -52,16 +70,17 @@ def finding_words(finding: Finding) -> str:
         against = "than the card"
         basis = f"; {worst.basis}" if worst.basis else ""
         figures = (
-            f"{number(worst.measured)} {worst.unit}, {times(worst.ratio)} the card's "
-            f"{figure(*worst.published)} (in range from {number(worst.low)} to "
-            f"{number(worst.high)}{basis})"
+            f"{amount(worst.measured, worst.unit)}, {times(worst.ratio)} the card's "
+            f"{figure(*worst.published, worst.unit)} (in range from "
+            f"{figure(worst.low, worst.high, worst.unit)}{basis})"
         )
     else:
         against = "than usual"
-        since = f"; changed since the run before: {', '.join(worst.since)}" if worst.since else ""
+        since = f"; changed when it began: {', '.join(worst.since)}" if worst.since else ""
         figures = (
-            f"{number(worst.now)} {worst.unit}, {worst.change:+.0%} against the median "
-            f"{number(worst.usual)} of {worst.runs} earlier runs (noise {number(worst.bound)})"
+            f"{amount(worst.now, worst.unit)}, {worst.change:+.0%} against the median "
+            f"{amount(worst.usual, worst.unit)} of {worst.runs} earlier runs "
+            f"(noise {amount(worst.bound, worst.unit)})"
             f"{since}"
         )
     loads = count(finding.loads, "load") + (f" of {finding.of}" if finding.of else "")

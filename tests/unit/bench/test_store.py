@@ -16,7 +16,7 @@ from pydantic import ValidationError
 from sparkwright.bench.results import Cell, Result, Spread
 from sparkwright.bench.store import load, path_of, save
 from sparkwright.findings.user_error import UserError
-from sparkwright.report.page.contents import page_of
+from sparkwright.report.page.arrange import page_of
 from sparkwright.report.page.render import html, plain
 from sparkwright.report.page.text import text
 from tests.unit.bench.builders import NOON, cell, result

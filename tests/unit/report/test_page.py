@@ -20,7 +20,8 @@ from sparkwright.bench.history import Regression
 from sparkwright.bench.results import Result
 from sparkwright.findings.finding import Finding
 from sparkwright.findings.user_error import mistake
-from sparkwright.report.page.contents import Page, natural, page_of
+from sparkwright.report.page.arrange import page_of
+from sparkwright.report.page.contents import Page, natural
 from sparkwright.report.page.findings import findings, likely
 from sparkwright.report.page.inputs import LastRun, Switch, read_deep, read_history, read_last_run
 from sparkwright.report.page.render import html, plain
@@ -339,8 +340,17 @@ def test_the_newest_change_of_a_release_comes_first() -> None:
 def test_the_terminal_says_the_same_in_short() -> None:
     said = text(page(problems=(mistake("bench/x.json", "broken", "correct it"),)))
     lines = said.splitlines()
-    assert lines[0].split() == ["HOST", "SERVICE", "STATE", "SMOKE", "RELEASE", "MEASURED"]
-    assert lines[2].split()[:5] == ["spark-1", "qwen36", "serving", "6/6", "1b45a560efec"]
+    assert lines[0].startswith("rtx-1: qwen36: does not serve as planned: speculation: no draft")
+    assert lines[0].endswith("; and 2 findings more")
+    assert lines[3] == (
+        "  2. spark-2: qwen36: answers 32 % slower since the driver changed 580.95.05 → 580.142 "
+        "(1 day ago)"
+    )
+    head = lines.index("")
+    while not lines[head].startswith("HOST"):
+        head += 1
+    assert lines[head].split() == ["HOST", "SERVICE", "STATE", "SMOKE", "RELEASE", "MEASURED"]
+    assert lines[head + 2].split()[:5] == ["spark-1", "qwen36", "serving", "6/6", "1b45a560efec"]
     assert "rtx-1: speculation: no draft in the metrics" in lines
     assert any(line.startswith("spark-2/qwen36: decode, one stream is worse than usual at 60 loads")
                for line in lines)  # fmt: skip
