@@ -32,6 +32,12 @@ settings.register_profile(
 settings.load_profile("sparkwright")
 
 
+@pytest.fixture(autouse=True)
+def no_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Text is as wide as it is, also in workers of pytest-xdist, which have COLUMNS."""
+    monkeypatch.delenv("COLUMNS", raising=False)
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark every test by its level."""
     for item in items:

@@ -40,6 +40,5 @@ def deployments(
         record = {"history": switches(found), "findings": data(watched)}
         with suppress(OSError):  # a full disk here hides nothing of what the hosts say
             kept.parent.mkdir(mode=0o700, exist_ok=True)
-            kept.write_text(json.dumps(record) + "
-", encoding="utf-8")
+            kept.write_text(json.dumps(record) + "\n", encoding="utf-8")
     return found, silent

@@ -7,15 +7,15 @@ its findings are named by the watch's evaluation, and reason, remedy and source 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from sparkwright.doctor import engine, hardware, host, logs, service, watched
 from sparkwright.doctor.check import Check, Symptom
 from sparkwright.doctor.evaluated import evaluated
 from sparkwright.doctor.evaluated import watched as seen_by_watch
 from sparkwright.doctor.facts import Facts
-from sparkwright.findings.finding import Finding, Severity, errors_first
-from sparkwright.findings.render import Paint, counts, text
+from sparkwright.findings.finding import Finding, Severity, errors, errors_first
+from sparkwright.findings.render import Paint, counts, headline, text
 from sparkwright.host.contracts.watch import WatchReport
 from sparkwright.text.screen import folded
 
@@ -81,12 +81,19 @@ def _alike(findings: list[Finding]) -> tuple[Finding, ...]:
 
 
 def render(found: Mapping[str, list[Finding]], paint: Paint = str) -> str:
-    """Every host's findings as text; equal hosts are one."""
-    alike = folded(found.items(), _alike)
-    return "\n".join(
+    """The heaviest finding in a line; then every host's, those with errors first. Equal hosts are
+    one."""
+    ordered = sorted(found.items(), key=lambda one: -len(errors(one[1])))
+    every = errors_first(one for _, findings in ordered for one in findings)
+    alike = folded(ordered, _alike)
+    return "\n".join([*([headline(every), ""] if every else []), *_each(alike, paint)])
+
+
+def _each(found: Iterable[tuple[list[str], list[Finding]]], paint: Paint) -> Iterator[str]:
+    yield from (
         f"{', '.join(hosts)}: {counts(findings)}\n"
         f"{text(findings, hosts=False, indent=2, paint=paint)}"
         if findings
         else f"{', '.join(hosts)}: nothing found"
-        for hosts, findings in alike
+        for hosts, findings in found
     )

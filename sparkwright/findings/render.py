@@ -55,6 +55,15 @@ def _lines(finding: Finding, hosts: str, paint: Paint) -> list[str]:
     ]
 
 
+def headline(findings: Iterable[Finding]) -> str:
+    """The heaviest in one line, and how many more there are: errors stand first."""
+    (first, hosts), *others = together(findings).items()
+    more = f"; and {count(len(others), 'finding')} more" if others else ""
+    where = ", ".join(hosts) if len(hosts) <= 3 else f"{len(hosts)} hosts"
+    said = ": ".join(filter(None, (where, str(first.subject), first.id, first.observed)))
+    return visible(f"{said}{more}")
+
+
 def counts(findings: Iterable[Finding]) -> str:
     """``1 error, 2 warnings``, without those that are silenced."""
     each = [finding.level for finding in findings]

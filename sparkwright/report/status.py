@@ -12,7 +12,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from sparkwright.doctor.diagnose import watch_findings
-from sparkwright.findings.render import Paint
+from sparkwright.findings.finding import errors_first
+from sparkwright.findings.render import Paint, headline
 from sparkwright.findings.render import text as findings_text
 from sparkwright.host.contracts.records import decode
 from sparkwright.host.contracts.status import (
@@ -65,7 +66,8 @@ def without_texts(seen: Deployment) -> Deployment:
 
 
 def render_status(deployments: Mapping[str, Deployment], paint: Paint = str) -> str:
-    """One line per service: what it runs, since when, whether it is well, what differs."""
+    """What the watch found, errors first; then one line per service: what it runs, since when,
+    whether it is well, what differs."""
     rows: list[Sequence[str]] = [
         ("HOST", "SERVICE", "RELEASE", "TAG", "UP", "RESTARTS", "HEALTH", "PLAN")
     ]
@@ -80,13 +82,13 @@ def render_status(deployments: Mapping[str, Deployment], paint: Paint = str) -> 
             notes.append(f"  {host}: {described(seen.lock, seen.now)} is at work on it")
         if seen.switch and seen.switch.step != "ended":
             notes.append(f"  {host}: a switch is under way: {visible(seen.switch.step, 40)}")
-    watched = [
+    watched = errors_first(
         one
         for host, seen in deployments.items()
         for one in watch_findings(host, seen.watch, seen.now)
-    ]
-    lines = [*columns(folded_rows(rows, _HEALTH, _milliseconds)), *notes]
-    return "\n".join([*lines, *([findings_text(watched, paint=paint)] if watched else [])])
+    )
+    first = [headline(watched), "", findings_text(watched, paint=paint), ""] if watched else []
+    return "\n".join([*first, *columns(folded_rows(rows, _HEALTH, _milliseconds)), *notes])
 
 
 def well(seen: Deployment) -> bool:

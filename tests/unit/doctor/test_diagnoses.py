@@ -360,7 +360,10 @@ def test_errors_come_first_and_are_counted() -> None:
     found = diagnose("spark-1", ill)
     assert [one.severity for one in found] == [Severity.ERROR, Severity.WARNING]
     text = render({"spark-1": found})
-    assert text.startswith("spark-1: 1 error, 1 warning\n  error: disk-full\n")
+    assert text.startswith(
+        "spark-1: disk-full: /: 0 of 1 GiB free; and 1 finding more\n\n"
+        "spark-1: 1 error, 1 warning\n  error: disk-full\n"
+    )
 
 
 def test_arguments_of_every_form_of_command() -> None:

@@ -137,7 +137,10 @@ def test_the_doctor_has_every_form(monkeypatch: pytest.MonkeyPatch, form: str) -
     done: Result = CliRunner().invoke(main, ["doctor", "inventory/lab.py", "--format", form])
     assert done.exit_code == 1, done.output
     if form == "text":
-        assert done.stdout.startswith("spark-1: 1 error, 0 warnings\n  error: docker-silent\n")
+        assert done.stdout.startswith(
+            "spark-1: docker-silent: docker info: no answer\n\n"
+            "spark-1: 1 error, 0 warnings\n  error: docker-silent\n"
+        )
     elif form == "json":
         (entry,) = json.loads(done.stdout)
         assert (entry["id"], entry["subject"]["host"]) == ("docker-silent", "spark-1")

@@ -151,3 +151,17 @@ def test_there_is_no_way_back_through_another_door() -> None:
     assert "was made with a proxy" in (
         behind_another_proxy("qwen36", "a" * 12, was=True, planned=False) or ""
     )
+
+
+def test_what_the_watch_found_stands_first_errors_before_the_rest() -> None:
+    found = [
+        {"name": "drift", "service": "qwen36", "severity": "warning", "seen": "by hand"},
+        {"name": "wedge", "service": "qwen36", "severity": "error", "seen": "no token"},
+    ]
+    ill = answer(watch={"at": NOW, "findings": [{**one, "since": NOW - 60} for one in found]})
+    lines = render_status({"spark-1": ill, "spark-2": ill}).splitlines()
+    assert lines[0] == (
+        "spark-1, spark-2: qwen36: wedge: no token (watched for 1 min); and 1 finding more"
+    )
+    heads = [line.split()[0] for line in lines if line and not line.startswith(" ")]
+    assert heads == ["spark-1,", "error:", "warning:", "HOST", "spark-1,"]

@@ -9,6 +9,7 @@ import pytest
 from sparkwright.config.templates import template
 from sparkwright.doctor.watch import watch_of
 from sparkwright.host.lib import sandbox
+from sparkwright.notify import timer
 from sparkwright.proxy.haproxy import render_proxies
 from sparkwright.proxy.proxies import health_unit, proxies_of
 from tests import systemd
@@ -52,8 +53,18 @@ UNITS = rendered()
 
 def test_no_template_of_a_unit_is_left_out() -> None:
     found = (ROOT / "templates").rglob("*.service.j2")
+    # On the controller, as its user: it asks a password store and an SSH agent, as the user does.
+    found = (path for path in found if path.parent.name != "notify")
     assert {str(path.relative_to(ROOT / "templates")) for path in found} == set(UNITS)
     assert set(MOST) == set(UNITS)
+
+
+def test_the_unit_of_the_controller_is_closed_as_far_as_a_user_can(tmp_path: Path) -> None:
+    text = timer.units(tmp_path, Path("inventory/lab.py"))["sparkwright-notify.service"]
+    found = systemd.settings(text)
+    assert found["NoNewPrivileges"] == ["yes"]
+    assert found["UMask"] == ["0077"]
+    assert found["MemoryMax"] == ["1G"]
 
 
 @pytest.mark.parametrize("name", UNITS)
