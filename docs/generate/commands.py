@@ -65,15 +65,21 @@ _ENDS_WITH_1 = {
     "doctor": "anything was found, or no host answered",
     "history": "no host answered",
     "lock": "with --check: the lock is missing or incomplete",
+    "logs": "a service is not known, or a host did not answer",
+    "maintenance": "the host did not answer, or with off: a service of it does not",
     "models list": "a model or image has a fault, or no host answered",
     "models prune": "a model or image has a fault, or no host answered",
     "models verify": "a file is wrong, or a host did not answer",
     "remove": "no host answered",
     "report": "a service is not as planned, or slower than its card or its own past",
+    "restart": "a service is not known or gives no real answers, or a host did not answer",
     "rollback": "a host did not get through, or did not answer",
+    "shell": "the host has no such service; else the exit code is the command's",
     "smoke": "a check failed, or a host did not answer",
+    "start": "a service is not known or gives no real answers, or a host did not answer",
     "status": "a planned service does not run, is not healthy or not as planned, or the watch "
     "reports an error, or no host answered",
+    "stop": "a service is not known or does not stop, or a host did not answer",
     "verify": "a file is wrong, or a host did not answer",
 }
 

@@ -59,7 +59,21 @@ def connection_options(command: _Command, but: str | None = None) -> _Command:
     for name in SECRETS:
         if name != but:
             click.option(name, hidden=True, expose_value=False, callback=_refused)(ours)
-    for names, metavar, told in reversed(OPTIONS):
+    _keeping(ours, OPTIONS)
+    # Last in the help, wherever the decorator stands: click has the last ones first.
+    own = getattr(command, "__click_params__", [])
+    setattr(command, "__click_params__", [*getattr(ours, "__click_params__"), *own])  # noqa: B009, B010
+    return command
+
+
+def ssh_options(command: _Command) -> _Command:
+    """Those of the connection that the system's own ssh takes, too (``cli/ssh.py``)."""
+    _keeping(command, OPTIONS[:3])
+    return command
+
+
+def _keeping(command: Callable[..., Any], options: Sequence[tuple[Any, Any, str]]) -> None:
+    for names, metavar, told in reversed(options):
         click.option(
             *names,
             metavar=metavar,
@@ -68,11 +82,7 @@ def connection_options(command: _Command, but: str | None = None) -> _Command:
             expose_value=False,
             callback=_kept,
             help=told,
-        )(ours)
-    # Last in the help, wherever the decorator stands: click has the last ones first.
-    own = getattr(command, "__click_params__", [])
-    setattr(command, "__click_params__", [*getattr(ours, "__click_params__"), *own])  # noqa: B009, B010
-    return command
+        )(command)
 
 
 def pyinfra_json_option(command: _Command) -> _Command:

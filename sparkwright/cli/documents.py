@@ -3,6 +3,7 @@ what commands print against them."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import (
     Any,
     NotRequired,  # pydantic wants these before Python 3.12
@@ -15,7 +16,9 @@ from sparkwright.bench.results import Result
 from sparkwright.catalog.advice import Choice
 from sparkwright.discover.asking import Box
 from sparkwright.findings.finding import Finding
+from sparkwright.host.contracts.control import ControlAnswer
 from sparkwright.host.contracts.disk_usage import DiskUsage
+from sparkwright.host.contracts.marks import Maintenance
 from sparkwright.host.contracts.removal import RemovalAnswer
 from sparkwright.host.contracts.switch import HistoryEntry
 from sparkwright.notify.dispatch import Sent
@@ -212,6 +215,30 @@ class Measured(TypedDict):
     well: bool
 
 
+@dataclass(frozen=True)
+class Report(Page):
+    """The page, and its first line: what is wrong, and where."""
+
+    front: str = ""
+
+
+class Controlled(TypedDict):
+    """What hosts did, by name, and those that did not answer."""
+
+    hosts: dict[str, ControlAnswer]
+    silent: list[str]
+
+
+class InMaintenance(TypedDict):
+    """What a host did; ``now`` is null where it is not in maintenance."""
+
+    host: str
+    now: Maintenance | None
+    done: list[str]
+    left: list[str]
+    wrong: list[str]
+
+
 #: A command's words -> the type of the document that it prints. Those that are not here become
 #: pyinfra, and print pyinfra's own.
 DOCUMENTS: dict[str, Any] = {
@@ -234,6 +261,7 @@ DOCUMENTS: dict[str, Any] = {
     "key revoke": ChangedKey,
     "key rotate": ChangedKey,
     "lock": list[LockReport],
+    "maintenance": InMaintenance,
     "models list": dict[str, DiskUsage],
     "models prune": dict[str, DiskUsage],
     "monitoring": list[str],
@@ -241,9 +269,12 @@ DOCUMENTS: dict[str, Any] = {
     "plan": list[PlannedHost],
     "remove": dict[str, RemovalAnswer],
     "render": list[str],
-    "report": Page,
+    "report": Report,
+    "restart": Controlled,
     "smoke": list[DeepVerdict],
+    "start": Controlled,
     "status": dict[str, Deployment],
+    "stop": Controlled,
 }
 #: Commands that become pyinfra.
 PYINFRAS = ("bootstrap", "deploy", "models verify", "rollback", "verify")

@@ -9,9 +9,15 @@ from sparkwright.doctor.check import Check, Symptom
 from sparkwright.doctor.facts import Facts
 from sparkwright.findings.finding import Severity
 from sparkwright.plan.plan import GIB
+from sparkwright.text.marks import in_maintenance
 
 #: The most that those who run Sparks leave it at (timothystewart6/ubuntu-gb10).
 _SWAPPINESS = 10
+
+
+def _maintenance(facts: Facts) -> Iterator[Symptom]:
+    if facts.maintenance:
+        yield Symptom(in_maintenance(facts.maintenance, facts.now))
 
 
 def _pressure(facts: Facts) -> Iterator[Symptom]:
@@ -65,6 +71,12 @@ def _links(facts: Facts) -> Iterator[Symptom]:
 
 
 CHECKS = (
+    Check(
+        "maintenance", Severity.WARNING,
+        "it was taken out of every pool by request, and deploys leave it alone",
+        "sparkwright maintenance INVENTORY HOST off, once it is to serve again",
+        "sparkwright", _maintenance,
+    ),
     Check(
         "disk-full", Severity.ERROR,
         "images, weights or logs have filled it: Docker, the journal and fetches break",

@@ -11,6 +11,7 @@ from sparkwright.doctor.facts import Facts
 from sparkwright.findings.finding import Severity
 from sparkwright.host.contracts.doctor import ContainerSeen
 from sparkwright.rules.memory import SHARES
+from sparkwright.text.marks import stopped
 
 
 def _containers(facts: Facts) -> Iterator[tuple[str, ContainerSeen]]:
@@ -24,7 +25,9 @@ def _stopped(facts: Facts) -> Iterator[Symptom]:
         state = service.unit.get("ActiveState")
         if planned and state == "inactive":
             where = "" if service.unit.get("LoadState") == "loaded" else ", its unit is not there"
-            yield Symptom(f"the unit is {state}{where}", name)
+            mark = service.stopped
+            who = f": {stopped(mark, facts.now)}" if mark and mark.holds(service.unit) else ""
+            yield Symptom(f"the unit is {state}{where}{who}", name)
 
 
 def _restarts(facts: Facts) -> Iterator[Symptom]:
@@ -143,7 +146,7 @@ CHECKS = (
     Check(
         "stopped", Severity.ERROR,
         "it was stopped by hand, or it was never started",
-        "sudo systemctl start UNIT, or deploy again",
+        "sparkwright start INVENTORY, or deploy again",
         "sparkwright", _stopped, vague=True,
     ),
     Check(

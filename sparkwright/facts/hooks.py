@@ -161,6 +161,14 @@ def leave_out(host: Host) -> None:
         host.state.fail_hosts({host})
 
 
+def set_aside(host: Host) -> None:
+    """No further operation runs on this host, and it does not count as failed.
+
+    Reason: ``State.fail_hosts`` is the only way out of a run, and makes pyinfra end with 1.
+    """
+    host.state.active_hosts.discard(host)
+
+
 def count_executions(host: Host, count: Callable[[], None]) -> None:
     """Call ``count`` for each remote execution.
 

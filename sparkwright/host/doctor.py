@@ -29,7 +29,7 @@ from sparkwright.host.contracts.observation import Docker
 from sparkwright.host.contracts.records import decode, encode
 from sparkwright.host.contracts.status import Health
 from sparkwright.host.contracts.watch import WatchReport
-from sparkwright.host.lib import disks, docker, documents, gpu, memory, metrics, systemd
+from sparkwright.host.lib import disks, docker, documents, gpu, homes, memory, metrics, systemd
 from sparkwright.host.lib import journal as journals
 from sparkwright.host.lib.http import NoAnswer, Server
 from sparkwright.host.lib.processes import run
@@ -164,6 +164,7 @@ def service(
         container=own,
         gpu_inside=docker.docker("exec", name, *_INSIDE, timeout=10) if running else None,
         metrics=tuple(looks(server, seconds)),
+        stopped=homes.stopped(Path(one.home)),
     )
 
 
@@ -344,5 +345,6 @@ def main(request: ExaminationRequest) -> Examination:
             fetches=tuple(fetches(Path(request.models_root))),
             ports=ports(),
             watch=documents.record(WatchReport, f"{request.services_root}/state/watch.json"),
+            maintenance=homes.maintenance(),
         )
     return decode(Examination, struck(encode(seen), keys(services_)))

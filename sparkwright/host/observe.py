@@ -41,6 +41,7 @@ from sparkwright.host.lib import (
     documents,
     files,
     gpu,
+    homes,
     memory,
     packages,
     receipt,
@@ -177,6 +178,7 @@ def service_state(service: ServiceAt) -> ServiceState:
         secrets=file_state(secrets),
         newest=max(there, default=0.0),
         container=container(f"sparkwright-{service.name}"),
+        stopped=homes.stopped(home),
     )
 
 
@@ -260,6 +262,7 @@ def as_root(request: ObservationRequest) -> dict[str, Any]:
         "last_lock": last and last.token,
         "switching": switching(state),
         "leftovers": tuple(map(str, leftovers.found(request.services_root))),
+        "maintenance": homes.maintenance(),
         "gpu_checks": gpu_checks(state / "gpu-check.json"),
         "units": systemd.shown(shown.outcome().out) if shown else {},
     }

@@ -8,7 +8,6 @@ from pathlib import Path
 
 from sparkwright.host.contracts.lock import Owner
 from sparkwright.host.contracts.records import decode, encode
-from sparkwright.host.contracts.smoke import SmokeRequest, from_gate
 from sparkwright.host.contracts.status import (
     Health,
     HostStatus,
@@ -19,8 +18,9 @@ from sparkwright.host.contracts.status import (
 )
 from sparkwright.host.contracts.switch import HistoryEntry, SwitchJournal, entry_of
 from sparkwright.host.contracts.watch import WatchReport
-from sparkwright.host.lib import docker, documents, files, systemd
+from sparkwright.host.lib import docker, documents, files, homes, systemd
 from sparkwright.host.lib.http import NoAnswer, Server
+from sparkwright.host.smoke.gates import gate_of
 
 
 def releases(home: Path) -> dict[str, KeptRelease]:
@@ -43,17 +43,6 @@ def kept(place: Path) -> KeptRelease:
         return decode(KeptRelease, known)
     except ValueError:
         return KeptRelease(at)
-
-
-def gate_of(said: object) -> SmokeRequest | None:
-    """A release's smoke test, by this or an earlier version; None for what is none."""
-    if not isinstance(said, dict):
-        return None
-    try:
-        gate = decode(SmokeRequest, from_gate(said))
-    except ValueError:
-        return None
-    return gate if 0 < gate.port < 65536 else None
 
 
 def health(server: Server) -> Health:
@@ -92,6 +81,7 @@ def service(home: Path, request: StatusRequest) -> ServiceStatus:
         unit=systemd.unit(unit),
         health=health(Server(*place)) if place else None,
         texts={key: documents.text(one) for key, one in places.items()} if request.texts else {},
+        stopped=homes.stopped(home),
     )
 
 
@@ -113,10 +103,7 @@ def main(request: StatusRequest) -> HostStatus:
         lock=documents.record(Owner, state / "lock.json"),
         switch=documents.record(SwitchJournal, state / "switch/progress.json"),
         history=history(state),
-        services={
-            home.name: service(home, request)
-            for home in sorted(root.glob("services/*"))
-            if (home / "current").is_symlink()
-        },
+        services={name: service(home, request) for name, home in homes.services(root).items()},
         watch=documents.record(WatchReport, state / "watch.json"),
+        maintenance=homes.maintenance(),
     )

@@ -26,9 +26,8 @@ from pathlib import Path
 from typing import Any
 
 from sparkwright.host import second_boot
-from sparkwright.host.contracts.proxies import Pool
-from sparkwright.host.contracts.records import decode, encode
-from sparkwright.host.contracts.smoke import CheckResult, SmokeAnswer, SmokeRequest, from_gate
+from sparkwright.host.contracts.records import encode
+from sparkwright.host.contracts.smoke import CheckResult, SmokeAnswer, SmokeRequest
 from sparkwright.host.contracts.switch import (
     FAILED,
     GOOD,
@@ -45,8 +44,9 @@ from sparkwright.host.contracts.switch import (
 from sparkwright.host.lib import docker, documents, files, journal, systemd
 from sparkwright.host.lib.processes import run
 from sparkwright.host.proxy import configure
-from sparkwright.host.proxy import runtime_api as haproxy
+from sparkwright.host.proxy.place import Place
 from sparkwright.host.smoke import check
+from sparkwright.host.smoke.gates import kept_gate
 
 #: Seconds between two questions to a release that is looked on.
 _ASK_EVERY = 10
@@ -54,39 +54,6 @@ _ASK_EVERY = 10
 _RESTARTED = 30
 _CUT = "cut off in the middle"
 _write = partial(files.write, parents=0o750)
-
-
-class Place:
-    """The host's own proxy in front of a service: how to leave and come back without a cut."""
-
-    def __init__(self, pool: Pool) -> None:
-        self._pool = pool
-
-    def leave(self) -> None:
-        """Say that nothing new is wanted, and see what runs to its end."""
-        self._say(self._pool.leave)
-        time.sleep(self._pool.notice_seconds)
-        self._say(self._pool.close)
-        until = time.monotonic() + self._pool.drain_seconds
-        while self._busy() and time.monotonic() < until:
-            time.sleep(0.1)
-
-    def open(self) -> None:
-        """Take requests again."""
-        self._say(self._pool.open)
-
-    def _say(self, lines: Iterable[str]) -> None:
-        for line in lines:
-            with contextlib.suppress(OSError):
-                haproxy.ask(self._pool.admin, line)
-
-    def _busy(self) -> int:
-        try:
-            return haproxy.busy(self._pool.master, *self._pool.server)
-        except TimeoutError:
-            return 1  # it does not say: who is behind it may still be served
-        except (OSError, ValueError, KeyError):
-            return 0  # no proxy, nobody behind it
 
 
 class Switch:
@@ -502,9 +469,8 @@ def _release(service: ServiceSwitch, release: str) -> Path:
 def _gate(service: ServiceSwitch, which: str) -> SmokeRequest:
     """The smoke test of a release: another one may have other names or another port."""
     release = service.to if which == "to" else service.from_release
-    note = documents.read(_release(service, release or "none") / "release.json") or {}
-    known = {**gate_document(service.gate), **(note.get("gate") or {})}
-    gate = decode(SmokeRequest, from_gate(known))
+    gate = kept_gate(_release(service, release or "none"), gate_document(service.gate))
+    gate = gate or service.gate
     return replace(gate, fail_fast=which == "to" and service.gate.fail_fast)
 
 

@@ -37,8 +37,9 @@ def in_turn(
         unprepared = [name for name, one in run.hosts.items() if one.memory.failure]
         if unprepared:
             rollout.stop(f"{', '.join(unprepared)} could not be prepared")
-    canaries = rollout.batches[0]
-    if settings.canaries and host.name not in canaries:
+    # One in maintenance tries nothing, and is no reason to leave all others as they are.
+    canaries = [name for name in rollout.batches[0] if run.hosts[name].left is None]
+    if settings.canaries and canaries and host.name not in rollout.batches[0]:
         lost = [name for name in canaries if run.hosts[name].memory.failure]
         if len(lost) == len(canaries):
             rollout.stop(f"no canary could be tried ({', '.join(lost)})")

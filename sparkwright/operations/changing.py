@@ -69,6 +69,7 @@ def change(
     services_root: str,
     break_lock: bool = False,
     otherwise: str = "as desired",
+    emergency: bool = False,
 ) -> Commands:
     """Do what is pending, or say that nothing is.
 
@@ -77,6 +78,7 @@ def change(
         services_root: where the host's lock lies.
         break_lock: whether to take the lock from another run.
         otherwise: the reason why there is nothing to do.
+        emergency: whether it is done although another run has the lock.
     """
     host = ctx_host.get()
     if not pending:
@@ -85,7 +87,7 @@ def change(
     if not ctx_state.get().is_executing:
         for line in pending:
             host.log(f"{click.style('would', fg='yellow')} {visible(line)}")
-    yield Ours(_change, (act, services_root, break_lock), {})
+    yield Ours(_change, (act, services_root, break_lock, emergency), {})
 
 
 def show_diff(path: str, before: str | None, after: str) -> None:
@@ -136,10 +138,12 @@ def paint(level: str) -> str:
     return click.style(level, fg={"error": "red", "warning": "yellow"}.get(level, "cyan"))
 
 
-def _change(state: State, host: Host, act: Act, services_root: str, break_lock: bool) -> bool:
+def _change(
+    state: State, host: Host, act: Act, services_root: str, break_lock: bool, emergency: bool
+) -> bool:
     known = memory(host)
     try:
-        locks.take(host, services_root, break_lock=break_lock)
+        locks.take(host, services_root, break_lock=break_lock, emergency=emergency)
         done = act(host)
     except HostError as error:
         return fail(state, host, str(error).splitlines())

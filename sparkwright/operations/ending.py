@@ -54,6 +54,7 @@ def _row(name: str, one: HostRun) -> table.Row:
         host=name,
         services=tuple(_service_row(one, release) for release in one.desired.releases),
         refused=one.memory.failure,
+        left=one.left,
         findings=tuple(one.findings),
         changes=tuple(one.memory.changes),
         executions=one.memory.executions,

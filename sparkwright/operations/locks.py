@@ -47,11 +47,14 @@ OWNER = Owner(
 )
 
 
-def take(host: Host, services_root: str, *, break_lock: bool = False) -> None:
+def take(
+    host: Host, services_root: str, *, break_lock: bool = False, emergency: bool = False
+) -> None:
     """Hold the host from here on, until the connection is closed.
 
     Args:
         break_lock: whether to take it from another run that may still be at work.
+        emergency: whether to go on without it where another run has it.
 
     Raises:
         HostError: naming the owner, when somebody else has it, or changed the host meanwhile.
@@ -66,6 +69,9 @@ def take(host: Host, services_root: str, *, break_lock: bool = False) -> None:
     if not answer.held:
         if answer.by is None:
             invalid("sparkwright-lock", "the lock is not ours and nobody's")
+        if emergency:
+            host.log(f"{described(answer.by, answer.now)} is at work on this host: not waited for")
+            return
         raise HostError(_busy(answer.by, answer.now))
     known.locked = services_root
     hooks.before_disconnecting(host, lambda: release(host))

@@ -15,7 +15,7 @@ from sparkwright.findings.render import text
 from sparkwright.operations import locks, reaching
 from sparkwright.operations.changing import Commands, look, operation, paint
 from sparkwright.operations.connections import addresses
-from sparkwright.operations.run import HostRun, refuse
+from sparkwright.operations.run import HostRun, refuse, set_aside
 from sparkwright.operations.switching import Interrupted, follow
 from sparkwright.preflight.hardware import new_violations
 from sparkwright.preflight.judge import judge
@@ -52,6 +52,8 @@ def judged(host: Host, one: HostRun, *, dry: bool) -> bool:
     one.connection = addresses(host)
     try:
         asked = _observe(host, one)
+        if set_aside(host, one.observed.maintenance, one.observed.time):
+            return False
         if one.observed.switching and not dry:
             breaking = one.settings.break_lock
             if busy := locks.in_the_way(host, break_lock=breaking):

@@ -15,10 +15,11 @@ from sparkwright.catalog import Catalog
 from sparkwright.facts.answers import HostError, of_each
 from sparkwright.facts.asking import ask
 from sparkwright.findings.render import data
-from sparkwright.host import bench, doctor, verify_models
+from sparkwright.host import bench, doctor, logs, verify_models
 from sparkwright.host.contracts.bench import BenchAnswer, BenchRequest, BenchService
 from sparkwright.host.contracts.disk_usage import DiskUsageRequest
 from sparkwright.host.contracts.doctor import Examination, ExaminationRequest, ExaminedService
+from sparkwright.host.contracts.logs import LogsAnswer, LogsRequest
 from sparkwright.host.contracts.records import encode
 from sparkwright.host.contracts.smoke import DeepAnswer, DeepRequests
 from sparkwright.host.contracts.verify_models import Verified, VerifyRequest
@@ -47,6 +48,15 @@ _HASHING = 3600
 def answered(question: Callable[[Host], Sequence[str]]) -> Commands:
     """Ask the host; what the question returns is wrong with it, and fails it."""
     yield from look(question)
+
+
+def logged(
+    host: Host, one: HostRun, *, services: tuple[str, ...] | None, lines: int, since: str | None
+) -> dict[str, Any]:
+    """The last lines of a host's services. One remote execution."""
+    request = LogsRequest(services, one.settings.services_root, lines, since)
+    found: dict[str, Any] = encode(ask(host, logs, request, LogsAnswer, timeout=90))
+    return found
 
 
 def compared(host: Host, one: HostRun) -> dict[str, Any]:

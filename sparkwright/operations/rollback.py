@@ -6,9 +6,10 @@ from pyinfra.api.host import Host
 
 from sparkwright.facts.asking import HostError
 from sparkwright.facts.observation import observe_anew
+from sparkwright.host.contracts.status import HostStatus
 from sparkwright.host.contracts.switch import ServiceSwitch
 from sparkwright.operations.installed import installed_in, status_of
-from sparkwright.operations.run import HostRun, refuse
+from sparkwright.operations.run import HostRun, refuse, set_aside
 from sparkwright.operations.services import to_release
 from sparkwright.plan.rollout import behind_another_proxy, earlier
 
@@ -16,7 +17,7 @@ from sparkwright.plan.rollout import behind_another_proxy, earlier
 def targets_of(
     host: Host, one: HostRun, *, to: str | None, service: str | None
 ) -> list[ServiceSwitch] | None:
-    """The switches to earlier releases; None when the host is refused.
+    """The switches to earlier releases; None when the host is refused, or in maintenance.
 
     Args:
         to: a release to go to; the one before without.
@@ -25,14 +26,18 @@ def targets_of(
     try:
         if one.plan_known:
             observe_anew(host, one.request)
-        return _targets(host, one, to, service)
+        answer = status_of(host, one, texts=False)
+        if set_aside(host, answer.maintenance, answer.now):
+            return None
+        return _targets(one, answer, to, service)
     except HostError as error:
         refuse(host, str(error))
         return None
 
 
-def _targets(host: Host, one: HostRun, to: str | None, service: str | None) -> list[ServiceSwitch]:
-    answer = status_of(host, one, texts=False)
+def _targets(
+    one: HostRun, answer: HostStatus, to: str | None, service: str | None
+) -> list[ServiceSwitch]:
     planned = {desired.name: desired for desired in one.services}
     there = {} if one.plan_known else installed_in(one, answer)
     if service is not None and not one.plan_known and service not in there:

@@ -23,6 +23,7 @@ from sparkwright.facts import hooks
 from sparkwright.facts.memory import HostMemory, memory
 from sparkwright.facts.observation import joined
 from sparkwright.findings.finding import Finding
+from sparkwright.host.contracts.marks import Maintenance
 from sparkwright.host.contracts.observation import Observation, ObservationRequest, StoreAt
 from sparkwright.host.contracts.proof import ModelAt
 from sparkwright.operations import lan, locks, proxies, services, watch
@@ -36,6 +37,7 @@ from sparkwright.proxy.proxies import health_file, health_unit
 from sparkwright.report.run import Outcome
 from sparkwright.site.services import desired_services, directories
 from sparkwright.smoke.result import Smoke
+from sparkwright.text.marks import in_maintenance
 from sparkwright.text.visible import visible
 from sparkwright.tls.host import PeerCertificate
 
@@ -58,6 +60,8 @@ class HostRun:
         outcomes: what services run where that is not what was planned, by name.
         answer: what a question of the command line was answered, as plain data.
         connection: addresses of controller and host, as far as they see each other directly.
+        left: why this run leaves the host alone, although nothing is wrong with it; None where it
+            does not.
         plan_known: False in a run without a plan: services are those that the host itself names.
         cured: preflight's findings that bootstrap answers before anything else is done; None where
             it was not called.
@@ -74,6 +78,7 @@ class HostRun:
     peer_certificate: PeerCertificate | None = None
     others: frozenset[str] = frozenset()
     connection: tuple[str, str] | None = None
+    left: str | None = None
     cured: frozenset[str] | None = None
     plan_known: bool = True
     findings: list[Finding] = field(default_factory=list)
@@ -187,9 +192,10 @@ class Run:
     started: float = field(default_factory=time.monotonic)
 
     def live(self) -> Iterator[HostRun]:
-        """Hosts that were observed and did not fail, in the inventory's order."""
+        """Hosts that were observed, did not fail and take part, in the inventory's order."""
         for one in self.hosts.values():
-            if one.memory.observation is not None and one.memory.failure is None:
+            seen, failure = one.memory.observation, one.memory.failure
+            if seen is not None and failure is None and one.left is None:
                 yield one
 
 
@@ -227,3 +233,18 @@ def refuse(host: Host, reason: str) -> None:
     for line in f"{reason}: this host is left as it is".splitlines():
         host.log(click.style(visible(line), fg="red"))
     hooks.leave_out(host)
+
+
+def set_aside(host: Host, mark: Maintenance | None, now: float) -> bool:
+    """Leave a host in maintenance out of the run, which is no failure. Whether it is one.
+
+    Args:
+        now: the host's clock, seconds since the epoch.
+    """
+    if mark is None:
+        return False
+    one = run_of(host).hosts[host.name]
+    one.left = in_maintenance(mark, now)
+    host.log(click.style(f"{one.left}: this host is left alone", fg="yellow"))
+    hooks.set_aside(host)
+    return True

@@ -11,6 +11,7 @@ from sparkwright.host.contracts.proxies import Pool
 from sparkwright.host.contracts.smoke import SmokeRequest
 from sparkwright.host.contracts.switch import ReleaseNote
 from sparkwright.plan.missing import differs, digest
+from sparkwright.text.marks import stopped
 from sparkwright.text.timestamps import epoch
 
 #: Units that are no service's.
@@ -95,6 +96,8 @@ def changes(service: DesiredService, observed: Observation) -> list[str]:
         found.append("start at boot")
     container = state.container
     if container is None or not container.running or unit.get("ActiveState") != "active":
+        if state.stopped and state.stopped.holds(unit):
+            found.append(stopped(state.stopped, observed.time))
         found.append("start")
     elif (
         rewritten

@@ -264,27 +264,7 @@ def engine_map(key: Secret) -> str:
     return f"engine {key.value}\n"
 
 
-# --- What to say to the runtime API; roles/proxy/host/haproxy.py says it ------------------------
-
-
-def drain(proxy: str, replica: str) -> str:
-    """Send it nothing new; what runs on it runs on. The answer is empty when it was done."""
-    return f"set server {proxy}/{replica} state drain"
-
-
-def ready(proxy: str, replica: str) -> str:
-    """Send it requests again, once its health allows."""
-    return f"set server {proxy}/{replica} state ready"
-
-
-def leaving(proxy: str) -> list[str]:
-    """Say at ``/health`` that the proxy is about to close; it still takes what comes."""
-    return [f"set server stay-{proxy}/stay state maint"]
-
-
-def staying(proxy: str) -> list[str]:
-    """Take ``leaving`` back."""
-    return [f"set server stay-{proxy}/stay state ready"]
+# --- For the runtime API ------------------------------------------------------------------------
 
 
 def kept_servers(proxies: Proxies) -> list[list[str]]:

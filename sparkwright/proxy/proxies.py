@@ -17,7 +17,14 @@ from sparkwright.config.settings import (
 from sparkwright.config.templates import template
 from sparkwright.findings.finding import Finding
 from sparkwright.findings.user_error import UserError, mistake, suggest
-from sparkwright.host.contracts.proxies import HealthConfig, HealthService, Pool
+from sparkwright.host.contracts.proxies import (
+    SELF,
+    HealthConfig,
+    HealthService,
+    Pool,
+    Sockets,
+    pool_of,
+)
 from sparkwright.host.contracts.records import encode
 from sparkwright.plan.plan import HostPlan, ServicePlan
 from sparkwright.proxy.haproxy import (
@@ -25,15 +32,9 @@ from sparkwright.proxy.haproxy import (
     Proxy,
     Replica,
     ReplicaTls,
-    drain,
-    leaving,
-    ready,
-    staying,
 )
 from sparkwright.tls.host import identity, serves_with
 
-#: The only server behind a host's own proxy.
-SELF = "self"
 #: Seconds without a request after which a service is asked for one token.
 IDLE = 30
 
@@ -201,14 +202,5 @@ def leave_and_return(
     proxies: Proxies, settings: RolloutSettings, service: str, *, others: bool
 ) -> Pool:
     """How a switch leaves a service's proxy and comes back."""
-    return Pool(
-        admin=proxies.admin_socket,
-        master=proxies.master_socket,
-        leave=tuple(leaving(service)),
-        close=(drain(service, SELF),),
-        open=(ready(service, SELF), *staying(service)),
-        server=(service, SELF),
-        notice_seconds=settings.notice_seconds,
-        drain_seconds=settings.drain_seconds,
-        others=others,
-    )
+    sockets = Sockets(proxies.admin_socket, proxies.master_socket)
+    return pool_of(service, sockets, settings.notice_seconds, settings.drain_seconds, others=others)

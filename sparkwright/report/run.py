@@ -11,6 +11,9 @@ from sparkwright.smoke.result import Smoke
 from sparkwright.text.table import columns
 from sparkwright.text.visible import paragraph
 
+#: States of services of which nothing is claimed: their host was not touched.
+UNTOUCHED = ("left alone", "maintenance")
+
 
 @dataclass(frozen=True)
 class ServiceRow:
@@ -50,6 +53,7 @@ class Row:
 
     Attributes:
         refused: why the host was left alone or failed; None when all went well.
+        left: why it was left alone although nothing is wrong with it: maintenance.
         changes: what was changed on it in this run.
         executions: remote executions that the run needed.
         gpu, driver: as the host's nvidia-smi has them; None where it was not asked or did not say.
@@ -63,6 +67,7 @@ class Row:
     executions: int
     gpu: str | None = None
     driver: str | None = None
+    left: str | None = None
 
 
 @dataclass(frozen=True)
@@ -91,7 +96,7 @@ def render(rows: Sequence[Row], *, dry: bool, seconds: float, key_hint: str) -> 
     for row in rows:
         for service in row.services:
             said = state(row, service, dry)
-            if said == "left alone":
+            if said in UNTOUCHED:
                 table.append((row.host, service.name, said, "-", "-", "-", "-"))
                 continue
             table.append(
@@ -111,6 +116,8 @@ def render(rows: Sequence[Row], *, dry: bool, seconds: float, key_hint: str) -> 
             line = ", ".join(service.served_names) + (f" from {models}" if models else "")
             if line not in details:
                 details.append(line)
+        if row.left:
+            details.append(f"{row.host}: {paragraph(row.left)}: left alone")
         if row.refused:
             details.append(f"{row.host}: {paragraph(row.refused)}")
     changed = sum(len(row.changes) for row in rows)
@@ -137,6 +144,8 @@ def state(row: Row, service: ServiceRow, dry: bool) -> str:
     """What became of a service, in a word or two."""
     if service.outcome:
         return service.outcome
+    if row.left:
+        return "maintenance"
     if row.refused:
         # Nothing is claimed of a host that was not touched.
         return "failed" if service.smoke is not None or row.changes else "left alone"

@@ -23,6 +23,8 @@ from sparkwright.host.contracts.status import (
     ServiceStatus,
 )
 from sparkwright.text.lock_owner import age, described
+from sparkwright.text.marks import in_maintenance
+from sparkwright.text.marks import stopped as stopped_by
 from sparkwright.text.screen import folded
 from sparkwright.text.table import columns, folded_rows
 from sparkwright.text.timestamps import epoch, utc
@@ -78,6 +80,13 @@ def render_status(deployments: Mapping[str, Deployment], paint: Paint = str) -> 
         if not seen.services and not seen.planned:
             plan = "nothing planned" if seen.plan_known else "unknown"
             rows.append((host, "-", "-", "-", "-", "-", "-", plan))
+        if seen.maintenance:
+            notes.append(f"  {host}: {in_maintenance(seen.maintenance, seen.now)}")
+        notes += [
+            f"  {host}: {name}: {stopped_by(one.stopped, seen.now)}"
+            for name, one in seen.services.items()
+            if one.stopped and one.stopped.holds(one.unit)
+        ]
         if seen.lock:
             notes.append(f"  {host}: {described(seen.lock, seen.now)} is at work on it")
         if seen.switch and seen.switch.step != "ended":
@@ -94,10 +103,12 @@ def render_status(deployments: Mapping[str, Deployment], paint: Paint = str) -> 
 def well(seen: Deployment) -> bool:
     """Whether everything planned runs, is healthy and as planned, and the watch sees no error.
 
-    Without a plan nobody can say so.
+    Without a plan nobody can say so. A host in maintenance is not judged: somebody took it out.
     """
     if not seen.plan_known:
         return False
+    if seen.maintenance:
+        return True
     if seen.watch is not None and any(one.severity == "error" for one in seen.watch.findings):
         return False
     return all(

@@ -22,6 +22,7 @@ _UNSAFE = re.compile(f"[{_CLASS}]")
 _UNSAFE_BUT_LINES = re.compile(f"(?!\n)[{_CLASS}]")
 #: What click writes for colours; nothing that hides text or moves.
 _COLOUR = re.compile(r"(\x1b\[(?:[0-2]|3[0-7]|9[0-7])m)")
+_PAINT = re.compile(r"\x1b\[[0-9;:]*m")
 #: Characters of one thing that a host says; what is longer tells nobody more.
 LONGEST = 2000
 #: What prose and code need, and no terminal obeys: a tab, and what joins letters and emoji.
@@ -32,6 +33,11 @@ _NAMED = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 def visible(said: str, longest: int = LONGEST) -> str:
     """One line: everything that a terminal would obey as its escape, and not without end."""
     return _UNSAFE.sub(_escape, cut(said, longest))
+
+
+def log_line(said: str) -> str:
+    """A line that a program has logged: its colours are taken off, and nothing else is obeyed."""
+    return visible(_PAINT.sub("", said.expandtabs(4)), 4000)
 
 
 def paragraph(said: str, indent: str = "    ") -> str:

@@ -153,3 +153,13 @@ def test_unprepared_hosts_are_left_out_or_stop_everything() -> None:
     assert _turn(hosts[0]) == "good"
     run.hosts["spark-1"].memory.failure = "smoke"
     assert _turn(hosts[1]) == "good"
+
+
+def test_a_canary_in_maintenance_is_no_reason_to_leave_all_others() -> None:
+    run, hosts = _four()
+    run.hosts["spark-1"].left = "in maintenance"
+    assert [_turn(host) for host in hosts[1:]] == ["good"] * 3
+    run, hosts = _four(canaries=2)
+    run.hosts["spark-1"].left = "in maintenance"
+    run.hosts["spark-2"].memory.failure = "not reached"
+    assert _turn(hosts[2]) == "not switched, since no canary could be tried (spark-2)"

@@ -9,6 +9,7 @@ from functools import cached_property
 
 from sparkwright.host.contracts.disks import FileSystem
 from sparkwright.host.contracts.gpu import Gpus
+from sparkwright.host.contracts.marks import Maintenance, Stopped
 from sparkwright.host.contracts.observation import Docker
 from sparkwright.host.contracts.outcome import Outcome
 from sparkwright.host.contracts.status import Health
@@ -121,6 +122,7 @@ class ServiceSeen:
         log: journal and container log, oldest first.
         gpu_inside: ``nvidia-smi -L`` within the container; None where none runs.
         metrics: two looks, some seconds apart; fewer where the service gives none.
+        stopped: by whom it was stopped last; it may have been started since.
     """
 
     unit: dict[str, str]
@@ -129,6 +131,7 @@ class ServiceSeen:
     container: ContainerSeen | None = None
     gpu_inside: Outcome | None = None
     metrics: tuple[Look, ...] = ()
+    stopped: Stopped | None = None
 
     @property
     def healthy(self) -> bool:
@@ -181,6 +184,7 @@ class Examination:
         pressure: resource -> ``some`` and ``full``, percent of the last minute.
         docker: None when it does not answer.
         ports: ConnectX ports that are up, in Mb/s.
+        maintenance: None where nobody has taken the host out of every pool.
     """
 
     now: float
@@ -198,3 +202,4 @@ class Examination:
     fetches: tuple[RunningFetch, ...] = ()
     ports: dict[str, int] = field(default_factory=dict)
     watch: WatchReport | None = None
+    maintenance: Maintenance | None = None

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from sparkwright.host.contracts.directories import ExposedPath
 from sparkwright.host.contracts.gpu import Gpus
 from sparkwright.host.contracts.lock import Owner
+from sparkwright.host.contracts.marks import Maintenance, Stopped
 from sparkwright.host.contracts.outcome import Outcome
 from sparkwright.host.contracts.proof import ModelAt, Versions
 from sparkwright.host.contracts.reach import Reach, Reached
@@ -179,6 +180,7 @@ class ServiceState:
         good: id of the last release that gave real answers.
         compose, unit: sha256 of the planned release's file and of the installed unit.
         newest: mtime of unit and secrets, the later of both, seconds since the epoch.
+        stopped: by whom it was stopped last; it may have been started since.
     """
 
     current: str | None = None
@@ -188,6 +190,7 @@ class ServiceState:
     secrets: FileState | None = None
     newest: float = 0.0
     container: Container | None = None
+    stopped: Stopped | None = None
 
 
 @dataclass(frozen=True)
@@ -226,6 +229,7 @@ class Observation:
         packages: by name, what is there or could be.
         addresses: interface -> its addresses that others may use, IPv4 first.
         reached: other hosts by name, and where they were reached.
+        maintenance: who has taken the host out of every pool; None where nobody has.
     """
 
     time: float
@@ -270,3 +274,4 @@ class Observation:
     packages: dict[str, Package] = field(default_factory=dict)
     addresses: dict[str, tuple[str, ...]] = field(default_factory=dict)
     reached: dict[str, Reached] = field(default_factory=dict)
+    maintenance: Maintenance | None = None

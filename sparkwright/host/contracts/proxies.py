@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 HEALTH_UNIT = "sparkwright-health.service"
+#: The only server behind a host's own proxy.
+SELF = "self"
 
 
 @dataclass(frozen=True)
@@ -100,6 +102,56 @@ class Pool:
     notice_seconds: float
     drain_seconds: float
     others: bool
+
+
+@dataclass(frozen=True)
+class Sockets:
+    """HAProxy's sockets: of the worker that takes new requests, and of the master."""
+
+    admin: str
+    master: str
+
+
+def pool_of(
+    proxy: str, sockets: Sockets, notice_seconds: float, drain_seconds: float, *, others: bool
+) -> Pool:
+    """The place of a service behind the proxy of its name on its own host."""
+    return Pool(
+        admin=sockets.admin,
+        master=sockets.master,
+        leave=tuple(leaving(proxy)),
+        close=(drain(proxy, SELF),),
+        open=(ready(proxy, SELF), *staying(proxy)),
+        server=(proxy, SELF),
+        notice_seconds=notice_seconds,
+        drain_seconds=drain_seconds,
+        others=others,
+    )
+
+
+def drain(proxy: str, replica: str) -> str:
+    """Send it nothing new; what runs on it runs on. The answer is empty when it was done."""
+    return f"set server {proxy}/{replica} state drain"
+
+
+def ready(proxy: str, replica: str) -> str:
+    """Send it requests again, once its health allows."""
+    return f"set server {proxy}/{replica} state ready"
+
+
+def down(proxy: str, replica: str) -> str:
+    """Know that it is down, until its checks say otherwise."""
+    return f"set server {proxy}/{replica} health down"
+
+
+def leaving(proxy: str) -> list[str]:
+    """Say at ``/health`` that the proxy is about to close; it still takes what comes."""
+    return [f"set server stay-{proxy}/stay state maint"]
+
+
+def staying(proxy: str) -> list[str]:
+    """Take ``leaving`` back."""
+    return [f"set server stay-{proxy}/stay state ready"]
 
 
 @dataclass(frozen=True)

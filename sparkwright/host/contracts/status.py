@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from sparkwright.host.contracts.lock import Owner
+from sparkwright.host.contracts.marks import Maintenance, Stopped
 from sparkwright.host.contracts.smoke import SmokeRequest
 from sparkwright.host.contracts.switch import HistoryEntry, SwitchJournal
 from sparkwright.host.contracts.watch import WatchReport
@@ -73,6 +74,7 @@ class ServiceStatus:
         unit: systemd's properties.
         health: None where nobody says at which port.
         texts: name -> text of what runs, where requested.
+        stopped: by whom it was stopped last; it may have been started since.
     """
 
     current: str | None
@@ -82,6 +84,7 @@ class ServiceStatus:
     unit: dict[str, str]
     health: Health | None
     texts: dict[str, str | None] = field(default_factory=dict)
+    stopped: Stopped | None = None
 
 
 @dataclass(frozen=True)
@@ -91,6 +94,7 @@ class HostStatus:
     Attributes:
         now: the host's clock, seconds since the epoch.
         watch: None where no watch is.
+        maintenance: None where nobody has taken the host out of every pool.
     """
 
     now: float
@@ -99,3 +103,4 @@ class HostStatus:
     history: tuple[HistoryEntry, ...]
     services: dict[str, ServiceStatus]
     watch: WatchReport | None = None
+    maintenance: Maintenance | None = None

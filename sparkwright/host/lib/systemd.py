@@ -58,12 +58,28 @@ def reload() -> None:
 
 def is_enabled(name: str) -> bool:
     """Whether all that a unit's [Install] wants it by want it; from files: ``enable`` reloads."""
+    links = _links(name)
+    return links is not None and all(link.is_symlink() for link in links)
+
+
+def _links(name: str) -> list[Path] | None:
+    """The links that ``enable`` makes for a unit; None where the unit is not there."""
     try:
         lines = (UNITS / name).read_text(encoding="utf-8").splitlines()
     except OSError:
-        return False
+        return None
     wanted = [words for line in lines if (words := line.partition("WantedBy=")[2].split())]
-    return all((UNITS / f"{one}.wants" / name).is_symlink() for words in wanted for one in words)
+    return [UNITS / f"{one}.wants" / name for words in wanted for one in words]
+
+
+def want_at_boot(name: str, *, wanted: bool) -> None:
+    """Have a unit started at boot, or not, from the next boot on and without a reload."""
+    for link in _links(name) or ():
+        if not wanted:
+            link.unlink(missing_ok=True)
+        elif not link.is_symlink():
+            link.parent.mkdir(mode=0o755, exist_ok=True)
+            link.symlink_to(UNITS / name)
 
 
 def enable(*units: str) -> None:

@@ -20,7 +20,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 from sparkwright.host.contracts.proxies import HealthConfig, HealthService
-from sparkwright.host.lib import documents, files, metrics
+from sparkwright.host.lib import documents, files, homes, metrics
 from sparkwright.host.lib.http import Answer, Late, NoAnswer, Server, api_key
 
 TYPE_CHECKING = False
@@ -63,6 +63,9 @@ class Service:
 
     def look(self) -> None:
         """Look once."""
+        if homes.maintenance():
+            self._away("in maintenance")  # and stays so over a boot, whatever HAProxy knows
+            return
         try:
             progress = self._count()
         except Late:

@@ -18,15 +18,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from sparkwright.proxy.haproxy import (
-    ROUTES,
-    Replica,
-    drain,
-    leaving,
-    ready,
-    render_proxies,
-    staying,
-)
+from sparkwright.host.contracts.proxies import drain, leaving, ready, staying
+from sparkwright.proxy.haproxy import ROUTES, Replica, render_proxies
 from tests.host.proxy.backend import PATIENCE, Backend
 from tests.host.proxy.conftest import Opener
 from tests.host.proxy.haproxy import (

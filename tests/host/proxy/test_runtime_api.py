@@ -13,7 +13,7 @@ import pytest
 
 from sparkwright.host.contracts.proxies import Pool
 from sparkwright.host.proxy import runtime_api
-from sparkwright.host.switch import Place
+from sparkwright.host.proxy.place import Place
 from tests.host.accepting import accepting
 
 PROCESSES = """#<PID> <type> <reloads> <uptime> <version>

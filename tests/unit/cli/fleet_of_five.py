@@ -60,6 +60,13 @@ ANSWERS: dict[str, Any] = {
     "roles.models.pruned": _THINGS,
     "roles.removal.removed": {"done": ["service qwen36", "3 releases"], "left": ["the models"]},
     "roles.smoke.deep.smoke": {"qwen36": _SMOKE},
+    "roles.control.controlled": {"known": ["qwen36"], "done": {"qwen36": "stopped"}, "wrong": []},
+    "roles.maintenance.maintenance": {
+        "now": {"by": "ann@laptop", "at": 1_800_000_000.0, "why": "a new fan"},
+        "done": ["qwen36: out of the pool, and drained"],
+        "left": [],
+        "wrong": [],
+    },
     "roles.keys.known": [],
     "roles.keys.planned": [],
 }
@@ -92,6 +99,7 @@ COMMANDS = {
     "key revoke": "key revoke openclaw",
     "key rotate": "key rotate",
     "lock": "lock --check",
+    "maintenance": "maintenance spark-1 on",
     "models list": "models list",
     "models prune": "models prune --yes",
     "monitoring": "monitoring --output out",
@@ -100,8 +108,11 @@ COMMANDS = {
     "remove": "remove --yes",
     "render": "render out",
     "report": "report",
+    "restart": "restart --yes",
     "smoke": "smoke",
+    "start": "start --yes",
     "status": "status",
+    "stop": "stop --yes",
 }
 
 
@@ -131,7 +142,8 @@ def fleet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         module = importlib.import_module(f"sparkwright.cli.{words.split()[0]}_command")
         if hasattr(module, "ask_hosts"):
             monkeypatch.setattr(module, "ask_hosts", ask_hosts)
-    monkeypatch.setattr("sparkwright.cli.deployments.ask_hosts", ask_hosts)
+    for other in ("control", "deployments"):
+        monkeypatch.setattr(f"sparkwright.cli.{other}.ask_hosts", ask_hosts)
     for name in ("_contexts", "_runtimes"):
         monkeypatch.setattr(bundle_command, name, lambda *_: None)
     monkeypatch.setattr(bundle_command, "_fetch", lambda *_, **__: True)

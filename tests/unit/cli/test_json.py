@@ -20,7 +20,7 @@ jsonschema: Any = pytest.importorskip("jsonschema", reason="make setup installs 
 #: It hands its words over as they are, `--json` among them.
 _AS_IT_IS = {"deploy"}
 #: They show what goes on, and say so in their own pages.
-_STREAMS = {"chat", "logs", "maintenance", "restart", "shell", "start", "stop", "top"}
+_STREAMS = {"chat", "logs", "shell", "top"}
 
 
 def _closed(found: Any) -> Any:

@@ -149,6 +149,7 @@ ILL: dict[str, Callable[[], Facts]] = {
     ),
     "given-up": lambda: _down(ActiveState="failed", Result="exit-code", NRestarts="3"),
     "stopped": lambda: _down(ActiveState="inactive"),
+    "maintenance": lambda: spark(maintenance={"by": "ann@laptop", "at": NOW - 180, "why": "a fan"}),
     "restarts": lambda: spark(service=service(unit={"NRestarts": "2"})),
     "container-killed": lambda: _running(running=False, exit_code=137),
     "gpu-lost-in-container": lambda: spark(

@@ -11,6 +11,7 @@ import pytest
 
 from sparkwright.config.secrets import Secret
 from sparkwright.findings.user_error import UserError
+from sparkwright.host.contracts.proxies import drain, ready
 from sparkwright.host.proxy.runtime_api import (
     SERVERS,
     ServerState,
@@ -25,10 +26,8 @@ from sparkwright.proxy.haproxy import (
     Proxies,
     Proxy,
     Replica,
-    drain,
     kept_servers,
     key_map,
-    ready,
     render_proxies,
 )
 

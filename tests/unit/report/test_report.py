@@ -87,3 +87,14 @@ def test_a_failed_check_is_reported_in_its_own_words() -> None:
     assert [(check.name, check.ok) for check in verdict.checks] == [
         ("health", True), ("generation", False),
     ]  # fmt: skip
+
+
+def test_a_host_in_maintenance_is_neither_changed_nor_failed() -> None:
+    bare = ServiceRow(**{**SERVICE.__dict__, "smoke": None})
+    seen = row(left="in maintenance for 3 min, by ann@laptop: a new fan", services=(bare,))
+    said = text(seen)
+    line = next(line for line in said.splitlines() if line.startswith("spark-1"))
+    assert line.split() == ["spark-1", "qwen36", "maintenance", "-", "-", "-", "-"]
+    assert "  spark-1: in maintenance for 3 min, by ann@laptop: a new fan: left alone" in said
+    assert "0 changes" in said
+    assert "NOT as planned" not in said

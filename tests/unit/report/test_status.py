@@ -164,4 +164,25 @@ def test_what_the_watch_found_stands_first_errors_before_the_rest() -> None:
         "spark-1, spark-2: qwen36: wedge: no token (watched for 1 min); and 1 finding more"
     )
     heads = [line.split()[0] for line in lines if line and not line.startswith(" ")]
-    assert heads == ["spark-1,", "error:", "warning:", "HOST", "spark-1,"]
+    assert heads == ["spark-1,", "error:", "warning:", "HOST", "spark-1", "spark-2"]
+
+
+def test_who_stopped_a_service_is_said_while_it_is_so() -> None:
+    mark = {"by": "ann@laptop", "at": NOW - 180, "why": "too loud", "active": "then"}
+    down = {"ActiveState": "inactive", "NRestarts": "0", "ActiveEnterTimestamp": "then"}
+    stopped = {"stopped": mark, "unit": down}
+    said = render_status({"spark-1": answer(service=stopped)})
+    assert "  spark-1: qwen36: stopped 3 min ago, by ann@laptop: too loud" in said.splitlines()
+    later = {"stopped": mark, "unit": {**down, "ActiveEnterTimestamp": "later"}}
+    assert "ann@laptop" not in render_status({"spark-1": answer(service=later)})
+    assert "too loud" not in render_status({"spark-1": answer(service={"stopped": mark})})
+
+
+def test_a_host_in_maintenance_is_shown_and_not_judged() -> None:
+    mark = {"by": "ann@laptop", "at": NOW - 180, "why": "a new fan"}
+    ill = {"unit": {"ActiveState": "failed", "NRestarts": "3"}}
+    assert not well(answer(service=ill))
+    seen = answer(service=ill, maintenance=mark)
+    assert well(seen)
+    said = render_status({"spark-1": seen}).splitlines()
+    assert "  spark-1: in maintenance for 3 min, by ann@laptop: a new fan" in said

@@ -1,0 +1,136 @@
+"""Starts, stops or restarts this host's services by request. Runs on the host as root.
+
+Behind a proxy a service leaves its pool and is drained before it stops. A stop is systemd's: it
+lasts until somebody starts the service again, by a boot or a deploy too; stopped.json says who.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import replace
+from pathlib import Path
+
+from sparkwright.host.contracts.control import START, STOP, ControlAnswer, ControlRequest
+from sparkwright.host.contracts.marks import Stopped
+from sparkwright.host.contracts.proxies import pool_of
+from sparkwright.host.contracts.records import encode
+from sparkwright.host.lib import files, homes, systemd
+from sparkwright.host.lib.threads import at_once
+from sparkwright.host.proxy.place import Place
+from sparkwright.host.smoke import check
+from sparkwright.host.smoke.gates import kept_gate
+
+SWITCH = "sparkwright-switch.service"
+_SWITCHING = (
+    "a switch to another release is under way and would start it again: wait for its end, or end "
+    "it too (--now)"
+)
+
+
+class Control:
+    """One request on some services."""
+
+    def __init__(self, request: ControlRequest, services: dict[str, Path]) -> None:
+        self._request = request
+        self._services = services
+        self._units = [homes.unit(name) for name in services]
+        self.done: dict[str, str] = {}
+        self.wrong: list[str] = []
+
+    def stop(self) -> None:
+        """Drain them, and stop them: also what systemd would start again in some seconds."""
+        request = self._request
+        wait = (request.notice_seconds, request.drain_seconds)
+        places = {
+            name: Place(pool_of(name, request.sockets, *wait, others=False))
+            for name in self._services
+        }
+        if not request.now:
+            at_once(Place.leave, [places[name] for name in self._services if _runs(name)])
+        if self._units:
+            systemd.systemctl("stop", *self._units)
+        at_once(Place.shut, places.values())
+        for name in self._services:
+            unit = systemd.unit(homes.unit(name))
+            state = unit.get("ActiveState", "unknown")
+            if state in systemd.RUNNING or state == "unknown":
+                self.wrong.append(f"{name}: it does not stop: systemd says {state}")
+            else:
+                self.done[name] = "stopped"
+
+    def keep_stopped(self) -> None:
+        """Say who stopped them, and have a boot leave them so where that is wanted."""
+        request = self._request
+        for name in self.done:
+            if request.keep:
+                systemd.want_at_boot(homes.unit(name), wanted=False)
+            active = systemd.unit(homes.unit(name)).get("ActiveEnterTimestamp", "")
+            mark = Stopped(request.by, round(time.time()), request.why, request.keep, active)
+            text = json.dumps(encode(mark)) + "\n"
+            try:
+                files.write(self._services[name] / homes.STOPPED, text, 0o644)
+            except OSError as error:  # a full disk: it is stopped all the same
+                self.done[name] = f"stopped; who did can't be noted: {error.strerror}"
+
+    def start(self) -> None:
+        """Start them, at boot too, and have them answer."""
+        if not self._units:
+            return
+        for name, home in self._services.items():
+            systemd.want_at_boot(homes.unit(name), wanted=True)
+            (home / homes.STOPPED).unlink(missing_ok=True)
+        systemd.systemctl("reset-failed", *self._units)
+        began = time.monotonic()
+        done = systemd.systemctl("start", *self._units)
+        if not done.ok:
+            self.wrong.append(f"systemctl start: {done.said}")
+            return
+        for name in self._services:
+            self.done[name] = "started"
+        if self._request.wait:
+            self._answers(began)
+
+    def _answers(self, began: float) -> None:
+        def answer(name: str) -> None:
+            gate = kept_gate(self._services[name] / "current")
+            if gate is None:
+                return  # a release of before gates were kept with it
+            # Its port here: the proxy takes it back by itself.
+            found = check.run(replace(gate, proxy=None, warm_ups=0))
+            bad = [f"{name}: {one.name}: {one.detail}" for one in found.checks if not one.ok]
+            self.wrong += [*bad, *(f"    journal: {line}" for line in found.journal if bad)]
+            if not bad:
+                self.done[name] = f"answers after {time.monotonic() - began:.0f} s"
+
+        at_once(answer, self._services)
+
+
+def _runs(name: str) -> bool:
+    return systemd.is_active(homes.unit(name))
+
+
+def end_switch(*, now: bool) -> str | None:
+    """End a switch that is under way; why nothing is stopped beside it, without ``now``."""
+    if systemd.unit(SWITCH).get("ActiveState") not in systemd.RUNNING:
+        return None
+    if not now:
+        return _SWITCHING
+    systemd.systemctl("stop", SWITCH)
+    return None
+
+
+def main(request: ControlRequest) -> ControlAnswer:
+    """Do it. Of a name that is no service's nothing gets into a command."""
+    every = homes.services(request.services_root)
+    chosen = homes.chosen(request.services, every)
+    if busy := end_switch(now=request.now):
+        return ControlAnswer(tuple(every), wrong=(busy,))
+    control = Control(request, chosen)
+    if request.action != START:
+        control.stop()
+    if request.action == STOP:
+        control.keep_stopped()
+    else:
+        control.start()
+    return ControlAnswer(tuple(every), control.done, tuple(control.wrong))

@@ -1,0 +1,77 @@
+"""What this host's services have said, from systemd's journal. Changes nothing; runs as root."""
+
+from __future__ import annotations
+
+import json
+
+from sparkwright.host.contracts.logs import LogLine, LogsAnswer, LogsRequest
+from sparkwright.host.lib import homes
+from sparkwright.host.lib.processes import run
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # typing takes 3 ms to import
+    from collections.abc import Iterable
+    from typing import Any
+
+#: Characters of one line, and of all of them: an answer is bounded.
+_WIDTH, _MOST = 4000, 4 << 20
+_SECONDS = 60
+
+
+def main(request: LogsRequest) -> LogsAnswer:
+    """The last lines."""
+    every = homes.services(request.services_root)
+    known = tuple(every)
+    units = {homes.unit(name): name for name in homes.chosen(request.services, every)}
+    if not units:
+        return LogsAnswer(known)
+    words = ["--no-pager", "--quiet", "--all", "--output=json", f"--lines={request.lines}"]
+    words += [f"--since={request.since}"] if request.since else []
+    said = run("journalctl", *words, *(f"--unit={unit}" for unit in units), timeout=_SECONDS)
+    if not said.ok:
+        return LogsAnswer(known, wrong=said.said or "journalctl fails without a word")
+    entries = list(_entries(said.out.splitlines()))
+    cursor = str(entries[-1].get("__CURSOR", "")) if entries else ""
+    found = [line for entry in entries for line in lines_of(entry, units)]
+    return LogsAnswer(known, _last(found), cursor=cursor or None)
+
+
+def _entries(lines: Iterable[str]) -> Iterable[dict[str, Any]]:
+    for line in lines:
+        try:
+            entry = json.loads(line)
+        except ValueError:
+            continue
+        if isinstance(entry, dict):
+            yield entry
+
+
+def lines_of(entry: dict[str, Any], units: dict[str, str]) -> list[LogLine]:
+    """The lines of a journal's entry, as ``--output=json`` has it, of one of these units."""
+    said = entry.get("MESSAGE")
+    if isinstance(said, list):  # bytes that are no text
+        try:
+            said = bytes(said).decode(errors="replace")
+        except (TypeError, ValueError):
+            said = None
+    # What systemd says of a unit itself names it otherwise.
+    unit = next(
+        (name for key in ("_SYSTEMD_UNIT", "UNIT") if (name := entry.get(key)) in units), ""
+    )
+    try:
+        at = int(entry.get("__REALTIME_TIMESTAMP", 0)) / 1e6
+    except (TypeError, ValueError):
+        at = 0.0
+    if not isinstance(said, str):
+        return []
+    return [LogLine(at, units.get(unit, "?"), line[:_WIDTH]) for line in said.splitlines()]
+
+
+def _last(lines: list[LogLine]) -> tuple[LogLine, ...]:
+    """As many of the last lines as an answer has room for."""
+    size = 0
+    for number, line in enumerate(reversed(lines)):
+        size += len(line.text) + 80
+        if size > _MOST:
+            return tuple(lines[len(lines) - number :])
+    return tuple(lines)

@@ -1,0 +1,109 @@
+"""Takes this host out of every pool, or puts it back once it answers. Runs on the host as root.
+
+The mark outlives a boot: HAProxy begins anew then, and the health program (``proxy/health.py``)
+says by the mark that the services are not well, so that no pool takes the host back.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import replace
+from pathlib import Path
+
+from sparkwright.host.contracts.maintenance import MaintenanceAnswer, MaintenanceRequest
+from sparkwright.host.contracts.marks import MAINTENANCE, Maintenance
+from sparkwright.host.contracts.proxies import SELF, pool_of
+from sparkwright.host.contracts.records import encode
+from sparkwright.host.lib import files, homes, systemd, trusted
+from sparkwright.host.lib.threads import at_once
+from sparkwright.host.proxy import runtime_api
+from sparkwright.host.proxy.place import Place
+from sparkwright.host.smoke import check
+from sparkwright.host.smoke.gates import kept_gate
+
+_BARE = "{}: it has no proxy here: load balancers go on sending to it until it is stopped"
+
+
+def places(request: MaintenanceRequest, services: dict[str, Path]) -> dict[str, Place]:
+    """The places of those services that have a proxy on this host."""
+    try:
+        known = runtime_api.server_states(
+            runtime_api.ask(request.sockets.admin, runtime_api.SERVERS)
+        )
+    except (OSError, ValueError, KeyError):
+        known = {}
+    wait = (request.notice_seconds, request.drain_seconds)
+    return {
+        name: Place(pool_of(name, request.sockets, *wait, others=False))
+        for name in services
+        if (name, SELF) in known
+    }
+
+
+def begin(request: MaintenanceRequest, services: dict[str, Path]) -> MaintenanceAnswer:
+    """Leave every pool, let running requests end, and write the mark."""
+    found = places(request, services)
+    at_once(Place.leave, found.values())
+    mark = Maintenance(request.by, round(time.time()), request.why)
+    files.write(Path(MAINTENANCE), json.dumps(encode(mark)) + "\n", 0o644)
+    return MaintenanceAnswer(
+        mark,
+        tuple(f"{name}: out of every pool, and drained" for name in found),
+        tuple(_BARE.format(name) for name in services if name not in found),
+    )
+
+
+def end(
+    request: MaintenanceRequest, services: dict[str, Path], was: Maintenance | None
+) -> MaintenanceAnswer:
+    """Have every service answer, then take the mark away and have the pools send requests."""
+    stopped = [name for name, home in services.items() if _is_stopped(home)]
+    gates = {
+        name: gate
+        for name, home in services.items()
+        if name not in stopped and (gate := kept_gate(home / "current"))
+    }
+    wrong: list[str] = []
+
+    def answer(name: str) -> None:
+        seen = check.run(replace(gates[name], proxy=None, warm_ups=0))
+        wrong.extend(f"{name}: {one.name}: {one.detail}" for one in seen.checks if not one.ok)
+
+    at_once(answer, gates)
+    if wrong:
+        return MaintenanceAnswer(was, wrong=tuple(sorted(wrong)))
+    _forget()
+    at_once(Place.open, places(request, services).values())
+    for name, gate in gates.items():
+        if gate.proxy and (fault := check.proxy_fault(gate)):
+            wrong.append(f"{name}: proxy: {fault}")
+    if wrong and was:
+        files.write(Path(MAINTENANCE), json.dumps(encode(was)) + "\n", 0o644)
+        return MaintenanceAnswer(was, wrong=tuple(wrong))
+    return MaintenanceAnswer(
+        None,
+        tuple(f"{name}: answers, and is back in its pools" for name in gates),
+        tuple(f"{name}: it is stopped, and was not asked" for name in stopped),
+        tuple(wrong),
+    )
+
+
+def _is_stopped(home: Path) -> bool:
+    mark = homes.stopped(home)
+    return mark is not None and mark.holds(systemd.unit(homes.unit(home.name)))
+
+
+def _forget() -> None:
+    place = Path(MAINTENANCE)
+    if place.exists():
+        with trusted.directory(place.parent):
+            place.unlink(missing_ok=True)
+
+
+def main(request: MaintenanceRequest) -> MaintenanceAnswer:
+    """Begin it, or end it; who had it first stays named."""
+    services, was = homes.services(request.services_root), homes.maintenance()
+    if not request.on:
+        return end(request, services, was)
+    return MaintenanceAnswer(was) if was else begin(request, services)

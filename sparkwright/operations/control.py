@@ -1,0 +1,89 @@
+"""Services of a host started, stopped or restarted by request; a host taken out of the pools."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from pyinfra.api.host import Host
+
+from sparkwright.facts.asking import HostError, ask
+from sparkwright.facts.memory import memory
+from sparkwright.host import control as program
+from sparkwright.host import maintenance as maintenance_program
+from sparkwright.host.contracts.control import STOP, ControlAnswer, ControlRequest
+from sparkwright.host.contracts.maintenance import MaintenanceAnswer, MaintenanceRequest
+from sparkwright.host.contracts.proxies import Sockets
+from sparkwright.operations.changing import Commands, change, operation
+from sparkwright.proxy.haproxy import Proxies
+
+#: Where HAProxy's sockets are, on every host.
+SOCKETS = Sockets(Proxies(()).admin_socket, Proxies(()).master_socket)
+#: Seconds that a first boot of the largest models may take, and systemd to stop what hangs.
+_BOOT, _STOP = 5400, 300
+
+
+@operation()
+def controlled(
+    request: ControlRequest,
+    *,
+    answered: Callable[[ControlAnswer], None] | None = None,
+    unless: Callable[[], str | None] = lambda: None,
+    break_lock: bool = False,
+) -> Commands:
+    """Have services of a host started, stopped or restarted.
+
+    A stop is done although another run has the host's lock: it may have died.
+
+    Args:
+        answered: called with what was done, also where something of it went wrong.
+        unless: why it is not to be done after all; None while it is.
+        break_lock: whether to take the lock from another run.
+    """
+    what = ", ".join(request.services) if request.services is not None else "every service"
+
+    def act(host: Host) -> Sequence[str]:
+        if reason := unless():
+            raise HostError(reason)
+        waits = request.notice_seconds + request.drain_seconds + _STOP + _BOOT
+        answer = ask(host, program, request, ControlAnswer, timeout=waits)
+        memory(host).forget()
+        if answered:
+            answered(answer)
+        if answer.wrong:
+            raise HostError("\n".join(answer.wrong))
+        return [f"{name}: {done}" for name, done in answer.done.items()]
+
+    yield from change(
+        [f"{request.action} {what}"], act, services_root=request.services_root,
+        break_lock=break_lock, emergency=request.action == STOP,
+    )  # fmt: skip
+
+
+@operation()
+def in_maintenance(
+    request: MaintenanceRequest,
+    *,
+    answered: Callable[[MaintenanceAnswer], None] | None = None,
+    break_lock: bool = False,
+) -> Commands:
+    """Have a host out of every pool and left alone by deploys, or back where it was.
+
+    Args:
+        answered: called with what was done, also where it stays in maintenance.
+        break_lock: whether to take the lock from another run.
+    """
+
+    def act(host: Host) -> Sequence[str]:
+        waits = request.notice_seconds + request.drain_seconds + _BOOT
+        answer = ask(host, maintenance_program, request, MaintenanceAnswer, timeout=waits)
+        memory(host).forget()
+        if answered:
+            answered(answer)
+        if answer.wrong:
+            raise HostError("\n".join(answer.wrong))
+        return answer.done
+
+    yield from change(
+        [f"maintenance {'on' if request.on else 'off'}"], act,
+        services_root=request.services_root, break_lock=break_lock,
+    )  # fmt: skip

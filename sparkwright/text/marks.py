@@ -1,0 +1,22 @@
+"""What people have put on a host by hand, in words."""
+
+from __future__ import annotations
+
+from sparkwright.host.contracts.marks import Maintenance, Stopped
+from sparkwright.text.lock_owner import age
+from sparkwright.text.visible import visible
+
+
+def in_maintenance(mark: Maintenance, now: float) -> str:
+    """``in maintenance for 3 min, by ann@laptop: a new fan``. Times are the host's own."""
+    return f"in maintenance for {age(now - mark.at)}, by {_who(mark)}"
+
+
+def stopped(mark: Stopped, now: float) -> str:
+    """``stopped 3 min ago, by ann@laptop: too loud``."""
+    return f"stopped {age(now - mark.at)} ago, by {_who(mark)}"
+
+
+def _who(mark: Maintenance | Stopped) -> str:
+    why = f": {visible(mark.why, 200)}" if mark.why else ""
+    return f"{visible(mark.by, 80)}{why}"

@@ -1,0 +1,116 @@
+"""The day after a deploy: logs, a shell, stopping, starting, restarting, and a host taken out."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.fleet.proxies import status
+from tests.fleet.site import Site, answers, container, ssh, until
+
+HOST, ADDRESS = "spark-1", "10.213.77.11"
+SITE = "inventory/virtual.py"
+LIMIT = (SITE, "--limit", HOST)
+UNIT = "sparkwright-qwen36.service"
+#: Of a deploy that died on another machine.
+LOCK = {"token": "dead", "by": "ann@elsewhere", "machine": "elsewhere", "pid": 1, "since": 1.0}
+
+
+@pytest.fixture(scope="module")
+def served(site: Site) -> Site:
+    """One host that serves as planned."""
+    site.power_on()
+    site.repair()
+    site.deploy("--limit", HOST)
+    return site
+
+
+def _state() -> str:
+    return ssh(HOST, f"systemctl is-active {UNIT} || true")
+
+
+def _health() -> int:
+    return status(ADDRESS, 8000, "GET", "/health")
+
+
+def _follow(site: Site, place: Path) -> subprocess.Popen[bytes]:
+    words = ("logs", *LIMIT, "--follow", "--lines", "0", "--service", "qwen36")
+    with place.open("wb") as file:
+        return subprocess.Popen(
+            [sys.executable, "-m", "sparkwright", *words], cwd=site.folder,
+            stdin=subprocess.DEVNULL, stdout=file, stderr=subprocess.STDOUT,
+        )  # fmt: skip
+
+
+def test_a_stop_works_beside_a_dead_deploy_and_holds_until_the_next(served: Site) -> None:
+    held = json.dumps(json.dumps(LOCK))
+    ssh(HOST, f"echo {held} | sudo tee /opt/sparkwright/state/lock.json >/dev/null")
+    said = served.sparkwright("stop", *LIMIT, "--yes", "--why", "it is too loud")
+    assert "spark-1: qwen36: stopped" in said
+    assert (_state(), _health()) == ("inactive", 503)
+    assert "it is too loud" in served.sparkwright("status", *LIMIT, code=1)
+    # What is no emergency waits for the lock.
+    assert "ann@elsewhere" in served.sparkwright("start", *LIMIT, "--yes", code=1)
+    run = served.deploy("--limit", HOST, "--data", "break_lock=True")
+    assert run.changed == {HOST}
+    assert "it is too loud, start" in run.output
+    assert answers(served, HOST)
+    assert served.deploy("--limit", HOST).changed == set()
+
+
+def test_logs_follow_a_restart_and_a_shell_quotes_its_words(served: Site, tmp_path: Path) -> None:
+    before, place = container(HOST), tmp_path / "followed"
+    following = _follow(served, place)
+    try:
+        said = served.sparkwright("restart", *LIMIT, "--service", "qwen36", "--yes")
+        assert "spark-1: qwen36: answers after" in said
+        until(lambda: "spark-1 qwen36: " in place.read_text(), "a line of the restart", 20)
+    finally:
+        following.terminate()
+        following.wait(20)
+    assert container(HOST) != before
+    assert _health() == 200  # its proxy took it back by itself
+    shown = served.sparkwright("logs", *LIMIT, "--lines", "30", "--since", "1h")
+    assert "spark-1 qwen36: " in shown
+    wrong = served.sparkwright("logs", *LIMIT, "--service", "qwen63", code=1)
+    assert "did you mean 'qwen36'?" in wrong
+    words = ("sh", "-c", 'echo "$1"', "sh", "a  b; $(echo no)")
+    inside = served.sparkwright("shell", SITE, "--host", HOST, "--", *words)
+    assert inside == "a  b; $(echo no)\n"
+
+
+def test_a_host_in_maintenance_is_left_alone_until_it_answers_again(served: Site) -> None:
+    words = ("maintenance", SITE, HOST)
+    said = served.sparkwright(*words, "on", "--why", "a new fan")
+    assert "qwen36: out of every pool, and drained" in said
+    runs = container(HOST)
+    assert (_state(), _health()) == ("active", 503)
+
+    served.edit("group_data/sparks.py", '"port": 8000,', '"port": 8000, "boot_seconds": 99,')
+    run = served.deploy("--limit", HOST)
+    assert (run.changed, run.host(HOST)["refused"], container(HOST)) == (set(), None, runs)
+    assert "a new fan: this host is left alone" in run.output
+    served.edit("group_data/sparks.py", ' "boot_seconds": 99,', "")
+    assert "a new fan" in served.sparkwright("status", *LIMIT)
+    assert "warning: maintenance" in served.sparkwright("doctor", *LIMIT, code=1)
+
+    # As after a boot: HAProxy knows nothing of it any more.
+    ssh(HOST, f"sudo systemctl stop {UNIT}; sudo systemctl restart sparkwright-gateway")
+    assert "stays in maintenance" in served.sparkwright(*words, "off", code=1)
+    ssh(HOST, f"sudo systemctl start {UNIT}")
+    until(_answers_itself, "the service", 60)
+    assert _health() == 503
+    assert "is back in its pools" in served.sparkwright(*words, "off")
+    assert _health() == 200
+    assert answers(served, HOST)
+    assert ssh(HOST, "sudo ls /var/lib/sparkwright") == ""
+
+
+def _answers_itself() -> bool:
+    """Whether vLLM does, behind its proxy."""
+    code = "curl -s -o /dev/null -w '%{http_code}' http://127.0.0.1:18000/health || true"
+    return ssh(HOST, code) == "200"

@@ -1,0 +1,33 @@
+"""A service's place behind its proxy, with a real HAProxy: stopped, and started by anybody."""
+
+from __future__ import annotations
+
+from sparkwright.host.contracts.proxies import Pool, drain, leaving, ready, staying
+from sparkwright.host.proxy.place import Place
+from tests.host.proxy.backend import Backend
+from tests.host.proxy.conftest import Opener
+
+
+def test_what_was_stopped_is_out_at_once_and_taken_back_by_its_health(
+    start: Opener, one: Backend
+) -> None:
+    """Whoever starts it: a stop that left it drained would have a boot serve nobody."""
+    proxy = start(one)
+    proxy.until_status("one", "UP")
+    pool = Pool(
+        admin=proxy.proxies.admin_socket, master=proxy.proxies.master_socket,
+        leave=tuple(leaving("llm")), close=(drain("llm", "one"),),
+        open=(ready("llm", "one"), *staying("llm")), server=("llm", "one"),
+        notice_seconds=0, drain_seconds=0, others=False,
+    )  # fmt: skip
+    place = Place(pool)
+    place.leave()
+    assert proxy.state("one").status == "DRAIN"
+    assert proxy.get("/health").status == 503
+    one.healthy = False
+    place.shut()
+    assert proxy.state("one").status == "DOWN"
+    assert proxy.get("/health").status == 503
+    one.healthy = True
+    proxy.until_status("one", "UP")
+    assert proxy.get("/health").status == 200

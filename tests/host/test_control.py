@@ -1,0 +1,197 @@
+"""Starting, stopping and restarting on a host: what systemd is told, and what is remembered."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sparkwright.host import control
+from sparkwright.host.contracts.control import RESTART, START, STOP, ControlAnswer, ControlRequest
+from sparkwright.host.contracts.proxies import Sockets
+from sparkwright.host.contracts.smoke import CheckResult, SmokeAnswer, SmokeRequest
+from sparkwright.host.lib import files, homes, systemd
+from sparkwright.host.proxy import runtime_api
+from sparkwright.host.smoke import check
+from tests.host.switch.test_transaction import gate
+
+SINCE = "Sun 2026-11-22 05:00:00 UTC"
+REQUEST = ControlRequest(
+    STOP, Sockets("admin", "master"), by="ann@laptop", why="too loud",
+    notice_seconds=0, drain_seconds=0,
+)  # fmt: skip
+
+
+@dataclass
+class Host:
+    """A host in a folder: two services behind proxies, and what happened, in order."""
+
+    root: Path
+    said: list[str] = field(default_factory=list)
+    running: set[str] = field(default_factory=lambda: {"a", "b"})
+    switching: bool = False
+    stuck: str | None = None
+    bad: set[str] = field(default_factory=set)
+
+    def unit(self, name: str, **_: Any) -> dict[str, str]:
+        if name == control.SWITCH:
+            return {"ActiveState": "active" if self.switching else "inactive"}
+        service = name.removeprefix("sparkwright-").removesuffix(".service")
+        up = service in self.running
+        return {
+            "ActiveState": "active" if up else "inactive",
+            "ActiveEnterTimestamp": SINCE,
+        }
+
+    def systemctl(self, verb: str, *units: str) -> Any:
+        self.said.append(" ".join((verb, *units)))
+        for name in units:
+            service = name.removeprefix("sparkwright-").removesuffix(".service")
+            if verb == "stop" and service != self.stuck:
+                self.running.discard(service)
+                self.switching = self.switching and name != control.SWITCH
+            if verb == "start":
+                self.running.add(service)
+        return type("Done", (), {"ok": True, "said": ""})()
+
+    def check(self, asked: SmokeRequest) -> SmokeAnswer:
+        assert asked.proxy is None
+        self.said.append(f"ask {asked.name}")
+        ok = asked.name not in self.bad
+        return SmokeAnswer((CheckResult("health", ok, 0.0, "the unit is inactive"),))
+
+    def do(self, **changes: Any) -> ControlAnswer:
+        return control.main(replace(REQUEST, services_root=str(self.root), **changes))
+
+
+@pytest.fixture
+def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Host:
+    host = Host(tmp_path)
+    for name in ("a", "b"):
+        home = tmp_path / "services" / name
+        note = json.dumps({"gate": gate(name, door=["127.0.0.1", 1])})
+        files.write(home / "releases/r/release.json", note, 0o640)
+        files.point(home / "current", "releases/r")
+        unit = "[Install]\nWantedBy=multi-user.target docker.service\n"
+        files.write(tmp_path / "units" / homes.unit(name), unit, 0o644)
+    (tmp_path / "services/never-started").mkdir()
+    monkeypatch.setattr(systemd, "UNITS", tmp_path / "units")
+    monkeypatch.setattr(systemd, "unit", host.unit)
+    monkeypatch.setattr(systemd, "systemctl", host.systemctl)
+    monkeypatch.setattr(
+        systemd, "is_active", lambda name: host.unit(name)["ActiveState"] == "active"
+    )
+    monkeypatch.setattr(check, "run", host.check)
+    monkeypatch.setattr(runtime_api, "ask", lambda _, line: host.said.append(line))
+    monkeypatch.setattr(runtime_api, "busy", lambda *_: 0)
+    for name in ("a", "b"):
+        systemd.want_at_boot(homes.unit(name), wanted=True)
+    return host
+
+
+def test_a_service_leaves_its_pool_before_it_stops_and_nothing_stays_drained(host: Host) -> None:
+    answer = host.do(services=("a",))
+    assert answer == ControlAnswer(("a", "b"), {"a": "stopped"})
+    assert host.said == [
+        "set server stay-a/stay state maint", "set server a/self state drain",
+        "stop sparkwright-a.service",
+        "set server a/self health down", "set server a/self state ready",
+        "set server stay-a/stay state ready",
+    ]  # fmt: skip
+    assert host.running == {"b"}
+
+
+def test_now_waits_for_nobody(host: Host) -> None:
+    host.do(services=("a",), now=True)
+    assert host.said[0] == "stop sparkwright-a.service"
+
+
+def test_who_stopped_it_holds_until_it_is_started(host: Host) -> None:
+    host.do(services=("a",))
+    home = host.root / "services/a"
+    mark = homes.stopped(home)
+    assert mark is not None
+    assert (mark.by, mark.why, mark.keep) == ("ann@laptop", "too loud", False)
+    assert mark.holds({"ActiveState": "inactive", "ActiveEnterTimestamp": SINCE})
+    assert not mark.holds({"ActiveState": "active", "ActiveEnterTimestamp": SINCE})
+    # Started by somebody else, and ended since: that was not this stop.
+    assert not mark.holds({"ActiveState": "failed", "ActiveEnterTimestamp": "later"})
+    assert systemd.is_enabled("sparkwright-a.service")  # a boot brings it back
+    host.do(action=START, services=("a",))
+    assert homes.stopped(home) is None
+
+
+def test_what_is_kept_stopped_is_so_over_a_boot_until_it_is_started(host: Host) -> None:
+    host.do(services=("a",), keep=True)
+    assert not systemd.is_enabled("sparkwright-a.service")
+    assert systemd.is_enabled("sparkwright-b.service")
+    mark = homes.stopped(host.root / "services/a")
+    assert mark is not None
+    assert mark.holds({"ActiveState": "inactive", "ActiveEnterTimestamp": ""})
+    host.do(action=START, services=("a",))
+    assert systemd.is_enabled("sparkwright-a.service")
+
+
+def test_what_is_started_must_answer(host: Host) -> None:
+    host.running.clear()
+    host.bad = {"b"}
+    answer = host.do(action=START)
+    assert host.said[:2] == [
+        "reset-failed sparkwright-a.service sparkwright-b.service",
+        "start sparkwright-a.service sparkwright-b.service",
+    ]
+    assert answer.done == {"a": "answers after 0 s", "b": "started"}
+    assert answer.wrong == ("b: health: the unit is inactive",)
+    host.said.clear()
+    assert host.do(action=START, wait=False).wrong == ()
+    assert "ask a" not in host.said
+
+
+def test_a_restart_is_a_stop_and_a_start_that_leaves_no_mark(host: Host) -> None:
+    answer = host.do(action=RESTART, services=("a",))
+    assert answer.done == {"a": "answers after 0 s"}
+    assert [line for line in host.said if "sparkwright-a" in line] == [
+        "stop sparkwright-a.service", "reset-failed sparkwright-a.service",
+        "start sparkwright-a.service",
+    ]  # fmt: skip
+    assert homes.stopped(host.root / "services/a") is None
+
+
+def test_what_does_not_stop_is_said(host: Host) -> None:
+    host.stuck = "a"
+    answer = host.do()
+    assert answer.done == {"b": "stopped"}
+    assert answer.wrong == ("a: it does not stop: systemd says active",)
+    assert homes.stopped(host.root / "services/a") is None
+
+
+def test_a_switch_is_ended_only_now(host: Host) -> None:
+    """It would start again what somebody else has stopped."""
+    host.switching = True
+    answer = host.do()
+    assert "a switch to another release is under way" in answer.wrong[0]
+    assert host.running == {"a", "b"}
+    assert host.do(now=True).done == {"a": "stopped", "b": "stopped"}
+    assert host.said[0] == "stop sparkwright-switch.service"
+
+
+def test_a_full_disk_keeps_nothing_running(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> bool:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(files, "write", full)
+    answer = host.do(services=("a",))
+    assert answer.done == {"a": "stopped; who did can't be noted: No space left on device"}
+    assert host.running == {"b"}
+
+
+@pytest.mark.parametrize(
+    "name", ["never-started", "gone", "--all", "../services/a", "a.service", "a b", "*", ""]
+)
+def test_a_name_that_is_no_service_gets_into_no_command(host: Host, name: str) -> None:
+    assert host.do(services=(name,), now=True) == ControlAnswer(("a", "b"))
+    assert host.said == []
+    assert host.running == {"a", "b"}

@@ -1,0 +1,88 @@
+"""Logs of a host's services, from a journal that holds what others wrote."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from sparkwright.host import logs
+from sparkwright.host.contracts.logs import LogLine, LogsRequest
+from sparkwright.host.lib import files
+
+JOURNALCTL = """#!/bin/sh
+for word; do echo "$word" >> "$HOST/said"; done
+cat "$HOST/journal" 2>/dev/null
+[ -e "$HOST/fails" ] && { echo "Failed to parse timestamp" >&2; exit 1; }
+exit 0
+"""
+
+
+def _entry(text: object, unit: str = "sparkwright-a.service", **more: object) -> str:
+    return json.dumps(
+        {"__REALTIME_TIMESTAMP": "1764000000500000", "__CURSOR": "s=1;i=2", "MESSAGE": text,
+         "_SYSTEMD_UNIT": unit, **more}
+    )  # fmt: skip
+
+
+@pytest.fixture
+def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for name in ("a", "b"):
+        files.point(_made(tmp_path / "services" / name) / "current", "releases/r")
+    program = _made(tmp_path / "bin") / "journalctl"
+    program.write_text(JOURNALCTL)
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
+    monkeypatch.setenv("HOST", str(tmp_path))
+    return tmp_path
+
+
+def _made(folder: Path) -> Path:
+    folder.mkdir(parents=True)
+    return folder
+
+
+def test_the_last_lines_of_every_service(host: Path) -> None:
+    (host / "journal").write_text(
+        "\n".join([
+            _entry("INFO ready"), _entry("two\nlines", "sparkwright-b.service"), "torn {",
+            _entry("Started.", "init.scope", UNIT="sparkwright-a.service"),
+            _entry(list(b"\x1b[0mraw \xff")), _entry(None), _entry({"a": 1}),
+        ])
+    )  # fmt: skip
+    answer = logs.main(LogsRequest(services_root=str(host), lines=7, since="-600s"))
+    assert answer.known == ("a", "b")
+    assert [(line.service, line.text) for line in answer.lines] == [
+        ("a", "INFO ready"), ("b", "two"), ("b", "lines"), ("a", "Started."),
+        ("a", "\x1b[0mraw \ufffd"),
+    ]  # fmt: skip
+    assert answer.lines[0] == LogLine(1764000000.5, "a", "INFO ready")
+    assert answer.cursor == "s=1;i=2"
+    said = (host / "said").read_text().split()
+    assert said[-4:] == [
+        "--lines=7", "--since=-600s", "--unit=sparkwright-a.service", "--unit=sparkwright-b.service"
+    ]  # fmt: skip
+
+
+def test_an_answer_is_bounded(host: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(logs, "_MOST", 10_000)
+    (host / "journal").write_text("\n".join(_entry("x" * 5000) for _ in range(9)))
+    answer = logs.main(LogsRequest(services_root=str(host)))
+    assert [len(line.text) for line in answer.lines] == [4000, 4000]
+
+
+def test_what_journalctl_can_not_do_is_said(host: Path) -> None:
+    (host / "fails").touch()
+    answer = logs.main(LogsRequest(services_root=str(host)))
+    assert (answer.lines, answer.wrong) == ((), "Failed to parse timestamp")
+
+
+@pytest.mark.parametrize(
+    "name", ["--vacuum-size=1", "../../etc", "a.service", "a --no-pager", "*", "", "$(id)"]
+)
+def test_a_name_that_is_no_service_gets_into_no_command(host: Path, name: str) -> None:
+    answer = logs.main(LogsRequest((name,), str(host)))
+    assert (answer.known, answer.lines, answer.wrong) == (("a", "b"), (), "")
+    assert not (host / "said").exists()

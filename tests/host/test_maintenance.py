@@ -1,0 +1,150 @@
+"""A host taken out of every pool and put back: what is written, and what keeps it out."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import pytest
+
+from sparkwright.host import maintenance
+from sparkwright.host.contracts.maintenance import MaintenanceAnswer, MaintenanceRequest
+from sparkwright.host.contracts.marks import Maintenance, Stopped
+from sparkwright.host.contracts.proxies import HealthService, Sockets
+from sparkwright.host.contracts.records import encode
+from sparkwright.host.contracts.smoke import CheckResult, SmokeAnswer, SmokeRequest
+from sparkwright.host.lib import files, homes, systemd
+from sparkwright.host.proxy import health, runtime_api
+from sparkwright.host.smoke import check
+from tests.host.switch.test_transaction import gate
+
+ON = MaintenanceRequest(
+    True, Sockets("admin", "master"), by="ann@laptop", why="a new fan", notice_seconds=0,
+    drain_seconds=0,
+)  # fmt: skip
+STATES = "# pxname,svname,status,scur\na,self,UP,0\nstay-a,stay,no check,0\n"
+
+
+@dataclass
+class Host:
+    """A host in a folder: a service behind a proxy, and one without."""
+
+    root: Path
+    mark: Path
+    said: list[str] = field(default_factory=list)
+    bad: set[str] = field(default_factory=set)
+    fault: str | None = None
+    unit: dict[str, str] = field(default_factory=lambda: {"ActiveState": "active"})
+
+    def ask(self, _: str, line: str) -> str:
+        if line == runtime_api.SERVERS:
+            return STATES
+        # The mark is written last: a host that can't be drained is in no maintenance.
+        self.said.append(f"{line}{' (marked)' if self.mark.exists() else ''}")
+        return ""
+
+    def check(self, asked: SmokeRequest) -> SmokeAnswer:
+        ok = asked.name not in self.bad
+        return SmokeAnswer((CheckResult("health", ok, 0.0, "no answer"),))
+
+    def do(self, *, on: bool) -> MaintenanceAnswer:
+        return maintenance.main(replace(ON, on=on, services_root=str(self.root)))
+
+
+@pytest.fixture
+def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Host:
+    host = Host(tmp_path, tmp_path / "var/maintenance.json")
+    for name, door in (("a", ["127.0.0.1", 1]), ("bare", None)):
+        home = tmp_path / "services" / name
+        files.write(
+            home / "releases/r/release.json", json.dumps({"gate": gate(name, door=door)}), 0o640
+        )
+        files.point(home / "current", "releases/r")
+    for module in (homes, maintenance):
+        monkeypatch.setattr(module, "MAINTENANCE", str(host.mark))
+    monkeypatch.setattr(runtime_api, "ask", host.ask)
+    monkeypatch.setattr(runtime_api, "busy", lambda *_: 0)
+    monkeypatch.setattr(check, "run", host.check)
+    monkeypatch.setattr(check, "proxy_fault", lambda _: host.fault)
+    monkeypatch.setattr(systemd, "unit", lambda _: host.unit)
+    return host
+
+
+def test_it_is_drained_and_then_marked_with_who_and_why(host: Host) -> None:
+    answer = host.do(on=True)
+    assert host.said == ["set server stay-a/stay state maint", "set server a/self state drain"]
+    assert answer.done == ("a: out of every pool, and drained",)
+    assert answer.left[0].startswith("bare: it has no proxy here")
+    mark = homes.maintenance()
+    assert mark == answer.now
+    assert mark is not None
+    assert (mark.by, mark.why) == ("ann@laptop", "a new fan")
+    assert host.mark.stat().st_mode & 0o777 == 0o644
+    # Again by somebody else: who has it stays named.
+    again = maintenance.main(replace(ON, by="bob", services_root=str(host.root)))
+    assert again == MaintenanceAnswer(mark)
+
+
+def test_it_comes_back_once_every_service_answers(host: Host) -> None:
+    host.do(on=True)
+    host.bad = {"bare"}
+    answer = host.do(on=False)
+    assert answer.wrong == ("bare: health: no answer",)
+    assert answer.now == homes.maintenance()
+    assert len(host.said) == 2  # and no pool was told anything
+    host.bad = set()
+    answer = host.do(on=False)
+    assert (answer.now, answer.wrong, homes.maintenance()) == (None, (), None)
+    assert host.said[2:] == ["set server a/self state ready", "set server stay-a/stay state ready"]
+    assert answer.done == (
+        "a: answers, and is back in its pools", "bare: answers, and is back in its pools",
+    )  # fmt: skip
+
+
+def test_a_proxy_that_does_not_answer_puts_it_back_into_maintenance(host: Host) -> None:
+    host.do(on=True)
+    mark, host.fault = homes.maintenance(), "HTTP 503 with the key"
+    assert host.do(on=False).wrong == ("a: proxy: HTTP 503 with the key",)
+    assert homes.maintenance() == mark
+
+
+def test_what_was_stopped_by_request_is_not_waited_for(host: Host) -> None:
+    host.do(on=True)
+    text = json.dumps(encode(Stopped("ann@laptop", 1.0)))
+    files.write(host.root / "services/bare" / homes.STOPPED, text, 0o644)
+    host.unit, host.bad = {"ActiveState": "inactive"}, {"bare"}
+    answer = host.do(on=False)
+    assert answer.wrong == ()
+    assert answer.left == ("bare: it is stopped, and was not asked",)
+
+
+def test_without_a_mark_off_only_opens_what_was_left_closed(host: Host) -> None:
+    answer = host.do(on=False)
+    assert (answer.now, answer.wrong) == (None, ())
+    assert host.said == ["set server a/self state ready", "set server stay-a/stay state ready"]
+
+
+def test_a_mark_that_is_none_is_none(host: Host) -> None:
+    for text in ("", "{}", "[1]", "[" * 200_000, '{"by": 1, "at": "x"}'):
+        files.write(host.mark, text, 0o644)
+        assert homes.maintenance() is None
+    files.write(host.mark, json.dumps(encode(Maintenance("ann", 1.0))), 0o644)
+    assert homes.maintenance() == Maintenance("ann", 1.0)
+
+
+def test_health_says_so_whatever_the_engine_does(
+    host: Host, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After a boot HAProxy knows nothing of it any more."""
+    one = health.Service(HealthService("a", 1, 2, "none", "m", 1.0), 30.0)
+    monkeypatch.setattr(one, "_count", lambda: (1.0,))
+    monkeypatch.setattr(one, "_call", lambda *_: type("A", (), {"status": 200})())
+    one.look()
+    assert one.well
+    host.do(on=True)
+    one.look()
+    assert (one.well, one.said) == (False, "in maintenance")
+    host.do(on=False)
+    one.look()
+    assert one.well

@@ -1,0 +1,153 @@
+"""Services stopped and hosts taken out by request: lock, answer, and deploys that pass by."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sparkwright.facts import hooks
+from sparkwright.host.contracts.control import RESTART, STOP, ControlAnswer, ControlRequest
+from sparkwright.host.contracts.logs import LogLine, LogsAnswer
+from sparkwright.host.contracts.maintenance import MaintenanceAnswer, MaintenanceRequest
+from sparkwright.host.contracts.marks import Maintenance
+from sparkwright.operations import control, preflight
+from sparkwright.operations.run import HostRun
+from tests.operations.emergencies import host, pyinfra, sparkwright, write_site
+from tests.operations.harness import FakeHost, Ran, as_json, busy, fake, run
+from tests.operations.sites import looked_at, site, spark
+from tests.unit.builders import probe
+
+REQUEST = ControlRequest(STOP, control.SOCKETS, ("qwen36",))
+DONE = ControlAnswer(("qwen36",), {"qwen36": "stopped"})
+MARK = Maintenance("ann@laptop", 820.0, "a new fan")
+ON = MaintenanceRequest(True, control.SOCKETS)
+
+
+def _controlled(request: ControlRequest = REQUEST, **answers: Any) -> tuple[Ran, list[Any]]:
+    told: list[Any] = []
+    answers.setdefault("control", DONE)
+    host = fake(probe(), **answers)
+    return run(host, control.controlled, request, answered=told.append, execute=True), told
+
+
+def test_a_service_is_stopped_under_the_lock() -> None:
+    ran, told = _controlled()
+    assert ran.well
+    assert ran.host.programs == ["lock", "control"]
+    assert ran.host.request("control") == as_json(REQUEST)
+    assert (ran.memory.changes, told) == (["qwen36: stopped"], [DONE])
+
+
+def test_a_stop_goes_on_beside_a_run_that_may_have_died_and_nothing_else_does() -> None:
+    ran, told = _controlled(lock=busy)
+    assert (ran.well, told) == (True, [DONE])
+    assert ran.host.lines[0] == "ann@laptop (for 3 min) is at work on this host: not waited for"
+    assert ran.memory.locked is None  # and their lock stays theirs
+    for action in ("start", RESTART):
+        ran, told = _controlled(replace(REQUEST, action=action), lock=busy)
+        assert (ran.well, told, ran.host.programs) == (False, [], ["lock"])
+        assert (ran.memory.failure or "").startswith("ann@laptop (for 3 min) is at work")
+
+
+def test_what_goes_wrong_fails_the_host_and_is_answered() -> None:
+    wrong = ControlAnswer(("qwen36",), wrong=("qwen36: it does not stop", "    more"))
+    ran, told = _controlled(control=wrong)
+    assert (ran.well, told, ran.memory.failure) == (False, [wrong], "qwen36: it does not stop")
+
+
+def test_after_one_that_does_not_answer_no_further_host_is_restarted() -> None:
+    made = fake(probe(), control=DONE)
+    ran = run(
+        made, control.controlled, replace(REQUEST, action=RESTART),
+        unless=lambda: "not restarted, since spark-1 does not answer", execute=True,
+    )  # fmt: skip
+    assert (ran.well, made.programs) == (False, ["lock"])
+
+
+def test_a_host_is_taken_out_under_the_lock() -> None:
+    answer = MaintenanceAnswer(MARK, ("qwen36: out",))
+    told: list[Any] = []
+    made = fake(probe(), maintenance=answer)
+    ran = run(made, control.in_maintenance, ON, answered=told.append, execute=True)
+    assert (ran.well, told, ran.memory.changes) == (True, [answer], ["qwen36: out"])
+    made = fake(probe(), maintenance=answer, lock=busy)
+    assert not run(made, control.in_maintenance, ON, execute=True).well
+    made = fake(probe(), maintenance=replace(answer, wrong=("qwen36: health: no answer",)))
+    assert not run(made, control.in_maintenance, ON, execute=True).well
+
+
+def _preflight(**changes: Any) -> tuple[FakeHost, HostRun, bool]:
+    made = spark(observe=probe(**changes))
+    one = site(made, spark("spark-2")).hosts["spark-1"]
+    return made, one, preflight.judged(made, one, dry=False)  # type: ignore[arg-type]
+
+
+def test_preflight_sets_a_host_in_maintenance_aside() -> None:
+    """Whatever else is wrong with it: somebody is at work on it."""
+    made, one, on = _preflight(maintenance=as_json(MARK), docker=None, switching=True)
+    assert not on
+    assert made.programs == ["observe"]
+    assert (one.findings, made.memory.failure) == ([], None)
+    assert one.left == "in maintenance for 3 min, by ann@laptop: a new fan"
+    assert made.lines == [f"{one.left}: this host is left alone"]
+    assert made not in made.state.active_hosts
+    assert made.state.failed_hosts == set()
+
+
+def test_it_takes_no_part_in_the_run() -> None:
+    """Nobody is to take weights from a host that may be off the next moment."""
+    hosts = [spark("spark-1"), spark("spark-2")]
+    found = site(*hosts)
+    for made in hosts:
+        looked_at(made, found.hosts[made.name])
+    found.hosts["spark-1"].left = "in maintenance"
+    assert [one.name for one in found.live()] == ["spark-2"]
+
+
+def test_the_last_host_may_be_set_aside() -> None:
+    made = fake(None)
+    made.state.active_hosts = {made}
+    hooks.set_aside(made)  # type: ignore[arg-type]
+    assert (made.state.active_hosts, made.state.failed_hosts) == (set(), set())
+
+
+# The same with pyinfra itself
+
+
+def test_a_deploy_over_a_host_in_maintenance_ends_well(tmp_path: Path) -> None:
+    seen = probe(maintenance=as_json(MARK))
+    write_site(
+        tmp_path, host("spark-1", {"services": {}}, observe=seen),
+        deploy="from roles.preflight import preflight\nfrom roles.smoke import smoke\n"
+        "preflight()\nsmoke()\n",
+    )  # fmt: skip
+    done = pyinfra(tmp_path, "--yes", "inventory/lab.py", "deploy.py")
+    assert done.returncode == 0, done.stdout + done.stderr
+    record = json.loads((tmp_path / ".sparkwright/last-run.json").read_text())
+    (row,) = record["hosts"]
+    assert (row["refused"], row["changes"]) == (None, [])
+    assert row["left"].endswith("by ann@laptop: a new fan")
+    assert "a new fan: left alone" in done.stdout
+    assert "NOT as planned" not in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "answers", "printed"),
+    [
+        (("stop", "--yes"), {"control": DONE, "lock": {"held": True}}, "qwen36: stopped"),
+        (("logs",), {"logs": LogsAnswer(("qwen36",), (LogLine(1.0, "qwen36", "INFO ready"),))},
+         "qwen36: INFO ready"),
+    ],
+)  # fmt: skip
+def test_in_an_emergency_no_plan_is_needed(
+    tmp_path: Path, words: tuple[str, ...], answers: dict[str, Any], printed: str
+) -> None:
+    write_site(tmp_path, host("spark-1", **answers), group_data__all="imge_tag = 'x'\n")
+    done = sparkwright(tmp_path, *words)
+    assert printed in done.stdout, done.stdout + done.stderr
+    assert "the plan is broken" in done.stderr
+    assert done.returncode == 0

@@ -1,0 +1,168 @@
+"""Hosts and words that a terminal or a shell would obey: in logs, in marks, on a command line."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from sparkwright.cli import control, logs_command, main, maintenance_command
+from sparkwright.cli.journals import journalctl
+from tests.unit.builders import ROOT
+
+#: Sets the window's title, hides a line, turns its direction, and writes another host's line.
+ATTACK = "\x1b]0;owned\x07\x1b[2K\rspark-2 qwen36: all is well\u202e\x9b8m\nspark-2: forged"
+#: What a program of the host's may paint.
+PAINTED = "\x1b[32mINFO\x1b[0m ready"
+LINE = {"at": 1.0, "service": "qwen36", "text": ATTACK}
+#: An ssh whose host runs the command by a shell, and a sudo and a docker that say their words.
+SSH = """#!{python}
+import json, os, subprocess, sys
+words = sys.argv[1:]
+at = words.index("--")
+open(os.environ["SAID"], "w").write(json.dumps(words[:at + 2]))
+sys.exit(subprocess.run(["/bin/sh", "-c", words[at + 2]]).returncode)
+"""
+SUDO = "#!{python}\nimport json, sys\nprint(json.dumps(sys.argv[1:]))\n"
+JOURNAL = """#!{python}
+import json, sys
+for text in {lines!r}:
+    print(json.dumps({{"MESSAGE": text, "_SYSTEMD_UNIT": "sparkwright-qwen36.service",
+                      "__REALTIME_TIMESTAMP": "1000000"}}))
+print("Connection closed \\x1b[2J", file=sys.stderr)
+sys.exit(255)
+"""
+
+
+@pytest.fixture
+def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A site of one host, whose name and data are as bad as an inventory can have them."""
+    data = {
+        "ssh_user": "ann", "ssh_port": 2222, "ssh_key": "~/a key", "services": {"qwen36": {}},
+        "ssh_hostname": "-oProxyCommand=touch pwned",
+    }  # fmt: skip
+    (tmp_path / "inventory").mkdir()
+    (tmp_path / "inventory/lab.py").write_text(f"boxes = [('spark-1', {data!r})]\n")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def _program(folder: Path, name: str, text: str, **more: Any) -> None:
+    (folder / "bin").mkdir(exist_ok=True)
+    place = folder / "bin" / name
+    place.write_text(text.format(python=sys.executable, **more))
+    place.chmod(0o755)
+
+
+def _sparkwright(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    path = f"{folder / 'bin'}:{os.environ['PATH']}"
+    return subprocess.run(
+        [sys.executable, "-c", "from sparkwright.cli import main; main()", *words],
+        env={**os.environ, "PATH": path, "PYTHONPATH": str(ROOT), "SAID": str(folder / "said")},
+        cwd=folder, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60,
+        check=False,
+    )  # fmt: skip
+
+
+WORDS = ("a  b", "$(touch pwned)", "; touch pwned;", "'\"`touch pwned`", "--privileged", "")
+
+
+def test_a_command_gets_into_the_container_word_by_word(site: Path) -> None:
+    _program(site, "ssh", SSH)
+    _program(site, "sudo", SUDO)
+    done = _sparkwright(site, "shell", "--host", "spark-1", "--", "echo", *WORDS)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == [
+        "-n", "docker", "exec", "-i", "sparkwright-qwen36", "echo", *WORDS
+    ]  # fmt: skip
+    assert not (site / "pwned").exists()
+    # A host of the inventory is a host, and no option of ssh's.
+    said = json.loads((site / "said").read_text())
+    assert said[-2:] == ["--", "-oProxyCommand=touch pwned"]
+    assert said[:-2] == [
+        "-T", "-o", "Port=2222", "-o", "User=ann",
+        "-o", f'IdentityFile="{Path("~/a key").expanduser()}"',
+        "-o", "IdentitiesOnly=yes", "-o", "StrictHostKeyChecking=accept-new",
+        "-o", "BatchMode=yes",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["--privileged", "../../x", "x; touch pwned", "qwen63", ""])
+def test_a_service_that_is_none_gets_into_no_command(site: Path, name: str) -> None:
+    _program(site, "ssh", SSH)
+    done = _sparkwright(site, "shell", "--host", "spark-1", f"--service={name}", "--", "id")
+    assert done.returncode == 1
+    assert f"spark-1 has no service {name!r}" in done.stderr
+    assert not (site / "said").exists()
+    assert not (site / "pwned").exists()
+
+
+def _answered(monkeypatch: pytest.MonkeyPatch, answer: dict[str, Any]) -> None:
+    for module in (control, logs_command, maintenance_command):
+        monkeypatch.setattr(module, "ask_hosts", lambda *_, **__: ({"spark-1": answer}, []))
+
+
+def _printable(text: str) -> bool:
+    return all(one == "\n" or (one.isprintable() and one != "\u202e") for one in text)
+
+
+def test_a_terminal_obeys_nothing_of_a_log(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    answer = {"known": ["qwen36"], "lines": [LINE, {**LINE, "text": PAINTED}], "wrong": ATTACK}
+    _answered(monkeypatch, answer)
+    done = CliRunner().invoke(main, ["logs"])
+    assert _printable(done.output), repr(done.output)
+    shown = done.stdout.splitlines()
+    assert len(shown) == 2
+    assert "\\x1b]0;owned\\x07" in shown[0]
+    assert shown[1].endswith("spark-1 qwen36: INFO ready")
+    done = CliRunner().invoke(main, ["logs", "--json"])
+    assert _printable(done.stdout)
+    assert json.loads(done.stdout)[0]["text"] == ATTACK
+
+
+def test_a_terminal_obeys_nothing_of_what_is_followed(
+    site: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _program(site, "ssh", JOURNAL, lines=[ATTACK, PAINTED, "x" * 3000])
+    monkeypatch.setenv("PATH", f"{site / 'bin'}:{os.environ['PATH']}")
+    _answered(monkeypatch, {"known": ["qwen36", "$(id)"], "cursor": "$(touch pwned)"})
+    done = CliRunner().invoke(main, ["logs", "-f"])
+    assert done.exit_code == 1
+    assert _printable(done.output), repr(done.output)
+    # A line break in a message begins a line of the same service, never one of another host's.
+    assert [line.split(": ")[0].split()[-2:] for line in done.stdout.splitlines()] == [
+        ["spark-1", "qwen36"]
+    ] * len(done.stdout.splitlines())
+    assert "Connection closed \\x1b[2J" in done.stderr
+
+
+def test_what_a_host_says_of_itself_is_followed_by_no_shell() -> None:
+    words = journalctl({"sparkwright-qwen36.service": "qwen36"}, "$(touch pwned)")
+    assert words[-2:] == ["--lines=0", "--unit=sparkwright-qwen36.service"]
+    words = journalctl({"sparkwright-qwen36.service": "qwen36"}, "s=0a;i=1f")
+    assert "--after-cursor=s=0a;i=1f" in words
+
+
+def test_a_terminal_obeys_nothing_of_an_answer(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    _answered(monkeypatch, {"known": ["q"], "done": {ATTACK: ATTACK}, "wrong": [ATTACK]})
+    done = CliRunner().invoke(main, ["stop", "--yes"])
+    assert _printable(done.output), repr(done.output)
+    mark = {"by": ATTACK, "at": 1.0, "why": ATTACK}
+    _answered(monkeypatch, {"now": mark, "done": [ATTACK], "left": [ATTACK], "wrong": [ATTACK]})
+    done = CliRunner().invoke(main, ["maintenance", "spark-1", "on"])
+    assert _printable(done.output), repr(done.output)
+
+
+def test_the_command_line_goes_over_the_inventory(site: Path) -> None:
+    _program(site, "ssh", SSH)
+    _program(site, "sudo", SUDO)
+    words = ("--user", "bob", "--ssh-port", "22", "--host", "spark-1")
+    assert _sparkwright(site, "shell", *words).returncode == 0
+    said = json.loads((site / "said").read_text())
+    assert said[1:5] == ["-o", "Port=22", "-o", "User=bob"]
