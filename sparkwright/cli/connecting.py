@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 import click
 
 from sparkwright.cli.options import inventory_argument
+from sparkwright.cli.progress import verbosity_options
 from sparkwright.findings.user_error import UserError, mistake
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
@@ -60,6 +61,7 @@ def connection_options(command: _Command, but: str | None = None) -> _Command:
         if name != but:
             click.option(name, hidden=True, expose_value=False, callback=_refused)(ours)
     _keeping(ours, OPTIONS)
+    verbosity_options(ours)
     # Last in the help, wherever the decorator stands: click has the last ones first.
     own = getattr(command, "__click_params__", [])
     setattr(command, "__click_params__", [*getattr(ours, "__click_params__"), *own])  # noqa: B009, B010

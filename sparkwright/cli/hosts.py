@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 
 import click
 
-from sparkwright.cli import connecting
+from sparkwright.cli import connecting, progress
 from sparkwright.cli.output import echo
 from sparkwright.findings.user_error import UserError, mistake
 from sparkwright.text.visible import paragraph, visible_but_colours
@@ -91,25 +91,20 @@ def ask_hosts(
     """
     with tempfile.TemporaryDirectory(prefix="sparkwright-") as folder:
         file = Path(folder, "answers.json")
-        done = subprocess.run(
-            [
-                *command_line(
-                    inventory,
-                    limit,
-                    overrides,
-                    operation,
-                    planless=planless,
-                    dry=False,
-                    **arguments,
-                ),
-                f"answers={file}",
-            ],
-            capture_output=True,
-            text=True,
-            check=False,
+        words = command_line(
+            inventory, limit, overrides, operation, planless=planless, dry=False, **arguments
         )
+        told = Path(f"{file}.progress")
+        with progress.shown(told):
+            done = subprocess.run(
+                [*words, f"answers={file}"],
+                stdout=sys.stderr if progress.said("verbose") else subprocess.PIPE,
+                stderr=sys.stderr if progress.said("verbose") else subprocess.PIPE,
+                text=True,
+                check=False,
+            )
         if not file.exists():
-            sys.stderr.write(visible_but_colours(done.stderr or done.stdout))
+            sys.stderr.write(visible_but_colours(done.stderr or done.stdout or ""))
             sys.exit(done.returncode or 1)
         found = json.loads(file.read_text(encoding="utf-8"))
         tell_what_is_broken(Path(f"{file}.progress"))
@@ -121,9 +116,8 @@ def ask_hosts(
     return answers, [name for name in found if name not in answers]
 
 
-def tell_what_is_broken(progress: Path) -> None:
+def tell_what_is_broken(told: Path) -> None:
     """Say in one line what of the plan is broken, where the run found that."""
-    lines = progress.read_text(encoding="utf-8").splitlines() if progress.exists() else []
-    for said in map(json.loads, lines):
-        if "plan" in said:
-            echo(said["plan"], err=True)
+    for one in progress.events(told):
+        if "plan" in one:
+            echo(one["plan"], err=True)

@@ -16,6 +16,8 @@ from sparkwright.config.tls import clients_ca, scheme
 from sparkwright.operations.run import HostRun, Run
 from sparkwright.plan.release import Release
 from sparkwright.report import run as table
+from sparkwright.text.table import columns
+from sparkwright.text.visible import paragraph
 
 _STATE = Path(".sparkwright")
 
@@ -29,6 +31,9 @@ def report(run: Run, *, as_json: bool) -> None:
     if run.answers:
         _write_answers(run, run.answers)
         return  # a command of sparkwright's asked the hosts, and prints by itself
+    if run.broken:
+        click.echo(_unplanned(run), err=as_json)
+        return  # of what is planned nothing is known, and the record of the last deploy stays
     rows = [_row(name, one) for name, one in run.hosts.items()]
     record = _STATE / "last-run.json"
     record.parent.mkdir(mode=0o700, exist_ok=True)
@@ -37,6 +42,22 @@ def report(run: Run, *, as_json: bool) -> None:
         rows, dry=run.dry, seconds=time.monotonic() - run.started, key_hint=_key_hint(run)
     )
     click.echo(text, err=as_json)
+
+
+def _unplanned(run: Run) -> str:
+    """What became of services and hosts in a run without a plan."""
+    rows = [
+        (name, service, outcome.state, outcome.release or "-")
+        for name, one in run.hosts.items()
+        for service, outcome in one.outcomes.items()
+    ]
+    failed = [
+        f"{name}: {paragraph(one.memory.failure)}"
+        for name, one in run.hosts.items()
+        if one.memory.failure
+    ]
+    lines = columns([("HOST", "SERVICE", "STATE", "RELEASE"), *rows]) if rows else []
+    return "\n".join(["", *lines, *failed])
 
 
 def _write_answers(run: Run, place: str) -> None:

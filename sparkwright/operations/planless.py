@@ -6,7 +6,6 @@ inventory and connections, and no more of the user's files.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -22,6 +21,7 @@ from sparkwright.facts import hooks
 from sparkwright.facts.memory import memory
 from sparkwright.findings.user_error import UserError, mistake
 from sparkwright.operations.peer_keys import THIS_PROCESS
+from sparkwright.operations.progress import note
 from sparkwright.operations.run import HostRun, Run
 from sparkwright.plan.rollout import Rollout, batches
 from sparkwright.site.planless import broken, unplanned_fleet
@@ -109,8 +109,7 @@ def tell(run: Run) -> None:
     if run.answers is None:
         click.echo(run.broken, err=True)
     else:
-        with Path(f"{run.answers}.progress").open("a", encoding="utf-8") as file:
-            file.write(json.dumps({"plan": run.broken}) + "\n")
+        note(run.answers, {"plan": run.broken})
 
 
 def _slow() -> UserError:

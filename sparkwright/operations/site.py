@@ -33,6 +33,7 @@ from sparkwright.operations.changing import paint
 from sparkwright.operations.connections import Connections
 from sparkwright.operations.login import private_key
 from sparkwright.operations.peer_keys import RunKeys
+from sparkwright.operations.progress import Progress
 from sparkwright.operations.run import HostRun, Run, attach
 from sparkwright.plan.rollout import Rollout, batches
 from sparkwright.proxy.proxies import with_others
@@ -66,6 +67,8 @@ def install() -> None:
         hooks.never_ask_about_failed_hosts(state)
         if runs:
             state.add_callback_handler(Connections())
+            if runs[0].answers:
+                state.add_callback_handler(Progress(runs[0].answers))
             others.follow(state)
 
     hooks.quick_operation_order()

@@ -1,0 +1,89 @@
+"""Removal goes by what lies on the host, and takes nothing that is not sparkwright's."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from sparkwright.host import removal
+from sparkwright.host.contracts.outcome import Outcome
+from sparkwright.host.contracts.removal import RemovalRequest
+from sparkwright.host.lib import docker, receipt, systemd
+
+COMMIT = "c" * 40
+
+
+@pytest.fixture
+def ran(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
+    """What Docker was told; systemd's units are in a folder of the test's."""
+    told: list[tuple[str, ...]] = []
+
+    def command(*words: str, **_: object) -> Outcome:
+        told.append(words)
+        return Outcome(0)
+
+    for name in ("units", "run"):
+        (tmp_path / name).mkdir()
+    monkeypatch.setattr(systemd, "UNITS", tmp_path / "units")
+    monkeypatch.setattr(systemd, "TRANSIENT", tmp_path / "run")
+    monkeypatch.setattr(systemd, "systemctl", lambda *_: Outcome(0))
+    monkeypatch.setattr(docker, "docker", command)
+    monkeypatch.setattr(docker, "image_names", lambda: ["somebody/else:latest"])
+    return told
+
+
+@pytest.fixture
+def mine(tmp_path: Path) -> Path:
+    """Files of the user's, elsewhere on the host."""
+    folder = tmp_path / "home/models" / COMMIT
+    folder.mkdir(parents=True)
+    (folder / "kept").write_text("mine")
+    (folder / receipt.NAME).write_text('{"files": {}}')
+    return folder
+
+
+def test_what_links_lead_to_stays(tmp_path: Path, ran: list[tuple[str, ...]], mine: Path) -> None:
+    root, models = tmp_path / "root", tmp_path / "models"
+    (root / "services").mkdir(parents=True)
+    (root / "services/qwen36").symlink_to(mine)
+    (root / "state").symlink_to(mine)
+    models.mkdir()
+    (models / "a--b").symlink_to(mine.parent)
+    (models / "c--d").mkdir()
+    (models / "c--d" / COMMIT).symlink_to(mine)
+    one = RemovalRequest(str(models), str(root), ("qwen36",))
+    removal.main(one)
+    assert (mine / "kept").read_text() == "mine"
+    answer = removal.main(RemovalRequest(str(models), str(root), None, weights=True))
+    assert (mine / "kept").read_text() == "mine"
+    assert not root.exists()
+    assert f"{models}/a--b/{COMMIT}: not sparkwright's" in answer.left
+
+
+def test_a_service_whose_name_leads_out_of_its_place_is_none(
+    tmp_path: Path, ran: list[tuple[str, ...]], mine: Path
+) -> None:
+    root = tmp_path / "root"
+    (root / "services").mkdir(parents=True)
+    names = ("../../home", "..", str(mine), "a/../../../home")
+    answer = removal.main(RemovalRequest(str(tmp_path), str(root), names))
+    assert answer.done == ()
+    assert (mine / "kept").exists()
+
+
+def test_a_history_that_names_no_container_runs_nothing(
+    tmp_path: Path, ran: list[tuple[str, ...]]
+) -> None:
+    root = tmp_path / "root"
+    (root / "state").mkdir(parents=True)
+    lines = [
+        {"strangers": ["--help always", "-v/:/host always", "a;reboot", "by-hand always", 5]},
+        {"strangers": "by-hand"}, {"strangers": [["x"]]}, {"strangers": ["other evil --rm"]},
+    ]  # fmt: skip
+    text = "\n".join(map(json.dumps, lines))
+    (root / "state/history.jsonl").write_text(text)
+    answer = removal.main(RemovalRequest(str(tmp_path / "models"), str(root)))
+    assert ran == [("update", "--restart=always", "by-hand"), ("start", "by-hand")]
+    assert answer.done[-1] == "container by-hand is started again"

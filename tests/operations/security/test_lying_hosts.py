@@ -1,0 +1,87 @@
+"""Without a plan a host is asked what it runs: one that lies fails alone, and colours nothing."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sparkwright.facts.answers import MOST_TEXT
+from sparkwright.facts.asking import HostError
+from sparkwright.host.contracts.records import encode
+from sparkwright.operations import questions, rollback
+from tests.operations.emergencies import host, sparkwright, write_site
+from tests.operations.harness import marked
+from tests.operations.test_emergency import USAGE, gate, status, unplanned
+from tests.unit.security.test_terminal import EVIL, harmless
+
+
+def lying(**service: Any) -> dict[str, Any]:
+    """A status whose one service is called or released as none can be."""
+    seen = encode(status())
+    named = service.pop("name", "qwen36")
+    seen["services"] = {named: {**seen["services"]["qwen36"], **service}}
+    return dict(seen)
+
+
+PATHS = {
+    "a name that is a path": lying(name="../../etc"),
+    "a name with escapes": lying(name="a\x1b[2J"),
+    "a release that is a path": lying(current="../../../../etc"),
+    "a kept release that is one": lying(releases={"/etc/passwd": {"at": 1.0, "gate": gate()}}),
+    "a good one with a line break": lying(good="a\nb"),
+}
+
+
+@pytest.mark.parametrize("case", PATHS)
+@pytest.mark.parametrize("question", [questions.examined, questions.deep_smoke])
+def test_names_that_none_can_have_fail_the_host(case: str, question: Any) -> None:
+    one, run = unplanned(status=PATHS[case])
+    with pytest.raises(HostError, match="is no service") as raised:
+        question(one, run)
+    assert one.programs == ["status"]
+    assert "\x1b" not in str(raised.value)
+    one, run = unplanned(status=PATHS[case])
+    assert rollback.targets_of(one, run, to=None, service=None) is None  # type: ignore[arg-type]
+
+
+def test_a_release_sends_the_key_of_no_other_file() -> None:
+    """Its gate names other files and units: those of the service alone are asked for."""
+    wanted = gate(secrets="/etc/shadow", unit="sshd.service", name="other")
+    one, run = unplanned(
+        status=lying(releases={"b" * 12: {"at": 1.0, "gate": wanted}, "a" * 12: {"at": 0.0,
+                     "gate": wanted}}), deep={},
+    )  # fmt: skip
+    switch = (rollback.targets_of(one, run, to=None, service=None) or [None])[0]  # type: ignore[arg-type, list-item]
+    assert switch is not None
+    text = json.dumps(encode(switch))
+    assert "/etc/shadow" not in text
+    assert "sshd" not in text
+
+
+@pytest.mark.parametrize("words", [("status",), ("history",), ("models", "list")], ids=" ".join)
+def test_what_hosts_say_is_shown_as_text(tmp_path: Path, words: tuple[str, ...]) -> None:
+    """Escapes, an endless answer and wrong types, beside a host that is honest."""
+    evil = EVIL.replace("\ud800", "")
+    seen = encode(status())
+    seen["history"] = [{**seen["history"][0], "by": evil, "why": [evil]}]
+    seen["services"]["qwen36"]["releases"]["b" * 12]["tag"] = evil
+    usage = {"things": [{**encode(USAGE)["things"][0], "name": evil, "fault": evil}],
+             "foreign": [evil]}  # fmt: skip
+    write_site(
+        tmp_path,
+        host("honest", status=status(), disk_usage=USAGE),
+        host("evil", status=seen, disk_usage=usage),
+        host("endless", status=marked("x" * (MOST_TEXT + 1)), disk_usage=marked("[" * 99_999)),
+        host("typed", status=marked('{"now": []}'), disk_usage=marked('{"things": 5}')),
+        group_data__all="x = (\n",
+    )
+    done = sparkwright(tmp_path, *words)
+    assert done.returncode == 1
+    assert "@fake/honest" in done.stdout
+    for name in ("endless", "typed"):
+        assert f"@fake/{name}: " in done.stderr
+    assert harmless(done.stdout)
+    assert harmless(done.stderr)
