@@ -6,24 +6,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel
-
 from docs.generate.markdown import GENERATED
 from docs.generate.schema import sections
-from sparkwright.catalog import Image, Model, Recipe
-from sparkwright.catalog.advice import Advice
-from sparkwright.catalog.causes import Causes
-from sparkwright.catalog.measurements import Measurement
-
-KINDS: tuple[type[BaseModel], ...] = (Recipe, Model, Image, Measurement, Advice, Causes)
-_COMMON = {
-    "kind": "what the file is an entry of",
-    "name": "what other entries, settings and commands call it",
-    "title": "one line for people",
-    "source": "who says so: a card and its section, or your own measurement",
-    "date": "the day of that statement: of two that disagree, the newer one holds",
-    "why": "the reason",
-}
+from sparkwright.catalog.schema import COMMON, KINDS
 
 _INTRODUCTION = """\
 One YAML file is one entry. Its `kind` says which of the six types it is, its `name` what others
@@ -34,8 +19,10 @@ Your own entries go into directories that the setting `catalog_directories` name
     # group_data/all.py
     catalog_directories = ["my-catalog"]
 
-Later directories override the shipped catalog by kind and name. With `extends: true` an entry
-changes only the keys that it has: mappings are merged key by key, everything else is replaced.
+A site's own `catalog/` is read without that. Later directories override the shipped catalog by
+kind and name. With `extends: true` an entry changes only the keys that it has: mappings are merged
+key by key, everything else is replaced. `extends: NAME` does the same over another entry, under a
+new name.
 
     # my-catalog/fewer-sequences.yaml
     kind: recipe
@@ -43,10 +30,15 @@ changes only the keys that it has: mappings are merged key by key, everything el
     extends: true
     arguments: {max_num_seqs: 16}
 
-`sparkwright check --recipe NAME` checks one recipe of the shipped catalog, `sparkwright catalog
+`sparkwright catalog new recipe my-recipe` writes a first one, with every key explained: from
+another one with `--from RECIPE`, or from what a repository's own files say with `--model
+organisation/name`. Its first line names a JSON Schema, by which editors complete keys and underline
+mistakes (`sparkwright catalog schema recipe` prints it).
+
+`sparkwright check --recipe NAME` checks one recipe, of the site's catalog too, `sparkwright catalog
 show NAME --directory my-catalog` shows one entry with yours applied, and every command reads the
 catalog of its inventory. Unknown keys, missing keys and names that lead nowhere are errors with
-file and key.
+file and key. In a catalog of your own `source`, `system` and `date` may be left out.
 
 `source` cites a card by its name and section, or says `this project`; the cards and where they are
 published: [the catalog](catalog.md#cards). Of two statements about one tag, the newer one holds."""
@@ -62,8 +54,8 @@ def page(examples: Path) -> str:
     parts += ["## A minimal recipe", _example(examples / "minimal.yaml")]
     parts += ["## A complete recipe", _example(examples / "complete.yaml")]
     shown: set[str] = set()
-    for kind in KINDS:
-        for name, text in sections(kind, level=2, common=_COMMON, value=_yaml).items():
+    for kind in KINDS.values():
+        for name, text in sections(kind, level=2, common=COMMON, value=_yaml).items():
             if name not in shown:
                 parts.append(text)
             shown.add(name)

@@ -10,6 +10,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from docs.generate.markdown import table
+from sparkwright.catalog.schema import documented
 
 #: What stands where a docstring says nothing of a key; a test finds none of it.
 UNDOCUMENTED = "(not documented)"
@@ -58,25 +59,6 @@ def _section(
     ]
     head = ("key", "type", "default", "meaning")
     return "\n\n".join([f"{'#' * level} {name}", summary, table(head, rows)])
-
-
-def documented(docstring: str) -> tuple[str, dict[str, str]]:
-    """What a docstring says: its text, and its ``Attributes`` by name."""
-    text, _, attributes = docstring.partition("Attributes:\n")
-    said: dict[str, str] = {}
-    names: list[str] = []
-    for line in attributes.splitlines():
-        begun = re.match(r"    (\w+(?:, \w+)*): (.*)", line)
-        if begun:
-            names = begun[1].split(", ")
-            said |= dict.fromkeys(names, begun[2])
-        else:
-            said |= {name: f"{said[name]} {line.strip()}".strip() for name in names}
-    return _markdown(text), {name: _markdown(words) for name, words in said.items()}
-
-
-def _markdown(text: str) -> str:
-    return " ".join(text.split()).replace("``", "`")
 
 
 def in_words(schema: Any) -> str:

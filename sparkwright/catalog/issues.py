@@ -80,7 +80,10 @@ class Issue(Data):
     tags: tuple[str, ...] = ()
     when: Annotated[
         tuple[Conditions, ...],
-        BeforeValidator(lambda said: (said,) if isinstance(said, dict) else said),
+        BeforeValidator(
+            lambda said: (said,) if isinstance(said, dict) else said,
+            json_schema_input_type=Conditions | tuple[Conditions, ...],
+        ),
         Field(min_length=1),
     ]
     what: str

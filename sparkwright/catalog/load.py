@@ -1,12 +1,13 @@
 """Reading the catalog from YAML.
 
 One file is one entry; its ``kind`` says which. Later directories override earlier ones by name,
-or extend an entry with ``extends: true``, so that a user's own catalog needs no change of ours.
+or extend an entry, so that a user's own catalog needs no change of ours.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -17,7 +18,9 @@ from sparkwright.catalog.advice import Advice
 from sparkwright.catalog.causes import Causes
 from sparkwright.catalog.data import Data
 from sparkwright.catalog.entries import Image, Model, Recipe
+from sparkwright.catalog.extends import over_earlier, under_new_names
 from sparkwright.catalog.measurements import Measurement
+from sparkwright.catalog.schema import KINDS, allowed
 from sparkwright.findings.finding import Finding
 from sparkwright.findings.user_error import UserError, mistake, suggest
 from sparkwright.findings.validation import problems_of
@@ -77,13 +80,20 @@ def load_catalog(directories: Sequence[Path]) -> Catalog:
                 )
                 continue
             own[key] = path
-            raw[key] = path, _extended(path, data, raw.get(key), problems)
+            whole = over_earlier(path, data, raw.get(key))
+            if isinstance(whole, Finding):
+                problems.append(whole)
+            else:
+                raw[key] = path, whole
+    raw, unclear = under_new_names(raw)
+    problems.extend(unclear)
     entries: list[Entry] = []
-    for path, data in raw.values():
+    for (kind, _), (path, data) in raw.items():
         try:
             entries.append(_ENTRY.validate_python(data))
         except ValidationError as error:
-            problems.extend(problems_of(error, str(path), tagged=True))
+            said = partial(allowed, kind) if kind in KINDS else None
+            problems.extend(problems_of(error, str(path), tagged=True, allowed=said))
     catalog = Catalog(
         images={entry.name: entry for entry in entries if isinstance(entry, Image)},
         models={entry.name: entry for entry in entries if isinstance(entry, Model)},
@@ -114,40 +124,6 @@ def _read(path: Path, problems: list[Finding]) -> dict[str, Any] | None:
         )
         return None
     return {str(key): value for key, value in data.items()}
-
-
-def _extended(
-    path: Path,
-    data: dict[str, Any],
-    earlier: tuple[Path, dict[str, Any]] | None,
-    problems: list[Finding],
-) -> dict[str, Any]:
-    """An entry with ``extends: true`` over the one of the same name from an earlier directory."""
-    if data.pop("extends", False) is not True:
-        return data
-    if earlier is None:
-        problems.append(
-            mistake(
-                f"{path}: extends",
-                f"there is no {data.get('kind')} {data.get('name')!r} to extend",
-                "fix the name, or drop 'extends' and write the whole entry",
-            )
-        )
-        return data
-    return _merged(earlier[1], data)
-
-
-def _merged(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
-    """Mappings key by key; everything else is replaced."""
-    merged = dict(base)
-    for key, value in over.items():
-        before = merged.get(key)
-        merged[key] = (
-            _merged(before, value)
-            if isinstance(before, dict) and isinstance(value, dict)
-            else value
-        )
-    return merged
 
 
 def _dangling(catalog: Catalog) -> Iterator[Finding]:

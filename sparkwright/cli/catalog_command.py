@@ -9,6 +9,7 @@ import click
 from pydantic import BaseModel
 
 from sparkwright.catalog import Catalog, load_catalog
+from sparkwright.cli.catalog_new import new, show_schema
 from sparkwright.cli.completion import recipes
 from sparkwright.cli.options import json_option, print_json
 from sparkwright.cli.output import echo
@@ -29,6 +30,10 @@ _directories = click.option(
 @click.group("catalog")
 def command() -> None:
     """Images, models, recipes, published numbers and rules."""
+
+
+command.add_command(new)
+command.add_command(show_schema)
 
 
 @command.command("list")

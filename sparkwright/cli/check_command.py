@@ -10,10 +10,11 @@ import click
 from sparkwright.cli.completion import recipes, tags
 from sparkwright.cli.findings import format_option, paint, print_findings
 from sparkwright.cli.options import data_option, limit_option, load, site_inventory
-from sparkwright.config.inventory import HostInput
+from sparkwright.config.inventory import HostInput, override, read_inventory
 from sparkwright.findings.exit_codes import MISTAKEN
 from sparkwright.findings.finding import errors
 from sparkwright.findings.render import count, counts, text
+from sparkwright.findings.user_error import UserError
 from sparkwright.site.fleet import plan_fleet
 
 
@@ -44,7 +45,8 @@ def command(
         raise click.UsageError("name an inventory or --recipe, not both")
     if recipe is not None:
         service = {"recipe": recipe, **({"image_tag": tag} if tag else {})}
-        data = {"services": {"recipe": service}}
+        data = {"catalog_directories": _own_catalogs(), "services": {"recipe": service}}
+        data |= dict(map(override, overrides))
         fleet = plan_fleet([HostInput("any host", data, lambda _: "command line")])
     else:
         fleet = load(inventory or site_inventory(), overrides, limit)
@@ -56,3 +58,13 @@ def command(
     summary = f"{checked}: {counts(findings)}, {silenced} silenced"
     print_findings(findings, form, "\n".join(filter(None, [text(findings, paint=paint), summary])))
     sys.exit(MISTAKEN if errors(findings) else 0)
+
+
+def _own_catalogs() -> list[str]:
+    """What the site's inventory adds to the shipped catalog; nothing where there is no site."""
+    try:
+        hosts = read_inventory(site_inventory())
+    except UserError:
+        return []
+    named = (host.data.get("catalog_directories") or () for host in hosts)
+    return list(dict.fromkeys(directory for one in named for directory in one))

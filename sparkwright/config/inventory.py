@@ -102,7 +102,7 @@ def read_inventory(path: Path, overrides: Iterable[str] = ()) -> list[HostInput]
                 )
             ]
         )
-    override = dict(_override(text) for text in overrides)
+    given = dict(map(override, overrides))
     found = []
     for name in names:
         data: dict[str, Any] = {}
@@ -117,8 +117,8 @@ def read_inventory(path: Path, overrides: Iterable[str] = ()) -> list[HostInput]
                 if host == name:
                     data.update(own)
                     origins.update(dict.fromkeys(own, str(path)))
-        data.update(override)
-        origins.update(dict.fromkeys(override, "--data"))
+        data.update(given)
+        origins.update(dict.fromkeys(given, "--data"))
         origin = partial(_origin, origins, str(path))
         found.append(HostInput(name, data, origin, frozenset(("all", path.stem, *named))))
     return found
@@ -210,7 +210,8 @@ def _shown(file: Path) -> str:
     return str(file.relative_to(here)) if file.is_relative_to(here) else str(file)
 
 
-def _override(text: str) -> tuple[str, Any]:
+def override(text: str) -> tuple[str, Any]:
+    """``key=value`` of ``--data``: the key, and the value, read as pyinfra does."""
     key, _, value = text.partition("=")
     try:
         return key, json.loads(value)

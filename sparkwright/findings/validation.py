@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from pydantic import ValidationError
@@ -35,6 +35,7 @@ def problems_of(
     known: Mapping[int, Sequence[str]] | None = None,
     *,
     tagged: bool = False,
+    allowed: Callable[[tuple[str, ...]], str] | None = None,
 ) -> Iterator[Finding]:
     """One problem per pydantic error.
 
@@ -42,6 +43,7 @@ def problems_of(
         where: file (and host), put before each key.
         known: the keys allowed at each depth (1 is the top), for spelling remedies.
         tagged: whether the location starts with the branch of a tagged union.
+        allowed: says what may be written for a key that is missing.
     """
     seen: set[str] = set()
     for item in error.errors():
@@ -58,7 +60,9 @@ def problems_of(
             what = f"unknown key {path[-1]!r}"
             remedy = suggest(path[-1], names) if names else "drop it, or correct its spelling"
         elif kind == "missing":
-            what, remedy = "this key is missing", _REMEDIES["missing"]
+            may = allowed(tuple(path)) if allowed else ""
+            what = "this key is missing"
+            remedy = f"{_REMEDIES['missing']}: {may}" if may else _REMEDIES["missing"]
         elif kind in ("union_tag_not_found", "union_tag_invalid"):
             what, remedy = (
                 "this entry does not say what it is",

@@ -11,7 +11,8 @@ import pytest
 from docs.generate.__main__ import main
 from docs.generate.commands import commands
 from docs.generate.pages import pages
-from docs.generate.schema import UNDOCUMENTED, documented
+from docs.generate.schema import UNDOCUMENTED
+from sparkwright.catalog.schema import documented
 from tests.unit.docs.markdown import ROOT
 
 

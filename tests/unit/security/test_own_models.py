@@ -127,6 +127,16 @@ def test_wrong_types_count_as_not_said(
 
 
 @pytest.mark.parametrize(
+    "key", ["num_hidden_layers", "num_key_value_heads", "head_dim", "max_position_embeddings"]
+)
+def test_numbers_beyond_all_sense_count_as_not_said(key: str) -> None:
+    config = {**CONFIG, key: 10**4000}
+    with on_the_hub(repository(config=config)):
+        fleet = planned()
+    assert fleet.problems or chat(fleet).arguments
+
+
+@pytest.mark.parametrize(
     "name", ["../../etc/cron.d/x", "/etc/passwd", "a/../../b", "a//b", "a/./b", "x\n../y", ".."]
 )
 def test_names_that_lead_out_are_refused(name: str) -> None:

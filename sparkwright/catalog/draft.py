@@ -1,0 +1,103 @@
+"""A first version of an entry of a user's own, with every key explained."""
+
+from __future__ import annotations
+
+import inspect
+import textwrap
+from collections.abc import Mapping
+from typing import Any
+
+import yaml
+
+from sparkwright.catalog.schema import COMMON, KINDS, documented
+
+#: The schemas' folder, beside the folders of entries.
+SCHEMAS = ".schema"
+#: What a key has where nothing is known yet: valid, and to be changed.
+PLACEHOLDERS: dict[str, dict[str, Any]] = {
+    "recipe": {
+        "title": "what it serves, in a line",
+        "image": "vllm-openai",
+        "body": {"model": "qwen35-4b", "mount": "/models/body"},
+        "served_names": ["my-model"],
+        "needs": {"compute_caps": ["12.1"], "memory_gib": 110},
+        "arguments": {"max_model_len": 32768, "max_num_seqs": 16, "gpu_memory_utilization": 0.8},
+    },
+    "model": {
+        "repository": "organisation/name",
+        "family": "my-family",
+        "role": "body",
+        "format": None,
+    },
+    "image": {
+        "repository": "registry-1.docker.io/you/image",
+        "size": {"pull_gib": 10, "unpacked_gib": 24},
+        "newest_tag": "v1",
+        "tags": {"v1": {"vllm": None, "architectures": ["arm64", "amd64"]}},
+    },
+}
+
+
+def draft(
+    kind: str, name: str, values: Mapping[str, Any], said: Mapping[str, str] | None = None
+) -> str:
+    """The text of a file: keys with values first, then the others, commented out.
+
+    Args:
+        values: of the entry's keys; ``extends`` may be one.
+        said: argument of a recipe -> who says its value, written beside it.
+    """
+    model = KINDS[kind]
+    summary, docs = documented(inspect.getdoc(model) or "")
+    lines = [
+        f"# yaml-language-server: $schema=../{SCHEMAS}/{kind}.json",
+        f"# {summary} Every key: docs/catalog-yaml.md.",
+        f"kind: {kind}",
+        f"name: {name}",
+    ]
+    if "extends" in values:
+        lines += [f"extends: {values['extends']}    # what is not written here is that one's"]
+    rest: list[str] = []
+    for key, field in model.model_fields.items():
+        if key in ("kind", "name"):
+            continue
+        explained = docs.get(key) or COMMON.get(key, "")
+        comment = textwrap.wrap(explained, 96, initial_indent="# ", subsequent_indent="# ")
+        if key in values:
+            lines += ["", *comment, *_lines(key, values[key], said or {})]
+        else:
+            default = field.get_default(call_default_factory=True)
+            shown = "..." if field.is_required() else _flow(default)
+            rest += [*comment, f"# {key}: {shown}"]
+    return "\n".join([*lines, "", "# Everything else that can be written:", *rest, ""])
+
+
+def _lines(key: str, value: Any, said: Mapping[str, str]) -> list[str]:
+    if key != "arguments" or not isinstance(value, dict):
+        return _dumped({key: value})
+    if not value:
+        return ["arguments: {}"]
+    found = ["arguments:"]
+    for name, one in value.items():
+        *before, last = _dumped({name: one})
+        origin = f"    # {said[name]}" if name in said else ""
+        found += [f"  {line}" for line in before] + [f"  {last}{origin}"]
+    return found
+
+
+def _dumped(data: dict[str, Any]) -> list[str]:
+    (value,) = data.values()
+    # None: what holds only plain values is written in brackets, on one line.
+    style = None if isinstance(value, dict | list | tuple) else False
+    text = yaml.safe_dump(
+        data, sort_keys=False, default_flow_style=style, allow_unicode=True, width=96
+    )
+    return text.rstrip("\n").split("\n")
+
+
+def _flow(value: Any) -> str:
+    plain = list(value) if isinstance(value, tuple) else value
+    if hasattr(plain, "model_dump"):
+        plain = plain.model_dump(mode="json")
+    text = yaml.safe_dump(plain, default_flow_style=True, width=10**6)
+    return text.removesuffix("...\n").strip()

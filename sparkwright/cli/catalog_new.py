@@ -1,0 +1,125 @@
+"""``sparkwright catalog new`` and ``schema``: entries of a user's own, and help for editors."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+from pydantic import TypeAdapter, ValidationError
+
+from sparkwright.catalog import Catalog, load_catalog
+from sparkwright.catalog.data import Name
+from sparkwright.catalog.draft import PLACEHOLDERS, SCHEMAS, draft
+from sparkwright.catalog.gpus import GPUS
+from sparkwright.catalog.schema import KINDS, schema
+from sparkwright.config.inventory import HostInput
+from sparkwright.config.places import catalogs
+from sparkwright.findings.user_error import UserError, mistake, suggest
+from sparkwright.site.fleet import plan_fleet
+
+_MINE = ("recipe", "model", "image")
+
+
+@click.command("schema")
+@click.argument("kind", type=click.Choice(list(KINDS)))
+def show_schema(kind: str) -> None:
+    """Print the JSON Schema of a KIND of entry, for editors."""
+    click.echo(json.dumps(schema(kind), indent=2))
+
+
+@click.command("new")
+@click.argument("kind", type=click.Choice(_MINE))
+@click.argument("name")
+@click.option("--from", "base", metavar="RECIPE", help="Begin with an entry of that kind.")
+@click.option("--model", metavar="REPOSITORY", help="Begin with what its own files say.")
+@click.option(
+    "--gpu", type=click.Choice(sorted(GPUS)), default="spark", show_default=True,
+    help="With --model: what it is sized for.",
+)  # fmt: skip
+@click.option(
+    "--directory", type=click.Path(path_type=Path, file_okay=False), default=Path("catalog"),
+    show_default=True, help="The catalog of your own that it goes into.",
+)  # fmt: skip
+def new(
+    kind: str, name: str, base: str | None, model: str | None, gpu: str, directory: Path
+) -> None:
+    """Write an entry of your own, with every key explained.
+
+    A recipe that --model makes comes with its model's entry. Check it with `sparkwright check
+    --recipe NAME`.
+    """
+    if base and model:
+        raise click.UsageError("--from or --model, not both")
+    if model and kind == "image":
+        raise click.UsageError("--model is for a recipe or a model")
+    try:
+        TypeAdapter(Name).validate_python(name)
+    except ValidationError:
+        remedy = "small letters, digits, '.', '_' and '-', such as my-qwen3"
+        raise UserError([mistake("NAME", f"{name!r} is not a valid name", remedy)]) from None
+    texts: dict[str, str] = {}
+    if base:
+        texts[kind] = _from(kind, name, base, directory)
+    elif model:
+        texts = _by_model(kind, name, model, gpu, directory)
+    else:
+        texts[kind] = draft(kind, name, PLACEHOLDERS[kind])
+    _write(directory, name, texts)
+
+
+def _read(directory: Path) -> Catalog:
+    return load_catalog(catalogs([directory] if directory.is_dir() else []))
+
+
+def _from(kind: str, name: str, base: str, directory: Path) -> str:
+    """An entry that extends another one: only a recipe's title is its own."""
+    read = _read(directory)
+    known: Mapping[str, object] = getattr(read, f"{kind}s")
+    if base not in known:
+        raise UserError([mistake("--from", f"no {kind} {base!r}", suggest(base, list(known)))])
+    values: dict[str, Any] = {"extends": base}
+    if kind == "recipe":
+        found = read.recipes[base]
+        dumped = found.model_dump(mode="json", include={"served_names", "arguments"})
+        values |= {"title": f"{found.title}, as we run it", **dumped}
+    return draft(kind, name, values)
+
+
+def _by_model(kind: str, name: str, repository: str, gpu: str, directory: Path) -> dict[str, str]:
+    """A recipe and its model, or the model alone."""
+    more = [str(directory)] if directory.is_dir() else []
+    # An image that is named leaves the catalog's own recipes aside.
+    service = {"model": repository, "image": "vllm-openai"}
+    data = {"services": {"new": service}, "gpu": gpu, "catalog_directories": more}
+    fleet = plan_fleet([HostInput("", data, lambda _: "command line")])
+    (host,) = fleet.or_raise().values()
+    (planned,) = host.plan.services
+    recipe = host.catalog.recipes[planned.recipe]
+    body = host.catalog.models[recipe.body.model]
+    left_out = {"kind", "name", "boot_seconds", "status"}
+    values = recipe.model_dump(mode="json", exclude_defaults=True, exclude=left_out)
+    values["body"]["model"] = name
+    own = body.model_dump(mode="json", exclude_defaults=True, exclude={"kind", "name"})
+    said = {key: planned.origins[f"argument.{key}"] for key, _ in planned.arguments}
+    texts = {"model": draft("model", name, own)}
+    return {**texts, "recipe": draft("recipe", name, values, said)} if kind == "recipe" else texts
+
+
+def _write(directory: Path, name: str, texts: Mapping[str, str]) -> None:
+    """Write the files, with the schemas that they name; nothing is written over."""
+    files = {directory / f"{kind}s" / f"{name}.yaml": text for kind, text in texts.items()}
+    there = [path for path in files if path.exists() or path.is_symlink()]
+    if there:
+        remedy = "nothing was written: take another name, or edit that file"
+        raise UserError(mistake(str(path), "this file exists", remedy) for path in there)
+    for path, text in files.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+        click.echo(f"{path}: written")
+    folder = directory / SCHEMAS
+    folder.mkdir(exist_ok=True)
+    for kind in texts:
+        (folder / f"{kind}.json").write_text(json.dumps(schema(kind), indent=1) + "\n")

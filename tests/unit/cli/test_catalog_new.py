@@ -1,0 +1,162 @@
+"""`sparkwright catalog new`: what it writes is taken as it is, and by editors."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from click.testing import CliRunner, Result
+
+from sparkwright.catalog import load_catalog
+from sparkwright.catalog.draft import PLACEHOLDERS
+from sparkwright.catalog.schema import KINDS, schema
+from sparkwright.cli import main
+from tests.unit.builders import ROOT, catalog
+from tests.unit.derive.repositories import REPOSITORY, on_the_hub, repository
+
+jsonschema: Any = pytest.importorskip("jsonschema", reason="make setup installs jsonschema")
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty folder, which is the working directory."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def run(*words: str, code: int = 0) -> Result:
+    done = CliRunner().invoke(main, words)
+    assert done.exit_code == code, done.output
+    return done
+
+
+def valid(path: Path) -> dict[str, Any]:
+    """What a file says, held against the schema that its first line names."""
+    text = path.read_text()
+    named = text.splitlines()[0].removeprefix("# yaml-language-server: $schema=")
+    data: dict[str, Any] = yaml.safe_load(text)
+    jsonschema.validate(data, json.loads((path.parent / named).read_text()))
+    return data
+
+
+@pytest.mark.parametrize("kind", sorted(PLACEHOLDERS))
+def test_a_first_one_is_taken_with_every_key_explained(here: Path, kind: str) -> None:
+    run("catalog", "new", kind, "mine")
+    path = here / f"catalog/{kind}s/mine.yaml"
+    valid(path)
+    assert load_catalog([ROOT / "catalog", here / "catalog"])
+    for key in KINDS[kind].model_fields:
+        assert (
+            f"\n{key}: " in path.read_text()
+            or f"\n# {key}: " in path.read_text()
+            or (f"\n{key}:\n" in path.read_text())
+        ), key
+    if kind == "recipe":
+        run("check", "--recipe", "mine")
+
+
+def test_one_from_another_is_that_under_a_new_name(here: Path) -> None:
+    base = catalog().recipes["qwen36-35b-a3b-nvfp4-rtx5090"]
+    run("catalog", "new", "recipe", "mine", "--from", base.name)
+    file = here / "catalog/recipes/mine.yaml"
+    valid(file)
+    file.write_text(file.read_text().replace("max_num_seqs: 8", "max_num_seqs: 4"))
+    made = load_catalog([ROOT / "catalog", here / "catalog"]).recipes["mine"]
+    assert made.arguments == {**base.arguments, "max_num_seqs": 4}
+    assert (made.body, made.needs, made.environment) == (base.body, base.needs, base.environment)
+    run("check", "--recipe", "mine")
+
+
+def test_one_from_a_repository_says_who_says_what(here: Path) -> None:
+    with on_the_hub(repository()):
+        run("catalog", "new", "recipe", "mine", "--model", REPOSITORY, "--gpu", "rtx5090")
+    text = (here / "catalog/recipes/mine.yaml").read_text()
+    assert f"max_model_len: 40960    # config.json of {REPOSITORY}@abc1234" in text
+    assert valid(here / "catalog/recipes/mine.yaml")["body"]["model"] == "mine"
+    assert valid(here / "catalog/models/mine.yaml")["format"] == "fp8"
+    run("check", "--recipe", "mine")
+
+
+@pytest.mark.parametrize("name", ["../evil", "/etc/x", "-x", "A b", "x\ny", ""])
+def test_a_name_is_no_path_and_no_option(here: Path, name: str) -> None:
+    done = run("catalog", "new", "recipe", "--", name, code=2)
+    assert "is not a valid name" in done.output
+    assert list(here.rglob("*")) == []
+
+
+def test_nothing_is_written_over(here: Path) -> None:
+    run("catalog", "new", "model", "mine")
+    file = here / "catalog/models/mine.yaml"
+    file.write_text("kind: model\n# my work\n")
+    assert "this file exists" in run("catalog", "new", "model", "mine", code=2).output
+    assert "my work" in file.read_text()
+    file.unlink()
+    file.symlink_to(here / "elsewhere")
+    run("catalog", "new", "model", "mine", code=2)
+    assert not (here / "elsewhere").exists()
+
+
+@pytest.mark.parametrize("kind", sorted(KINDS))
+def test_the_schema_takes_every_shipped_entry_and_explains_its_keys(kind: str) -> None:
+    found = json.loads(run("catalog", "schema", kind).output)
+    assert found == schema(kind)
+    checked = 0
+    for path in sorted((ROOT / "catalog").rglob("*.yaml")):
+        data = yaml.safe_load(path.read_text())
+        if data["kind"] == kind:
+            jsonschema.validate(json.loads(json.dumps(data, default=str)), found)
+            checked += 1
+    assert checked
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate({"kind": kind, "name": "x"}, found)
+    jsonschema.validate({"kind": kind, "name": "x", "extends": True}, found)
+
+
+def test_check_sees_the_inventorys_catalog_and_data(here: Path) -> None:
+    run("catalog", "new", "recipe", "mine", "--directory", "elsewhere")
+    assert "no such recipe" in run("check", "--recipe", "mine", code=2).output
+    run("check", "--recipe", "mine", "--data", 'catalog_directories=["elsewhere"]')
+    (here / "inventory").mkdir()
+    (here / "inventory/lab.py").write_text(
+        'sparks = [("a", {"catalog_directories": ["elsewhere"]})]\n'
+    )
+    run("check", "--recipe", "mine")
+    assert "did you mean" in run("check", "--recipe", "mine", "--data", "imge_tag=x", code=2).output
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("kind: recipe\nname: a\nextends: nothing\n", "no such recipe: 'nothing'"),
+        ("kind: recipe\nname: a\nextends: a\n", "'a' extends this entry"),
+        ("kind: model\nname: a\nextends: true\n", "no model 'a' to extend"),
+    ],
+)
+def test_what_extends_nothing_or_itself_is_told(here: Path, text: str, words: str) -> None:
+    (here / "mine.yaml").write_text(text)
+    with pytest.raises(Exception, match=words):
+        load_catalog([ROOT / "catalog", here])
+
+
+def test_two_that_extend_each_other_are_told(here: Path) -> None:
+    for one, other in (("a", "b"), ("b", "a")):
+        (here / f"{one}.yaml").write_text(f"kind: recipe\nname: {one}\nextends: {other}\n")
+    with pytest.raises(Exception, match="extends this entry"):
+        load_catalog([ROOT / "catalog", here])
+
+
+@pytest.mark.parametrize(
+    ("key", "may"),
+    [("role", "body, drafter"), ("format", "autoround"), ("family", "add it")],
+)
+def test_a_missing_key_names_what_may_be_written(here: Path, key: str, may: str) -> None:
+    data = {"kind": "model", "name": "a", "repository": "a/b", "family": "f", "role": "body",
+            "format": "fp8"}  # fmt: skip
+    del data[key]
+    (here / "a.yaml").write_text(yaml.safe_dump(data))
+    with pytest.raises(Exception, match="this key is missing") as error:
+        load_catalog([here])
+    assert may in str(error.value)
