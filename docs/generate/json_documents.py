@@ -8,7 +8,8 @@ from pydantic import TypeAdapter
 
 from docs.generate.commands import commands
 from docs.generate.markdown import GENERATED, table
-from docs.generate.schema import documented, in_words
+from docs.generate.schema import in_words
+from sparkwright.catalog.schema import documented
 from sparkwright.cli.documents import DOCUMENTS, PYINFRAS
 
 _INTRODUCTION = """\

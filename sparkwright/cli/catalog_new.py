@@ -15,6 +15,7 @@ from sparkwright.catalog.data import Name
 from sparkwright.catalog.draft import PLACEHOLDERS, SCHEMAS, draft
 from sparkwright.catalog.gpus import GPUS
 from sparkwright.catalog.schema import KINDS, schema
+from sparkwright.cli.options import json_option, print_json
 from sparkwright.config.inventory import HostInput
 from sparkwright.config.places import catalogs
 from sparkwright.findings.user_error import UserError, mistake, suggest
@@ -25,9 +26,11 @@ _MINE = ("recipe", "model", "image")
 
 @click.command("schema")
 @click.argument("kind", type=click.Choice(list(KINDS)))
-def show_schema(kind: str) -> None:
-    """Print the JSON Schema of a KIND of entry, for editors."""
-    click.echo(json.dumps(schema(kind), indent=2))
+@json_option
+def show_schema(kind: str, as_json: bool) -> None:
+    """Print the JSON Schema of a KIND of entry, for editors; it is JSON with and without --json."""
+    del as_json
+    print_json(schema(kind))
 
 
 @click.command("new")
@@ -43,8 +46,15 @@ def show_schema(kind: str) -> None:
     "--directory", type=click.Path(path_type=Path, file_okay=False), default=Path("catalog"),
     show_default=True, help="The catalog of your own that it goes into.",
 )  # fmt: skip
+@json_option
 def new(
-    kind: str, name: str, base: str | None, model: str | None, gpu: str, directory: Path
+    kind: str,
+    name: str,
+    base: str | None,
+    model: str | None,
+    gpu: str,
+    directory: Path,
+    as_json: bool,
 ) -> None:
     """Write an entry of your own, with every key explained.
 
@@ -67,7 +77,12 @@ def new(
         texts = _by_model(kind, name, model, gpu, directory)
     else:
         texts[kind] = draft(kind, name, PLACEHOLDERS[kind])
-    _write(directory, name, texts)
+    written = _write(directory, name, texts)
+    if as_json:
+        print_json([str(path) for path in written])
+    else:
+        for path in written:
+            click.echo(f"{path}: written")
 
 
 def _read(directory: Path) -> Catalog:
@@ -108,7 +123,7 @@ def _by_model(kind: str, name: str, repository: str, gpu: str, directory: Path) 
     return {**texts, "recipe": draft("recipe", name, values, said)} if kind == "recipe" else texts
 
 
-def _write(directory: Path, name: str, texts: Mapping[str, str]) -> None:
+def _write(directory: Path, name: str, texts: Mapping[str, str]) -> list[Path]:
     """Write the files, with the schemas that they name; nothing is written over."""
     files = {directory / f"{kind}s" / f"{name}.yaml": text for kind, text in texts.items()}
     there = [path for path in files if path.exists() or path.is_symlink()]
@@ -118,8 +133,8 @@ def _write(directory: Path, name: str, texts: Mapping[str, str]) -> None:
     for path, text in files.items():
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
-        click.echo(f"{path}: written")
     folder = directory / SCHEMAS
     folder.mkdir(exist_ok=True)
     for kind in texts:
         (folder / f"{kind}.json").write_text(json.dumps(schema(kind), indent=1) + "\n")
+    return list(files)

@@ -74,6 +74,7 @@ class PlannedService(TypedDict):
     environment: list[Value]
     command: list[str]
     container_environment: dict[str, str]
+    derived: list[DerivedFact]
     models: list[PlannedModel]
     licenses: dict[str, str]
     image_gib: float | None
@@ -247,6 +248,8 @@ DOCUMENTS: dict[str, Any] = {
     "bundle": Bundle,
     "ca": Certificate,
     "catalog list": dict[str, list[str]],
+    "catalog new": list[str],
+    "catalog schema": dict[str, Any],
     "catalog show": dict[str, Any],
     "catalog sources": dict[str, str],
     "check": list[Finding],

@@ -85,6 +85,8 @@ COMMANDS = {
     "bundle": "bundle out",
     "ca": "ca",
     "catalog list": "catalog list",
+    "catalog new": "catalog new model made --directory new",
+    "catalog schema": "catalog schema recipe",
     "catalog show": "catalog show qwen36-35b-a3b-heretic-dflash",
     "catalog sources": "catalog sources",
     "check": "check --data image_tag=2026-06-11-pr41703",
