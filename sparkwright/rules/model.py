@@ -63,6 +63,16 @@ def _works(context: Context) -> Iterator[Match]:
                 severity=Severity.WARNING,
             )
 
+    if context.recipe.status == "unproven":
+        yield Match(
+            "recipe",
+            f"{context.recipe.name} was imported, and has not been run with this tool yet",
+            "try it on one host first; then write its status: works",
+            reason="arguments that one image takes can fail in another, minutes after the start",
+            source=context.recipe.source,
+            severity=Severity.WARNING,
+        )
+
 
 def _architecture(context: Context) -> Iterator[Match]:
     name, vllm = context.body.architecture, context.vllm
