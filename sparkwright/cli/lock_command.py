@@ -26,6 +26,7 @@ from sparkwright.resolve.lock import (
 )
 from sparkwright.resolve.lock_contexts import with_contexts, without_contexts
 from sparkwright.resolve.pickles import finding
+from sparkwright.resolve.recipe_registry import with_registries
 from sparkwright.resolve.references import References
 from sparkwright.resolve.resolution import Resolution
 from sparkwright.site.fleet import PlannedHost
@@ -93,6 +94,7 @@ def _write(path: Path, hosts: dict[str, PlannedHost], *, upgrade: bool) -> _Repo
         resolution = ask(hosts)
     lock = from_resolution(_named(plans), resolution, kept)
     lock = with_contexts(_named(plans), lock, build_context.CACHE)
+    lock = with_registries(_registries(plans), lock, upgrade=upgrade)
     text = render_lock(lock)
     pickles = _pickles(plans, lock, str(path))
     wrong = [one.observed for one in errors(pickles)]
@@ -109,6 +111,10 @@ def _write(path: Path, hosts: dict[str, PlannedHost], *, upgrade: bool) -> _Repo
 
 def _named(plans: list[HostPlan]) -> list[References]:
     return [plan.references for plan in plans]
+
+
+def _registries(plans: list[HostPlan]) -> set[str]:
+    return {address for plan in plans for address in plan.settings.registries.values()}
 
 
 def _complete(plans: list[HostPlan], lock: Lock, file: str) -> bool:
@@ -131,6 +137,10 @@ def _check(path: Path, plans: list[HostPlan]) -> _Report:
     wrong += [
         f"{name} is built, and its context is not pinned: run 'sparkwright lock INVENTORY'"
         for name in without_contexts(_named(plans), lock)
+    ]
+    wrong += [
+        f"registry {address} is not pinned: run 'sparkwright lock INVENTORY'"
+        for address in sorted(_registries(plans) - set(lock.registries or ()))
     ]
     wrong += [f"{name} is locked, and no host needs it" for name in unused(_named(plans), lock)]
     state = "incomplete" if wrong else "complete"
@@ -160,5 +170,5 @@ def _diff(before: str, after: str) -> list[str]:
         for line in difflib.unified_diff(before.splitlines(), after.splitlines(), lineterm="")
         if line[:1] in "+-"
         and not line.startswith(("+++", "---"))
-        and re.search(r"digest:|commit:|context:|^.  \S+:$", line)
+        and re.search(r"digest:|commit:|context:|^.  \S+:($| [0-9a-f]{40}$)", line)
     ]

@@ -32,6 +32,7 @@ from sparkwright.catalog.data import (
 )
 from sparkwright.config.bootstrap import Packaged, PackageSource, Step
 from sparkwright.config.notices import NoticeAddress
+from sparkwright.config.registries import RegistryAddress, RegistryName
 from sparkwright.config.secrets import Command, Source
 from sparkwright.findings.finding import Finding, Severity, Subject
 from sparkwright.findings.user_error import UserError, mistake
@@ -309,6 +310,9 @@ class HostSettings(_Settings):
         bootstrap_reboot: whether a host whose new driver needs a reboot gets it, and is waited for;
             for the command line.
         catalog_directories: catalogs of the user's own, over the one that is shipped.
+        registries: other people's recipes, for `sparkwright import @NAME` and `catalog search`:
+            name -> git repository, ``https://…`` or a path of the controller. The lock pins each to
+            a commit. Nothing of them is served until it is imported.
         lock_file: pins of everything, made by ``sparkwright lock``; used when it is there.
         notify: where ``sparkwright notify`` tells what begins, worsens and ends: ``ntfy:TOPIC`` or
             ``ntfy:https://HOST/TOPIC``, ``mailto:NAME@DOMAIN?smtp=HOST:PORT``,
@@ -364,6 +368,7 @@ class HostSettings(_Settings):
     bootstrap_sources: dict[Packaged, PackageSource] = {}
     bootstrap_reboot: bool = False
     catalog_directories: tuple[str, ...] = ()
+    registries: dict[RegistryName, RegistryAddress] = {}
     sidecars: dict[str, Annotated[float, Field(gt=0)]] = {}
     lock_file: str = "fleet.lock"
     notify: tuple[NoticeAddress, ...] = ()

@@ -115,12 +115,13 @@ class LockedModel(_Locked):
 
 class Lock(_Locked):
     """All pins: images by ``host/path:tag``, models by ``repository@revision``, packages that a
-    bundle brings by file name."""
+    bundle brings by file name, registries of recipes (their commit) by address."""
 
     version: int = 1
     images: dict[str, LockedImage]
     models: dict[str, LockedModel]
     packages: dict[str, LockedFile] | None = None
+    registries: dict[str, Commit] | None = None
 
 
 def read_lock(path: Path) -> Lock | None:
@@ -162,7 +163,12 @@ def from_resolution(named: Iterable[References], resolution: Resolution, kept: L
             key = f"{model.repository}@{model.revision}"
             found = locked_model(kept, model)
             models[key] = found or _model(resolution.model(one.hub_endpoint, model))
-    return Lock(images=images, models=models, packages=kept.packages if kept else None)
+    return Lock(
+        images=images,
+        models=models,
+        packages=kept.packages if kept else None,
+        registries=kept.registries if kept else None,
+    )
 
 
 def to_resolution(named: Iterable[References], lock: Lock, path: str) -> Resolution:

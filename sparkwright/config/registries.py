@@ -1,0 +1,56 @@
+"""Registries of recipes: git repositories of other people's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Annotated, Any
+from urllib.parse import urlsplit
+
+from pydantic import AfterValidator, StringConstraints
+
+from sparkwright.config.inventory import HostInput
+
+#: What it is called on the command line, after an ``@``.
+RegistryName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9-]{0,40}$")]
+
+
+def registry_address(address: str) -> str:
+    """An address that git is given.
+
+    Raises:
+        ValueError: for every other transport, and for what git would read as an option.
+    """
+    if not address.isprintable() or any(one.isspace() for one in address):
+        raise ValueError("an address has no spaces or control characters")
+    if is_local(address):
+        return address
+    parts = urlsplit(address)
+    if parts.scheme != "https" or not parts.hostname or not parts.path.strip("/"):
+        raise ValueError("https://HOST/REPOSITORY, or the path of a repository on this machine")
+    if "@" in parts.netloc or parts.query or parts.fragment:
+        raise ValueError("an address has no account, no query and no fragment in it")
+    return address
+
+
+def is_local(address: str) -> bool:
+    """Whether it is a path of this machine, which says that it is one."""
+    return address.startswith(("/", "./", "../", "~/"))
+
+
+RegistryAddress = Annotated[str, AfterValidator(registry_address)]
+
+
+def named_registries(hosts: Iterable[HostInput]) -> dict[str, str]:
+    """Every registry that a host's settings name; the settings are judged when they are parsed."""
+    found: dict[str, str] = {}
+    for host in hosts:
+        data: Any = host.data.get("registries")
+        if isinstance(data, Mapping):
+            found |= {str(name): str(address) for name, address in data.items()}
+    return found
+
+
+def local_path(address: str) -> Path:
+    """The folder of an address that is local."""
+    return Path(address).expanduser().resolve()
