@@ -110,6 +110,21 @@ def load_catalog(directories: Sequence[Path]) -> Catalog:
     return catalog
 
 
+def validated(data: dict[str, Any], where: str) -> Entry:
+    """One entry from its data.
+
+    Args:
+        where: the file, for messages.
+
+    Raises:
+        UserError: with every problem of it.
+    """
+    try:
+        return _ENTRY.validate_python(data)
+    except ValidationError as error:
+        raise UserError(problems_of(error, where, tagged=True)) from None
+
+
 def _read(path: Path, problems: list[Finding]) -> dict[str, Any] | None:
     try:
         data = yaml.load(path.read_text(encoding="utf-8"), Loader=_SAFE_LOADER)

@@ -28,6 +28,7 @@ SECTIONS = {
         "discover": "Find Sparks and other boxes on the LAN.",
         "advise": "Name recipes for a workload, with the cards' figures.",
         "catalog": "Images, models, recipes, published numbers and rules.",
+        "import": "Write recipes of other projects into the site's catalog.",
         "check": "Find every known mistake in an inventory or a recipe.",
         "plan": "Show the desired state of each host.",
         "lock": "Pin every tag to a digest and every model to a commit.",

@@ -17,6 +17,7 @@ from sparkwright.config.places import catalogs
 from sparkwright.findings.user_error import UserError, mistake, suggest
 from sparkwright.rules import RULES
 from sparkwright.rules.issues import all_issues
+from sparkwright.text.visible import visible
 
 _directories = click.option(
     "--directory",
@@ -77,6 +78,38 @@ def _rules(catalog: Catalog) -> list[tuple[str, str, str]]:
     rows = [(rule.id, str(rule.severity), rule.title) for rule in RULES]
     rows += [(name, issue.severity, issue.what) for name, issue in all_issues(catalog).items()]
     return rows
+
+
+@command.command("search")
+@click.argument("words", nargs=-1, required=True, metavar="WORD...")
+@_directories
+@click.option(
+    "--inventory",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Look through the `registries` of this inventory; else the site's own.",
+)
+@json_option
+def search(
+    words: tuple[str, ...], directories: tuple[Path, ...], inventory: Path | None, as_json: bool
+) -> None:
+    """Look for words in the catalog, your own and the registries of recipes.
+
+    A registry is fetched once per commit. Its recipes are imported with `sparkwright import
+    @NAME/RECIPE`.
+    """
+    from sparkwright.cli.registries import registries_of
+    from sparkwright.imports.search import in_catalog, in_registry
+
+    found = list(in_catalog(load_catalog(catalogs(directories)), words))
+    for name, texts in registries_of(inventory):
+        found += in_registry(name, texts, words)
+    if as_json:
+        print_json([vars(one) for one in found])
+        return
+    for one in found:
+        name = one.name if one.place == "catalog" else f"{one.place}/{one.name}"
+        echo(visible(f"{one.kind:7} {name}  {one.title}"))
+    echo(f"{len(found)} found")
 
 
 @command.command("show")

@@ -15,7 +15,9 @@ from sparkwright.catalog.data import Name
 from sparkwright.catalog.draft import PLACEHOLDERS, SCHEMAS, draft
 from sparkwright.catalog.gpus import GPUS
 from sparkwright.catalog.schema import KINDS, schema
+from sparkwright.cli.completion import recipes
 from sparkwright.cli.options import json_option, print_json
+from sparkwright.cli.output import echo
 from sparkwright.config.inventory import HostInput
 from sparkwright.config.places import catalogs
 from sparkwright.findings.user_error import UserError, mistake, suggest
@@ -36,7 +38,10 @@ def show_schema(kind: str, as_json: bool) -> None:
 @click.command("new")
 @click.argument("kind", type=click.Choice(_MINE))
 @click.argument("name")
-@click.option("--from", "base", metavar="RECIPE", help="Begin with an entry of that kind.")
+@click.option(
+    "--from", "base", metavar="RECIPE", shell_complete=recipes,
+    help="Begin with an entry of that kind.",
+)  # fmt: skip
 @click.option("--model", metavar="REPOSITORY", help="Begin with what its own files say.")
 @click.option(
     "--gpu", type=click.Choice(sorted(GPUS)), default="spark", show_default=True,
@@ -82,7 +87,7 @@ def new(
         print_json([str(path) for path in written])
     else:
         for path in written:
-            click.echo(f"{path}: written")
+            echo(f"{path}: written")
 
 
 def _read(directory: Path) -> Catalog:

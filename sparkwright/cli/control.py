@@ -13,6 +13,7 @@ import click
 from sparkwright.cli.confirming import confirm
 from sparkwright.cli.hosts import ask_hosts
 from sparkwright.cli.options import print_json
+from sparkwright.cli.output import echo
 from sparkwright.cli.services import joined, misspelt
 from sparkwright.text.visible import visible
 
@@ -47,7 +48,7 @@ def control(
     what = ", ".join(services) or "every service"
     where = ", ".join(limit) or f"all hosts of {inventory}"
     confirm(f"{action.capitalize()} {what} on {where}?", yes=yes, dry=False)
-    click.echo(_PATIENCE[action], err=True)
+    echo(_PATIENCE[action], err=True)
     answers, silent = ask_hosts(
         inventory, limit, overrides, "roles.control.controlled", planless=True,
         action=action, services=joined(services), **more,
@@ -63,8 +64,8 @@ def control(
 def _show(answers: Mapping[str, Mapping[str, Any]]) -> None:
     for host, answer in answers.items():
         for service, done in answer["done"].items():
-            click.echo(f"{host}: {visible(service)}: {visible(done)}")
+            echo(f"{host}: {visible(service)}: {visible(done)}")
         for line in answer["wrong"]:
-            click.echo(f"{click.style(host, fg='red')}: {visible(line)}", err=True)
+            echo(f"{click.style(host, fg='red')}: {visible(line)}", err=True)
         if not answer["known"]:
-            click.echo(f"{host}: no service was ever started here")
+            echo(f"{host}: no service was ever started here")

@@ -21,6 +21,7 @@ from sparkwright.host.contracts.disk_usage import DiskUsage
 from sparkwright.host.contracts.marks import Maintenance
 from sparkwright.host.contracts.removal import RemovalAnswer
 from sparkwright.host.contracts.switch import HistoryEntry
+from sparkwright.imports.search import Found
 from sparkwright.notify.dispatch import Sent
 from sparkwright.plan.derivation import DerivedFact
 from sparkwright.report.page.contents import Page
@@ -74,7 +75,6 @@ class PlannedService(TypedDict):
     environment: list[Value]
     command: list[str]
     container_environment: dict[str, str]
-    derived: list[DerivedFact]
     models: list[PlannedModel]
     licenses: dict[str, str]
     image_gib: float | None
@@ -250,6 +250,7 @@ DOCUMENTS: dict[str, Any] = {
     "catalog list": dict[str, list[str]],
     "catalog new": list[str],
     "catalog schema": dict[str, Any],
+    "catalog search": list[Found],
     "catalog show": dict[str, Any],
     "catalog sources": dict[str, str],
     "check": list[Finding],
@@ -258,6 +259,7 @@ DOCUMENTS: dict[str, Any] = {
     "doctor": list[Finding],
     "endpoints": Endpoints,
     "history": dict[str, list[HistoryEntry]],
+    "import": list[Finding],
     "init": NewSite,
     "key list": list[KeyRow],
     "key retire": ChangedKey,

@@ -13,8 +13,10 @@ import click
 from sparkwright.cli.connecting import hosts_argument
 from sparkwright.cli.hosts import ask_hosts
 from sparkwright.cli.journals import follow
-from sparkwright.cli.log_lines import Line, echo, of_host
+from sparkwright.cli.log_lines import Line, of_host
+from sparkwright.cli.log_lines import echo as echo_line
 from sparkwright.cli.options import json_option, print_json
+from sparkwright.cli.output import echo
 from sparkwright.cli.services import joined, misspelt, service_option
 from sparkwright.config.inventory import limited, read_inventory
 from sparkwright.host.contracts.logs import LogsAnswer
@@ -74,13 +76,13 @@ def command(
     wrong = misspelt(services, found)
     for name, answer in answers.items():
         if answer.wrong:
-            click.echo(f"{click.style(name, fg='red')}: {visible(answer.wrong)}", err=True)
+            echo(f"{click.style(name, fg='red')}: {visible(answer.wrong)}", err=True)
     shown = _merged(answers)
     if as_json and not following:
         print_json([encode(line) for line in shown])
     else:
         for line in shown:
-            echo(line, as_json=as_json)
+            echo_line(line, as_json=as_json)
     failed = bool(silent) or not answers or wrong or any(one.wrong for one in answers.values())
     if following and answers and not wrong:
         hosts = {one.name: one for one in limited(read_inventory(inventory, overrides), limit)}

@@ -11,6 +11,7 @@ from sparkwright.cli.connecting import connection_options
 from sparkwright.cli.control import why_option
 from sparkwright.cli.hosts import ask_hosts
 from sparkwright.cli.options import data_option, json_option, print_json, site_inventory
+from sparkwright.cli.output import echo
 from sparkwright.config.inventory import limited, read_inventory
 from sparkwright.findings.user_error import UserError, mistake
 from sparkwright.host.contracts.maintenance import MaintenanceAnswer
@@ -61,15 +62,15 @@ def command(words: tuple[str, ...], overrides: tuple[str, ...], why: str, as_jso
 
 def _show(host: str, answer: MaintenanceAnswer) -> None:
     for line in answer.done:
-        click.echo(f"{host}: {visible(line)}")
+        echo(f"{host}: {visible(line)}")
     for line in answer.left:
-        click.echo(f"{host}: {click.style('note', fg='yellow')}: {visible(line)}")
+        echo(f"{host}: {click.style('note', fg='yellow')}: {visible(line)}")
     for line in answer.wrong:
-        click.echo(f"{click.style(host, fg='red')}: {visible(line)}", err=True)
+        echo(f"{click.style(host, fg='red')}: {visible(line)}", err=True)
     mark = answer.now
     if mark is None:
-        click.echo(f"{host}: is not in maintenance")
+        echo(f"{host}: is not in maintenance")
         return
     why = f": {visible(mark.why, 200)}" if mark.why else ""
     still = "stays" if answer.wrong else "is"
-    click.echo(f"{host}: {still} in maintenance, by {visible(mark.by, 80)}{why}")
+    echo(f"{host}: {still} in maintenance, by {visible(mark.by, 80)}{why}")

@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from sparkwright.cli import completion
+from sparkwright.cli.output import echo
 from sparkwright.findings.user_error import suggest
 from sparkwright.text.visible import visible
 
@@ -39,5 +40,5 @@ def misspelt(services: Sequence[str], answers: Mapping[str, Mapping[str, Any]]) 
     wrong = [name for name in services if name not in known] if answers else []
     for name in wrong:
         said = f"no host has a service {visible(name, 80)!r}: {visible(suggest(name, known), 400)}"
-        click.echo(click.style(said, fg="red"), err=True)
+        echo(click.style(said, fg="red"), err=True)
     return bool(wrong)

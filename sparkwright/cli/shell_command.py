@@ -11,6 +11,7 @@ import click
 from sparkwright.cli import completion
 from sparkwright.cli.connecting import ssh_options
 from sparkwright.cli.options import data_option, optional_inventory
+from sparkwright.cli.output import echo
 from sparkwright.cli.ssh import ssh_command
 from sparkwright.config.inventory import HostInput, limited, read_inventory
 from sparkwright.findings.user_error import UserError, mistake, suggest
@@ -77,5 +78,5 @@ def _service(host: HostInput, wanted: str | None) -> str:
         said = f"{host.name} has {', '.join(known) or 'no service'}: name one with --service"
     else:
         said = f"{host.name} has no service {visible(wanted, 80)!r}: {suggest(wanted, known)}"
-    click.echo(click.style(said, fg="red"), err=True)
+    echo(click.style(said, fg="red"), err=True)
     sys.exit(1)

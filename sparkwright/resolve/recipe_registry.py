@@ -1,6 +1,6 @@
 """Registries of recipes: one commit of a git repository, fetched bare and read by git alone.
 
-A stranger's repository is never checked out: no hook of it runs, no submodule is fetched, no filter
+A foreign repository is never checked out: no hook of it runs, no submodule is fetched, no filter
 (LFS) is asked, and a symbolic link in it is a file like any other, which is passed over.
 """
 

@@ -76,17 +76,13 @@ def _config(context: Context) -> Iterator[Match]:
                 f"the drafter is mounted at {mount}, not at {config.get('model')!r}",
                 f"model: {mount}",
             )
-    elif context.drafter and config.get("model") not in _mounts(context):
+    elif context.drafter is not None:
         yield Match(
             f"{key}.method",
             f"method {method!r} leaves the recipe's drafter {context.drafter.name} unused",
             "a recipe without a drafter, or method: dflash",
             severity=Severity.WARNING,
         )
-
-
-def _mounts(context: Context) -> tuple[str, ...]:
-    return tuple(model.mount for model in context.service.models)
 
 
 def _no_speculation(context: Context) -> Iterator[Match]:

@@ -13,7 +13,7 @@ from tests.unit.cli.fleet_of_five import COMMANDS, fleet, run
 
 __all__ = ["fleet"]
 #: Configuration, certificates and YAML are data: a line of them means something.
-_DATA = {"ca", "catalog show", "endpoints"}
+_DATA = {"ca", "catalog schema", "catalog show", "endpoints"}
 
 
 def _words(text: str) -> list[str]:

@@ -19,7 +19,7 @@ from tests.unit.builders import ROOT
 #: Options and arguments that take a name of something.
 NAMED = {"limit", "service", "names", "services", "model", "recipe", "tag", "to", "key", "name"}
 #: What has one of these names and is none of the site's.
-NOT = {("init", "names")}
+NOT = {("init", "names"), ("new", "model"), ("new", "name")}
 INVENTORY = """print("hello")
 sparks = [
     ("spark-1", {"services": {"qwen36": {"recipe": "qwen36-35b-a3b-heretic-dflash"}}}),

@@ -1,0 +1,76 @@
+"""Another project's recipe: from its text to an answer, unchanged by a second run, and removed."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.fleet.site import ROOT, Site, bare, ssh
+
+HOST = "spark-2"
+INVENTORY = "inventory/imported.py"
+RECIPE = """\
+recipe_version: "2"
+name: ../../etc/open-tiny
+model: lab/open-tiny
+runtime: vllm
+container: ghcr.io/aeon-7/aeon-vllm-ultimate:latest
+max_nodes: 1
+mods: [mods/never-run]
+pre_exec: ["touch /tmp/imported-pre-exec"]
+post_commands: ["touch /tmp/imported-post-commands"]
+metadata: {description: A tiny model}
+defaults: {port: 8000, host: 0.0.0.0, tensor_parallel: 1, gpu_memory_utilization: 0.5,
+  max_model_len: 2048}
+env: {FAKE_VLLM_BOOT_SECONDS: 1, EVIL: "$(touch /tmp/imported-env)"}
+command: |
+  vllm serve {model} --host {host} --port {port} \\
+    -tp {tensor_parallel} --gpu-memory-utilization {gpu_memory_utilization} \\
+    --max-model-len {max_model_len} --max-num-seqs 4 --served-model-name tiny-imported
+"""
+SERVICES = {"qwen36": {"recipe": "open-tiny"}}
+
+
+@pytest.fixture
+def imported(site: Site) -> Site:
+    """A bare host, and a site whose own catalog has the recipe."""
+    site.power_on()
+    site.repair()
+    bare(HOST)
+    (site.folder / "open-tiny.yaml").write_text(RECIPE)
+    (site.folder / "mine").mkdir(exist_ok=True)
+    said = site.sparkwright(
+        "import", "open-tiny.yaml", "--directory", "mine", "--vllm", "0.24.0", "--replace"
+    )
+    for left_out in ("mods/never-run", "pre_exec", "post_commands", "EVIL"):
+        assert left_out in said
+    text = (ROOT / "inventory/virtual.py").read_text()
+    text += "\n_all = dict(sparks)\nsparks = []\nrtx50 = []\n"
+    text += f"imported = [({HOST!r}, {{**_all[{HOST!r}], 'services': {SERVICES!r},\n"
+    text += "    'catalog_directories': ('lab/catalog', 'mine')})]\n"
+    (site.folder / INVENTORY).write_text(text)
+    return site
+
+
+def test_an_imported_recipe_serves_stays_and_is_removed(imported: Site) -> None:
+    assert (imported.folder / "mine/recipes/open-tiny.original").read_text() == RECIPE
+
+    first = imported.deploy(inventory=INVENTORY)
+    assert first.changed == {HOST}
+    key = f"Authorization: Bearer {imported.key}"
+    body = {"model": "tiny-imported", "prompt": "1 2 3", "max_tokens": 4}
+    said = ssh(
+        HOST,
+        f"curl -fsS -m 20 http://127.0.0.1:8000/v1/completions -H '{key}'"
+        f" -H 'Content-Type: application/json' -d '{json.dumps(body)}'",
+    )
+    assert json.loads(said)["usage"]["completion_tokens"] == 4
+    ssh(HOST, 'test -z "$(ls /tmp/imported-* 2>/dev/null)"')
+    ssh(HOST, "docker exec sparkwright-qwen36 sh -c 'test -z \"$EVIL\"'")
+
+    assert imported.deploy(inventory=INVENTORY).changed == set()
+
+    imported.sparkwright("remove", INVENTORY, "--weights", "--yes")
+    assert ssh(HOST, "docker ps -aq --filter name=sparkwright-qwen36") == ""
+    assert ssh(HOST, "sudo find /opt/models -name model.safetensors | wc -l") == "0"

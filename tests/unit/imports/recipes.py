@@ -1,0 +1,53 @@
+"""The recipes of these tests, imported."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+from pathlib import Path
+from typing import Any
+
+from sparkwright.findings.finding import Finding
+from sparkwright.imports.foreign import Options, Text
+from sparkwright.imports.formats import Result, import_texts
+from sparkwright.imports.sources import of_path
+from tests.unit.builders import ROOT, catalog
+
+FIXTURES = ROOT / "tests/fixtures/recipes"
+REGISTRY = FIXTURES / "registry/recipes"
+
+
+def of_folder(folder: Path, **options: Any) -> dict[str, Result]:
+    """Results by the recipe's name, or its file where it was refused."""
+    found = import_texts(of_path(folder), catalog(), Options(**options))
+    return {
+        one.imported.name if one.imported else Path(one.source).name: one for one in found
+    }  # fmt: skip
+
+
+def of_text(text: str, name: str = "mine", **options: Any) -> Result:
+    """The one recipe of a text."""
+    texts = [Text(name, text, f"{name}.yaml", dt.date(2026, 9, 1))]
+    (found,) = import_texts(texts, catalog(), Options(**options))
+    return found
+
+
+def recipe(result: Result) -> dict[str, Any]:
+    """The new recipe."""
+    assert result.imported is not None, result.findings
+    return result.imported.entries["recipe", result.imported.name]
+
+
+def said(result: Result, kind: str) -> dict[str, Finding]:
+    """Findings of a kind by their key."""
+    return {one.subject.key or "": one for one in result.findings if one.id == f"import-{kind}"}
+
+
+def minimal(command: str = "vllm serve {model}", **keys: Any) -> str:
+    """A recipe of version 2, as YAML that is JSON."""
+    data = {
+        "model": "example/Small-4B", "container": "vllm/vllm-openai:v0.24.0", "max_nodes": 1,
+        "defaults": {"gpu_memory_utilization": 0.5}, "command": command, **keys,
+    }  # fmt: skip
+    data["command"] = f"{data['command']} --gpu-memory-utilization {{gpu_memory_utilization}}"
+    return json.dumps(data)
