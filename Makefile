@@ -5,7 +5,7 @@ SUDO := $(if $(filter 0,$(shell id -u)),,sudo)
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-down check unit test test-faults test-real-engine test-bench clients \
+.PHONY: help setup demo demo-down check unit test test-faults test-fuzz test-real-engine test-bench clients \
 	bench bench-tools bench-fetching bench-switching bench-networks bench-commands bench-report picture pins wheel
 
 help: ## show what there is
@@ -51,6 +51,9 @@ test: check ## everything: format, lint, types, unit tests, the page in a browse
 
 test-faults: setup ## faults one by one, sharing, proxies and taking over, on the virtual fleet
 	$(SUDO) $(BIN)/python -m pytest -m faults
+
+test-fuzz: setup ## 5,000 wrong inputs: inventories, group_data, catalogs, locks, command lines
+	$(BIN)/python -m pytest -n auto --hypothesis-profile=fuzz tests/fuzz
 
 clients: .venv-clients/.ready ## try what `sparkwright endpoints` writes with its clients (250 MB more)
 	.venv-clients/bin/python -m pytest -rs tests/unit/endpoints/test_endpoint_clients.py

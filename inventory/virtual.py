@@ -5,6 +5,7 @@ from pathlib import Path
 
 _STATE = "/var/lib/sparkwright-lab"
 _DEPOT = "10.213.77.2"
+_LOCK = ".sparkwright/virtual.lock"
 
 _CONNECTION = {
     "ssh_user": "spark",
@@ -19,7 +20,8 @@ _CONNECTION = {
         "https://github.com/AEON-7/vllm-dflash": f"http://{_DEPOT}:8880/git/AEON-7/vllm-dflash",
     },
     "catalog_directories": ("lab/catalog",),
-    "lock_file": ".sparkwright/virtual.lock",
+    # Once `sparkwright lock INVENTORY --data lock_file=.sparkwright/virtual.lock` made it.
+    **({"lock_file": _LOCK} if Path(_LOCK).is_file() else {}),
     "hub_endpoint": f"http://{_DEPOT}:8880",
     "disk_headroom_gib": 1,
     # They all have the page cache of this machine.

@@ -29,6 +29,14 @@ settings.register_profile(
     database=None,
     suppress_health_check=[HealthCheck.too_slow],
 )
+# `make test-fuzz`: other inputs each time.
+settings.register_profile(
+    "fuzz",
+    settings.get_profile("sparkwright"),
+    max_examples=2000,
+    derandomize=False,
+    print_blob=True,
+)
 settings.load_profile("sparkwright")
 
 

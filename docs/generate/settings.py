@@ -30,8 +30,12 @@ that begin with `_` or `ssh_` are pyinfra's. Keys that were renamed are listed i
 Values for one run need the quotes of a Python string: `--data 'image_tag="2026-07-01-v0.24.0"'`.
 
 Variables of the controller's environment: `SPARKWRIGHT_API_KEY` (the API key of the fleet; else
-`api_key_command` prints it, or one is generated in `api_key_file`) and `HF_TOKEN` (gated
-models)."""
+`api_key_command` prints it, or one is generated in `api_key_file`), `HF_TOKEN` (gated models) and
+`SPARKWRIGHT_RECORD` (the file for a run's record instead of `.sparkwright/last-run.json`; with it a
+run with `--dry` has one too).
+
+Numbers are finite, whole ones at most 64 bits, and lists and mappings at most 40 deep. A port is a
+number from 1 to 65535, without quotes."""
 
 
 def page() -> str:

@@ -58,4 +58,4 @@ Straight = AfterValidator(_straight)
 class Data(BaseModel):
     """Read-only, and nothing unknown in it."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, defer_build=True)

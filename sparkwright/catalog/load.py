@@ -11,7 +11,6 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
-import yaml
 from pydantic import Field, TypeAdapter, ValidationError
 
 from sparkwright.catalog.advice import Advice
@@ -21,6 +20,8 @@ from sparkwright.catalog.entries import Image, Model, Recipe
 from sparkwright.catalog.extends import over_earlier, under_new_names
 from sparkwright.catalog.measurements import Measurement
 from sparkwright.catalog.schema import KINDS, allowed
+from sparkwright.documents import files, yaml_text
+from sparkwright.documents.bounds import Unusable
 from sparkwright.findings.finding import Finding
 from sparkwright.findings.user_error import UserError, mistake, suggest
 from sparkwright.findings.validation import problems_of
@@ -64,6 +65,7 @@ def load_catalog(directories: Sequence[Path]) -> Catalog:
                     "create it or drop it from catalog_directories",
                 )
             )
+        problems.extend(_passed_over(directory))
         own: dict[tuple[str, str], Path] = {}
         for path in sorted(directory.rglob("*.yaml")):
             data = _read(path, problems)
@@ -127,18 +129,20 @@ def validated(data: dict[str, Any], where: str) -> Entry:
 
 def _read(path: Path, problems: list[Finding]) -> dict[str, Any] | None:
     try:
-        data = yaml.load(path.read_text(encoding="utf-8"), Loader=_SAFE_LOADER)
-    except (OSError, yaml.YAMLError, UnicodeDecodeError) as error:
-        problems.append(
-            mistake(str(path), f"not valid YAML: {_one_line(error)}", "fix the file there")
-        )
-        return None
-    if not isinstance(data, dict):
-        problems.append(
-            mistake(str(path), "not a mapping of keys to values", "start with 'kind: ...'")
-        )
+        data = yaml_text.load(files.read(path))
+        if not isinstance(data, dict):
+            raise Unusable("not a mapping of keys to values", "start with 'kind: ...'")
+    except Unusable as error:
+        problems.append(mistake(error.place(str(path)), error.what, error.remedy))
         return None
     return {str(key): value for key, value in data.items()}
+
+
+def _passed_over(directory: Path) -> Iterator[Finding]:
+    """Files that look like entries and are none, because of their names."""
+    for path in sorted(directory.rglob("*.yml")):
+        what = "a catalog's files end in .yaml, and this one is not read"
+        yield mistake(str(path), what, f"rename it to {path.stem}.yaml")
 
 
 def _dangling(catalog: Catalog) -> Iterator[Finding]:
@@ -203,10 +207,3 @@ def _dangling(catalog: Catalog) -> Iterator[Finding]:
                 yield missing(
                     "advice", advice.name, "choices.recipe", choice.recipe, list(catalog.recipes)
                 )
-
-
-def _one_line(error: Exception) -> str:
-    return " ".join(str(error).split())
-
-
-_SAFE_LOADER: type[yaml.SafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import click
 from sparkwright import __version__
 from sparkwright.cli.output import echo
 from sparkwright.findings.exit_codes import MISTAKEN
-from sparkwright.findings.user_error import UserError, suggest
+from sparkwright.findings.user_error import UserError, mistake, suggest
 
 __all__ = ["main"]
 
@@ -99,12 +100,30 @@ class _Lazy(click.Group):
             with formatter.section(title):
                 formatter.write_dl(list(commands.items()))
 
+    def main(self, *args: Any, **extra: Any) -> Any:
+        """What can't be written, a full disk or no permission, is a mistake like every other."""
+        try:
+            try:
+                return super().main(*args, **extra)
+            finally:
+                sys.stdout.flush()  # not at the end of Python, where nobody catches it
+        except OSError as error:
+            if (gone := isinstance(error, BrokenPipeError)) is False:
+                where = str(error.filename or "output")
+                what = f"can't be written or read: {error.strerror or error}"
+                remedy = "free some space, or name a place that you may write to"
+                with suppress(OSError):
+                    _tell(UserError([mistake(where, what, remedy)]))
+            with suppress(OSError, ValueError):  # what is left unwritten stays so
+                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            sys.exit(141 if gone else MISTAKEN)
+
     def invoke(self, ctx: click.Context) -> Any:
         """A user's mistake ends with a message and exit code 2, never with a traceback."""
         try:
             return super().invoke(ctx)
         except UserError as error:
-            echo(f"{click.style('-->', fg='red')} {error}", err=True)
+            _tell(error)
             sys.exit(MISTAKEN)
         except BrokenPipeError:
             sys.exit(141)
@@ -112,6 +131,10 @@ class _Lazy(click.Group):
             # As a shell has it for a program that SIGINT ended.
             echo("\nstopped", err=True)
             sys.exit(130)
+
+
+def _tell(error: UserError) -> None:
+    echo(f"{click.style('-->', fg='red')} {error}", err=True)
 
 
 @click.group(cls=_Lazy, context_settings={"help_option_names": ["-h", "--help"]})

@@ -9,10 +9,10 @@ import click
 
 from sparkwright.cli.completion import recipes, tags
 from sparkwright.cli.findings import format_option, paint, print_findings
-from sparkwright.cli.options import data_option, limit_option, load, site_inventory
-from sparkwright.config.inventory import HostInput, override, read_inventory
+from sparkwright.cli.options import data_option, limit_option, load_judged, site_inventory
+from sparkwright.config.inventory import HostInput, overrides_by_key, read_inventory
 from sparkwright.findings.exit_codes import MISTAKEN
-from sparkwright.findings.finding import errors
+from sparkwright.findings.finding import Finding, errors
 from sparkwright.findings.render import count, counts, text
 from sparkwright.findings.user_error import UserError
 from sparkwright.site.fleet import plan_fleet
@@ -46,10 +46,13 @@ def command(
     if recipe is not None:
         service = {"recipe": recipe, **({"image_tag": tag} if tag else {})}
         data = {"catalog_directories": _own_catalogs(), "services": {"recipe": service}}
-        data |= dict(map(override, overrides))
+        wrong: list[Finding] = []
+        data |= overrides_by_key(overrides, wrong)
+        if wrong:
+            raise UserError(wrong)
         fleet = plan_fleet([HostInput("any host", data, lambda _: "command line")])
     else:
-        fleet = load(inventory or site_inventory(), overrides, limit)
+        fleet = load_judged(inventory or site_inventory(), overrides, limit)
     hosts = fleet.hosts.values()
     findings = [*fleet.problems, *(one for host in hosts for one in host.violations)]
     services = sum(len(host.plan.services) for host in hosts)

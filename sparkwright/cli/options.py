@@ -13,9 +13,11 @@ import click
 from sparkwright.cli.completion import hosts
 from sparkwright.config.inventory import limited, read_inventory
 from sparkwright.config.inventory import site_inventory as site_inventory
+from sparkwright.config.renamed import with_new_names
 from sparkwright.findings.user_error import UserError
 from sparkwright.resolve.lock import to_resolution
 from sparkwright.site.fleet import Fleet, PlannedHost, plan_fleet, with_geometry
+from sparkwright.site.judged import site_problems
 from sparkwright.site.resolution import locks
 from sparkwright.text.visible import visible_json
 
@@ -86,6 +88,18 @@ def load(
     """Plan the hosts of an inventory; with ``anew``, models that services name are asked for."""
     fleet = plan_fleet(limited(read_inventory(inventory, overrides), limit), anew=anew)
     return Fleet(_by_locked_geometry(fleet.hosts), fleet.problems)
+
+
+def load_judged(inventory: Path, overrides: tuple[str, ...], limit: tuple[str, ...]) -> Fleet:
+    """Plan the hosts of an inventory, and judge all that a deploy judges before it begins."""
+    inputs = read_inventory(inventory, overrides)
+    everyone = {host.name: with_new_names(host.data) for host in inputs}
+    fleet = plan_fleet(limited(inputs, limit))
+    problems = [*fleet.problems, *site_problems(fleet.hosts, everyone)]
+    hosts = fleet.hosts
+    with suppress(UserError):  # a lock that can't be read is among the problems
+        hosts = _by_locked_geometry(hosts)
+    return Fleet(hosts, tuple(dict.fromkeys(problems)))
 
 
 def _by_locked_geometry(hosts: dict[str, PlannedHost]) -> dict[str, PlannedHost]:

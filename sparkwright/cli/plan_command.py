@@ -10,7 +10,7 @@ import click
 
 from sparkwright.catalog import Catalog
 from sparkwright.cli.findings import paint
-from sparkwright.cli.options import inventory_argument, json_option, load, print_json
+from sparkwright.cli.options import inventory_argument, json_option, load_judged, print_json
 from sparkwright.cli.output import echo
 from sparkwright.findings.exit_codes import MISTAKEN
 from sparkwright.findings.finding import errors
@@ -43,7 +43,7 @@ def command(
     hub only for a model that a service names without a recipe and that the lock does not have.
     Exit code 2 when anything would stop a run.
     """
-    fleet = load(inventory, overrides, limit)
+    fleet = load_judged(inventory, overrides, limit)
     hosts = fleet.or_raise()
     list_of_locks = locks(hosts)
     shown = [_host(host, list_of_locks[host.plan.settings.lock_file]) for host in hosts.values()]

@@ -11,7 +11,7 @@ from sparkwright.cli.options import (
     inventory_and_directory,
     json_option,
     limit_option,
-    load,
+    load_judged,
     print_json,
 )
 from sparkwright.cli.output import echo
@@ -35,7 +35,7 @@ def command(
 
     Digests and commits come from fleet.lock; without one, registries and hubs are queried.
     """
-    hosts = load(inventory, overrides, limit).or_raise()
+    hosts = load_judged(inventory, overrides, limit).or_raise()
     resolution = pinned(hosts)
     written: list[str] = []
     for name, host in hosts.items():

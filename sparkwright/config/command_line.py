@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatch
 
+from sparkwright.config.groups import name_problems
 from sparkwright.findings.finding import Finding
 from sparkwright.findings.user_error import mistake, suggest
 
@@ -28,6 +29,7 @@ def choice_problems(
             "name an existing file such as inventory/lab.py",
         )
         return
+    yield from name_problems(hosts, "command line: INVENTORY")
     known = [name for name, members in groups.items() if members]
     for option, patterns in chosen.items():
         for pattern in patterns:

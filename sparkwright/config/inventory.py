@@ -10,14 +10,18 @@ from __future__ import annotations
 
 import ast
 import json
-import runpy
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from fnmatch import fnmatch
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+from sparkwright.config import python_files
+from sparkwright.config.groups import Group, groups_of
+from sparkwright.documents.bounds import Unusable, bounded
+from sparkwright.findings.finding import Finding
 from sparkwright.findings.user_error import UserError, mistake, suggest
 
 
@@ -62,37 +66,62 @@ def lan_address(name: str, data: Mapping[str, Any]) -> str:
     return str(data.get("lan_address") or ssh_address(name, data))
 
 
-def read_inventory(path: Path, overrides: Iterable[str] = ()) -> list[HostInput]:
+def read_inventory(
+    path: Path,
+    overrides: Iterable[str] = (),
+    *,
+    for_pyinfra: bool = False,
+    group_data: bool = True,
+) -> list[HostInput]:
     """Hosts of an inventory file, in its order.
 
     Args:
         overrides: ``key=value``, as pyinfra's ``--data``.
+        for_pyinfra: whether pyinfra reads them next: files that ask for its own context, which is
+            not there yet, are compiled and not run.
+        group_data: whether its group_data is read too.
 
     Raises:
         UserError: for files that can't be read or run, and for an inventory without hosts.
     """
-    if not path.is_file():
+    if not path.exists():
         raise UserError(
             [mistake(str(path), "this file does not exist", "name one, such as inventory/lab.py")]
         )
-    groups = _groups(_run(path))
-    for folder in dict.fromkeys(
-        (Path("group_data").resolve(), path.parent.resolve() / "group_data")
-    ):
+    problems: list[Finding] = []
+    groups: dict[str, Group] = {}
+    variables: Mapping[str, Any] | None = None
+    try:
+        variables = _run(path, for_pyinfra=for_pyinfra)[1]
+        groups = groups_of(str(path), variables or {})
+    except UserError as error:
+        problems += error.findings
+    given = overrides_by_key(overrides, problems)
+    folders = (Path("group_data").resolve(), path.parent.resolve() / "group_data")
+    for folder in dict.fromkeys(folders if group_data else ()):
+        problems += wrong_endings(folder)
         for file in sorted(folder.glob("*.py")):
-            group = groups.setdefault(file.stem, _Group([], {}, {}))
-            values = _without_imports(file, _run(file))
+            try:
+                values = _values(file, for_pyinfra=for_pyinfra)
+            except UserError as error:
+                problems += error.findings
+                continue
+            if values is None:
+                continue
+            group = groups.setdefault(file.stem, Group([], {}, {}))
             place = _shown(file)
             group.data.update(values)
             group.places.update(dict.fromkeys(values, place))
-    every = groups.pop("all", None) or _Group([], {}, {})
+    if problems:
+        raise UserError(problems)
+    every = groups.pop("all", None) or Group([], {}, {})
     names = list(dict.fromkeys(name for group in groups.values() for name, _ in group.hosts))
     names = list(dict.fromkeys([name for name, _ in every.hosts])) or names
     # pyinfra puts all hosts into a group of the file's name too.
     alone = groups.get(path.stem)
     if alone is not None and not alone.hosts:
-        groups[path.stem] = _Group([(name, {}) for name in names], alone.data, alone.places)
-    if not names:
+        groups[path.stem] = Group([(name, {}) for name in names], alone.data, alone.places)
+    if not names and variables is not None:
         raise UserError(
             [
                 mistake(
@@ -102,7 +131,6 @@ def read_inventory(path: Path, overrides: Iterable[str] = ()) -> list[HostInput]
                 )
             ]
         )
-    given = dict(map(override, overrides))
     found = []
     for name in names:
         data: dict[str, Any] = {}
@@ -156,52 +184,29 @@ def _origin(origins: Mapping[str, str], default: str, key: str) -> str:
     return origins.get(key, default)
 
 
-def _run(path: Path) -> dict[str, Any]:
-    try:
-        return {
-            key: value
-            for key, value in runpy.run_path(str(path)).items()
-            if not (key.startswith("__") and key.endswith("__"))
-        }
-    except SyntaxError as error:
-        where, what = f"{path}: line {error.lineno}", f"not valid Python: {error.msg}"
-    except Exception as error:
-        where, what = str(path), f"{type(error).__name__}: {error}"
-    raise UserError([mistake(where, what, "fix that file")])
+def _run(path: Path, *, for_pyinfra: bool) -> tuple[ast.Module, dict[str, Any] | None]:
+    tree, code = python_files.source(path)
+    if for_pyinfra and python_files.imports_pyinfra(tree):
+        return tree, None
+    return tree, python_files.run(path, code)
 
 
-@dataclass(frozen=True)
-class _Group:
-    """Hosts with their own data, the group's data, and the files that it comes from."""
-
-    hosts: list[tuple[str, dict[str, Any]]]
-    data: dict[str, Any]
-    places: dict[str, str]
-
-
-def _groups(variables: Mapping[str, Any]) -> dict[str, _Group]:
-    """The groups among an inventory's top-level variables."""
-    groups: dict[str, _Group] = {}
-    for name, value in variables.items():
-        if name.startswith("_") or not isinstance(value, list | tuple):
-            continue
-        hosts: Any = value
-        data: dict[str, Any] = {}
-        if isinstance(value, tuple):
-            hosts, data = value[0], value[1] if len(value) > 1 else {}
-        if all(isinstance(host, str | tuple) for host in hosts):
-            pairs = [host if isinstance(host, tuple) else (host, {}) for host in hosts]
-            groups[name] = _Group([(pair[0], dict(pair[1])) for pair in pairs], dict(data), {})
-    return groups
+def _values(file: Path, *, for_pyinfra: bool) -> dict[str, Any] | None:
+    """What a group_data file says, without the names it imports; None for one that is not run."""
+    # As it is written there, in messages too.
+    tree, found = _run(Path(_shown(file)), for_pyinfra=for_pyinfra)
+    imported = python_files.imported(tree)
+    return found and {key: value for key, value in found.items() if key not in imported}
 
 
-def _without_imports(file: Path, values: Mapping[str, Any]) -> dict[str, Any]:
-    """What a group_data file says, without the names it imports."""
-    imported: set[str] = set()
-    for node in ast.parse(file.read_text(encoding="utf-8")).body:
-        if isinstance(node, ast.Import | ast.ImportFrom):
-            imported.update(alias.asname or alias.name.split(".")[0] for alias in node.names)
-    return {key: value for key, value in values.items() if key not in imported}
+def wrong_endings(folder: Path) -> Iterator[Finding]:
+    """Files of group_data that nobody reads, because of their names."""
+    for file in sorted(folder.glob("*.y*ml")):
+        yield mistake(
+            _shown(file),
+            "group_data is Python, and nobody reads this file",
+            f"write it as {file.stem}.py (KEY = value), or remove it",
+        )
 
 
 def _shown(file: Path) -> str:
@@ -210,10 +215,31 @@ def _shown(file: Path) -> str:
     return str(file.relative_to(here)) if file.is_relative_to(here) else str(file)
 
 
-def override(text: str) -> tuple[str, Any]:
-    """``key=value`` of ``--data``: the key, and the value, read as pyinfra does."""
-    key, _, value = text.partition("=")
+def overrides_by_key(overrides: Iterable[str], problems: list[Finding]) -> dict[str, Any]:
+    """``--data`` by key, read as pyinfra does; what can't be used is added to the problems."""
+    found = {}
+    for text in overrides:
+        try:
+            key, sign, value = text.partition("=")
+            if not (sign and key):
+                raise Unusable("this gives no key a value", "write --data KEY=VALUE")
+            found[key] = _as_pyinfra(value)
+        except Unusable as error:
+            problems.append(mistake(f"command line: --data {text[:80]}", error.what, error.remedy))
+    return found
+
+
+def _as_pyinfra(value: str) -> Any:
+    """A value of the command line, as ``pyinfra_cli.util.parse_cli_arg`` reads it."""
+    if value.lower() in ("true", "false"):
+        return value.lower() == "true"
+    with suppress(ValueError):
+        return int(value)
     try:
-        return key, json.loads(value)
+        found = json.loads(value)
     except ValueError:
-        return key, value.strip("\"'")
+        return value
+    except RecursionError:
+        raise Unusable("its value is nested too deep", "write it flatter") from None
+    bounded(found)
+    return found

@@ -68,9 +68,9 @@ class KeyFile:
         """There while the key is revoked; empty."""
         return self._beside("revoked")
 
-    def values(self) -> tuple[Secret, ...]:
-        """What is valid; a missing key is made, unless it was revoked."""
-        current = () if self.revoked.exists() else (api_key(self.path, {}),)
+    def values(self, *, dry: bool = False) -> tuple[Secret, ...]:
+        """What is valid; a missing key is made, unless it was revoked or nothing is written."""
+        current = () if self.revoked.exists() else (api_key(self.path, {}, dry=dry),)
         beside = (one for one in (self.new, self.old) if one.exists())
         return (*current, *(api_key(one, {}) for one in beside))
 
@@ -106,8 +106,13 @@ def source_of(settings: HostSettings, name: str) -> Source:
     return settings.keys[name].command or str(DIRECTORY / name)
 
 
-def keys_of(host: str, settings: HostSettings, environment: Mapping[str, str]) -> Keys:
+def keys_of(
+    host: str, settings: HostSettings, environment: Mapping[str, str], *, dry: bool = False
+) -> Keys:
     """The keys of a host; those that are missing are made.
+
+    Args:
+        dry: whether nothing is written.
 
     Raises:
         UserError: for a key that can't be used, and for two names of one key.
@@ -116,7 +121,7 @@ def keys_of(host: str, settings: HostSettings, environment: Mapping[str, str]) -
     if VARIABLE in environment or isinstance(default, tuple):
         main: tuple[Secret, ...] = (api_key(default, environment),)
     else:
-        main = KeyFile(Path(default)).values()
+        main = KeyFile(Path(default)).values(dry=dry)
     clients = {DEFAULT: main}
     for name in settings.keys:
         source = source_of(settings, name)
@@ -124,14 +129,31 @@ def keys_of(host: str, settings: HostSettings, environment: Mapping[str, str]) -
             where = f"keys.{name}.command"
             clients[name] = (checked(line(source, where), where),)
         else:
-            clients[name] = KeyFile(Path(source)).values()
+            clients[name] = KeyFile(Path(source)).values(dry=dry)
     if problems := list(_shared(host, clients)):
         raise UserError(problems)
     # Where the key comes from elsewhere, so does this: every controller then makes the same.
     elsewhere = VARIABLE in environment or isinstance(default, tuple)
-    base = main[0] if elsewhere and not ENGINE.exists() else api_key(ENGINE, {})
+    base = main[0] if elsewhere and not ENGINE.exists() else api_key(ENGINE, {}, dry=dry)
     engine = hmac.new(base.value.encode(), f"vLLM on {host}".encode(), hashlib.sha256)
     return Keys(clients, Secret(f"sk-{engine.hexdigest()}"))
+
+
+def key_problems(
+    host: str, settings: HostSettings, environment: Mapping[str, str]
+) -> Iterator[Finding]:
+    """What is wrong with the keys that are here already. No command is run, no key is made."""
+    clients: dict[str, tuple[Secret, ...]] = {}
+    for name in (DEFAULT, *settings.keys):
+        source = source_of(settings, name)
+        try:
+            if name == DEFAULT and VARIABLE in environment:
+                clients[name] = (api_key(source, environment),)
+            elif isinstance(source, str):
+                clients[name] = KeyFile(Path(source)).values(dry=True)
+        except UserError as error:
+            yield from (one.on(host) for one in error.findings)
+    yield from _shared(host, clients)
 
 
 def rotated(settings: HostSettings, name: str) -> KeyFile:

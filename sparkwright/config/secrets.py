@@ -5,6 +5,7 @@ The fleet's API key is made once, into a 0600 file, where nothing else gives it.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import secrets
@@ -17,7 +18,9 @@ from typing import Annotated
 
 from pydantic import Field, StringConstraints
 
-from sparkwright.config.secret_commands import line
+from sparkwright.config.secret_commands import LARGEST, line
+from sparkwright.documents import files
+from sparkwright.documents.bounds import Unusable
 from sparkwright.findings.user_error import UserError, mistake
 
 VARIABLE = "SPARKWRIGHT_API_KEY"
@@ -57,8 +60,11 @@ def shown(source: Source) -> str:
     return f"$({shlex.join(('cat', source) if isinstance(source, str) else source)})"
 
 
-def api_key(source: Source | Path, environment: Mapping[str, str]) -> Secret:
+def api_key(source: Source | Path, environment: Mapping[str, str], *, dry: bool = False) -> Secret:
     """The key from the environment, else from the command or file; a missing file is made.
+
+    Args:
+        dry: whether nothing is written: a file that is missing stands for a key of its own.
 
     Raises:
         UserError: when the key has a form that would not survive, others may read the file, or the
@@ -70,13 +76,38 @@ def api_key(source: Source | Path, environment: Mapping[str, str]) -> Secret:
         where = f"api_key_command: {shlex.join(source)}"
         return checked(line(source, "api_key_command"), where)
     path = Path(source)
+    if (kept := kept_key(path)) is not None:
+        return kept
+    if dry:
+        return Secret(f"sk-not-made-yet-{hashlib.sha256(str(path).encode()).hexdigest()}")
+    key = f"sk-{secrets.token_urlsafe(32)}"
+    made(path, f"{key}\n")
+    return Secret(key)
+
+
+def kept_key(path: Path) -> Secret | None:
+    """The key in a file of the controller; None where there is no file yet.
+
+    Raises:
+        UserError: when it is no file with a key, or others may read it.
+    """
+    if not path.exists():
+        return None
+    return checked(private_text(path, "the API key"), str(path))
+
+
+def private_text(path: Path, what: str) -> str:
+    """The text of a file with a secret, without the white space around it.
+
+    Raises:
+        UserError: when it can't be read, or others may read it.
+    """
     try:
-        refuse_readable(path, "the API key")
-    except FileNotFoundError:
-        key = f"sk-{secrets.token_urlsafe(32)}"
-        made(path, f"{key}\n")
-        return Secret(key)
-    return checked(path.read_text(encoding="utf-8").strip(), str(path))
+        text = files.read(path, LARGEST).strip()
+    except Unusable as error:
+        raise UserError([mistake(error.place(str(path)), error.what, error.remedy)]) from None
+    refuse_readable(path, what)
+    return text
 
 
 def refuse_readable(path: Path, what: str) -> None:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 from urllib.parse import urlsplit
 
 from pydantic import (
@@ -27,32 +26,34 @@ from sparkwright.catalog.data import (
     Repository,
     Revision,
     ServedName,
-    Straight,
     VariableName,
 )
 from sparkwright.config.bootstrap import Packaged, PackageSource, Step
 from sparkwright.config.notices import NoticeAddress
 from sparkwright.config.registries import RegistryAddress, RegistryName
 from sparkwright.config.secrets import Command, Source
-from sparkwright.findings.finding import Finding, Severity, Subject
-from sparkwright.findings.user_error import UserError, mistake
+from sparkwright.config.values import (
+    AbsolutePath,
+    AbsolutePattern,
+    Address,
+    ControllerFile,
+    ControllerPath,
+    Gib,
+    GpuName,
+    HttpAddress,
+    Port,
+    ProxyAddress,
+    Reason,
+    Seconds,
+    ServiceName,
+    Whole,
+    WholeSeconds,
+)
+from sparkwright.findings.user_error import UserError
 from sparkwright.findings.validation import problems_of
 
-#: A service's name becomes a systemd unit, a Compose project and a directory.
-ServiceName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9-]{0,40}$")]
-#: A GPU's UUID, or its index.
-GpuName = (
-    Annotated[int, Field(ge=0, le=999)]
-    | Annotated[str, StringConstraints(pattern=r"^GPU-[0-9a-fA-F-]{36}$")]
-)
-AbsolutePath = Annotated[str, StringConstraints(pattern=r"^/[A-Za-z0-9._/-]+$"), Straight]
-AbsolutePattern = Annotated[str, StringConstraints(pattern=r"^/[A-Za-z0-9._/*?-]+$"), Straight]
-#: Why something that is wrong for everybody else is right here.
-Reason = Annotated[str, StringConstraints(min_length=8)]
-#: Without an account: units' environment is world-readable.
-ProxyAddress = Annotated[str, StringConstraints(pattern=r"^http://[A-Za-z0-9._\[\]:-]+$")]
-HttpAddress = Annotated[str, StringConstraints(pattern=r"^https?://[^/\s]+$")]
-
+#: What lies between a service's port, its vLLM's behind a proxy, and that of its health.
+PROXY_STEP = 10_000
 #: Where only the host itself reaches a server.
 LOOPBACK = "127.0.0.1"
 #: What a server binds that listens at every address of its host.
@@ -65,7 +66,7 @@ def is_loopback(address: str) -> bool:
 
 
 class _Settings(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, defer_build=True)
 
 
 class SmokeSettings(_Settings):
@@ -78,7 +79,7 @@ class SmokeSettings(_Settings):
     """
 
     thinking: bool = False
-    max_tokens: int = Field(default=32, gt=0)
+    max_tokens: Whole = Field(default=32, gt=0, le=1_000_000)
 
 
 class RolloutSettings(_Settings):
@@ -99,15 +100,15 @@ class RolloutSettings(_Settings):
             is switched anywhere (``stop``).
     """
 
-    canaries: Annotated[int, Field(ge=0)] | tuple[str, ...] = 1
+    canaries: Annotated[Whole, Field(ge=0, le=10_000)] | tuple[str, ...] = 1
     batch: (
-        Annotated[int, Field(ge=1)]
+        Annotated[Whole, Field(ge=1, le=10_000)]
         | Annotated[str, StringConstraints(pattern=r"^([1-9]|[1-9][0-9]|100)%$")]
     ) = "25%"
-    pause_seconds: float = Field(default=0, ge=0)
-    soak_seconds: float = Field(default=75, ge=0)
-    notice_seconds: float = Field(default=7, ge=0)
-    drain_seconds: float = Field(default=600, ge=0)
+    pause_seconds: Seconds = 0
+    soak_seconds: Seconds = 75
+    notice_seconds: Seconds = 7
+    drain_seconds: Seconds = 600
     on_failure: Literal["halt", "fleet"] = "halt"
     unprepared: Literal["leave", "stop"] = "leave"
 
@@ -149,16 +150,16 @@ class ServiceSettings(_Settings):
     model: Repository | None = Field(default=None, validate_default=True)
     revision: Revision | None = None
     image: Name | None = None
-    port: int = Field(default=8000, ge=1, le=65535)
-    bind: str | None = None
+    port: Port = 8000
+    bind: Address | None = None
     proxy: bool = True
     served_names: tuple[ServedName, ...] | None = Field(default=None, min_length=1)
     image_tag: str | None = None
     gpus: tuple[GpuName, ...] | None = Field(default=None, min_length=1)
     arguments: dict[ArgumentName, ArgumentValue | None] = {}
     environment: dict[VariableName, str | None] = {}
-    boot_seconds: int | None = Field(default=None, gt=0)
-    first_answer_seconds: int | None = Field(default=None, gt=0)
+    boot_seconds: WholeSeconds | None = None
+    first_answer_seconds: WholeSeconds | None = None
     smoke: SmokeSettings = SmokeSettings()
     hardening: Literal["default", "strict"] = "default"
     boot_caches: bool | None = None
@@ -200,8 +201,8 @@ class LoadBalancerSettings(_Settings):
         hosts: the replicas; every host of the inventory that has the service, when not set.
     """
 
-    port: int = Field(ge=1, le=65535)
-    bind: str = "*"
+    port: Port
+    bind: Address = "*"
     hosts: tuple[str, ...] | None = Field(default=None, min_length=1)
 
 
@@ -224,9 +225,9 @@ class TlsSettings(_Settings):
         ca: what clients and load balancers verify it by, when that is no public CA.
     """
 
-    certificate: str
-    key: str
-    ca: str | None = None
+    certificate: ControllerFile
+    key: ControllerFile
+    ca: ControllerFile | None = None
 
 
 def _kind_of_tls(value: object) -> str:
@@ -313,7 +314,8 @@ class HostSettings(_Settings):
         registries: other people's recipes, for `sparkwright import @NAME` and `catalog search`:
             name -> git repository, ``https://…`` or a path of the controller. The lock pins each to
             a commit. Nothing of them is served until it is imported.
-        lock_file: pins of everything, made by ``sparkwright lock``; used when it is there.
+        lock_file: pins of everything, made by ``sparkwright lock``. One that is named must be
+            there; ``fleet.lock`` is used when it is.
         notify: where ``sparkwright notify`` tells what begins, worsens and ends: ``ntfy:TOPIC`` or
             ``ntfy:https://HOST/TOPIC``, ``mailto:NAME@DOMAIN?smtp=HOST:PORT``,
             ``webhook:https://HOST/PATH`` (docs/monitoring.md).
@@ -329,20 +331,20 @@ class HostSettings(_Settings):
         str, Annotated[str, StringConstraints(pattern=r"^https?://[^/\s]+\S*$")]
     ] = {}
     hub_endpoint: HttpAddress = "https://huggingface.co"
-    hub_token_file: str | None = None
+    hub_token_file: ControllerFile | None = None
     hub_token_command: Command | None = None
     models_root: AbsolutePath = "/opt/models"
     services_root: AbsolutePath = "/opt/sparkwright"
     downloader: Literal["hf_transfer", "xet", "http"] = "hf_transfer"
-    download_connections: int = Field(default=16, ge=1, le=64)
-    registry_auth_file: str | None = None
+    download_connections: Whole = Field(default=16, ge=1, le=64)
+    registry_auth_file: ControllerFile | None = None
     registry_auth_command: Command | None = None
-    download_limit_mb: float | None = Field(default=None, ge=0.1)
+    download_limit_mb: float | None = Field(default=None, ge=0.1, le=1_000_000)
     peer_sharing: bool = True
-    peer_port: int = Field(default=18650, ge=1, le=65535)
+    peer_port: Port = 18650
     http_proxy: ProxyAddress | None = None
     no_proxy: tuple[Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9._:*/-]+$")], ...] = ()
-    lan_address: str | None = None
+    lan_address: Address | None = None
     adopt_directories: tuple[AbsolutePattern, ...] = (
         "/opt/qwen36",
         "/models",
@@ -354,25 +356,25 @@ class HostSettings(_Settings):
     rollout: RolloutSettings = RolloutSettings()
     take_over: bool = False
     break_lock: bool = False
-    keep_releases: int = Field(default=3, ge=1)
-    bundle: str | None = None
+    keep_releases: Whole = Field(default=3, ge=1, le=1000)
+    bundle: ControllerPath | None = None
     watch: bool = True
     drop_caches: bool = True
     second_boot: bool = True
-    disk_headroom_gib: float = Field(default=20, ge=0)
-    api_key_file: str = ".sparkwright/api_key"
+    disk_headroom_gib: Gib = 20
+    api_key_file: ControllerFile = ".sparkwright/api_key"
     api_key_command: Command | None = None
     tls: _Tls | None = None
     keys: dict[ServiceName, ClientKeySettings] = {}
     bootstrap: tuple[Step, ...] = ()
     bootstrap_sources: dict[Packaged, PackageSource] = {}
     bootstrap_reboot: bool = False
-    catalog_directories: tuple[str, ...] = ()
+    catalog_directories: tuple[ControllerPath, ...] = ()
     registries: dict[RegistryName, RegistryAddress] = {}
-    sidecars: dict[str, Annotated[float, Field(gt=0)]] = {}
-    lock_file: str = "fleet.lock"
+    sidecars: dict[str, Annotated[Gib, Field(gt=0)]] = {}
+    lock_file: ControllerFile = "fleet.lock"
     notify: tuple[NoticeAddress, ...] = ()
-    notify_file: str | None = None
+    notify_file: ControllerFile | None = None
     notify_command: Command | None = None
 
     @property
@@ -417,69 +419,6 @@ class HostSettings(_Settings):
         return mirrors
 
 
-#: Keys of host data that belong to pyinfra, not to us.
-_PYINFRA_KEYS = frozenset(
-    [
-        "ssh_hostname",
-        "ssh_port",
-        "ssh_user",
-        "ssh_password",
-        "ssh_key",
-        "ssh_key_password",
-        "ssh_allow_agent",
-        "ssh_look_for_keys",
-        "ssh_forward_agent",
-        "ssh_config_file",
-        "ssh_known_hosts_file",
-        "ssh_strict_host_key_checking",
-        "ssh_paramiko_connect_kwargs",
-        "ssh_connect_retries",
-        "ssh_connect_retry_min_delay",
-        "ssh_connect_retry_max_delay",
-        "ssh_file_transfer_protocol",
-    ]
-)
-#: What lies between a service's port, its vLLM's behind a proxy, and that of its health.
-PROXY_STEP = 10_000
-#: Keys by depth: at the top, and in ``services.<name>``.
-KNOWN_KEYS = {
-    1: (*HostSettings.model_fields, *sorted(_PYINFRA_KEYS)),
-    3: (*ServiceSettings.model_fields, *PackageSource.model_fields),
-    2: (*RolloutSettings.model_fields, *TlsSettings.model_fields),
-    4: (*SmokeSettings.model_fields, *Exceptions.model_fields),
-}
-
-
-#: Names that settings had in version 0.1: valid until 0.3, with a warning.
-RENAMED = {
-    "gateway": "load_balancer",
-    "weights_mover": "downloader",
-    "weights_connections": "download_connections",
-    "fetch_limit_mb": "download_limit_mb",
-    "seeding": "peer_sharing",
-    "seeding_port": "peer_port",
-}
-#: The same within ``services.<name>``.
-RENAMED_IN_SERVICES = {"door": "proxy"}
-
-
-def with_new_names(data: Mapping[str, Any]) -> dict[str, Any]:
-    """A host's data by the settings' new names; where both are set, the new one counts."""
-    found = _renamed(data, RENAMED)
-    services = found.get("services")
-    if isinstance(services, Mapping):
-        found["services"] = {
-            name: _renamed(one, RENAMED_IN_SERVICES) if isinstance(one, Mapping) else one
-            for name, one in services.items()
-        }
-    return found
-
-
-def _renamed(data: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
-    old = {names[key]: value for key, value in data.items() if key in names}
-    return old | {key: value for key, value in data.items() if key not in names}
-
-
 def tls_of(value: object, where: str) -> Literal["own"] | TlsSettings | None:
     """The setting ``tls`` of a host whose other settings do not matter.
 
@@ -493,74 +432,3 @@ def tls_of(value: object, where: str) -> Literal["own"] | TlsSettings | None:
         return adapter.validate_python(value)
     except ValidationError as error:
         raise UserError(problems_of(error, where)) from None
-
-
-def renamed_settings(
-    host: str, data: Mapping[str, Any], origin: Callable[[str], str]
-) -> Iterator[Finding]:
-    """A warning for each setting that has another name now."""
-    old = [(key, key, new) for key, new in RENAMED.items() if key in data]
-    services = data.get("services")
-    for name, one in services.items() if isinstance(services, Mapping) else ():
-        if isinstance(one, Mapping):
-            old += [
-                ("services", f"services.{name}.{key}", new)
-                for key, new in RENAMED_IN_SERVICES.items()
-                if key in one
-            ]
-    for top, key, new in old:
-        yield Finding(
-            "renamed-setting",
-            Severity.WARNING,
-            Subject(host, None, origin(top), key),
-            f"{key.rpartition('.')[2]!r} is called {new!r} now",
-            reason="the old name is valid until version 0.3",
-            remedy=f"write {new}",
-            source="sparkwright",
-        )
-
-
-def parse_settings(
-    host: str, data: Mapping[str, Any], origin: Callable[[str], str]
-) -> HostSettings:
-    """Validate one host's data.
-
-    Args:
-        host: the host's name, for messages.
-        data: all host data; keys of pyinfra's (``ssh_*``, ``_sudo`` ...) and keys that start
-            with ``my_`` (the user's own) are passed over.
-        origin: file that a top-level key comes from, for messages.
-
-    Raises:
-        UserError: every problem of this host.
-    """
-    problems: list[Finding] = []
-    # A mistake is where the user wrote it, under the name that it has there.
-    written_as = {new: old for old, new in RENAMED.items() if old in data and new not in data}
-    own = {
-        key: value
-        for key, value in with_new_names(data).items()
-        if key not in _PYINFRA_KEYS and not key.startswith(("_", "my_"))
-    }
-    if "services" not in own:
-        problems.append(
-            mistake(
-                "services",
-                "this host has no services",
-                "put it into a group whose group_data has services, or name some in the inventory",
-                host,
-            )
-        )
-        own["services"] = {}
-    try:
-        settings = HostSettings.model_validate(own)
-    except ValidationError as error:
-        for problem in problems_of(error, "", KNOWN_KEYS):
-            top, *rest = (problem.subject.key or "").split(".")
-            written = written_as.get(top, top)
-            where = f"{origin(written)}: {'.'.join((written, *rest))}"
-            problems.append(mistake(where, problem.observed, problem.remedy, host))
-        raise UserError(problems) from None
-    if problems:
-        raise UserError(problems)
-    return settings

@@ -1,30 +1,40 @@
-"""The Python files that a user edits, checked before pyinfra runs them: no traceback for a typo."""
+"""The files that a user edits, judged before pyinfra reads them: no traceback for a typo."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from fnmatch import fnmatch
 from pathlib import Path
 
+from sparkwright.config import python_files
+from sparkwright.config.inventory import read_inventory, wrong_endings
 from sparkwright.findings.finding import Finding
 from sparkwright.findings.user_error import UserError, mistake
 
 
 def check(
-    inventory: str, group_data: Iterable[str], *, own_folder: str | None = "group_data"
+    inventory: str,
+    group_data: Iterable[str],
+    overrides: Iterable[str] = (),
+    *,
+    own_folder: bool = True,
 ) -> None:
-    """Compile and run inventory and group_data files once, alone.
+    """Read inventory and group_data files once, alone, as `sparkwright check` does.
 
     Args:
-        group_data: folders of the command line.
-        own_folder: the site's; None where the inventory alone matters.
+        group_data: further folders of them.
+        overrides: ``key=value``, pyinfra's ``--data``.
+        own_folder: whether the site's group_data is read, or the inventory alone.
 
     Raises:
-        UserError: with file and line of every file that can't be read or run.
+        UserError: with file and line of everything that can't be read or run.
     """
     problems: list[Finding] = []
-    files = [Path(inventory)] if inventory.endswith(".py") else []
-    folders = [*([Path(own_folder)] if own_folder else []), *map(Path, group_data)]
+    path = Path(inventory)
+    folders = [Path(folder) for folder in group_data]
+    if path.suffix == ".py" or (inventory and path.exists()):
+        problems += _inventory_problems(path, overrides, own_folder=own_folder)
+    elif own_folder:  # hosts by name: their settings are in group_data alone
+        folders.insert(0, Path("group_data"))
     for folder in map(Path, group_data):
         if not folder.is_dir():
             problems.append(
@@ -35,47 +45,27 @@ def check(
                 )
             )
     for folder in folders:
-        files.extend(sorted(folder.glob("*.py")))
-    for path in files:
-        if not path.is_file():
-            problems.append(
-                mistake(
-                    f"command line: {path}",
-                    "this file does not exist",
-                    "name an existing inventory, such as inventory/lab.py",
-                )
-            )
-            continue
-        problem = _try(path)
-        if problem:
-            problems.append(problem)
+        problems += wrong_endings(folder)
+        for file in sorted(folder.glob("*.py")):
+            try:
+                _try(file)
+            except UserError as error:
+                problems += error.findings
     if problems:
         raise UserError(problems)
 
 
-def _try(path: Path) -> Finding | None:
-    text = path.read_text(encoding="utf-8")
+def _inventory_problems(
+    path: Path, overrides: Iterable[str], *, own_folder: bool
+) -> Sequence[Finding]:
     try:
-        code = compile(text, str(path), "exec")
-    except SyntaxError as error:
-        return mistake(
-            f"{path}: line {error.lineno}", f"not valid Python: {error.msg}", "fix that line"
-        )
-    if "pyinfra" in text:
-        return None  # it asks for pyinfra's own context, which is not there yet
-    try:
-        exec(code, {"__file__": str(path)})
-    except Exception as error:
-        trace = error.__traceback__
-        line = 0
-        while trace is not None:
-            if trace.tb_frame.f_code.co_filename == str(path):
-                line = trace.tb_lineno
-            trace = trace.tb_next
-        return mistake(f"{path}: line {line}", f"{type(error).__name__}: {error}", "fix that line")
-    return None
+        read_inventory(path, overrides, for_pyinfra=True, group_data=own_folder)
+    except UserError as error:
+        return error.findings
+    return ()
 
 
-def matches(pattern: str, hosts: Sequence[str]) -> bool:
-    """Whether a --limit pattern names any host, as pyinfra matches it."""
-    return any(fnmatch(host, pattern) for host in hosts)
+def _try(path: Path) -> None:
+    tree, code = python_files.source(path)
+    if not python_files.imports_pyinfra(tree):
+        python_files.run(path, code)

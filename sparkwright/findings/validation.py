@@ -9,6 +9,7 @@ from pydantic import ValidationError
 
 from sparkwright.findings.finding import Finding
 from sparkwright.findings.user_error import mistake, suggest
+from sparkwright.text.values import short
 
 #: Kind of an error whose value is in no message: it may be a secret.
 HIDDEN = "hidden_value"
@@ -71,7 +72,7 @@ def problems_of(
             )
         else:
             said = _plain(item["msg"])
-            what = said if kind == HIDDEN else f"{_short(value)}: {said}"
+            what = said if kind == HIDDEN else f"{short(value)}: {said}"
             remedy = _REMEDIES.get(kind, "write a value of that form")
         yield mistake(f"{where}: {key}" if key else where, what, remedy)
 
@@ -82,11 +83,6 @@ def _is_branch(part: Any) -> bool:
         part in ("bool", "int", "float", "str")
         or part.startswith(("[", "list[", "dict[", "function-", "constrained-"))
     )
-
-
-def _short(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= 80 else f"{text[:77]}..."
 
 
 def _plain(message: str) -> str:

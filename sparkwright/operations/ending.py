@@ -20,10 +20,14 @@ from sparkwright.text.table import columns
 from sparkwright.text.visible import paragraph
 
 _STATE = Path(".sparkwright")
+#: The environment's variable for where a run's record is written, of ``--dry`` too.
+RECORD = "SPARKWRIGHT_RECORD"
 
 
 def report(run: Run, *, as_json: bool) -> None:
     """Print the run's table and keep its record for ``sparkwright report``.
+
+    A run that only looks writes nothing, unless the environment names a file for its record.
 
     Args:
         as_json: whether standard output is pyinfra's JSON, which nothing may be mixed with.
@@ -35,9 +39,11 @@ def report(run: Run, *, as_json: bool) -> None:
         click.echo(_unplanned(run), err=as_json)
         return  # of what is planned nothing is known, and the record of the last deploy stays
     rows = [_row(name, one) for name, one in run.hosts.items()]
-    record = _STATE / "last-run.json"
-    record.parent.mkdir(mode=0o700, exist_ok=True)
-    record.write_text(table.as_json(rows, dry=run.dry), encoding="utf-8")
+    named = os.environ.get(RECORD)
+    if named or not run.dry:
+        record = Path(named or _STATE / "last-run.json")
+        record.parent.mkdir(mode=0o700, exist_ok=True)
+        record.write_text(table.as_json(rows, dry=run.dry), encoding="utf-8")
     text = table.render(
         rows, dry=run.dry, seconds=time.monotonic() - run.started, key_hint=_key_hint(run)
     )

@@ -35,7 +35,9 @@ def allowed(operations: Sequence[str]) -> bool:
     return "planless=true" in operations
 
 
-def check_files(inventory: str, group_data: Sequence[str]) -> BaseException | None:
+def check_files(
+    inventory: str, group_data: Sequence[str], overrides: Sequence[str]
+) -> BaseException | None:
     """Check the user's files; group_data is left out where it can't be read.
 
     Returns:
@@ -44,9 +46,9 @@ def check_files(inventory: str, group_data: Sequence[str]) -> BaseException | No
     Raises:
         UserError: when the inventory itself can't be read.
     """
-    user_files.check(inventory, (), own_folder=None)
+    user_files.check(inventory, (), overrides, own_folder=False)
     try:
-        user_files.check(inventory, group_data)
+        user_files.check(inventory, group_data, overrides)
     except (Exception, SystemExit) as error:
         hooks.pass_over_broken_group_data(lambda file: connection_data(Path(file)))
         return error

@@ -22,8 +22,8 @@ from pyinfra.api.state import State
 from sparkwright.config import user_files
 from sparkwright.config.command_line import choice_problems, stray_group_data
 from sparkwright.config.inventory import HostInput, ssh_address
+from sparkwright.config.renamed import with_new_names
 from sparkwright.config.secrets import api_key
-from sparkwright.config.settings import with_new_names
 from sparkwright.facts import hooks, others
 from sparkwright.facts.memory import memory
 from sparkwright.findings.render import text
@@ -36,7 +36,7 @@ from sparkwright.operations.peer_keys import RunKeys
 from sparkwright.operations.progress import Progress
 from sparkwright.operations.run import HostRun, Run, attach
 from sparkwright.plan.rollout import Rollout, batches
-from sparkwright.proxy.proxies import with_others
+from sparkwright.proxy.pools import with_others
 from sparkwright.site.desired import DesiredFleet, desired_fleet
 
 
@@ -45,12 +45,13 @@ def install() -> None:
     parameters = hooks.command_line()
     emergency = planless.allowed(parameters["operations"])
     wrong: list[BaseException | None] = [None]
+    files = (parameters["inventory"], parameters["group_data"], parameters.get("data") or ())
 
     def check() -> None:
         if emergency:
-            wrong[0] = planless.check_files(parameters["inventory"], parameters["group_data"])
+            wrong[0] = planless.check_files(*files)
         else:
-            user_files.check(parameters["inventory"], parameters["group_data"])
+            user_files.check(*files)
 
     _or_exit(check)
     runs: list[Run] = []
@@ -154,6 +155,7 @@ def _planned(
         ],
         {host.name: with_new_names(host.data.dict()) for host in inventory},
         stray_group_data(groups, [name for name, data in inventory.group_data.items() if data]),
+        dry=parameters["dry"],
     )
     passed = [one for host in fleet.hosts.values() for one in host.violations]
     if passed:
@@ -182,7 +184,7 @@ def _run(
             )
             for name, one in fleet.hosts.items()
         },
-        peer_keys=RunKeys(api_key(".sparkwright/peer_secret", {})),
+        peer_keys=RunKeys(api_key(".sparkwright/peer_secret", {}, dry=parameters["dry"])),
         rollout=Rollout(batches(list(hosts), fleet.rollout)),
         rollout_settings=fleet.rollout,
         dry=parameters["dry"],

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
 from sparkwright.config.secret_commands import line
 from sparkwright.config.secrets import Secret, Source
+from sparkwright.documents import files
+from sparkwright.documents.bounds import Unusable
 from sparkwright.findings.user_error import UserError, mistake
+
+#: What an HTTP header takes.
+_FORM = re.compile(r"[\x21-\x7e]{1,4096}")
 
 
 def hub_token(source: Source | None) -> Secret | None:
@@ -22,14 +28,10 @@ def hub_token(source: Source | None) -> Secret | None:
     if not isinstance(source, str):
         return Secret(line(source, "hub_token_command"))
     try:
-        return Secret(Path(source).read_text(encoding="utf-8").strip())
-    except OSError as error:
-        raise UserError(
-            [
-                mistake(
-                    f"hub_token_file: {source}",
-                    f"can't be read: {error.strerror}",
-                    "put the token there, or set HF_TOKEN instead",
-                )
-            ]
-        ) from None
+        token = files.read(Path(source)).strip()
+        if not _FORM.fullmatch(token):
+            raise Unusable("this is no token", "")
+    except Unusable as error:
+        remedy = "put the token there, or set HF_TOKEN instead"
+        raise UserError([mistake(f"hub_token_file: {source}", error.what, remedy)]) from None
+    return Secret(token)

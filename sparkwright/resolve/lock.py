@@ -7,14 +7,19 @@ what will change on the hosts. With it a run queries no registry or hub.
 from __future__ import annotations
 
 import datetime as dt
+import re
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import yaml
-from pydantic import BaseModel, ConfigDict, StringConstraints, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
+from sparkwright.catalog.data import Straight
 from sparkwright.catalog.entries import KvLayers
+from sparkwright.documents import files, yaml_text
+from sparkwright.documents.bounds import Unusable
 from sparkwright.findings.finding import Finding
 from sparkwright.findings.user_error import UserError, mistake
 from sparkwright.findings.validation import problems_of
@@ -23,7 +28,18 @@ from sparkwright.resolve.model_facts import ModelFacts
 from sparkwright.resolve.references import ModelReference, References
 from sparkwright.resolve.registry import Blob, PlatformImage, ResolvedImage
 from sparkwright.resolve.resolution import Resolution
+from sparkwright.text.values import short
 
+#: Never `--upgrade`: it would take away every pin, and not only the damage.
+_RESTORE = (
+    "take it back from version control (git restore FILE), or remove the entry: "
+    "sparkwright lock INVENTORY adds what is missing"
+)
+_MERGE = (
+    "keep one side whole (git checkout --ours FILE, or --theirs): "
+    "sparkwright lock INVENTORY adds what is missing"
+)
+_CONFLICT = re.compile(r"^(<{7}|={7}|>{7}|\|{7})( |$)", re.MULTILINE)
 _HEAD = """\
 # Made by `sparkwright lock`: what every tag and revision of the fleet stands for. Commit it.
 # `sparkwright lock INVENTORY` adds what is missing, `--upgrade` takes everything anew.
@@ -34,13 +50,30 @@ class _Locked(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
 
+#: Both become names of directories, and words of commands.
+Commit = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{40}$")]
+Digest = Annotated[str, StringConstraints(pattern=r"^sha256:[0-9a-f]{64}$")]
+_Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
+#: Bytes; strict, since True and "12" are none.
+_Size = Annotated[int, Field(strict=True, ge=0, le=2**50)]
+#: A file below a model's directory.
+_Path = Annotated[
+    str,
+    StringConstraints(pattern=r"^[^/\x00-\x1f\x7f][^\x00-\x1f\x7f]*$", max_length=1024),
+    Straight,
+]
+#: An image, ``host/path:tag``, or a model, ``repository@revision``.
+_Name = Annotated[str, StringConstraints(pattern=r"^[^\s\x00-\x1f\x7f]+$", max_length=1024)]
+_Architecture = Annotated[str, StringConstraints(pattern=r"^[a-z0-9_.-]+$")]
+
+
 class LockedPlatform(_Locked):
     """One architecture of an image: bytes of what is pulled, by digest; ``layers`` in order."""
 
-    digest: str
-    manifests: dict[str, int]
-    config: dict[str, int]
-    layers: tuple[tuple[str, int], ...]
+    digest: Digest
+    manifests: dict[Digest, _Size]
+    config: dict[Digest, _Size] = Field(min_length=1, max_length=1)
+    layers: tuple[tuple[Digest, _Size], ...]
 
     @classmethod
     def of(cls, platform: PlatformImage) -> LockedPlatform:
@@ -62,11 +95,6 @@ class LockedPlatform(_Locked):
         )
 
 
-#: Both become names of directories, and words of commands.
-Commit = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{40}$")]
-Digest = Annotated[str, StringConstraints(pattern=r"^sha256:[0-9a-f]{64}$")]
-
-
 class LockedImage(_Locked):
     """What a tag stands for.
 
@@ -76,16 +104,16 @@ class LockedImage(_Locked):
 
     digest: Digest
     commit: Commit | None = None
-    context: str | None = None
-    platforms: dict[str, LockedPlatform]
+    context: _Sha256 | None = None
+    platforms: dict[_Architecture, LockedPlatform]
 
 
 class LockedFile(_Locked):
     """One file: git's own hash for small ones, sha256 for the others."""
 
-    size: int
-    sha256: str | None = None
-    blob: str | None = None
+    size: _Size
+    sha256: _Sha256 | None = None
+    blob: Commit | None = None
 
 
 class LockedModel(_Locked):
@@ -96,7 +124,7 @@ class LockedModel(_Locked):
     date: dt.date | None = None
     kv: tuple[KvLayers, ...] = ()
     facts: ModelFacts | None = None
-    files: dict[str, LockedFile]
+    files: dict[_Path, LockedFile]
 
     def model(self, repository: str) -> ResolvedModel:
         """The same, as a run uses it."""
@@ -117,10 +145,10 @@ class Lock(_Locked):
     """All pins: images by ``host/path:tag``, models by ``repository@revision``, packages that a
     bundle brings by file name, registries of recipes (their commit) by address."""
 
-    version: int = 1
-    images: dict[str, LockedImage]
-    models: dict[str, LockedModel]
-    packages: dict[str, LockedFile] | None = None
+    version: Literal[1] = 1
+    images: dict[_Name, LockedImage]
+    models: dict[_Name, LockedModel]
+    packages: dict[_Path, LockedFile] | None = None
     registries: dict[str, Commit] | None = None
 
 
@@ -130,24 +158,25 @@ def read_lock(path: Path) -> Lock | None:
     Raises:
         UserError: for a file that is no lock.
     """
-    if not path.is_file():
+    if not path.exists():
         return None
-    again = "make it anew: sparkwright lock INVENTORY --upgrade"
     try:
-        data = yaml.load(path.read_text(encoding="utf-8"), Loader=_LOADER)
-        lock = Lock.model_validate(data)
-    except yaml.YAMLError as error:
-        text = " ".join(str(error).split())
-        raise UserError([mistake(str(path), f"not valid YAML: {text}", again)]) from None
+        text = files.read(path)
+        # Between two sides of a merge no YAML is looked at: either may be right.
+        if mark := _CONFLICT.search(text):
+            line = text.count("\n", 0, mark.start()) + 1
+            raise Unusable("a merge is not ended: its conflict markers are in it", _MERGE, line)
+        data = yaml_text.load(text)
+        if isinstance(data, dict) and data.get("version", 1) != 1:
+            what = f"lock version {short(data['version'])} is not known"
+            raise Unusable(what, "it is a later sparkwright's: upgrade this one")
+        return Lock.model_validate(data)
+    except Unusable as error:
+        remedy = error.remedy if error.what.startswith(("a merge", "lock")) else _RESTORE
+        raise UserError([mistake(error.place(str(path)), error.what, remedy)]) from None
     except ValidationError as error:
-        raise UserError(
-            [mistake(p.subject.place, p.observed, again) for p in problems_of(error, str(path))]
-        ) from None
-    if lock.version != 1:
-        raise UserError(
-            [mistake(f"{path}: version", f"lock version {lock.version} is not known", again)]
-        )
-    return lock
+        problems = problems_of(error, str(path))
+        raise UserError([replace(one, remedy=_RESTORE) for one in problems]) from None
 
 
 def from_resolution(named: Iterable[References], resolution: Resolution, kept: Lock | None) -> Lock:
@@ -253,6 +282,3 @@ def _unlocked(path: str, name: str) -> Finding:
         f"{name} is not locked",
         "run 'sparkwright lock INVENTORY' (with the same --data), and look at its diff",
     )
-
-
-_LOADER: type[yaml.SafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import base64
-import binascii
-import json
 import shlex
 from functools import cache
 from pathlib import Path
@@ -12,6 +10,8 @@ from urllib.parse import urlsplit
 
 from sparkwright.config.secret_commands import printed
 from sparkwright.config.secrets import Source
+from sparkwright.documents import files, json_text
+from sparkwright.documents.bounds import Unusable
 from sparkwright.findings.user_error import UserError, mistake
 
 #: What Docker's file calls Docker Hub, and the host that is asked for its images.
@@ -41,27 +41,28 @@ def account(source: Source | None, registry: str) -> str | None:
 @cache
 def _accounts(source: Source) -> dict[str, str]:
     try:
-        data = json.loads(
-            Path(source).read_text(encoding="utf-8")
+        text = (
+            files.read(Path(source))
             if isinstance(source, str)
             else printed(source, "registry_auth_command")
         )
+    except Unusable as error:
+        raise _unusable(source, error.what, "log in with 'docker login'") from None
+    try:
+        data = json_text.load(text)
         entries = dict(data.get("auths") or {})
-    except OSError as error:
-        raise _unusable(
-            source, f"can't be read: {error.strerror}", "log in with 'docker login'"
-        ) from None
-    except (ValueError, AttributeError, TypeError):
+    except (Unusable, ValueError, AttributeError, TypeError):
         raise _unusable(source, "is no config.json of Docker's", "name the right file") from None
     found: dict[str, str] = {}
     for name, entry in entries.items():
-        host = urlsplit(name).netloc if "://" in name else name.partition("/")[0]
         secret = entry.get("auth") if isinstance(entry, dict) else None
         if not secret:
             continue
+        host = name
         try:
+            host = urlsplit(name).netloc if "://" in name else name.partition("/")[0]
             found[_HUB.get(host, host)] = base64.b64decode(secret, validate=True).decode()
-        except (binascii.Error, UnicodeDecodeError):
+        except (ValueError, TypeError):
             raise _unusable(source, f"the entry of {host} makes no sense", "log in again") from None
     if not found and (data.get("credsStore") or data.get("credHelpers")):
         raise _unusable(

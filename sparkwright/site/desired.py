@@ -24,6 +24,7 @@ from sparkwright.resolve.hub_token import hub_token
 from sparkwright.resolve.registry_account import account
 from sparkwright.resolve.resolution import registry_of
 from sparkwright.site.fleet import PlannedHost, plan_fleet, with_geometry
+from sparkwright.site.judged import site_problems
 from sparkwright.site.resolution import pinned
 from sparkwright.tls.host import PeerCertificate, peer_certificate
 
@@ -53,20 +54,26 @@ def desired_fleet(
     inputs: Sequence[HostInput],
     everyone: Mapping[str, Mapping[str, Any]],
     more: Iterable[Finding] = (),
+    *,
+    dry: bool = False,
 ) -> DesiredFleet:
     """Plan the hosts of a run, resolve what they name, and render their releases.
 
     Args:
         everyone: data of every host of the inventory, whatever the run is limited to.
         more: problems that were found before.
+        dry: whether nothing is written: keys and certificates that are missing are this run's.
 
     Raises:
         UserError: every problem, and every rule that is broken and not silenced.
     """
-    planned = plan_fleet(inputs).or_raise(more)
+    fleet = plan_fleet(inputs)
+    planned = fleet.or_raise([*more, *site_problems(fleet.hosts, everyone)])
     _stop(planned)
     every = [host.plan.settings for host in planned.values()]
-    keys = {name: keys_of(name, one.plan.settings, os.environ) for name, one in planned.items()}
+    keys = {
+        name: keys_of(name, one.plan.settings, os.environ, dry=dry) for name, one in planned.items()
+    }
     tokens = {one: hub_token(one) for one in {s.hub_token_source for s in every}}
     for host in planned.values():
         for service in host.plan.services:
@@ -74,7 +81,7 @@ def desired_fleet(
     resolution = pinned(planned)
     planned = with_geometry(planned, resolution)
     _stop(planned)
-    proxies = {name: proxies_of(host.plan, everyone) for name, host in planned.items()}
+    proxies = {name: proxies_of(host.plan, everyone, dry=dry) for name, host in planned.items()}
     return DesiredFleet(
         hosts={
             name: DesiredHost(
@@ -91,7 +98,9 @@ def desired_fleet(
                 keys=keys[name],
                 token=tokens[host.plan.settings.hub_token_source],
                 proxies=proxies[name],
-                peer_certificate=_peer_certificate(host.plan, everyone[name], proxies[name]),
+                peer_certificate=_peer_certificate(
+                    host.plan, everyone[name], proxies[name], dry=dry
+                ),
             )
             for name, host in planned.items()
         },
@@ -100,11 +109,12 @@ def desired_fleet(
 
 
 def _peer_certificate(
-    plan: HostPlan, data: Mapping[str, Any], proxies: Proxies | None
+    plan: HostPlan, data: Mapping[str, Any], proxies: Proxies | None, *, dry: bool
 ) -> PeerCertificate | None:
     if not plan.settings.peer_sharing:
         return None
-    return peer_certificate(plan.host, data, plan.settings.tls, proxies.tls if proxies else None)
+    pem = proxies.tls if proxies else None
+    return peer_certificate(plan.host, data, plan.settings.tls, pem, dry=dry)
 
 
 def _stop(planned: Mapping[str, PlannedHost]) -> None:

@@ -9,8 +9,9 @@ from pathlib import Path
 from sparkwright.catalog import Catalog, load_catalog
 from sparkwright.config import places
 from sparkwright.config.inventory import HostInput
+from sparkwright.config.parse import parse_settings
 from sparkwright.config.ports import taken_ports
-from sparkwright.config.settings import parse_settings, renamed_settings
+from sparkwright.config.renamed import renamed_settings
 from sparkwright.config.ssh_keys import SSH_KEY, unusable_key
 from sparkwright.findings.finding import Finding
 from sparkwright.findings.user_error import UserError, mistake

@@ -6,12 +6,13 @@ code.
 
 from __future__ import annotations
 
+import contextlib
 import datetime as dt
 import fcntl
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 
 from cryptography import x509
@@ -21,7 +22,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from sparkwright.config.secrets import SecretText, refuse_readable
+from sparkwright.config.secrets import SecretText, private_text
 from sparkwright.config.tls import CA, CA_DIRECTORY
 from sparkwright.findings.user_error import UserError, mistake
 from sparkwright.tls.names import ip_address, label
@@ -49,14 +50,19 @@ class Authority:
         return pem(self.certificate)
 
 
-def authority(now: dt.datetime, directory: Path = CA_DIRECTORY) -> Authority:
+def authority(now: dt.datetime, directory: Path = CA_DIRECTORY, *, dry: bool = False) -> Authority:
     """The site's CA, made where there is none.
+
+    Args:
+        dry: whether nothing is written: one that is missing is made for this run alone.
 
     Raises:
         UserError: when others may read its key, when it is damaged, or when its time is over.
     """
+    path = directory / "ca.pem"
+    if dry:
+        return _read(path, now) if path.exists() else _for_this_run(path)
     with _alone(directory):
-        path = directory / "ca.pem"
         if not path.exists():
             _write(path, _made(now), _PRIVATE)
         found = _read(path, now)
@@ -67,19 +73,19 @@ def authority(now: dt.datetime, directory: Path = CA_DIRECTORY) -> Authority:
 
 
 def host_certificate(
-    signer: Authority, host: str, names: Sequence[str], now: dt.datetime
+    signer: Authority, host: str, names: Sequence[str], now: dt.datetime, *, dry: bool = False
 ) -> SecretText:
     """A host's certificate and key, PEM: the kept one, or a new one when it is not signed by this
-    CA, is not for these names, or less than a third of its time is left."""
+    CA, is not for these names, or less than a third of its time is left. Kept unless ``dry``."""
     path = signer.path.parent / "hosts" / f"{label(host)}.pem"
-    with _alone(signer.path.parent):
+    with contextlib.nullcontext() if dry else _alone(signer.path.parent):
         if path.exists():
-            refuse_readable(path, _KEY)
-            kept = path.read_text(encoding="utf-8")
+            kept = f"{private_text(path, _KEY)}\n"
             if _still_good(kept, signer, names, now):
                 return SecretText(kept)
         made = _host_pem(signer, label(host), names, now)
-        _write(path, made, _PRIVATE)
+        if not dry:
+            _write(path, made, _PRIVATE)
     return SecretText(made)
 
 
@@ -111,7 +117,7 @@ def subject_names(certificate: x509.Certificate) -> tuple[str, ...]:
     )
 
 
-@contextmanager
+@contextlib.contextmanager
 def _alone(directory: Path) -> Iterator[None]:
     """Two runs at once make one CA."""
     for place in (directory.parent, directory):
@@ -140,9 +146,17 @@ def _write(path: Path, text: str, mode: int) -> None:
     new.replace(path)
 
 
+@cache
+def _for_this_run(path: Path) -> Authority:
+    """A CA that is nowhere kept, for a run that only looks."""
+    pem = _made(dt.datetime.now(dt.UTC)).encode()
+    key = serialization.load_pem_private_key(pem, None)
+    assert isinstance(key, ec.EllipticCurvePrivateKey)
+    return Authority(path, x509.load_pem_x509_certificate(pem), key)
+
+
 def _read(path: Path, now: dt.datetime) -> Authority:
-    refuse_readable(path, _KEY)
-    pem = path.read_bytes()
+    pem = private_text(path, _KEY).encode()
     try:
         certificate = x509.load_pem_x509_certificate(pem)
         key = serialization.load_pem_private_key(pem, None)

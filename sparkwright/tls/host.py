@@ -32,7 +32,13 @@ def certificate_place(service_home: str) -> str:
 
 
 def serves_with(
-    host: str, data: Mapping[str, Any], settings: Tls, binds: Iterable[str], where: str = "tls"
+    host: str,
+    data: Mapping[str, Any],
+    settings: Tls,
+    binds: Iterable[str],
+    where: str = "tls",
+    *,
+    dry: bool = False,
 ) -> SecretText | None:
     """Certificate and key of a host, PEM; None where it serves http.
 
@@ -40,6 +46,7 @@ def serves_with(
         data: the host's data of inventory and group_data.
         binds: addresses that its proxies listen on.
         where: file and key of the setting, for messages.
+        dry: whether nothing is written: what the site's own CA lacks is made for this run alone.
 
     Raises:
         UserError: when certificate, key or CA can't be used.
@@ -51,11 +58,12 @@ def serves_with(
     from sparkwright.tls.authority import authority, host_certificate
 
     now = dt.datetime.now(dt.UTC)
-    return host_certificate(authority(now), host, names_of(host, data, binds), now)
+    signer = authority(now, dry=dry)
+    return host_certificate(signer, host, names_of(host, data, binds), now, dry=dry)
 
 
 def identity(
-    host: str, data: Mapping[str, Any], settings: Tls, where: str = "tls"
+    host: str, data: Mapping[str, Any], settings: Tls, where: str = "tls", *, dry: bool = False
 ) -> TlsIdentity | None:
     """How others verify a host; None where it serves http. See ``serves_with``."""
     if settings is None:
@@ -66,7 +74,7 @@ def identity(
         return TlsIdentity(next((one for one in named if is_name(one)), None), given.ca)
     from sparkwright.tls.authority import authority
 
-    return TlsIdentity(own_name(host), authority(dt.datetime.now(dt.UTC)).pem)
+    return TlsIdentity(own_name(host), authority(dt.datetime.now(dt.UTC), dry=dry).pem)
 
 
 @dataclass(frozen=True)
@@ -78,7 +86,12 @@ class PeerCertificate:
 
 
 def peer_certificate(
-    host: str, data: Mapping[str, Any], settings: Tls, proxies: SecretText | None
+    host: str,
+    data: Mapping[str, Any],
+    settings: Tls,
+    proxies: SecretText | None,
+    *,
+    dry: bool = False,
 ) -> PeerCertificate | None:
     """A host's part in peer sharing; None where that is in clear.
 
@@ -88,8 +101,8 @@ def peer_certificate(
     Raises:
         UserError: when certificate, key or CA can't be used.
     """
-    found = identity(host, data, settings)
-    pem = proxies or serves_with(host, data, settings, ())
+    found = identity(host, data, settings, dry=dry)
+    pem = proxies or serves_with(host, data, settings, (), dry=dry)
     return PeerCertificate(pem, found) if found and pem else None
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import yaml
 
-from sparkwright.config.settings import parse_settings
+from sparkwright.config.parse import parse_settings
 from sparkwright.plan.plan import plan_host
 from sparkwright.plan.release import render_release
 from tests.cards.read import HERE

@@ -67,7 +67,6 @@ def rendered(
             "image_mirrors": {"lab.invalid": images.url},
             "hub_endpoint": hub,
             "catalog_directories": [str(ROOT / "lab/catalog")],
-            "lock_file": str(place / "no.lock"),
             "services": {
                 "tiny": {
                     "recipe": RECIPE,

@@ -30,6 +30,13 @@ PROJECT = (
 )
 
 
+#: The words that pin the virtual fleet.
+LOCKING = (
+    *("lock", "inventory/virtual.py"),
+    *("--data", "lock_file=.sparkwright/virtual.lock"),
+)
+
+
 @dataclass(frozen=True)
 class Run:
     """One run of pyinfra: exit code, everything printed, and the record it leaves."""
@@ -118,7 +125,8 @@ class Site:
         done = subprocess.run(
             self.command(*words, inventory=inventory, deploy=deploy),
             cwd=self.folder,
-            env={**os.environ, **environment},
+            # By itself a run with --dry leaves no record.
+            env={**os.environ, "SPARKWRIGHT_RECORD": str(record), **environment},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,

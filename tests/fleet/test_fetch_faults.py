@@ -11,7 +11,7 @@ import pytest
 from lab import fleet, machines
 from lab.layout import DEPOT
 from tests.fleet.fetching import HOST, fetch, parts, said, whole
-from tests.fleet.site import MACHINES, Site, bare, hub, inside, ssh, until
+from tests.fleet.site import LOCKING, MACHINES, Site, bare, hub, inside, ssh, until
 
 #: The largest file of the lab's body, and its size.
 SHARD = "*/model-00003-of-00009.safetensors"
@@ -165,7 +165,7 @@ def test_files_whose_times_make_no_sense_are_hashed_and_not_fetched(empty: Site)
 @contextmanager
 def locked(site: Site) -> Iterator[None]:
     """With a lock the controller itself asks nobody."""
-    site.sparkwright("lock", "inventory/virtual.py")
+    site.sparkwright(*LOCKING)
     try:
         yield
     finally:

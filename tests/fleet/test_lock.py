@@ -6,7 +6,7 @@ import yaml
 
 from lab import machines
 from lab.layout import DEPOT
-from tests.fleet.site import Site, fingerprint, ssh
+from tests.fleet.site import LOCKING, Site, fingerprint, ssh
 
 ARM64_ONLY = """\
 kind: image
@@ -37,10 +37,10 @@ def _managed(host: str) -> str:
 
 
 def test_two_hosts_of_one_lock_are_the_same_host(converged: Site) -> None:
-    made = converged.call("lock", "inventory/virtual.py", timeout=60)
+    made = converged.call(*LOCKING, timeout=60)
     assert made.returncode == 0, made.stderr
     lock = converged.folder / ".sparkwright/virtual.lock"
-    assert converged.call("lock", "inventory/virtual.py", "--check", timeout=60).returncode == 0
+    assert converged.call(*LOCKING, "--check", timeout=60).returncode == 0
     # From bare disks, with registry names that would resolve to something else if asked.
     for host in ("spark-1", "spark-2"):
         ssh(
@@ -77,7 +77,7 @@ def test_two_hosts_of_one_lock_are_the_same_host(converged: Site) -> None:
 
 
 def test_what_is_not_locked_stops_the_run_before_any_host(converged: Site) -> None:
-    assert converged.call("lock", "inventory/virtual.py", timeout=60).returncode == 0
+    assert converged.call(*LOCKING, timeout=60).returncode == 0
     before = fingerprint("spark-1")
     try:
         run = converged.run("--yes", "--data", "image_tag=2026-06-18-v0.23.0-dflashfix")

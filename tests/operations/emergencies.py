@@ -31,8 +31,8 @@ PLAN = {
 }
 #: The plan needs to know nothing of pyinfra's hosts for tests.
 _CONFIG = """
-from sparkwright.config import settings
-settings._PYINFRA_KEYS |= {"fake_delay", "fake_delay_jitter", "fake_responses"}
+from sparkwright.config import parse
+parse.CONNECTION_KEYS += ("fake_delay", "fake_delay_jitter", "fake_responses")
 from sparkwright.operations import site
 site.install()
 """

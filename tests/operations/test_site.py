@@ -71,7 +71,7 @@ class Pyinfra:
             )  # fmt: skip
         return self.state
 
-    def desired(self, inputs: Any, everyone: Any, stray: Any) -> DesiredFleet:
+    def desired(self, inputs: Any, everyone: Any, stray: Any, *, dry: bool) -> DesiredFleet:
         self.planned = [list(inputs), everyone, list(stray)]
         return DesiredFleet(
             {

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from sparkwright.catalog import Catalog, load_catalog
-from sparkwright.config.settings import parse_settings
+from sparkwright.config.parse import parse_settings
 from sparkwright.host.contracts.gpu import Gpus
 from sparkwright.host.contracts.observation import Observation
 from sparkwright.host.contracts.records import decode, encode

@@ -61,6 +61,15 @@ def test_a_release_sends_the_key_of_no_other_file() -> None:
     assert "sshd" not in text
 
 
+class Endless(str):
+    """An answer of letters, too long for an inventory's file to have it in full."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return f"{marked('@')!r}.replace('@', {str(self)!r} * {MOST_TEXT + 1})"
+
+
 @pytest.mark.parametrize("words", [("status",), ("history",), ("models", "list")], ids=" ".join)
 def test_what_hosts_say_is_shown_as_text(tmp_path: Path, words: tuple[str, ...]) -> None:
     """Escapes, an endless answer and wrong types, beside a host that is honest."""
@@ -74,7 +83,7 @@ def test_what_hosts_say_is_shown_as_text(tmp_path: Path, words: tuple[str, ...])
         tmp_path,
         host("honest", status=status(), disk_usage=USAGE),
         host("evil", status=seen, disk_usage=usage),
-        host("endless", status=marked("x" * (MOST_TEXT + 1)), disk_usage=marked("[" * 99_999)),
+        host("endless", status=Endless("x"), disk_usage=marked("[" * 99_999)),
         host("typed", status=marked('{"now": []}'), disk_usage=marked('{"things": 5}')),
         group_data__all="x = (\n",
     )

@@ -140,7 +140,7 @@ def fleet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     example_report.write(tmp_path / ".sparkwright", hosts=5, runs=3)
     (tmp_path / ".sparkwright/keys").mkdir(exist_ok=True)
     for name in ("api_key", "keys/openclaw"):
-        (tmp_path / ".sparkwright" / name).write_text("sk-a-key-of-sixteen-or-more")
+        (tmp_path / ".sparkwright" / name).write_text(f"sk-a-key-of-sixteen-or-more-{name}")
         (tmp_path / ".sparkwright" / name).chmod(0o600)
     for words in COMMANDS:
         module = importlib.import_module(f"sparkwright.cli.{words.split()[0]}_command")

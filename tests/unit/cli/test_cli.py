@@ -206,7 +206,11 @@ def test_check_weighs_contexts_by_what_the_lock_says_of_the_models(tmp_path: Pat
     assert result.exit_code == 2
     assert "error: kv-cache: spark-1" in result.output
     file.unlink()
-    assert _run(*words).exit_code == 0
+    assert _run(*words[:4]).exit_code == 0
+    # A lock that is named is meant: without it nothing would be pinned.
+    result = _run(*words)
+    assert result.exit_code == 2
+    assert "so that nothing would be pinned" in result.output
 
 
 def test_the_shell_completes_commands_and_recipes() -> None:

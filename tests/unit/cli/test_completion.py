@@ -19,13 +19,12 @@ from tests.unit.builders import ROOT
 #: Options and arguments that take a name of something.
 NAMED = {"limit", "service", "names", "services", "model", "recipe", "tag", "to", "key", "name"}
 #: What has one of these names and is none of the site's.
-NOT = {("init", "names"), ("new", "model"), ("new", "name")}
+NOT = {("import", "name"), ("init", "names"), ("new", "model"), ("new", "name")}
 INVENTORY = """print("hello")
 sparks = [
     ("spark-1", {"services": {"qwen36": {"recipe": "qwen36-35b-a3b-heretic-dflash"}}}),
     ("spark-2", {"services": {"own": {"model": "who/knows", "port": 8001}},
                  "keys": {"laptop": {}}}),
-    ("evil\\nhost", {}),
 ]
 """
 
@@ -95,6 +94,7 @@ def test_every_option_that_takes_a_name_completes_it() -> None:
 @pytest.mark.parametrize("broken", [
     None, "syntax error(", "raise SystemExit('x')", "1 / 0", "sparks = [5]", "services = 5",
     "sparks = [('a', {'services': 5, 'keys': [[]]})]", "raise KeyboardInterrupt",
+    "sparks = ['evil\\nhost']",
 ], ids=str)  # fmt: skip
 @pytest.mark.parametrize("option", ["--limit", "--service", "--model"])
 def test_what_is_wrong_completes_to_nothing_and_says_nothing(

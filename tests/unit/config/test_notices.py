@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from sparkwright.config.notices import MOST, address, addresses, as_json
-from sparkwright.config.settings import parse_settings
+from sparkwright.config.parse import parse_settings
 from sparkwright.findings.user_error import UserError
 
 

@@ -6,15 +6,14 @@ from typing import Any
 
 import pytest
 
-from sparkwright.config.settings import (
+from sparkwright.config.parse import parse_settings
+from sparkwright.config.renamed import (
     RENAMED,
     RENAMED_IN_SERVICES,
-    HostSettings,
-    ServiceSettings,
-    parse_settings,
     renamed_settings,
     with_new_names,
 )
+from sparkwright.config.settings import HostSettings, ServiceSettings
 from sparkwright.findings.user_error import UserError
 from tests.unit.builders import SPARK, origin
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from sparkwright.catalog import load_catalog
-from sparkwright.config.settings import parse_settings
+from sparkwright.config.parse import parse_settings
 from sparkwright.findings.finding import Finding
 from sparkwright.findings.user_error import UserError, mistake
 from tests.unit.builders import SPARK, catalog, origin, plan

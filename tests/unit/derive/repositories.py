@@ -43,7 +43,7 @@ def repository(
         own, GENERATION if generation is None else generation, {}, template=template,
         license="apache-2.0",
     )  # fmt: skip
-    rows = tuple(RemoteFile(path, size, None, "b") for path, size in files.items())
+    rows = tuple(RemoteFile(path, size, None, "b" * 40) for path, size in files.items())
     return ResolvedModel(name, COMMIT, None, rows, kv_layers(own), facts)
 
 

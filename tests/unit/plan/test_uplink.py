@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from sparkwright.config.settings import HostSettings, parse_settings
+from sparkwright.config.parse import parse_settings
+from sparkwright.config.settings import HostSettings
 from sparkwright.findings.user_error import UserError
 from sparkwright.plan.uplink import environment
 

@@ -8,11 +8,12 @@ from typing import Any
 import pytest
 
 from sparkwright.catalog import load_catalog
+from sparkwright.config.parse import parse_settings
 from sparkwright.config.places import CATALOG
-from sparkwright.config.settings import parse_settings
 from sparkwright.findings.user_error import UserError
 from sparkwright.plan.plan import HostPlan, plan_host
-from sparkwright.proxy.proxies import health_file, proxies_of, with_others
+from sparkwright.proxy.pools import with_others
+from sparkwright.proxy.proxies import health_file, proxies_of
 
 RECIPE = {"recipe": "qwen36-35b-a3b-heretic-dflash"}
 SHIPPED = load_catalog([CATALOG])

@@ -11,7 +11,7 @@ import pytest
 from sparkwright.bootstrap import openpgp
 from sparkwright.bootstrap.sources import Repository
 from sparkwright.bootstrap.steps import sudoers_file
-from sparkwright.config.settings import parse_settings
+from sparkwright.config.parse import parse_settings
 from sparkwright.findings.user_error import UserError
 from tests.unit.bootstrap.states import ALL, BOOKWORM, GB10, TRIXIE, UBUNTU, decided
 from tests.unit.builders import RTX, origin

@@ -12,8 +12,9 @@ from click.testing import CliRunner, Result
 
 from sparkwright.cli import key_command, main
 from sparkwright.config.keys import ENGINE, KeyFile, Keys, keys_of
+from sparkwright.config.parse import parse_settings
 from sparkwright.config.secrets import VARIABLE
-from sparkwright.config.settings import HostSettings, parse_settings
+from sparkwright.config.settings import HostSettings
 from sparkwright.findings.user_error import UserError
 from sparkwright.proxy.haproxy import key_map
 from sparkwright.site.fleet import Fleet, PlannedHost

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from sparkwright.config.notices import Address, NoticeSettings, addresses
-from sparkwright.config.settings import parse_settings
+from sparkwright.config.parse import parse_settings
 from sparkwright.findings.finding import Finding
 from sparkwright.findings.user_error import UserError
 from sparkwright.notify import timer

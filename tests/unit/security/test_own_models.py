@@ -235,7 +235,7 @@ def test_a_revision_is_neither(revision: str) -> None:
 
 def test_what_a_lock_says_is_bounded_too(tmp_path: Path) -> None:
     path = tmp_path / "fleet.lock"
-    facts = {"architecture": "x y", "model_type": "--serve", "context": 10**30}
+    facts = {"architecture": "x y", "model_type": "--serve", "context": 10**15}
     entry = {"commit": COMMIT, "facts": facts, "files": {}}
     path.write_text(json.dumps({"images": {}, "models": {f"{REPOSITORY}@main": entry}}))
     with pytest.raises(UserError) as error:

@@ -11,9 +11,10 @@ from pathlib import Path
 import pytest
 
 from sparkwright.config import secret_commands
+from sparkwright.config.parse import parse_settings
 from sparkwright.config.secret_commands import line, printed
 from sparkwright.config.secrets import VARIABLE, api_key
-from sparkwright.config.settings import HostSettings, parse_settings
+from sparkwright.config.settings import HostSettings
 from sparkwright.findings.user_error import UserError
 from sparkwright.resolve.hub_token import hub_token
 from sparkwright.resolve.registry_account import account

@@ -1,0 +1,95 @@
+"""The groups of an inventory file: which shapes hosts and their data may have there."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sparkwright.findings.finding import Finding
+from sparkwright.findings.user_error import UserError, mistake
+from sparkwright.text.values import short
+
+#: A name becomes a directory of `sparkwright render`, a file of the site's CA, a server of HAProxy.
+_NAME = re.compile(r"@[a-z]+|(@[a-z]+/)?[A-Za-z0-9_:][A-Za-z0-9._:%-]{0,252}")
+_HOST = 'write "name" or ("name", {"key": value})'
+_GROUP = "write a list of hosts, or (hosts, {data}); a name that is no group begins with _"
+
+
+@dataclass(frozen=True)
+class Group:
+    """Hosts with their own data, the group's data, and the files that it comes from."""
+
+    hosts: list[tuple[str, dict[str, Any]]]
+    data: dict[str, Any]
+    places: dict[str, str]
+
+
+def groups_of(file: str, variables: Mapping[str, Any]) -> dict[str, Group]:
+    """The groups among an inventory's top-level variables.
+
+    Raises:
+        UserError: for every host and group of a shape that pyinfra can't read.
+    """
+    groups: dict[str, Group] = {}
+    problems: list[Finding] = []
+    for name, value in variables.items():
+        if name.startswith("_") or not isinstance(value, list | tuple):
+            continue
+        where, data, hosts = f"{file}: {name}", {}, value
+        if isinstance(value, tuple):
+            if not _is_pair(value, list | tuple):
+                problems.append(mistake(where, "a tuple is a group with data", _GROUP))
+                continue
+            hosts, data = value
+        like_hosts = [isinstance(host, str | tuple) or _is_pair(host, str) for host in hosts]
+        if hosts and not any(like_hosts):
+            continue  # no group, as pyinfra has it: a list of something else
+        if wrong := list(_problems(where, hosts, data)):
+            problems += wrong
+        else:
+            groups[name] = Group([_pair(host) for host in hosts], dict(data), {})
+    if problems:
+        raise UserError(problems)
+    return groups
+
+
+def name_problems(names: Any, where: str) -> Iterator[Finding]:
+    """Names that no host can have here."""
+    for name in names:
+        if not (isinstance(name, str) and _NAME.fullmatch(name)):
+            what = f"{short(name)} is no name of a host"
+            remedy = "use letters, digits and ._:-, and ssh_hostname where it is reached otherwise"
+            yield mistake(where, what, remedy)
+
+
+def _problems(where: str, hosts: Any, data: Mapping[Any, Any]) -> Iterator[Finding]:
+    yield from _data_problems(where, data)
+    for host in hosts:
+        if isinstance(host, str):
+            yield from name_problems([host], where)
+        elif isinstance(host, tuple) and _is_pair(host, str):
+            yield from name_problems(host[:1], where)
+            yield from _data_problems(where, host[1])
+        else:
+            yield mistake(where, f"{short(host)} is no host", _HOST)
+
+
+def _data_problems(where: str, data: Mapping[Any, Any]) -> Iterator[Finding]:
+    for key in data:
+        if not isinstance(key, str):
+            yield mistake(where, f"{short(key)} is no name of a setting", "write it in quotes")
+
+
+def _is_pair(value: Any, first: Any) -> bool:
+    return (
+        isinstance(value, list | tuple)
+        and len(value) == 2
+        and isinstance(value[0], first)
+        and isinstance(value[1], dict)
+    )
+
+
+def _pair(host: Any) -> tuple[str, dict[str, Any]]:
+    return (host, {}) if isinstance(host, str) else (host[0], dict(host[1]))

@@ -1,0 +1,90 @@
+"""What inventory and group_data say of a host, as settings: every mistake with file and key."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from pydantic import ValidationError
+
+from sparkwright.catalog import Exceptions
+from sparkwright.config.bootstrap import PackageSource
+from sparkwright.config.connection import CONNECTION_KEYS, connection_problems
+from sparkwright.config.renamed import RENAMED, with_new_names
+from sparkwright.config.settings import (
+    HostSettings,
+    RolloutSettings,
+    ServiceSettings,
+    SmokeSettings,
+    TlsSettings,
+)
+from sparkwright.documents.bounds import Unusable, bounded
+from sparkwright.findings.finding import Finding
+from sparkwright.findings.user_error import UserError, mistake
+from sparkwright.findings.validation import problems_of
+
+#: Keys by depth: at the top, and in ``services.<name>``.
+KNOWN_KEYS = {
+    1: (*HostSettings.model_fields, *CONNECTION_KEYS),
+    3: (*ServiceSettings.model_fields, *PackageSource.model_fields),
+    2: (*RolloutSettings.model_fields, *TlsSettings.model_fields),
+    4: (*SmokeSettings.model_fields, *Exceptions.model_fields),
+}
+
+
+def parse_settings(
+    host: str, data: Mapping[str, Any], origin: Callable[[str], str]
+) -> HostSettings:
+    """Validate one host's data.
+
+    Args:
+        host: the host's name, for messages.
+        data: all host data; the user's own keys, which start with ``my_``, and pyinfra's global
+            arguments (``_sudo`` ...) beyond those that are numbers are passed over.
+        origin: file that a top-level key comes from, for messages.
+
+    Raises:
+        UserError: every problem of this host.
+    """
+    problems: list[Finding] = []
+    # A mistake is where the user wrote it, under the name that it has there.
+    written_as = {new: old for old, new in RENAMED.items() if old in data and new not in data}
+    own = dict(_within_bounds(host, data, origin, problems))
+    problems += connection_problems(host, own, origin)
+    own = {
+        key: value
+        for key, value in with_new_names(own).items()
+        if key not in CONNECTION_KEYS and not key.startswith(("_", "my_"))
+    }
+    if "services" not in own:
+        if "services" not in data:
+            remedy = "put it into a group whose group_data has services, or name some in the "
+            what = "this host has no services"
+            problems.append(mistake("services", what, f"{remedy}inventory", host))
+        own["services"] = {}
+    try:
+        settings = HostSettings.model_validate(own)
+    except ValidationError as error:
+        for problem in problems_of(error, "", KNOWN_KEYS):
+            top, *rest = (problem.subject.key or "").split(".")
+            written = written_as.get(top, top)
+            where = f"{origin(written)}: {'.'.join((written, *rest))}"
+            problems.append(mistake(where, problem.observed, problem.remedy, host))
+        raise UserError(problems) from None
+    if problems:
+        raise UserError(problems)
+    return settings
+
+
+def _within_bounds(
+    host: str, data: Mapping[str, Any], origin: Callable[[str], str], problems: list[Finding]
+) -> Iterator[tuple[str, Any]]:
+    """What can be looked at without end or a fault of the stack; the rest is a problem."""
+    for key, value in data.items():
+        try:
+            if not key.startswith("my_"):
+                bounded(value)
+        except Unusable as error:
+            problems.append(mistake(f"{origin(key)}: {key}", error.what, error.remedy, host))
+        else:
+            yield key, value

@@ -1,0 +1,170 @@
+"""Python files that users write, inventories and group_data: read and run within bounds.
+
+They are the user's own code and may do what the user may: a call of ``os._exit``, or a loop within
+a C function, ends or holds the process and can't be caught here.
+"""
+
+from __future__ import annotations
+
+import ast
+import codecs
+import contextlib
+import io
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from types import CodeType
+from typing import Any
+
+from sparkwright.documents import files
+from sparkwright.documents.bounds import Unusable
+from sparkwright.findings.user_error import UserError, mistake
+
+#: Bytes of a file.
+_LARGEST = 1024**2
+#: ``for`` clauses of one comprehension: Python's compiler ends the process at some thousands.
+_CLAUSES = 50
+#: Seconds that a file may compute, and take in all: one that asks a directory service waits.
+COMPUTING = 3.0
+TAKING = 60.0
+
+
+class _TooLong(BaseException):
+    """A file runs without end; no ``except Exception`` of its own catches it."""
+
+
+def source(path: Path) -> tuple[ast.Module, CodeType]:
+    """A file, parsed and compiled.
+
+    Raises:
+        UserError: when it can't be read, or is no Python, with its line.
+    """
+    try:
+        data = files.read_bytes(path, _LARGEST)
+        if data.startswith(codecs.BOM_UTF8):
+            what = "it begins with a byte order mark, which pyinfra can't read"
+            raise Unusable(what, "save it in UTF-8 without one", 1)
+        return _compiled(files.read(path, _LARGEST), path)
+    except Unusable as error:
+        raise UserError([mistake(error.place(str(path)), error.what, error.remedy)]) from None
+
+
+def run(path: Path, code: CodeType | None = None) -> dict[str, Any]:
+    """What a file's top level defines, as pyinfra reads it.
+
+    What it prints goes to standard error, and it has no standard input: nobody is asked.
+
+    Raises:
+        UserError: when it can't be read or run, with its line.
+    """
+    code = code or source(path)[1]
+    found: dict[str, Any] = {"__file__": str(path)}
+    before = sys.stdin, sys.dont_write_bytecode
+    # A check writes nothing, not even what Python keeps of the modules that it imports.
+    sys.stdin, sys.dont_write_bytecode = io.StringIO(), True
+    try:
+        with _limited(), contextlib.redirect_stdout(sys.stderr):
+            exec(code, found)
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        what, remedy = _said(error), "fix that line"
+        line = _line(error, path)
+        where = f"{path}: line {line}" if line else str(path)
+        raise UserError([mistake(where, what, remedy)]) from None
+    finally:
+        sys.stdin, sys.dont_write_bytecode = before
+    return {
+        key: value
+        for key, value in found.items()
+        if not (key.startswith("__") and key.endswith("__"))
+    }
+
+
+def imported(tree: ast.Module) -> set[str]:
+    """The names that a file imports: no settings of anybody."""
+    found: set[str] = set()
+    for node in tree.body:
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            found.update(alias.asname or alias.name.split(".")[0] for alias in node.names)
+    return found
+
+
+def imports_pyinfra(tree: ast.Module) -> bool:
+    """Whether a file may ask for pyinfra's own context, which is not there before its run."""
+    return any(
+        name.split(".")[0] == "pyinfra"
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Import | ast.ImportFrom)
+        for name in (
+            [node.module or ""]
+            if isinstance(node, ast.ImportFrom)
+            else [alias.name for alias in node.names]
+        )
+    )
+
+
+def _compiled(text: str, path: Path) -> tuple[ast.Module, CodeType]:
+    try:
+        tree = ast.parse(text, str(path))
+        for node in ast.walk(tree):
+            if len(getattr(node, "generators", ())) > _CLAUSES:
+                raise Unusable("a comprehension of too many for", "write it in steps")
+        return tree, compile(tree, str(path), "exec", dont_inherit=True)
+    except SyntaxError as error:
+        what = f"not valid Python: {error.msg}"
+        raise Unusable(what, "fix that line", error.lineno) from None
+    except (RecursionError, MemoryError):
+        raise Unusable("not valid Python: nested too deep", "write it flatter") from None
+    except ValueError as error:  # a NUL
+        raise Unusable(f"not valid Python: {error}", "save it as plain text") from None
+
+
+@contextlib.contextmanager
+def _limited() -> Iterator[None]:
+    """End what runs too long. Timers are the main thread's."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def end(*_: object) -> None:
+        raise _TooLong
+
+    clocks = (
+        (signal.ITIMER_PROF, signal.SIGPROF, COMPUTING),
+        (signal.ITIMER_REAL, signal.SIGALRM, TAKING),
+    )
+    handlers = [(number, signal.signal(number, end)) for _, number, _ in clocks]
+    # Again and again, for a file that catches everything.
+    timers = [(timer, signal.setitimer(timer, limit, 0.1)) for timer, _, limit in clocks]
+    try:
+        yield
+    finally:
+        for timer, was in timers:
+            signal.setitimer(timer, *was)
+        for number, handler in handlers:
+            signal.signal(number, handler)
+
+
+def _said(error: BaseException) -> str:
+    if isinstance(error, _TooLong):
+        return f"runs without end (more than {COMPUTING:g} s of computing, or {TAKING:g} s in all)"
+    if isinstance(error, SystemExit):
+        return "ends the program (SystemExit) instead of defining hosts or settings"
+    if isinstance(error, EOFError):
+        return "asks for input, and nobody is there to answer"
+    try:
+        return f"{type(error).__name__}: {error}"
+    except Exception:  # its own __str__ may fail
+        return type(error).__name__
+
+
+def _line(error: BaseException, path: Path) -> int:
+    line, trace = 0, error.__traceback__
+    while trace is not None:
+        if trace.tb_frame.f_code.co_filename == str(path):
+            line = trace.tb_lineno
+        trace = trace.tb_next
+    return line

@@ -1,0 +1,54 @@
+"""Types of what settings hold: numbers with both ends, names, paths, addresses."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import AfterValidator, Field, StringConstraints
+
+from sparkwright.catalog.data import Straight
+
+#: A service's name becomes a systemd unit, a Compose project and a directory.
+ServiceName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9-]{0,40}$")]
+#: Strict: neither "22" nor True is a number to pyinfra, HAProxy and systemd.
+Whole = Annotated[int, Field(strict=True)]
+#: A TCP port.
+Port = Annotated[Whole, Field(ge=1, le=65535)]
+#: Seconds of waiting, a day at most.
+Seconds = Annotated[float, Field(ge=0, le=86400, allow_inf_nan=False)]
+WholeSeconds = Annotated[Whole, Field(gt=0, le=86400)]
+#: GiB of memory or disk.
+Gib = Annotated[float, Field(ge=0, le=1_000_000, allow_inf_nan=False)]
+#: A GPU's UUID, or its index.
+GpuName = (
+    Annotated[Whole, Field(ge=0, le=999)]
+    | Annotated[str, StringConstraints(pattern=r"^GPU-[0-9a-fA-F-]{36}$")]
+)
+AbsolutePath = Annotated[
+    str, StringConstraints(pattern=r"^/[A-Za-z0-9._/-]+$", max_length=1024), Straight
+]
+AbsolutePattern = Annotated[
+    str, StringConstraints(pattern=r"^/[A-Za-z0-9._/*?-]+$", max_length=1024), Straight
+]
+#: Why something that is wrong for everybody else is right here.
+Reason = Annotated[str, StringConstraints(min_length=8, max_length=2000)]
+#: Without an account: units' environment is world-readable.
+ProxyAddress = Annotated[str, StringConstraints(pattern=r"^http://[A-Za-z0-9._\[\]:-]+$")]
+HttpAddress = Annotated[str, StringConstraints(pattern=r"^https?://[^/\s]+$")]
+#: An address to bind or to connect to.
+Address = Annotated[
+    str, StringConstraints(pattern=r"^(\*|[A-Za-z0-9_:][A-Za-z0-9._:%-]*)$", max_length=253)
+]
+_Word = Annotated[str, StringConstraints(min_length=1, max_length=4096, pattern=r"^[^\x00]*$")]
+
+
+def _no_directory(path: str) -> str:
+    if Path(path).expanduser().is_dir():
+        raise ValueError("this is a directory, and a file is needed")
+    return path
+
+
+#: A file on the controller: there already, or made there.
+ControllerFile = Annotated[_Word, AfterValidator(_no_directory)]
+ControllerPath = _Word

@@ -1,0 +1,1 @@
+"""Files and texts from outside, read within bounds: size, depth, numbers, encoding."""

@@ -1,0 +1,77 @@
+"""How large and how deep a document may be, whatever language it is written in.
+
+Parsers and printers go down one frame of the stack for each level: without a bound 100,000 brackets
+end the process, and a few lines of aliases are gigabytes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+#: Bytes of a file; the largest that users have are locks, with a line for each file of a model.
+LARGEST = 8 * 1024**2
+#: Levels of lists and mappings within each other.
+DEEPEST = 40
+#: Values of a document, one that is repeated by an alias counted each time.
+MOST = 200_000
+#: Characters of one text.
+LONGEST = 1_000_000
+_INTEGER = 2**63
+
+
+class Unusable(Exception):
+    """A document can't be used.
+
+    Attributes:
+        what: is wrong with it.
+        remedy: what to do.
+        line: where, from 1; None where it is about the whole.
+    """
+
+    def __init__(self, what: str, remedy: str, line: int | None = None) -> None:
+        super().__init__(what)
+        self.what, self.remedy, self.line = what, remedy, line
+
+    def place(self, file: str) -> str:
+        """The file, and the line where there is one."""
+        return f"{file}: line {self.line}" if self.line else file
+
+
+def bounded(value: Any) -> None:
+    """Look through lists and mappings, without recursion.
+
+    Raises:
+        Unusable: for a value that is too deep, too large, or no number that a file can hold.
+    """
+    count, waiting = 0, [iter((value,))]
+    while waiting:
+        for one in waiting[-1]:
+            count += 1
+            if fault := _fault(one) or (count > MOST and f"more than {MOST} values"):
+                raise Unusable(fault, "write less, or smaller")
+            if inner := _inner(one):
+                if len(waiting) > DEEPEST:
+                    what = f"more than {DEEPEST} lists and mappings within each other"
+                    raise Unusable(what, "write it flatter")
+                waiting.append(inner)
+                break
+        else:
+            waiting.pop()
+
+
+def _inner(value: Any) -> Iterator[Any] | None:
+    if isinstance(value, Mapping):
+        return (one for pair in value.items() for one in pair)
+    return iter(value) if isinstance(value, list | tuple | set | frozenset) else None
+
+
+def _fault(value: Any) -> str | None:
+    if isinstance(value, float) and not math.isfinite(value):
+        return f"{value} is no number that can be used"
+    if isinstance(value, int) and not -_INTEGER <= value < _INTEGER:
+        return "a whole number of more than 64 bits"
+    if isinstance(value, str | bytes) and len(value) > LONGEST:
+        return f"a text of {len(value)} characters; {LONGEST} are allowed"
+    return None

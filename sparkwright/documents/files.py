@@ -1,0 +1,40 @@
+"""Files that users write, as text."""
+
+from __future__ import annotations
+
+import stat
+from pathlib import Path
+
+from sparkwright.documents.bounds import LARGEST, Unusable
+
+
+def read(path: Path, largest: int = LARGEST) -> str:
+    """The text of a regular file in UTF-8, without a byte order mark.
+
+    Raises:
+        Unusable: for what is no such file, is too large, or can't be read.
+    """
+    data = read_bytes(path, largest)
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        what = f"not UTF-8: the byte 0x{data[error.start]:02x} begins no character"
+        raise Unusable(what, "save the file in UTF-8", line) from None
+
+
+def read_bytes(path: Path, largest: int = LARGEST) -> bytes:
+    """The bytes of a regular file. Raises Unusable, as ``read``."""
+    try:
+        # Looked at first: opening a pipe waits for whoever writes to it.
+        if not stat.S_ISREG(path.stat().st_mode):
+            kind = "a directory" if path.is_dir() else "no regular file"
+            raise Unusable(f"this is {kind}", "name a file")
+        with path.open("rb") as file:
+            data = file.read(largest + 1)
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise Unusable(f"can't be read: {reason}", "name a file that you may read") from None
+    if len(data) > largest:
+        raise Unusable(f"larger than {largest} bytes", "name the right file, or split it")
+    return data

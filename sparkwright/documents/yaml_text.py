@@ -1,0 +1,85 @@
+"""YAML from outside, judged as a stream of events before anything is built of it."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Any
+
+import yaml
+
+from sparkwright.documents.bounds import DEEPEST, MOST, Unusable, bounded
+
+_BASE: type[yaml.SafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+def load(text: str) -> Any:
+    """The value of a YAML text, None for an empty one.
+
+    Raises:
+        Unusable: for what is no YAML, says a key twice, or is beyond the bounds.
+    """
+    try:
+        _within_bounds(text)
+        found = yaml.load(text, Loader=_Loader)
+    except yaml.YAMLError as error:
+        raise _unusable(error) from None
+    bounded(found)
+    return found
+
+
+def _within_bounds(text: str) -> None:
+    """Count levels and values; an alias is as many as what it stands for."""
+    known: dict[str, int] = {}
+    open_: list[tuple[str | None, int]] = []
+    count = 0
+    for event in yaml.parse(text, Loader=_BASE):
+        line = event.start_mark.line + 1 if event.start_mark else None
+        if isinstance(event, yaml.AliasEvent):
+            if event.anchor in (name for name, _ in open_):
+                what = f"the alias *{event.anchor} stands within what it stands for"
+                raise Unusable(what, "write it out", line)
+            count += known.get(event.anchor or "", 1)
+        elif isinstance(event, yaml.CollectionStartEvent):
+            open_.append((event.anchor, count))
+            count += 1
+        elif isinstance(event, yaml.CollectionEndEvent):
+            anchor, before = open_.pop()
+            if anchor is not None:
+                known[anchor] = count - before
+        elif isinstance(event, yaml.ScalarEvent):
+            count += 1
+        if len(open_) > DEEPEST:
+            what = f"more than {DEEPEST} lists and mappings within each other"
+            raise Unusable(what, "write it flatter", line)
+        if count > MOST:
+            raise Unusable(f"more than {MOST} values, aliases written out", "write less", line)
+
+
+class _Loader(_BASE):  # type: ignore[misc, valid-type]
+    """Names the line of every value that is none, and of a key that is there twice."""
+
+    def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
+        try:
+            return super().construct_object(node, deep)
+        except (ValueError, LookupError, AttributeError, TypeError, ArithmeticError) as error:
+            what = f"{str(node.value)[:80]!r} is no valid value: {error}"
+            raise yaml.constructor.ConstructorError(None, None, what, node.start_mark) from None
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
+        seen = set()
+        for key, _ in node.value:
+            if isinstance(key, yaml.ScalarNode) and key.tag != "tag:yaml.org,2002:merge":
+                if (key.tag, key.value) in seen:
+                    raise yaml.constructor.ConstructorError(
+                        None, None, f"the key {key.value!r} is there twice", key.start_mark
+                    )
+                seen.add((key.tag, key.value))
+        found: dict[Hashable, Any] = super().construct_mapping(node, deep)
+        return found
+
+
+def _unusable(error: yaml.YAMLError) -> Unusable:
+    mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
+    problem = getattr(error, "problem", None)
+    said = " ".join(str(problem or error).split())
+    return Unusable(f"not valid YAML: {said}", "fix that line", mark.line + 1 if mark else None)

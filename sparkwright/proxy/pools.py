@@ -1,0 +1,121 @@
+"""The replicas behind a load balancer: which hosts they are, and what prevents one to be."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from pydantic import ValidationError
+
+from sparkwright.config.settings import LoadBalancerSettings, ServiceSettings, is_loopback, tls_of
+from sparkwright.findings.finding import Finding
+from sparkwright.findings.user_error import UserError, mistake, suggest
+from sparkwright.findings.validation import problems_of
+from sparkwright.host.contracts.fetch import TlsIdentity
+from sparkwright.plan.plan import HostPlan
+from sparkwright.tls.host import identity
+
+#: Data of every host of the inventory, whatever the run is limited to. Those that it is not
+#: limited to were judged by nobody yet.
+Everyone = Mapping[str, Mapping[str, Any]]
+
+
+def replicas(name: str, settings: LoadBalancerSettings, everyone: Everyone) -> dict[str, int]:
+    """Hosts behind a load balancer -> the port at which each serves."""
+    chosen = settings.hosts or tuple(_serving(name, everyone))
+    return {host: _clients(everyone[host]["services"][name]).port for host in chosen}
+
+
+def pool_problems(plan: HostPlan, everyone: Everyone) -> Iterator[Finding]:
+    """What is wrong with a host's load balancers. Nothing is made for them yet."""
+    for name, settings in sorted(plan.settings.load_balancer.items()):
+        where = f"load_balancer.{name}"
+        serving = _serving(name, everyone)
+        for host in settings.hosts or serving:
+            yield from (one.on(plan.host) for one in _problems(name, where, host, everyone))
+        if not any(host in serving for host in settings.hosts or serving):
+            what = f"no host of the inventory has a service {name!r}"
+            yield mistake(where, what, "name a service that hosts have", plan.host)
+    yield from _taken(plan)
+
+
+def replica_identity(host: str, data: Mapping[str, Any], *, dry: bool) -> TlsIdentity | None:
+    """How HAProxy verifies a replica; None where that serves http.
+
+    Raises:
+        UserError: for one that it can't verify.
+    """
+    where = f"{host}: tls"
+    found = identity(host, data, tls_of(data.get("tls"), where), where, dry=dry)
+    if found is not None and found.name is None:
+        what = "its certificate is for addresses alone, and HAProxy verifies names"
+        raise UserError([mistake(where, what, "have a name added to it")])
+    return found
+
+
+def with_others(host: str, everyone: Everyone) -> frozenset[str]:
+    """A host's services that other hosts serve too, behind the proxy of a fleet."""
+    found = set()
+    for data in everyone.values():
+        for name, settings in _mapping(data.get("load_balancer")).items():
+            chosen = _mapping(settings).get("hosts") or _serving(name, everyone)
+            if host in chosen and len(chosen) > 1:
+                found.add(name)
+    return frozenset(found)
+
+
+def _problems(name: str, where: str, host: str, everyone: Everyone) -> Iterator[Finding]:
+    serving = _serving(name, everyone)
+    if host not in serving:
+        remedy = suggest(host, serving)
+        yield mistake(f"{where}.hosts", f"{host} has no service {name!r}", remedy)
+        return
+    try:
+        clients = _clients(everyone[host]["services"][name])
+    except ValidationError as error:
+        yield from problems_of(error, f"{where}.hosts: services.{name} of {host}")
+        return
+    if is_loopback(clients.address):
+        what = f"{name!r} of {host} listens where only {host} itself reaches it"
+        yield mistake(f"{where}.hosts", what, 'drop its "proxy": False, or its bind')
+    if everyone[host].get("tls") == "own":
+        return  # made when it is needed
+    try:
+        replica_identity(host, everyone[host], dry=True)
+    except UserError as error:
+        yield from error.findings
+
+
+def _taken(plan: HostPlan) -> Iterator[Finding]:
+    """Ports that a load balancer and something else of its host both want."""
+    ports = {service.port: service.name for service in plan.services}
+    for service in plan.services:
+        if service.proxy:
+            ports[service.proxy.port] = ports[service.proxy.health_port] = service.name
+    for name, settings in sorted(plan.settings.load_balancer.items()):
+        if settings.port in ports:
+            yield mistake(
+                f"load_balancer: fleet-{name}",
+                f"port {settings.port} is taken by {ports[settings.port]!r} of the same host",
+                "take another port",
+                plan.host,
+            )
+        ports[settings.port] = f"fleet-{name}"
+
+
+def _serving(name: str, everyone: Everyone) -> list[str]:
+    return [
+        host
+        for host, data in everyone.items()
+        if isinstance(_mapping(data.get("services")).get(name), Mapping)
+    ]
+
+
+def _clients(service: Mapping[str, Any]) -> ServiceSettings:
+    """Where a service's clients connect, by data that need not be whole."""
+    known = {key: service[key] for key in ("port", "bind", "proxy") if key in service}
+    return ServiceSettings.model_validate({"recipe": "any", **known})
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}

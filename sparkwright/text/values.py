@@ -1,0 +1,12 @@
+"""Values as messages show them."""
+
+from __future__ import annotations
+
+
+def short(value: object, longest: int = 80) -> str:
+    """A value as Python writes it, cut."""
+    try:
+        text = repr(value)
+    except Exception:  # a value's own may fail, and one that holds itself too deep does
+        text = f"a value of type {type(value).__name__}"
+    return text if len(text) <= longest else f"{text[: longest - 3]}..."

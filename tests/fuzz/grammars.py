@@ -1,0 +1,237 @@
+"""What users write, as grammars: inventories, group_data, catalog entries, locks, command lines."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+import yaml
+from hypothesis import strategies as st
+
+from sparkwright.cli import SECTIONS
+from sparkwright.config.connection import CONNECTION_KEYS
+from sparkwright.config.settings import (
+    HostSettings,
+    LoadBalancerSettings,
+    RolloutSettings,
+    ServiceSettings,
+)
+from sparkwright.resolve.lock import from_resolution, render_lock
+from tests.fuzz.site import CATALOG, RECIPE, ROOT
+from tests.fuzz.values import Deep, mutated, nested, numbers, python, scalars, texts
+from tests.unit.builders import plan, resolution
+
+#: Of every depth, so that some of them are right where they stand.
+KEYS = st.one_of(
+    st.sampled_from(
+        sorted(
+            {
+                *HostSettings.model_fields,
+                *ServiceSettings.model_fields,
+                *RolloutSettings.model_fields,
+                *LoadBalancerSettings.model_fields,
+                *CONNECTION_KEYS,
+                *("_retries", "_retry_delay", "my_own", "certificate", "key", "command", "door"),
+            }
+        )
+    ),
+    texts,
+)
+_SERVICE = {
+    "recipe": RECIPE,
+    "port": 8000,
+    "bind": "0.0.0.0",
+    "served_names": ["a"],
+    "arguments": {"max_num_seqs": 4},
+    "environment": {"A": "b"},
+    "gpus": [0],
+    "smoke": {"max_tokens": 32},
+    "silenced": {"kv-cache": "because it is so"},
+}
+_SETTINGS: dict[str, Any] = {
+    "services": {"qwen36": _SERVICE},
+    "load_balancer": {"qwen36": {"port": 9000, "hosts": ["spark-1", "spark-2"]}},
+    "rollout": {"canaries": ["spark-1"], "batch": "25%", "soak_seconds": 75},
+    "keys": {"alice": {}},
+    "tls": "own",
+    "ssh_port": 22,
+    "ssh_hostname": "10.0.0.1",
+    "api_key_file": ".sparkwright/api_key",
+    "hub_token_file": "token",
+    "registry_auth_file": "config.json",
+    "bundle": "bundle",
+    "lock_file": "fleet.lock",
+    "catalog_directories": ["catalog"],
+    "sidecars": {"a": 1.5},
+    "image_mirrors": {"ghcr.io": "http://127.0.0.1:1"},
+    "download_limit_mb": 10,
+    "bootstrap": ["docker"],
+}
+#: Lines that no file of settings should have.
+_LINES = st.sampled_from(
+    (
+        "import sys; sys.exit(3)",
+        "raise SystemExit",
+        "raise BaseException",
+        "print('x' * 100)",
+        "while True: pass",
+        "input()",
+        "def f(): pass",
+        "x = lambda: 0",
+        "from os import *",
+        "1 / 0",
+        "a = []; a.append(a)",
+        "services = services",
+        "if True:",
+        "\tx = 1",
+        "x = " + "[" * 100_000,
+        "x = " + "(" * 300,
+        "x = " + "-" * 100_000 + "1",
+        "x = [0 " + "for i in () " * 20_000 + "]",
+        "class E(Exception):\n    __str__ = None\nraise E",
+        "\x00",
+        "# \udc80",
+        "__all__ = ['services']",
+    )
+)
+
+
+def _file(lines: st.SearchStrategy[list[str]]) -> st.SearchStrategy[bytes]:
+    """A file of these lines, now and then in an encoding that it can't be in."""
+    encoded = lines.map(lambda one: "\n".join(one).encode("utf-8", "surrogatepass"))
+    odd = lines.map(lambda one: "\n".join([*one, "# é"]).encode("latin-1", "replace"))
+    marked = encoded.map(lambda data: b"\xef\xbb\xbf" + data)
+    wide = lines.map(lambda one: "\n".join(one).encode("utf-16", "replace"))
+    return st.one_of(*[encoded] * 9, odd, marked, wide)
+
+
+_assignment = st.tuples(KEYS, nested(KEYS)).map(lambda pair: f"{pair[0]} = {python(pair[1])}")
+_settings = mutated(_SETTINGS, KEYS).map(
+    lambda found: "\n".join(f"{key} = {python(value)}" for key, value in found.items())
+)
+group_data = _file(
+    st.one_of(
+        _settings.map(lambda text: [text]),
+        st.lists(st.one_of(_assignment, _LINES), max_size=3),
+        st.tuples(_settings, _LINES).map(list),
+    )
+)
+_host = st.one_of(
+    st.sampled_from(("spark-1", "@local", "10.0.0.1", "fe80::1%eth0")),
+    scalars,
+    st.tuples(st.just("spark-1"), nested(KEYS)),
+    st.tuples(texts, mutated(_SETTINGS, KEYS)),
+    st.tuples(texts, nested(KEYS), nested(KEYS)),
+    st.tuples(scalars),
+    st.just(()),
+    st.lists(scalars, max_size=2),
+)
+_group = st.one_of(
+    st.lists(_host, max_size=4),
+    st.tuples(st.lists(_host, max_size=3), nested(KEYS)),
+    st.tuples(st.lists(_host, max_size=3), mutated(_SETTINGS, KEYS)),
+    st.tuples(scalars, scalars),
+    nested(KEYS),
+)
+inventory = _file(
+    st.lists(
+        st.one_of(
+            st.tuples(st.sampled_from(("sparks", "all", "lab", "_x", "ports")), _group).map(
+                lambda pair: f"{pair[0]} = {python(pair[1])}"
+            ),
+            _LINES,
+        ),
+        min_size=1,
+        max_size=4,
+    )
+)
+
+
+def as_yaml(value: Any) -> str:
+    """A value as YAML in one line, however deep it is."""
+    if isinstance(value, Deep):
+        return "[" * value.levels + "1" + "]" * value.levels
+    if isinstance(value, dict):
+        text = ", ".join(f"{json.dumps(str(key))}: {as_yaml(one)}" for key, one in value.items())
+        return f"{{{text}}}"
+    if isinstance(value, list):
+        return f"[{', '.join(map(as_yaml, value))}]"
+    if isinstance(value, float) and not math.isfinite(value):
+        return {"nan": ".nan", "inf": ".inf", "-inf": "-.inf"}[str(value)]
+    return json.dumps(value, default=str)
+
+
+_BOMB = "\n".join(
+    ["a0: &a0 [x, x]", *(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 12))]
+)
+_YAML_LINES = st.sampled_from(
+    (
+        *("<<<<<<< HEAD", "=======", ">>>>>>> theirs", "---", "...", "%YAML 9.9", "\t- x", "? ["),
+        *("a: &a [*a]", "b: *nowhere", "c: !!python/object/apply:os.system [id]", "d: !!int x"),
+        *("date: 2026-02-30", "date: !!timestamp x", "name: x", "kind: model", "e: !!binary x"),
+        *("f: " + "[" * 100_000, "g: " + "- " * 100_000, "h: " + "{a: " * 50_000, _BOMB),
+        *("<<: {a: 1}", "<<: [1]", "? {a: b}\n: c", "i: 1:30:99", "j: " + "9" * 6000, "\x00", "é"),
+    )
+)
+
+
+@st.composite
+def _yaml(draw: st.DrawFn, document: Any) -> bytes:
+    found = draw(mutated(document, st.one_of(texts, st.sampled_from(sorted(map(str, document))))))
+    lines = (
+        [f"{json.dumps(str(key))}: {as_yaml(value)}" for key, value in found.items()]
+        if isinstance(found, dict)
+        else [as_yaml(found)]
+    )
+    if draw(st.booleans()):
+        lines.insert(draw(st.integers(0, len(lines))), draw(_YAML_LINES))
+    if draw(st.integers(0, 9)) == 0 and lines:
+        lines.append(draw(st.sampled_from(lines)))
+    data = "\n".join(lines).encode("utf-8", "surrogatepass")
+    if draw(st.integers(0, 9)) == 0:
+        data = data[: draw(st.integers(0, len(data)))] + draw(st.binary(max_size=3))
+    return data
+
+
+def _entry(path: str) -> Any:
+    # As text, and dates as YAML's own: the grammar changes what a user would.
+    return json.loads(
+        json.dumps(yaml.safe_load((ROOT / "catalog" / path).read_text()), default=str)
+    )
+
+
+def _locked() -> Any:
+    host = plan({"qwen36": {"recipe": RECIPE}})
+    text = render_lock(from_resolution([host.references], resolution(host), None))
+    return json.loads(json.dumps(yaml.safe_load(text), default=str))
+
+
+entry = st.sampled_from([_entry(path) for path in CATALOG]).flatmap(_yaml)
+lock = _yaml(_locked())
+
+#: Commands that ask no host. The others judge the same words before they do.
+_COMMANDS = (
+    *("check", "plan", "render", "lock", "endpoints", "report", "monitoring", "catalog", "advise"),
+    *("init", "ca", "bundle"),
+)
+assert set(_COMMANDS) <= {name for section in SECTIONS.values() for name in section}
+_OPTIONS = (
+    *("--json", "--check", "--recipe", "--tag", "--format", "--limit", "--data", "--host", "--gpu"),
+    *("--output", "--node-port", "--results", "--last-run", "--status", "--directory", "--kind"),
+    *("--upgrade", "--help", "-h", "--arch", "--packages", "--no-mdns", "--nonsense", "--"),
+)
+_WORDS = st.one_of(
+    st.sampled_from(
+        ("inventory/lab.py", "out", "sparks", "spark-1", "list", "show", "sources", RECIPE, "chat",
+         "json", "sarif", "env", "/dev/full", "/dev/null", "/dev/zero", "/proc/self/mem", ".",
+         "group_data", "missing/x.py", "spark")
+    ),
+    texts.filter(lambda text: "/" not in text and ".." not in text and "~" not in text),
+    numbers.map(str),
+    st.tuples(KEYS, st.one_of(scalars.map(str), nested(KEYS).map(as_yaml))).map("=".join),
+)  # fmt: skip
+command_line = st.tuples(
+    st.sampled_from((*_COMMANDS, "chekc", "")),
+    st.lists(st.one_of(st.sampled_from(_OPTIONS), _WORDS), max_size=6),
+).map(lambda pair: (pair[0], *(word.replace("\0", "") for word in pair[1])))

@@ -1,0 +1,104 @@
+"""A site of a few files, and a command run in it: judged by what any command must never do."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from click.testing import CliRunner, Result
+
+from sparkwright.cli import main
+
+ROOT = Path(__file__).resolve().parents[2]
+RECIPE = "qwen36-35b-a3b-heretic-dflash"
+#: A catalog of one recipe: the shipped one takes most of a command's time.
+CATALOG = (
+    f"recipes/{RECIPE}.yaml",
+    "images/aeon-vllm-ultimate.yaml",
+    "models/qwen36-35b-a3b-heretic-nvfp4.yaml",
+    "models/qwen36-35b-a3b-dflash.yaml",
+)
+INVENTORY = 'sparks = ["spark-1", "spark-2"]\n'
+GROUP_DATA = f'services = {{"qwen36": {{"recipe": "{RECIPE}"}}}}\n'
+#: Seconds of computing that no command of these takes, whatever it is given.
+LONGEST = 5.0
+CODES = {0, 1, 2, 130}
+
+
+def catalog(folder: Path) -> Path:
+    """The small catalog, made once."""
+    for path in CATALOG:
+        place = folder / path
+        place.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(ROOT / "catalog" / path, place)
+    return folder
+
+
+@contextmanager
+def site(folder: Path, files: Mapping[str, str | bytes]) -> Iterator[Path]:
+    """A site with these files over a valid one, as the working directory; gone afterwards."""
+    whole = {"inventory/lab.py": INVENTORY, "group_data/all.py": GROUP_DATA, **files}
+    place, home, before = folder / "site", folder / "home", Path.cwd()
+    for path, text in whole.items():
+        target = place / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(text if isinstance(text, bytes) else _bytes(text))
+    home.mkdir()
+    os.chdir(place)
+    try:
+        yield place
+    finally:
+        os.chdir(before)
+        shutil.rmtree(place)
+        shutil.rmtree(home)
+
+
+def run(place: Path, *words: str, outputs: Iterable[str] = ()) -> Result:
+    """Run a command in a site, and assert what holds of every one.
+
+    Args:
+        outputs: the paths of the site at which it may write.
+    """
+    before = contents(place.parent)
+    began = time.process_time()
+    result = CliRunner().invoke(
+        main, list(words), prog_name="sparkwright", env={"HOME": str(place.parent / "home")}
+    )
+    took = time.process_time() - began
+    told = f"{words}: {result.output[-2000:]}"
+    if not (result.exception is None or isinstance(result.exception, SystemExit)):
+        raise AssertionError(told) from result.exception
+    assert result.exit_code in CODES, (result.exit_code, told)
+    assert "Traceback" not in result.output, told
+    assert took < LONGEST, (took, told)
+    after = contents(place.parent)
+    changed = {path for path in before | after if before.get(path) != after.get(path)}
+    allowed = tuple(Path("site", one).as_posix() for one in outputs)
+    stray = {one for one in changed if one not in allowed and not one.startswith(_below(allowed))}
+    assert not stray, (stray, told)
+    return result
+
+
+def _below(paths: Iterable[str]) -> tuple[str, ...]:
+    return tuple(f"{path}/" for path in paths)
+
+
+def contents(folder: Path) -> dict[str, str]:
+    """Every path below a folder -> what is there."""
+    found = {}
+    for path in folder.rglob("*"):
+        name = path.relative_to(folder).as_posix()
+        if path.is_file() and not path.is_symlink():
+            found[name] = f"{path.stat().st_mode:o} {hashlib.sha256(path.read_bytes()).hexdigest()}"
+        else:
+            found[name] = f"{path.lstat().st_mode:o}"
+    return found
+
+
+def _bytes(text: str) -> bytes:
+    return text.encode("utf-8", "surrogatepass")

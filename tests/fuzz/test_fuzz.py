@@ -1,0 +1,79 @@
+"""Whatever a user writes: no traceback, no hang, known exit codes, nothing written elsewhere.
+
+A few hundred inputs here; `make test-fuzz` tries 5,000.
+"""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+
+from sparkwright.config import places, python_files
+from sparkwright.resolve import registry_account
+from tests.fuzz import grammars
+from tests.fuzz.site import catalog, run, site
+
+#: Each of the five takes half of the profile's number: 375 inputs, or 5,000.
+many = settings(max_examples=settings().max_examples // 2)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _alone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """A small catalog, no network, and less patience with files that run without end."""
+
+    def unknown(*_: Any, **__: Any) -> Any:
+        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(places, "CATALOG", catalog(tmp_path_factory.mktemp("fuzz") / "catalog"))
+        patch.setattr(python_files, "COMPUTING", 0.2)
+        patch.setattr(socket, "getaddrinfo", unknown)
+        patch.setattr(socket.socket, "connect", unknown)
+        patch.delenv("SPARKWRIGHT_API_KEY", raising=False)
+        patch.delenv("HF_TOKEN", raising=False)
+        yield
+
+
+def _run(files: dict[str, str | bytes], *words: str, outputs: Iterable[str] = ()) -> None:
+    registry_account._accounts.cache_clear()
+    with TemporaryDirectory(prefix="fuzz-") as folder, site(Path(folder), files) as place:
+        run(place, *words, outputs=outputs)
+
+
+@many
+@given(data=grammars.inventory)
+def test_inventories(data: bytes) -> None:
+    _run({"inventory/lab.py": data}, "check", "inventory/lab.py")
+
+
+@many
+@given(data=grammars.group_data)
+def test_group_data(data: bytes) -> None:
+    _run({"group_data/all.py": data}, "check", "inventory/lab.py")
+
+
+@many
+@given(data=grammars.entry)
+def test_catalog_entries(data: bytes) -> None:
+    files: dict[str, str | bytes] = {"catalog/mine.yaml": data}
+    _run(files, "check", "inventory/lab.py")
+
+
+@many
+@given(data=grammars.lock)
+def test_locks(data: bytes) -> None:
+    _run({"fleet.lock": data}, "render", "inventory/lab.py", "out", outputs=["out"])
+
+
+@many
+@given(words=grammars.command_line)
+def test_command_lines(words: tuple[str, ...]) -> None:
+    # Every word may name a place; `report` has one of its own.
+    named = {part for word in words for part in (word, word.rpartition("=")[2]) if part}
+    _run({}, *words, outputs=[*named, *([".sparkwright"] if "report" in words else [])])

@@ -1,0 +1,125 @@
+"""What commands write: `check` and `plan` nothing, the others at the place that is named."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from sparkwright.catalog import load_catalog
+from sparkwright.cli import main
+from sparkwright.findings.user_error import UserError
+from sparkwright.resolve.lock import from_resolution, render_lock
+from tests.fuzz.site import GROUP_DATA, ROOT, contents, run, site
+from tests.unit.builders import SPARK, plan, resolution
+
+OWN = GROUP_DATA + 'tls = "own"\nkeys = {"alice": {}}\n'
+
+
+ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT)}
+
+
+def _locked() -> str:
+    host = plan(SPARK)
+    return render_lock(from_resolution([host.references], resolution(host), None))
+
+
+def test_only_what_is_asked_for_is_written(tmp_path: Path) -> None:
+    files = {"group_data/all.py": OWN, "fleet.lock": _locked()}
+    with site(tmp_path, files) as place:
+        assert run(place, "check").exit_code == 0
+        assert run(place, "plan").exit_code == 0
+        assert run(place, "lock", "--check").exit_code == 0
+        assert run(place, "render", "inventory/lab.py", "out", outputs=["out"]).exit_code == 0
+        assert run(place, "monitoring", "--output", "out", outputs=["out"]).exit_code == 0
+        assert {"spark-1", "spark-2"} < {path.name for path in (place / "out").iterdir()}
+
+
+def test_an_inventory_that_imports_leaves_no_bytecode(tmp_path: Path) -> None:
+    """In a process of its own: this one may be told to write none."""
+    files = {"machines.py": 'NAMES = ["spark-1"]\n', "inventory/lab.py":
+             "import machines\nsparks = machines.NAMES\n"}  # fmt: skip
+    with site(tmp_path, files) as place:
+        before = contents(place)
+        done = subprocess.run(
+            [sys.executable, "-m", "sparkwright", "check"], cwd=place, capture_output=True,
+            text=True, check=False,
+            env={k: v for k, v in ENVIRONMENT.items() if k != "PYTHONDONTWRITEBYTECODE"},
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        assert contents(place) == before
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("check",),
+        ("plan", "--json"),
+        ("catalog", "list"),
+        ("advise", "chat"),
+        ("endpoints",),
+        ("lock", "--check"),
+        ("--help",),
+        ("--version",),
+        ("check", "--help"),
+    ],
+)
+def test_a_full_disk_is_told_and_no_traceback(tmp_path: Path, words: tuple[str, ...]) -> None:
+    with site(tmp_path, {"fleet.lock": _locked()}) as place, Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "sparkwright", *words], cwd=place, stdout=full,
+            stderr=subprocess.PIPE, text=True, check=False, env=ENVIRONMENT,
+        )  # fmt: skip
+    assert done.returncode == 2, done.stderr
+    assert "No space left on device" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert "Exception ignored" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("render", "inventory/lab.py", "/dev/full/x"),
+        ("render", "inventory/lab.py", "/proc/x"),
+        ("monitoring", "--output", "/proc/x"),
+        ("monitoring", "--output", "fleet.lock/x"),
+        ("endpoints", "--output", "/dev/full"),
+        ("report", "--output", "/dev/full"),
+        ("report", "--output", "/proc/x/y.html"),
+        ("init", "/proc/x"),
+        ("init", "/dev/full"),
+    ],
+)
+def test_a_place_that_can_not_be_written_is_named(tmp_path: Path, words: tuple[str, ...]) -> None:
+    with site(tmp_path, {"fleet.lock": _locked()}) as place:
+        result = run(place, *words)
+    assert result.exit_code == 2, result.output
+    assert any(word.partition("/x")[0] in result.output for word in words[1:])
+
+
+def test_a_host_whose_name_is_a_path_is_rendered_nowhere(tmp_path: Path) -> None:
+    name = f"../../../{tmp_path.name}-outside"
+    files = {"inventory/lab.py": f"sparks = [{name!r}]\n", "fleet.lock": _locked()}
+    with site(tmp_path, files) as place:
+        result = run(place, "render", "inventory/lab.py", "out", outputs=["out"])
+        assert result.exit_code == 2
+        assert "no name of a host" in result.output
+        assert not (place / "out").exists()
+    assert not list(tmp_path.parent.glob("*-outside"))
+
+
+def test_a_catalog_of_other_endings_is_not_passed_over(tmp_path: Path) -> None:
+    (tmp_path / "mine.yml").write_text("kind: model\n")
+    with pytest.raises(UserError, match=r"mine\.yaml"):
+        load_catalog([tmp_path])
+
+
+def test_no_word_of_a_command_line_is_a_traceback(tmp_path: Path) -> None:
+    with site(tmp_path, {}) as place:
+        for word in ("image_tag", "=x", "a=" + "[" * 100_000, "a=NaN", "ssh_port=70000"):
+            assert run(place, "check", "--data", word).exit_code == 2
+    assert CliRunner().invoke(main, ["chekc"]).exit_code == 2

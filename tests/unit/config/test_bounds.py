@@ -1,0 +1,278 @@
+"""Every wrong input is judged before use: with file, line and key, and what is allowed there."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sparkwright.config import python_files
+from sparkwright.config.inventory import read_inventory
+from sparkwright.documents import json_text, yaml_text
+from sparkwright.documents.bounds import DEEPEST, Unusable, bounded
+from sparkwright.findings.user_error import UserError
+from sparkwright.resolve.lock import read_lock
+from tests.unit.builders import DIGEST, SPARK, plan
+
+BOMB = "\n".join(["a0: &a0 [x, x]", *(f"a{n}: &a{n} [{f'*a{n - 1}, ' * 9}]" for n in range(1, 9))])
+
+
+def said(step: Callable[[], object]) -> str:
+    """What a mistake is told as."""
+    with pytest.raises(UserError) as raised:
+        step()
+    return str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ('sparks = [("spark-1",)]', "('spark-1',) is no host"),
+        ('sparks = [("spark-1", {}, 3)]', "is no host"),
+        ('sparks = [("spark-1", None)]', "is no host"),
+        ("sparks = [(1, {})]", "(1, {}) is no host"),
+        ('sparks = ["spark-1", 5]', "5 is no host"),
+        ('sparks = [["spark-1", {}]]', "is no host"),
+        ('sparks = ["../../tmp/x"]', "'../../tmp/x' is no name of a host"),
+        ('sparks = ["/etc"]', "is no name of a host"),
+        ('sparks = [""]', "is no name of a host"),
+        ('sparks = ["a b"]', "is no name of a host"),
+        ('sparks = [("spark-1", {1: 2})]', "1 is no name of a setting"),
+        ('sparks = (["spark-1"],)', "a tuple is a group with data"),
+        ("sparks = (1, 2)", "a tuple is a group with data"),
+        ('x = 1\nimport sys\nsys.exit(0)\nsparks = ["spark-1"]', "line 3"),
+        ("raise SystemExit", "ends the program"),
+        ("input()", "asks for input"),
+        ("x = 1\nwhile True:\n    pass", "runs without end"),
+        ("try:\n    while True: pass\nexcept Exception: pass", "runs without end"),
+        ("x = " + "[" * 100_000, "not valid Python"),
+        ("x = " + "-" * 100_000 + "1", "nested too deep"),
+        ("x = [0 " + "for i in () " * 20_000 + "]", "too many for"),
+        ("\ufeffsparks = ['spark-1']", "byte order mark"),
+        ("sparks = ['spark-1']\x00", "not valid Python"),
+    ],
+)
+def test_an_inventory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, words: str
+) -> None:
+    monkeypatch.setattr(python_files, "COMPUTING", 0.3)
+    file = tmp_path / "lab.py"
+    file.write_text(text, encoding="utf-8")
+    found = said(lambda: read_inventory(file))
+    assert words in found
+    assert str(file) in found
+
+
+def test_an_inventory_in_another_encoding_names_its_line(tmp_path: Path) -> None:
+    file = tmp_path / "lab.py"
+    file.write_bytes("# -*- coding: latin-1 -*-\n# Küche\n".encode("latin-1"))
+    assert f"{file}: line 2" in said(lambda: read_inventory(file))
+    assert "a directory" in said(lambda: read_inventory(tmp_path))
+
+
+def test_what_an_inventory_prints_is_not_on_standard_output(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "lab.py"
+    file.write_text("print('hello')\nsparks = ['spark-1']\n")
+    read_inventory(file)
+    assert capsys.readouterr() == ("", "hello\n")
+
+
+def test_settings_of_ansibles_kind_are_not_passed_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("lab.py").write_text("sparks = ['spark-1']\n")
+    Path("group_data").mkdir()
+    Path("group_data/sparks.yml").write_text("a: 1\n")
+    found = said(lambda: read_inventory(Path("lab.py")))
+    assert "group_data/sparks.yml" in found
+    assert "sparks.py" in found
+
+
+@pytest.mark.parametrize("word", ["image_tag", "=x", ""])
+def test_data_of_the_command_line_without_a_value(tmp_path: Path, word: str) -> None:
+    file = tmp_path / "lab.py"
+    file.write_text("sparks = ['spark-1']\n")
+    assert "KEY=VALUE" in said(lambda: read_inventory(file, [word]))
+
+
+def test_data_of_the_command_line_is_within_bounds(tmp_path: Path) -> None:
+    file = tmp_path / "lab.py"
+    file.write_text("sparks = ['spark-1']\n")
+    for value in ("[" * 100_000, "[" * 60 + "]" * 60, "NaN", "[1e999]"):
+        assert "--data a=" in said(partial(read_inventory, file, [f"a={value}"]))
+
+
+@pytest.mark.parametrize(
+    ("data", "where"),
+    [
+        *(({"ssh_port": port}, "ssh_port") for port in (0, 70000, "22", True, -1, 22.5)),
+        *(({"peer_port": port}, "peer_port") for port in (0, 70000, "22", True)),
+        ({"ssh_connect_retries": -1}, "ssh_connect_retries"),
+        ({"_retries": -3}, "_retries"),
+        ({"_retry_delay": float("nan")}, "_retry_delay"),
+        ({"ssh_strict_host_key_checking": "maybe"}, "ssh_strict_host_key_checking"),
+        ({"ssh_hostname": "a b"}, "ssh_hostname"),
+        ({"ssh_key": ""}, "ssh_key"),
+        ({"api_key_file": ""}, "api_key_file"),
+        ({"api_key_file": "."}, "api_key_file"),
+        ({"api_key_file": "a\0b"}, "api_key_file"),
+        ({"hub_token_file": "/"}, "hub_token_file"),
+        ({"lock_file": "."}, "lock_file"),
+        ({"lock_file": ""}, "lock_file"),
+        ({"disk_headroom_gib": float("nan")}, "disk_headroom_gib"),
+        ({"disk_headroom_gib": 10**400}, "disk_headroom_gib"),
+        ({"download_limit_mb": float("inf")}, "download_limit_mb"),
+        ({"keep_releases": 10**400}, "keep_releases"),
+        ({"keep_releases": True}, "keep_releases"),
+        ({"rollout": {"soak_seconds": float("inf")}}, "rollout"),
+        ({"rollout": {"soak_seconds": -1}}, "rollout.soak_seconds"),
+        ({"rollout": {"soak_seconds": 10**9}}, "rollout.soak_seconds"),
+        ({"sidecars": {"a": -1}}, "sidecars.a"),
+        ({"image_tag": "x" * 2_000_000}, "image_tag"),
+        ({"no_proxy": [["x"] * 3] * 100_000}, "no_proxy"),
+    ],
+)
+def test_a_setting(data: dict[str, Any], where: str) -> None:
+    (problem,) = said_of(data)
+    assert problem.subject.place == f"group_data/sparks.py: {where}"
+    assert problem.remedy
+
+
+def said_of(data: dict[str, Any]) -> list[Any]:
+    """The problems of a host with this data."""
+    with pytest.raises(UserError) as raised:
+        plan(SPARK, **data)
+    return list(raised.value.findings)
+
+
+def test_a_password_that_is_none_is_not_shown() -> None:
+    (problem,) = said_of({"ssh_password": ["hunter2-hunter2"]})
+    assert "hunter2" not in str(UserError([problem]))
+
+
+def test_values_of_any_depth() -> None:
+    deep: Any = 1
+    for _ in range(100_000):
+        deep = {"a": deep}
+    itself: list[Any] = []
+    itself.append(itself)
+    for value in (deep, itself, [[0] * 1000] * 1000, 10**400, {"a": float("nan")}):
+        with pytest.raises(Unusable):
+            bounded(value)
+    shallow: Any = 1
+    for _ in range(DEEPEST):
+        shallow = [shallow]
+    bounded(shallow)
+
+
+@pytest.mark.parametrize(
+    ("text", "words", "line"),
+    [
+        ("[" * 100_000, "within each other", 1),
+        ("- " * 100_000, "within each other", 1),
+        ("a:\n" + BOMB, "values, aliases written out", None),
+        ("a: 1\nb: 2\na: 3\n", "'a' is there twice", 3),
+        ("x: 1\nd: 2026-02-30\n", "'2026-02-30' is no valid value", 2),
+        ("x: &x [*x]", "within what it stands for", 1),
+        ("x: .nan", "no number that can be used", None),
+        ("x: .inf", "no number that can be used", None),
+        ("x: " + "9" * 400, "more than 64 bits", None),
+        ("x: " + "9" * 6000, "no valid value", 1),
+        ("x: !!int y", "no valid value", 1),
+        ("x: !!python/object/apply:os.system [id]", "not valid YAML", 1),
+        ("x: 1\n---\ny: 2", "not valid YAML", 2),
+    ],
+)
+def test_yaml(text: str, words: str, line: int | None) -> None:
+    with pytest.raises(Unusable) as raised:
+        yaml_text.load(text)
+    assert words in raised.value.what
+    if line is not None:
+        assert raised.value.line == line
+
+
+def test_aliases_that_repeat_little_are_allowed() -> None:
+    assert yaml_text.load("a: &a {x: 1}\nb: *a\nc: {<<: *a, y: 2}") == {
+        "a": {"x": 1}, "b": {"x": 1}, "c": {"x": 1, "y": 2},
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, "[" * 60 + "]" * 60, "NaN", "9" * 6000, "{", ""])
+def test_json(text: str) -> None:
+    with pytest.raises(Unusable):
+        json_text.load(text)
+
+
+LOCK = {
+    "version": 1,
+    "images": {
+        "h/a:1": {
+            "digest": DIGEST,
+            "platforms": {
+                "arm64": {
+                    "digest": DIGEST, "manifests": {DIGEST: 1}, "config": {DIGEST: 1},
+                    "layers": [[DIGEST, 1]],
+                }
+            },
+        }
+    },
+    "models": {"a/b@main": {"commit": "c" * 40, "files": {"x/y.json": {"size": 1}}}},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        (DIGEST, "sha256:x", "digest"),
+        (DIGEST, "none", "digest"),
+        ('"config": {"' + DIGEST + '": 1}', '"config": {}', "config"),
+        ("x/y.json", "../y.json", "files"),
+        ("x/y.json", "/etc/passwd", "files"),
+        ("x/y.json", "", "files"),
+        ('"size": 1', '"size": -1', "size"),
+        ('"size": 1', '"size": "1"', "size"),
+        ('"size": 1', '"size": true', "size"),
+        ('"size": 1', '"size": null', "size"),
+        ('"size": 1', '"size": .inf', "no number"),
+        ("c" * 40, "main", "commit"),
+        ('"version": 1', '"version": [1]', "lock version [1]"),
+        ('"version"', "<<<<<<< HEAD\n=======\n>>>>>>> theirs\n", "a merge is not ended"),
+    ],
+)
+def test_a_lock_that_is_none_is_never_made_anew(
+    tmp_path: Path, old: str, new: str, words: str
+) -> None:
+    file = tmp_path / "fleet.lock"
+    file.write_text(json.dumps(LOCK))
+    assert read_lock(file) is not None
+    assert old in json.dumps(LOCK)
+    file.write_text(json.dumps(LOCK).replace(old, new))
+    found = said(lambda: read_lock(file))
+    assert words in found
+    assert "--upgrade" not in found  # which would unpin everything
+
+
+def test_a_lock_that_can_not_be_read(tmp_path: Path) -> None:
+    file = tmp_path / "fleet.lock"
+    file.write_bytes(b"images: {}\nmodels: {\xff}\n")
+    found = said(lambda: read_lock(file))
+    assert f"{file}: line 2" in found
+    assert "git restore" in found
+    assert "--upgrade" not in found
+    file.write_text("images: {}\n<<<<<<< ours\nmodels: {}\n")
+    assert f"{file}: line 2" in said(lambda: read_lock(file))
+    assert "a directory" in said(lambda: read_lock(tmp_path))
+
+
+def test_a_file_that_holds_for_ever_is_not_opened(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "fleet.lock")
+    assert "no regular file" in said(lambda: read_lock(tmp_path / "fleet.lock"))
+    assert "no regular file" in said(lambda: read_lock(Path("/dev/zero")))
