@@ -6,7 +6,8 @@ BIN := .venv/bin
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo demo-down check unit test test-faults test-fuzz test-real-engine test-bench clients \
-	bench bench-tools bench-fetching bench-switching bench-networks bench-commands bench-report picture pins wheel
+	bench bench-tools bench-fetching bench-switching bench-starting \
+	bench-networks bench-commands bench-report picture pins wheel
 
 help: ## show what there is
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -87,10 +88,15 @@ bench-fetching: setup ## measure fetching: against the line, aria2c, and for 4 a
 bench-switching: setup ## measure how long a host does not serve while it is switched
 	$(SUDO) $(BIN)/python -m benchmarks.switching
 
+bench-starting: setup ## measure the real engine's second start, on the CPU, beside `docker restart`
+	$(SUDO) $(BIN)/python -m benchmarks.starting
+
 bench-networks: setup ## measure what a container's own network costs a request
 	$(SUDO) $(BIN)/python -m benchmarks.networks
+
 bench-commands: setup ## measure every command that needs no host; FLEET=INVENTORY those that look at hosts, too
 	$(BIN)/python -m benchmarks.commands --write $(if $(FLEET),--fleet '$(FLEET)')
+
 bench-report: setup ## measure the report's page of 100 hosts
 	$(BIN)/python -m benchmarks.report
 

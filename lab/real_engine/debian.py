@@ -9,6 +9,7 @@ from pathlib import Path
 
 from lab.real_engine.layout import DEBIAN, SUITE
 
+_GCC = "usr/lib/gcc/x86_64-linux-gnu/12"
 _UNUSED = (
     "boot", "media", "mnt", "opt", "srv",
     "etc/apt", "etc/fstab", "etc/hostname", "etc/resolv.conf",  # of this machine
@@ -18,6 +19,12 @@ _UNUSED = (
     "usr/lib/python3.11/ensurepip", "usr/lib/python3.11/idlelib", "usr/lib/python3.11/test",
     "usr/lib/python3.11/turtledemo", "usr/lib/python3.11/pydoc_data",
     "var/cache", "var/lib/apt", "var/lib/dpkg",
+    # Of the compiler: C, link-time optimization, sanitizers, and what links statically.
+    *(f"{_GCC}/{name}" for name in ("cc1", "lto1", "libstdc++.a", "libasan.a", "libtsan.a",
+                                    "liblsan.a", "libubsan.a")),
+    *(f"usr/lib/x86_64-linux-gnu/{name}" for name in ("libc.a", "libm-2.36.a", "libmvec.a",
+                                                      "libasan.so.8.0.0", "libtsan.so.2.0.0")),
+    "usr/lib/python3.11/config-3.11-x86_64-linux-gnu",
 )  # fmt: skip
 
 

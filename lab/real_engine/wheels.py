@@ -26,7 +26,7 @@ _PLATFORMS += ["manylinux1_x86_64", "manylinux2010_x86_64", "manylinux2014_x86_6
 _UNUSED = (
     "bin",  # started by a path of the pip that installed it
     "numba/tests", "numba/cuda/tests", "numpy/_core/tests",
-    "torch/include", "torch/test", "torch/share",
+    "torch/test", "torch/share",
 )  # fmt: skip
 #: Only these two of torch's programs are asked for while it runs.
 _TORCH_PROGRAMS = ("torch_shm_manager",)

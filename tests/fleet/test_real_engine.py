@@ -14,7 +14,7 @@ from lab.layout import DEPOT, REGISTRY_PORT
 from sparkwright.bench.store import load
 from sparkwright.bench.tool import find
 from sparkwright.findings.user_error import UserError
-from tests.fleet.site import ROOT, Site, bare, ssh
+from tests.fleet.site import ROOT, Site, bare, ssh, until
 
 HOST = "spark-1"
 WORDS = ("inventory/real.py", "--limit", HOST)
@@ -23,6 +23,11 @@ sparks[0][1]["services"] = {
     "tiny": {"recipe": "lab-tiny-qwen3-dflash", "port": 8010, "first_answer_seconds": 300},
 }
 """
+COMPILED = SERVICES.replace("lab-tiny-qwen3-dflash", "lab-tiny-qwen3-compiled")
+#: Every object that torch.compile made, and when.
+OBJECTS = (
+    "sudo find -L /opt/sparkwright/services/tiny/caches/current -name '*.so' -printf '%P %T@\\n'"
+)
 #: What asks for the protocol, and what asks for sense, which a model of one word has not.
 PROTOCOL = {
     *("health", "aliases", "key", "completion", "stream", "context-limit"),
@@ -110,3 +115,16 @@ def test_it_is_measured_as_its_own_counters_say(engine: Site) -> None:
         # The engine says one word to everything: what the smoke test's own counting sees too.
         assert 0.3 < cell.acceptance <= 1
     assert result.vllm == "0.32.0"
+
+
+def test_a_second_start_compiles_nothing_anew(engine: Site) -> None:
+    """torch.compile for the CPU: what the first start made is what the second one loads."""
+    inventory = (engine.folder / "inventory/virtual.py").read_text()
+    (engine.folder / "inventory/real.py").write_text(inventory + COMPILED)
+    engine.deploy("--limit", HOST, inventory="inventory/real.py")
+    made = ssh(HOST, OBJECTS)
+    assert len(made.splitlines()) > 5
+    ssh(HOST, "sudo systemctl restart sparkwright-tiny")
+    health = "curl -s -o /dev/null -w '%{http_code}' http://127.0.0.1:8010/health || true"
+    until(lambda: ssh(HOST, health) == "200", "it is healthy", 300)
+    assert sorted(ssh(HOST, OBJECTS).splitlines()) == sorted(made.splitlines())

@@ -1,0 +1,112 @@
+"""How long the real vLLM takes to start again, beside `docker restart` of the same container.
+
+    make bench-starting      (or: python -m benchmarks.starting --rounds 3)
+
+On one virtual host, on the CPU, with torch.compile: a service's first start, then in turns
+`systemctl restart` of its unit, which makes a new container with the caches of the first, and
+`docker restart` of a container by hand that keeps everything. Seconds from the command to the
+first 200 of /health.
+"""
+
+from __future__ import annotations
+
+import argparse
+import http.client
+import json
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from lab import fleet, machines
+from lab.holding import held
+from lab.layout import DEPOT, HOSTS, REGISTRY_PORT
+
+HOST = HOSTS[0]
+HOME = "/opt/sparkwright/services/tiny"
+UNIT = "sparkwright-tiny"
+PORT = 8000
+SERVICES = json.dumps(
+    {
+        "tiny": {
+            "recipe": "lab-tiny-qwen3-compiled", "port": PORT, "proxy": False, "bind": "0.0.0.0",
+            "silenced": {"open-routes": "a virtual host, to be measured from outside"},
+        }
+    }
+)  # fmt: skip
+BIN = Path(sys.executable).parent
+
+
+def main() -> int:
+    """Measure and print medians and their ratios."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("--rounds", type=int, default=3)
+    rounds: int = parser.parse_args().rounds
+    fleet.up()
+    registry = f"http://{DEPOT.address}:{REGISTRY_PORT}"
+    _run(sys.executable, "-m", "lab.real_engine", "push", "--registry", registry)
+    _run(
+        *(str(BIN / "pyinfra"), "--yes", "--limit", HOST.name, "--data", f"services={SERVICES}"),
+        *("--data", "second_boot=False", "inventory/virtual.py", "deploy.py"),
+    )
+    result: dict[str, list[float]] = {"first": [], "second": [], "docker restart": []}
+    try:
+        for _ in range(rounds):
+            _inside("systemctl", "stop", UNIT)
+            _inside("sh", "-c", f"rm -rf {HOME}/caches/*")
+            result["first"].append(_timed("systemctl", "start", UNIT))
+            result["second"].append(_timed("systemctl", "restart", UNIT))
+            _inside("systemctl", "stop", UNIT)
+            _inside("sh", "-c", f"cd {HOME}/current && docker compose up --detach --pull never")
+            _until_well()
+            result["docker restart"].append(_timed("docker", "restart", "--time", "60", UNIT))
+            _inside("sh", "-c", f"cd {HOME}/current && docker compose down --volumes")
+    finally:
+        _inside("systemctl", "reset-failed", UNIT)
+        _inside("systemctl", "start", UNIT)
+    medians = {name: statistics.median(seconds) for name, seconds in result.items()}
+    for name, seconds in medians.items():
+        print(f"{name:20}{seconds:7.1f} s   {medians['second'] / seconds:.2f} x")
+    Path(".sparkwright/benchmark").mkdir(parents=True, exist_ok=True)
+    Path(".sparkwright/benchmark/starting.json").write_text(json.dumps(result) + "\n")
+    return 0
+
+
+def _run(*words: str) -> None:
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise SystemExit(done.stdout[-3000:] + done.stderr[-3000:])
+
+
+def _timed(*words: str) -> float:
+    _inside("systemctl", "reset-failed", UNIT)
+    started = time.monotonic()
+    _inside(*words)
+    _until_well()
+    return time.monotonic() - started
+
+
+def _inside(*words: str) -> None:
+    done = machines.inside(HOST, list(words))
+    if done.returncode != 0:
+        raise SystemExit(f"{' '.join(words)}: {done.stderr}")
+
+
+def _until_well() -> None:
+    deadline = time.monotonic() + 600
+    while time.monotonic() < deadline:
+        try:
+            connection = http.client.HTTPConnection(HOST.address, PORT, timeout=5)
+            connection.request("GET", "/health")
+            if connection.getresponse().status == 200:
+                return
+        except (OSError, http.client.HTTPException):
+            pass
+        time.sleep(0.05)
+    raise SystemExit("it did not become healthy")
+
+
+if __name__ == "__main__":
+    with held("bench: starting"):
+        sys.exit(main())
