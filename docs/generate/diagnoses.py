@@ -7,11 +7,16 @@ from collections.abc import Iterable, Sequence
 from docs.generate.markdown import GENERATED, table
 from sparkwright.catalog import Catalog
 from sparkwright.doctor.diagnose import CHECKS
+from sparkwright.fabric import judge as fabric
 
 _INTRODUCTION = """\
 What `sparkwright doctor` finds, with the likely cause and the remedy. The watch on the hosts and
 the alert rules for Prometheus use the same names and the same thresholds; see
 [Troubleshooting](troubleshooting.md) and [Monitoring](monitoring.md)."""
+
+_FABRIC = """\
+What is found on hosts that are joined by ConnectX-7, and between them; see
+[The fabric](fabric.md)."""
 
 _SLOW = """\
 What `sparkwright bench` and `sparkwright report` name when a service is slower than its card."""
@@ -21,7 +26,7 @@ def page(catalog: Catalog) -> str:
     """The whole page."""
     parts = [
         "# Diagnoses",
-        GENERATED.format(what="sparkwright/doctor or catalog/causes"),
+        GENERATED.format(what="sparkwright/doctor, sparkwright/fabric or catalog/causes"),
         _INTRODUCTION,
         table(
             ("diagnosis", "severity", "likely cause", "remedy", "source"),
@@ -34,6 +39,15 @@ def page(catalog: Catalog) -> str:
                     check.source,
                 )
                 for check in CHECKS
+            ),
+        ),
+        "## The fabric",
+        _FABRIC,
+        table(
+            ("diagnosis", "severity", "likely cause", "remedy", "source"),
+            (
+                (f"`{one.id}`", str(one.severity), one.reason, one.remedy, one.source)
+                for one in fabric.CHECKS
             ),
         ),
         "## Slow services",

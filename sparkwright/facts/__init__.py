@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+from sparkwright.facts.fabric import Fabric
 from sparkwright.facts.observation import HostObservation, observed
 from sparkwright.facts.views import (
     ContainerToolkit,
@@ -21,6 +22,7 @@ __all__ = [
     "ContainerToolkit",
     "Disks",
     "Docker",
+    "Fabric",
     "Gpus",
     "HostMemorySize",
     "HostObservation",

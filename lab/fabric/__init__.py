@@ -1,0 +1,2 @@
+"""FAKE for a Spark's ConnectX-7: its part of /sys and what tools say of it, as captured on Sparks
+(NVIDIA/dgx-spark-playbooks, eugr/spark-vllm-docker), for tests and for virtual hosts."""

@@ -1,0 +1,51 @@
+"""FAKE fabrics: Sparks that are cabled as a pair, as a ring, or to a switch."""
+
+from __future__ import annotations
+
+from lab.fabric.tree import Port, Spark
+
+#: The shape that eugr's and sparkrun's netplan files have.
+SUBNETS = ("192.168.177", "192.168.178")
+
+
+def pair(cage: int = 1, other: int | None = None) -> tuple[Spark, Spark]:
+    """Two Sparks by one cable, in the same cage of both unless ``other`` says where."""
+    sparks = (Spark(1), Spark(2))
+    at = (cage, cage if other is None else other)
+    for spark, mine, theirs in zip(sparks, at, reversed(at), strict=True):
+        far = sparks[1] if spark is sparks[0] else sparks[0]
+        # Both twins share the port: each sees both of the other side.
+        sees = tuple(far.mac(theirs, twin) for twin in (0, 1))
+        spark.ports = {
+            (mine, twin): Port(True, f"{SUBNETS[twin]}.{10 + spark.number}/24", sees=sees)
+            for twin in (0, 1)
+        }
+    return sparks
+
+
+def ring(number: int) -> tuple[Spark, ...]:
+    """Sparks of which each one's port 0 is cabled to the next one's port 1."""
+    sparks = tuple(Spark(one) for one in range(1, number + 1))
+    for place, spark in enumerate(sparks):
+        after, before = sparks[(place + 1) % number], sparks[place - 1]
+        ports = {}
+        for cage, cable, far in ((0, place, after), (1, (place - 1) % number, before)):
+            for twin in (0, 1):
+                address = f"192.168.{177 + 2 * cable + twin}.{10 + spark.number}/24"
+                sees = (far.mac(1 - cage, twin),)
+                ports[cage, twin] = Port(True, address, sees=sees)
+        spark.ports = ports
+    return sparks
+
+
+def switch(number: int, cage: int = 1) -> tuple[Spark, ...]:
+    """Sparks on one bridge."""
+    sparks = tuple(Spark(one) for one in range(1, number + 1))
+    for spark in sparks:
+        others = [one for one in sparks if one is not spark]
+        sees = tuple(one.mac(cage, twin) for one in others for twin in (0, 1))
+        spark.ports = {
+            (cage, twin): Port(True, f"{SUBNETS[twin]}.{10 + spark.number}/24", sees=sees)
+            for twin in (0, 1)
+        }
+    return sparks

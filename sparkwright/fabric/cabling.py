@@ -1,0 +1,87 @@
+"""Which port of which host is cabled to which, by the neighbours that each host sees."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import combinations
+
+from sparkwright.host.contracts.fabric import FabricState, Rail
+
+
+@dataclass(frozen=True)
+class Cable:
+    """Two network devices that see each other; hosts in the order of the inventory."""
+
+    host: str
+    rail: Rail
+    other: str
+    other_rail: Rail
+
+    def seen_from(self, host: str) -> tuple[Rail, str, Rail]:
+        """The host's own device, the other host, and its device."""
+        if host == self.host:
+            return self.rail, self.other, self.other_rail
+        return self.other_rail, self.host, self.rail
+
+
+def cables(states: Mapping[str, FabricState]) -> tuple[Cable, ...]:
+    """Every two devices of different hosts of which one sees the other.
+
+    Over a switch all twins see each other: those of the same twin are told, a cable each.
+    """
+    return tuple(
+        Cable(host, rail, other, other_rail)
+        for host, other in combinations(states, 2)
+        for rail, other_rail in _joined(states[host], states[other])
+    )
+
+
+def _joined(one: FabricState, other: FabricState) -> Iterator[tuple[Rail, Rail]]:
+    found = [(mine, theirs) for mine in one.rails for theirs in other.rails
+             if _sees(mine, theirs) or _sees(theirs, mine)]  # fmt: skip
+    straight = {id(mine) for mine, theirs in found if mine.twin == theirs.twin}
+    # Behind a switch, or two cables, a device sees both twins of the other host.
+    yield from (
+        (mine, theirs)
+        for mine, theirs in found
+        if mine.twin == theirs.twin or id(mine) not in straight
+    )
+
+
+def _sees(rail: Rail, other: Rail) -> bool:
+    return any(neighbour.mac == other.mac for neighbour in rail.neighbours)
+
+
+def unknown_neighbours(states: Mapping[str, FabricState]) -> dict[str, tuple[str, ...]]:
+    """By host, MAC addresses that its rails see and that are no host's of these."""
+    own = {rail.mac for state in states.values() for rail in state.rails}
+    return {
+        host: tuple(dict.fromkeys(
+            one.mac for rail in state.rails for one in rail.neighbours if one.mac not in own
+        ))
+        for host, state in states.items()
+    }  # fmt: skip
+
+
+def shape_of(states: Mapping[str, FabricState]) -> str | None:
+    """pair, ring or switch, as the hosts are cabled; None where that is not seen.
+
+    A device that sees two hosts hangs on a switch; so do more hosts than see each other over
+    cables of their own.
+    """
+    found = cables(states)
+    if not found:
+        return None
+    reached: dict[str, set[str]] = {}
+    for cable in found:
+        for host in (cable.host, cable.other):
+            mine, other, _ = cable.seen_from(host)
+            reached.setdefault(mine.mac, set()).add(other)
+    if any(len(hosts) > 1 for hosts in reached.values()):
+        return "switch"
+    if len(states) == 2:
+        return "pair"
+    cages = {(host, rail.cage) for one in found
+             for host, rail in ((one.host, one.rail), (one.other, one.other_rail))}  # fmt: skip
+    return "ring" if len(cages) == 2 * len(states) else None

@@ -1,0 +1,237 @@
+"""What a host's part of the fabric is: ports, twins, RDMA devices, and who is at the other end.
+
+Runs on the host; as root where sudo lets it, since only root may ask for neighbours. What is not
+there is left out: a host without a ConnectX has no rails.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import threading
+from ipaddress import IPv6Address
+from pathlib import Path
+
+from sparkwright.host.contracts.fabric import FabricRequest, FabricState, Gid, Neighbour, Rail, Rdma
+from sparkwright.host.lib import documents, icmp
+from sparkwright.host.lib.processes import Running
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # typing takes 3 ms to import
+    from typing import Any
+
+#: Names by which systemd tells domain and function of a PCI device's port: enP2p1s0f1np1.
+_NAME = re.compile(r"en(?:P(\d+))?p\d+s\d+f(\d)(?:np\d+)?")
+_PCI = re.compile(r"([0-9a-f]{4}):[0-9a-f]{2}:[0-9a-f]{2}\.(\d)")
+_TOOLS = ("ib_write_bw", "netplan", "lldpcli")
+_NCCL = re.compile(r"/\S*/libnccl\.so[.\d]*")
+#: GIDs that are looked at of a device; a ConnectX has 255, and fills them from the first on.
+_GIDS = 64
+
+
+def position(device: Path) -> tuple[int, int] | None:
+    """PCI domain and function of a ConnectX's network device; None for every other."""
+    driver = device / "device/driver"
+    if driver.is_symlink() and driver.readlink().name != "mlx5_core":
+        return None
+    link = device / "device"
+    found = _PCI.fullmatch(link.readlink().name) if link.is_symlink() else None
+    if found and driver.is_symlink():
+        return int(found[1], 16), int(found[2])
+    named = _NAME.fullmatch(device.name)
+    return (int(named[1] or 0), int(named[2])) if named else None
+
+
+def number(place: Path) -> int | None:
+    """A file's number; None where there is none: a port without a link has no speed."""
+    said = (documents.text(place) or "").strip()
+    return int(said) if said.lstrip("-").isdigit() else None
+
+
+def gids(port: Path) -> tuple[Gid, ...]:
+    """An RDMA port's addresses; those that are empty are left out."""
+    found = []
+    for index in range(_GIDS):
+        text = (documents.text(port / f"gids/{index}") or "").strip()
+        kind = (documents.text(port / f"gid_attrs/types/{index}") or "").strip()
+        try:
+            address = IPv6Address(text)
+        except ValueError:
+            continue
+        if int(address) and kind:
+            mapped = address.ipv4_mapped
+            found.append(Gid(index, str(mapped or address), kind))
+    return tuple(found)
+
+
+def rdma_devices(root: Path) -> dict[str, Rdma]:
+    """RDMA devices by the network device that each belongs to."""
+    found = {}
+    places = root / "sys/class/infiniband"
+    said: dict[str, str] | None = None
+    for place in sorted(places.iterdir()) if places.is_dir() else ():
+        port = place / "ports/1"
+        owner = next(iter(_texts(port / "gid_attrs/ndevs")), None)
+        if owner is None and (place / "device/net").is_dir():
+            owner = next((one.name for one in (place / "device/net").iterdir()), None)
+        if owner is None:
+            said = ibdev2netdev() if said is None else said
+            owner = said.get(place.name)
+        if owner is None:
+            continue
+        rate = re.match(r"[\d.]+", documents.text(port / "rate") or "")
+        state = (documents.text(port / "state") or "").rpartition(":")[2].strip()
+        found[owner] = Rdma(place.name, state, float(rate[0]) if rate else None, gids(port))
+    return found
+
+
+def ibdev2netdev() -> dict[str, str]:
+    """RDMA device -> network device, as NVIDIA's tool says; nothing where it is not installed."""
+    # rocep1s0f0 port 1 ==> enp1s0f0np0 (Up)
+    lines = Running("ibdev2netdev").outcome().out
+    return dict(re.findall(r"^(\S+) port \d+ ==> (\S+)", lines, re.MULTILINE))
+
+
+def _texts(folder: Path) -> list[str]:
+    """What the files of a directory say, by number; those that can't be read are left out."""
+    names = sorted((one.name for one in folder.glob("*")), key=lambda name: (len(name), name))
+    return [said for name in names if (said := (documents.text(folder / name) or "").strip())]
+
+
+def _listed(*words: str) -> list[dict[str, Any]]:
+    """What ``ip -j`` lists."""
+    try:
+        found = json.loads(Running("ip", "-j", *words).outcome().out or "[]")
+    except ValueError:
+        return []
+    return [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
+
+
+def addresses() -> dict[str, tuple[str, ...]]:
+    """Interface -> its addresses with their prefix lengths, IPv4 first."""
+    found = {}
+    for one in _listed("addr", "show"):
+        infos = [info for info in one.get("addr_info", ()) if info.get("scope") != "host"]
+        infos.sort(key=lambda info: info.get("family") != "inet")
+        shown = tuple(f"{info.get('local')}/{info.get('prefixlen')}" for info in infos)
+        if shown:
+            found[str(one.get("ifname"))] = shown
+    return found
+
+
+def neighbours(names: list[str], ask: list[str]) -> dict[str, tuple[Neighbour, ...]]:
+    """Who is at the other end of each device.
+
+    Args:
+        ask: those that have a link-local address, over which every neighbour is asked.
+    """
+    answered: dict[str, set[str]] = {}
+
+    def question(name: str) -> None:
+        answered[name] = icmp.all_nodes(name)
+
+    lldp = Running("lldpcli", "-f", "json", "show", "neighbors")
+    threads = [threading.Thread(target=question, args=(name,), daemon=True) for name in ask]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(5)
+    found: dict[str, dict[str, Neighbour]] = {name: {} for name in names}
+    for one in _listed("neigh", "show"):
+        name, mac, at = one.get("dev"), str(one.get("lladdr", "")).lower(), str(one.get("dst", ""))
+        if name in found and mac and "FAILED" not in one.get("state", ()):
+            how = "asked" if at in answered.get(str(name), ()) else "kernel"
+            known = found[str(name)].get(mac)
+            if known is None or known.how == "kernel":
+                found[str(name)][mac] = Neighbour(mac, how, at)
+    for name, mac, said in _of_lldp(lldp.outcome().out):
+        if name in found and mac:
+            found[name][mac] = Neighbour(mac, "lldp", name=said)
+    return {name: tuple(each.values()) for name, each in found.items()}
+
+
+def _of_lldp(said: str) -> list[tuple[str, str, str]]:
+    """Device, neighbour's MAC, and its name and port. Only a Spark's own ports, told by MAC."""
+    found = []
+    try:
+        listed = json.loads(said or "{}").get("lldp", {}).get("interface", [])
+        for entry in listed if isinstance(listed, list) else [listed]:
+            for device, about in entry.items():
+                port = about.get("port", {})
+                names = ", ".join(about.get("chassis", {}))
+                identity = port.get("id", {})
+                mac = str(identity.get("value", "")) if identity.get("type") == "mac" else ""
+                found.append((device, mac.lower(), f"{names} {port.get('descr', '')}".strip()))
+    except (ValueError, AttributeError, TypeError):
+        return []
+    return found
+
+
+def several_nccl(root: Path) -> tuple[tuple[str, ...], ...]:
+    """Of each process that loaded more than one NCCL, which."""
+    found = set()
+    for place in (root / "proc").glob("[0-9]*/maps"):
+        try:
+            text = place.read_text(errors="replace")
+        except OSError:
+            continue
+        if "libnccl.so" in text:
+            loaded = tuple(sorted(set(_NCCL.findall(text))))
+            if len(loaded) > 1:
+                found.add(loaded)
+    return tuple(sorted(found))
+
+
+def meminfo(root: Path, key: str) -> int | None:
+    """A size of /proc/meminfo in bytes."""
+    text = documents.text(root / "proc/meminfo") or ""
+    found = re.search(rf"^{key}:\s+(\d+) kB", text, re.MULTILINE)
+    return int(found[1]) * 1024 if found else None
+
+
+def rails(root: Path, own: dict[str, tuple[str, ...]], *, ask: bool) -> tuple[Rail, ...]:
+    """The network devices of the ConnectX, by cage and twin."""
+    places = root / "sys/class/net"
+    at = {place: position(place) for place in (places.iterdir() if places.is_dir() else ())}
+    ports = {place: found for place, found in at.items() if found is not None}
+    domains = sorted({domain for domain, _ in ports.values()})
+    names = [place.name for place in ports]
+    local = [one for one in names if any(at.startswith("fe80:") for at in own.get(one, ()))]
+    known = neighbours(names, local if ask else []) if names else {}
+    devices = rdma_devices(root) if names else {}
+    found = []
+    for place, (domain, function) in ports.items():
+        speed = number(place / "speed")
+        found.append(
+            Rail(
+                name=place.name,
+                cage=function,
+                twin=domains.index(domain),
+                mac=(documents.text(place / "address") or "").strip().lower(),
+                carrier=number(place / "carrier") == 1,
+                mtu=number(place / "mtu") or 0,
+                speed=speed if speed and speed > 0 else None,
+                addresses=own.get(place.name, ()),
+                rdma=devices.get(place.name),
+                neighbours=known.get(place.name, ()),
+            )
+        )
+    return tuple(sorted(found, key=lambda one: (one.cage, one.twin)))
+
+
+def main(request: FabricRequest) -> FabricState:
+    """Look at the host's part of the fabric."""
+    root = Path(request.root)
+    own = addresses()
+    routes = _listed("route", "show", "default")
+    return FabricState(
+        rails=rails(root, own, ask=request.ask),
+        interfaces=own,
+        management=str(routes[0].get("dev", "")) if routes else "",
+        kernel=(documents.text(root / "proc/sys/kernel/osrelease") or "").strip(),
+        cma_total=meminfo(root, "CmaTotal"),
+        driver=(documents.text(root / "sys/module/nvidia/version") or "").strip() or None,
+        nccl=several_nccl(root),
+        tools=tuple(name for name in _TOOLS if shutil.which(name)),
+    )

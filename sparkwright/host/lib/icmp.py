@@ -1,0 +1,94 @@
+"""Echo requests (ping) over a given interface: no tool has to be installed for them.
+
+Needs root: raw sockets.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import socket
+import struct
+import time
+
+_V4 = (socket.AF_INET, socket.IPPROTO_ICMP, 8, 0)
+_V6 = (socket.AF_INET6, socket.IPPROTO_ICMPV6, 128, 129)
+#: Linux's, which the socket module does not name: the "don't fragment" of ``ping -M do``.
+_IP_MTU_DISCOVER, _DO = 10, 2
+_MOST = 1 << 16
+
+
+def echo(address: str, device: str, size: int = 56, *, tries: int = 3, wait: float = 1.0) -> str:
+    """Whether an IPv4 address answers over a device with packets of this size, unfragmented.
+
+    Args:
+        size: bytes of payload: 8972 fill an MTU of 9000.
+
+    Returns:
+        Empty where it answers; else why not.
+    """
+    family, protocol, kind, reply = _V4
+    try:
+        with _socket(family, protocol, device) as link:
+            link.setsockopt(socket.IPPROTO_IP, _IP_MTU_DISCOVER, _DO)
+            for number in range(tries):
+                link.sendto(_packet(kind, number, size), (address, 0))
+                if any(one == address for one in _replies(link, reply, 20, number, wait, size)):
+                    return ""
+    except OSError as error:
+        if error.errno == errno.EMSGSIZE:
+            return f"message too long for {device}"
+        return error.strerror or str(error)
+    return "no answer"
+
+
+def all_nodes(device: str, wait: float = 1.0) -> set[str]:
+    """The link-local addresses that answer at a device (``ping ff02::1%device``); its own too."""
+    family, protocol, kind, reply = _V6
+    try:
+        with _socket(family, protocol, device) as link:
+            target = ("ff02::1", 0, 0, socket.if_nametoindex(device))
+            link.sendto(_packet(kind, 0, 8), target)
+            return {one.partition("%")[0] for one in _replies(link, reply, 0, 0, wait, 8, most=64)}
+    except OSError:
+        return set()
+
+
+def _socket(family: int, protocol: int, device: str) -> socket.socket:
+    link = socket.socket(family, socket.SOCK_RAW, protocol)
+    link.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, device.encode())
+    return link
+
+
+def _packet(kind: int, number: int, size: int) -> bytes:
+    head = struct.pack("!BBHHH", kind, 0, 0, os.getpid() & 0xFFFF, number)
+    text = head + b"\0" * size
+    return text[:2] + struct.pack("!H", _checksum(text)) + text[4:]
+
+
+def _checksum(text: bytes) -> int:
+    total: int = sum(struct.unpack(f"!{(len(text) + 1) // 2}H", text + b"\0" * (len(text) % 2)))
+    while total >> 16:
+        total = (total & 0xFFFF) + (total >> 16)
+    return ~total & 0xFFFF
+
+
+def _replies(
+    link: socket.socket, kind: int, skip: int, number: int, wait: float, size: int, most: int = 1
+) -> list[str]:
+    """Addresses that answered within the time; ``skip`` is the length of the header before."""
+    found: list[str] = []
+    until = time.monotonic() + wait
+    while len(found) < most and (left := until - time.monotonic()) > 0:
+        link.settimeout(left)
+        try:
+            text, origin = link.recvfrom(_MOST)
+        except socket.timeout:  # noqa: UP041 (Python 3.10 has them apart on other systems)
+            break
+        head = text[skip : skip + 8]
+        if len(head) < 8 or len(text) < skip + 8 + size:
+            continue
+        got, _, _, mine, sequence = struct.unpack("!BBHHH", head)
+        if (got, mine, sequence) == (kind, os.getpid() & 0xFFFF, number):
+            found.append(str(origin[0]))
+    return found

@@ -1,0 +1,7 @@
+"""Captured trees of Sparks."""
+
+from __future__ import annotations
+
+from tests.host.fabric.looking import look
+
+__all__ = ["look"]

@@ -1,0 +1,35 @@
+"""Looking at captured trees, as the program does on a host."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+from lab.fabric import tree
+from lab.fabric.tree import Spark
+from sparkwright.host import fabric
+from sparkwright.host.contracts.fabric import FabricRequest, FabricState
+
+Look = Callable[[Iterable[Spark]], dict[str, FabricState]]
+
+
+@pytest.fixture
+def look(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Look:
+    """What the program finds on each of the Sparks, by ``spark-1``, ``spark-2``, ..."""
+
+    times = count()
+
+    def looked(sparks: Iterable[Spark]) -> dict[str, FabricState]:
+        found = {}
+        folder = tmp_path / str(next(times))
+        for spark in sparks:
+            root = folder / f"spark-{spark.number}"
+            tree.write(spark, root)
+            monkeypatch.setenv("PATH", f"{root}/bin:/usr/bin:/bin")
+            found[root.name] = fabric.main(FabricRequest(str(root), ask=False))
+        return found
+
+    return looked

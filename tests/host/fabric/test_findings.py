@@ -1,0 +1,221 @@
+"""Each fault of a fabric, planted in trees as captured on Sparks: it alone is found."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from lab.fabric.shapes import pair, ring, switch
+from lab.fabric.tree import Port, Spark
+from sparkwright.fabric.check import Fabric
+from sparkwright.fabric.judge import CHECKS, judge
+from sparkwright.findings.finding import Finding
+from tests.host.fabric.looking import Look
+
+Sparks = tuple[Spark, ...]
+
+
+def _twin_down(sparks: Sparks) -> None:
+    sparks[0].ports = {**sparks[0].ports, (1, 1): Port()}
+
+
+def _slow(sparks: Sparks) -> None:
+    sparks[1].ports[1, 0].speed = 100000
+
+
+def _small(sparks: Sparks) -> None:
+    for spark in sparks:
+        spark.ports[1, 0].mtu = 1500
+
+
+def _unequal(sparks: Sparks) -> None:
+    sparks[0].ports[1, 0].mtu = 9216
+
+
+def _no_address(sparks: Sparks) -> None:
+    sparks[0].ports[1, 1].address = ""
+
+
+def _one_subnet(sparks: Sparks) -> None:
+    for spark in sparks:
+        spark.ports[1, 1].address = f"192.168.177.{20 + spark.number}/24"
+
+
+def _inactive(sparks: Sparks) -> None:
+    sparks[0].ports[1, 0].active = False
+
+
+def _no_gid(sparks: Sparks) -> None:
+    sparks[1].ports[1, 0].roce = False
+
+
+def _no_cma(sparks: Sparks) -> None:
+    for spark in sparks:
+        spark.cma_kib, spark.kernel = 0, "7.0.0-1019-nvidia"
+
+
+def _second_cable(sparks: Sparks) -> None:
+    for spark in sparks:
+        more = {(0, twin): Port(True) for twin in (0, 1)}
+        spark.ports = {**spark.ports, **more}
+
+
+def _elsewhere(sparks: Sparks) -> None:
+    for spark in sparks:
+        for port in spark.ports.values():
+            port.sees = (f"aa:bb:cc:dd:ee:{spark.number:02x}",)
+
+
+def _subnets_differ(sparks: Sparks) -> None:
+    sparks[1].ports[1, 0].address = "192.168.179.12/24"
+
+
+def _address_twice(sparks: Sparks) -> None:
+    sparks[1].ports[1, 0].address = "192.168.177.11/24"
+
+
+def _drivers(sparks: Sparks) -> None:
+    sparks[1].driver = "580.126.09"
+
+
+def _driver_590(sparks: Sparks) -> None:
+    for spark in sparks:
+        spark.driver = "590.44.01"
+
+
+def _kernels(sparks: Sparks) -> None:
+    sparks[1].kernel = "6.17.0-1032-nvidia"
+
+
+PLANTED: dict[str, tuple[Callable[[Sparks], None], str, str]] = {
+    "fabric-twin-down": (
+        _twin_down, "spark-1", "port 1: enp1s0f1np1 is up, enP2p1s0f1np1 is not"
+    ),
+    "fabric-speed": (_slow, "spark-2", "enp1s0f1np1: 100000 Mb/s"),
+    "fabric-mtu": (_small, "spark-1", "enp1s0f1np1: MTU 1500"),
+    "fabric-mtus-differ": (
+        _unequal, "spark-1", "enp1s0f1np1: MTU 9216, enp1s0f1np1 of spark-2: 9000"
+    ),
+    "fabric-no-address": (_no_address, "spark-1", "enP2p1s0f1np1: no IPv4 address"),
+    "fabric-one-subnet": (
+        _one_subnet, "spark-1", "enp1s0f1np1 192.168.177.11/24, enP2p1s0f1np1 192.168.177.21/24"
+    ),
+    "fabric-rdma-down": (_inactive, "spark-1", "rocep1s0f1 (enp1s0f1np1): DOWN"),
+    "fabric-no-gid": (_no_gid, "spark-2", "rocep1s0f1: GIDs of 192.168.177.12: IB/RoCE v1"),
+    "fabric-cma": (_no_cma, "spark-1", "CmaTotal 0 kB, kernel 7.0.0-1019-nvidia"),
+    "fabric-second-cable": (_second_cable, "spark-1", "both ports have a link"),
+    "fabric-other-host": (_elsewhere, "spark-1", "its ports see aa:bb:cc:dd:ee:01"),
+    "fabric-subnets-differ": (
+        _subnets_differ, "spark-1",
+        "enp1s0f1np1 192.168.177.11/24, and at its other end enp1s0f1np1 of spark-2 "
+        "192.168.179.12/24",
+    ),
+    "fabric-address-twice": (
+        _address_twice, "spark-1",
+        "192.168.177.11 is spark-1 enp1s0f1np1 and spark-2 enp1s0f1np1",
+    ),
+    "fabric-drivers-differ": (
+        _drivers, "", "driver: spark-1 580.95.05, spark-2 580.126.09"
+    ),
+    "fabric-driver-590": (_driver_590, "spark-1", "driver 590.44.01"),
+    "fabric-kernels-differ": (
+        _kernels, "", "kernel: spark-1 6.17.0-1031-nvidia, spark-2 6.17.0-1032-nvidia"
+    ),
+}  # fmt: skip
+#: Those that have a test of their own below.
+APART = {
+    "fabric-no-connectx", "fabric-link-down", "fabric-two-nccl", "fabric-wrong-port",
+    "fabric-ring-open", "fabric-images-differ",
+}  # fmt: skip
+
+
+def _said(found: list[Finding]) -> list[tuple[str, str, str]]:
+    return [(one.id, one.subject.host or "", one.observed) for one in found]
+
+
+def test_every_check_is_provoked() -> None:
+    assert {one.id for one in CHECKS} == set(PLANTED) | APART
+
+
+@pytest.mark.parametrize("id_", sorted(PLANTED))
+def test_a_fault_of_a_pair_is_found_alone(look: Look, id_: str) -> None:
+    plant, host, observed = PLANTED[id_]
+    sparks = pair()
+    plant(sparks)
+    found = judge(Fabric(look(sparks), "pair"))
+    assert (id_, host, observed) in _said(found)
+    assert {one.id for one in found} == {id_}
+    assert all(one.reason and one.remedy and one.source and one.expected for one in found)
+
+
+@pytest.mark.parametrize(
+    ("shape", "sparks"),
+    [("pair", pair()), ("pair", pair(0)), ("ring", ring(3)), ("ring", ring(4)),
+     ("switch", switch(2)), ("switch", switch(4)), ("switch", switch(8))],
+)  # fmt: skip
+def test_nothing_is_wrong_with_a_fabric_as_it_must_be(
+    look: Look, shape: str, sparks: Sparks
+) -> None:
+    assert judge(Fabric(look(sparks), shape)) == []
+
+
+def test_all_faults_are_found_at_once(look: Look) -> None:
+    sparks = pair()
+    for plant in (_slow, _small, _no_gid, _no_cma, _kernels):
+        plant(sparks)
+    found = [one.id for one in judge(Fabric(look(sparks), "pair"))]
+    assert set(found) == {
+        "fabric-speed", "fabric-mtu", "fabric-no-gid", "fabric-cma", "fabric-kernels-differ",
+    }  # fmt: skip
+    assert found.index("fabric-mtu") < found.index("fabric-speed")  # errors first
+
+
+def test_a_pair_in_different_ports(look: Look) -> None:
+    found = judge(Fabric(look(pair(0, other=1)), "pair"))
+    assert _said(found) == [
+        ("fabric-wrong-port", "spark-1", "port 0 is cabled to port 1 of spark-2")
+    ]
+    assert found[0].remedy == "move the cable of spark-2 to port 0"
+
+
+def test_a_ring_with_equal_ports_joined(look: Look) -> None:
+    one, two, three = ring(3)
+    # The cable between the first two in port 0 of both.
+    for spark, far in ((one, two), (two, one)):
+        for twin in (0, 1):
+            spark.ports[0, twin].sees = (far.mac(0, twin),)
+    two.ports[1, 0].sees = two.ports[1, 1].sees = ()
+    found = judge(Fabric(look((one, two, three)), "ring"))
+    assert ("fabric-wrong-port", "spark-1", "port 0 is cabled to port 0 of spark-2") in _said(found)
+
+
+def test_a_ring_that_is_open(look: Look) -> None:
+    sparks = ring(4)
+    for spark, cage in ((sparks[0], 1), (sparks[3], 0)):
+        for twin in (0, 1):
+            spark.ports[cage, twin] = Port()
+    said = _said(judge(Fabric(look(sparks), "ring")))
+    assert ("fabric-link-down", "spark-1", "port 0 alone has a link") in said
+    assert ("fabric-ring-open", "spark-4", "it is cabled to spark-3") in said
+
+
+def test_no_card_and_no_cable(look: Look) -> None:
+    states = look([Spark(1), Spark(2)])
+    states["spark-2"] = replace(states["spark-2"], rails=())
+    assert _said(judge(Fabric(states, "pair"))) == [
+        ("fabric-no-connectx", "spark-2", "no network device of a ConnectX"),
+        ("fabric-link-down", "spark-1", "no port has a link"),
+    ]
+
+
+def test_two_libraries_and_two_images(look: Look) -> None:
+    states = look(pair())
+    states["spark-1"] = replace(states["spark-1"], nccl=(("/a/libnccl.so.2", "/b/libnccl.so.2"),))
+    images = {"spark-1": "sha256:aaa", "spark-2": "sha256:bbb"}
+    assert _said(judge(Fabric(states, "pair", images))) == [
+        ("fabric-two-nccl", "spark-1",
+         "one process has loaded /a/libnccl.so.2 and /b/libnccl.so.2"),
+        ("fabric-images-differ", "", "image: spark-1 sha256:aaa, spark-2 sha256:bbb"),
+    ]  # fmt: skip

@@ -1,0 +1,185 @@
+"""A host's part of the fabric, read from trees as captured on Sparks."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from lab.fabric import tree
+from lab.fabric.shapes import pair, ring, switch
+from lab.fabric.tree import Port, Spark
+from sparkwright.fabric.cabling import cables, shape_of, unknown_neighbours
+from sparkwright.host import fabric
+from sparkwright.host.contracts.fabric import FabricRequest, FabricState, Gid, Neighbour
+from sparkwright.host.contracts.records import decode, encode
+from sparkwright.host.lib.collective import NoFabric, collective_environment
+from tests.host.fabric.looking import Look
+
+
+def test_the_ports_of_a_pair(look: Look) -> None:
+    state = look(pair())["spark-1"]
+    assert [(one.name, one.cage, one.twin, one.carrier) for one in state.rails] == [
+        ("enp1s0f0np0", 0, 0, False),
+        ("enP2p1s0f0np0", 0, 1, False),
+        ("enp1s0f1np1", 1, 0, True),
+        ("enP2p1s0f1np1", 1, 1, True),
+    ]
+    rail = state.rails[2]
+    assert (rail.speed, rail.mtu, rail.addresses) == (200000, 9000, ("192.168.177.11/24",))
+    assert rail.rdma is not None
+    assert (rail.rdma.name, rail.rdma.state, rail.rdma.rate) == ("rocep1s0f1", "ACTIVE", 200.0)
+    assert rail.rdma.gids[3] == Gid(3, "192.168.177.11", "RoCE v2")
+    assert len(rail.rdma.gids) == 4
+    assert rail.neighbours[0] == Neighbour("4c:bb:47:00:02:02", "kernel", "fe80::1")
+    assert state.rails[0].speed is None
+    assert (state.management, state.kernel) == ("enP7s7", "6.17.0-1031-nvidia")
+    assert (state.cma_total, state.driver) == (64 << 20, "580.95.05")
+    assert decode(FabricState, encode(state)) == state
+
+
+def test_a_host_without_anything(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert fabric.main(FabricRequest(str(tmp_path))) == FabricState()
+
+
+def test_another_makers_card_is_no_rail(look: Look, tmp_path: Path) -> None:
+    sparks = pair()
+    tree.write(sparks[0], tmp_path / "other")
+    for place in (tmp_path / "other/sys/devices/pci").iterdir():
+        (place / "driver").unlink()
+        (place / "driver").symlink_to("/sys/bus/pci/drivers/ice")
+    assert fabric.main(FabricRequest(str(tmp_path / "other"), ask=False)).rails == ()
+
+
+def test_the_tool_says_what_sysfs_does_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tree.write(pair()[0], tmp_path)
+    for place in (tmp_path / "sys/class/infiniband").glob("*/ports/1/gid_attrs/ndevs"):
+        shutil.rmtree(place)
+    monkeypatch.setenv("PATH", f"{tmp_path}/bin:/usr/bin:/bin")
+    state = fabric.main(FabricRequest(str(tmp_path), ask=False))
+    assert [one.rdma.name for one in state.rails if one.rdma] == [
+        "rocep1s0f0", "roceP2p1s0f0", "rocep1s0f1", "roceP2p1s0f1",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("said", ["", "[1, 2]", "{}", "not JSON", '[{"dev": 1}, {}]'])
+def test_a_tool_that_says_something_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: str
+) -> None:
+    tree.write(pair()[0], tmp_path)
+    for name in ("ip", "lldpcli", "ibdev2netdev"):
+        (tmp_path / "bin" / name).write_text(f"#!/bin/sh\ncat <<'E'\n{said}\nE\n")
+        (tmp_path / "bin" / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}/bin:/usr/bin:/bin")
+    assert len(fabric.main(FabricRequest(str(tmp_path))).rails) == 4
+
+
+def test_lldp_names_the_other_host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tree.write(pair()[0], tmp_path)
+    said = (
+        '{"lldp": {"interface": [{"enp1s0f1np1": {"via": "LLDP", "chassis": {"spark-2": {}}, '
+        '"port": {"id": {"type": "mac", "value": "4C:BB:47:00:02:02"}, '
+        '"descr": "enp1s0f1np1"}}}]}}'
+    )
+    (tmp_path / "bin/lldpcli").write_text(f"#!/bin/sh\ncat <<'E'\n{said}\nE\n")
+    (tmp_path / "bin/lldpcli").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}/bin:/usr/bin:/bin")
+    rail = fabric.main(FabricRequest(str(tmp_path), ask=False)).rails[2]
+    assert Neighbour("4c:bb:47:00:02:02", "lldp", name="spark-2 enp1s0f1np1") in rail.neighbours
+
+
+def test_two_nccl_libraries_in_one_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    ours = "/usr/local/lib/python3.12/dist-packages/nvidia/nccl/lib/libnccl.so.2"
+    system = "/usr/lib/aarch64-linux-gnu/libnccl.so.2.28.3"
+    for pid, loaded in ((7, [ours, ours]), (8, [ours, system])):
+        maps = "".join(f"ffff0000-ffff1000 r-xp 00000000 00:2a 12   {one}\n" for one in loaded)
+        (tmp_path / f"proc/{pid}").mkdir(parents=True)
+        (tmp_path / f"proc/{pid}/maps").write_text(maps)
+    assert fabric.main(FabricRequest(str(tmp_path))).nccl == ((system, ours),)
+
+
+def test_which_port_is_cabled_to_which(look: Look) -> None:
+    found = cables(look(pair()))
+    assert [(one.rail.name, one.other_rail.name) for one in found] == [
+        ("enp1s0f1np1", "enp1s0f1np1"),
+        ("enP2p1s0f1np1", "enP2p1s0f1np1"),
+    ]
+    crossed = cables(look(pair(0, other=1)))
+    assert {(one.rail.cage, one.other_rail.cage) for one in crossed} == {(0, 1)}
+
+
+def test_shapes_are_seen(look: Look) -> None:
+    assert shape_of(look(pair())) == "pair"
+    assert shape_of(look(ring(3))) == "ring"
+    assert shape_of(look(ring(4))) == "ring"
+    assert shape_of(look(switch(4))) == "switch"
+    assert shape_of(look([Spark(1), Spark(2)])) is None
+
+
+def test_a_cable_to_somebody_else(look: Look) -> None:
+    one, two = pair()
+    one.ports[1, 0].sees = ("aa:bb:cc:dd:ee:ff",)
+    assert unknown_neighbours(look([one, two])) == {
+        "spark-1": ("aa:bb:cc:dd:ee:ff",),
+        "spark-2": (),
+    }
+
+
+def test_variables_of_a_pair(look: Look) -> None:
+    states = look(pair())
+    assert collective_environment(states["spark-2"], "pair") == {
+        "VLLM_HOST_IP": "192.168.177.12",
+        "NCCL_SOCKET_IFNAME": "enp1s0f1np1",
+        "GLOO_SOCKET_IFNAME": "enp1s0f1np1",
+        "TP_SOCKET_IFNAME": "enp1s0f1np1",
+        "UCX_NET_DEVICES": "enp1s0f1np1",
+        "OMPI_MCA_btl_tcp_if_include": "enp1s0f1np1",
+        "MN_IF_NAME": "enp1s0f1np1",
+        "NCCL_NET": "IB",
+        "NCCL_IB_DISABLE": "0",
+        "NCCL_IB_HCA": "rocep1s0f1,roceP2p1s0f1",
+        "NCCL_IB_ADDR_FAMILY": "AF_INET",
+        "NCCL_IB_ROCE_VERSION_NUM": "2",
+        "NCCL_IGNORE_CPU_AFFINITY": "1",
+        "NCCL_CUMEM_ENABLE": "0",
+        "NCCL_NVLS_ENABLE": "0",
+        "NCCL_CROSS_NIC": "1",
+        "VLLM_EXECUTE_MODEL_TIMEOUT_SECONDS": "1800",
+    }
+
+
+@pytest.mark.parametrize("number", [3, 4])
+def test_variables_of_a_ring(look: Look, number: int) -> None:
+    found = collective_environment(look(ring(number))["spark-2"], "ring", ranks=number)
+    assert found["VLLM_HOST_IP"] == "192.168.1.22"
+    assert {found[f"{one}_SOCKET_IFNAME"] for one in ("NCCL", "GLOO", "TP")} == {"enP7s7"}
+    assert found["NCCL_IB_HCA"] == "rocep1s0f0,roceP2p1s0f0,rocep1s0f1,roceP2p1s0f1"
+    assert found["NCCL_NET_PLUGIN"] == "none"
+    assert (found["NCCL_IB_SUBNET_AWARE_ROUTING"], found["NCCL_IB_MERGE_NICS"]) == ("1", "0")
+    assert found.get("NCCL_ALGO") == ("Ring" if number == 4 else None)
+    assert "NCCL_CROSS_NIC" not in found
+
+
+@pytest.mark.parametrize("shape", ["pair", "ring", "switch"])
+def test_no_index_of_a_gid_is_ever_set(look: Look, shape: str) -> None:
+    sparks = {"pair": pair(), "ring": ring(3), "switch": switch(4)}[shape]
+    for state in look(sparks).values():
+        assert not [name for name in collective_environment(state, shape) if "GID" in name]
+
+
+def test_a_second_cable_gains_nothing(look: Look) -> None:
+    spark, _ = pair()
+    spark.ports = {**spark.ports, (0, 0): Port(True), (0, 1): Port(True)}
+    found = collective_environment(look([spark])["spark-1"], "pair")
+    assert found["NCCL_IB_HCA"] == "rocep1s0f1,roceP2p1s0f1"
+
+
+def test_without_a_cable_or_an_address_there_are_none(look: Look) -> None:
+    with pytest.raises(NoFabric, match="no port of a ConnectX is up"):
+        collective_environment(look([Spark(1)])["spark-1"], "pair")
+    bare = Spark(2, {(1, 0): Port(True), (1, 1): Port(True)})
+    with pytest.raises(NoFabric, match="enp1s0f1np1 has no IPv4 address"):
+        collective_environment(look([bare])["spark-2"], "pair")
