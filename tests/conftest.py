@@ -6,6 +6,7 @@ wheel), browser, fleet (virtual hosts), engine (the real vLLM; engine/bench: the
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -40,10 +41,12 @@ settings.register_profile(
 settings.load_profile("sparkwright")
 
 
-@pytest.fixture(autouse=True)
-def no_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Text is as wide as it is, also in workers of pytest-xdist, which have COLUMNS."""
-    monkeypatch.delenv("COLUMNS", raising=False)
+def pytest_configure() -> None:
+    """Nothing is a terminal's: readline, which pdb imports, gives COLUMNS to every program that is
+    started, and Python's own view of the environment does not know of it."""
+    for name in ("COLUMNS", "LINES"):
+        os.environ.pop(name, None)
+        os.unsetenv(name)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -40,13 +40,8 @@ class Control:
 
     def stop(self) -> None:
         """Drain them, and stop them: also what systemd would start again in some seconds."""
-        request = self._request
-        wait = (request.notice_seconds, request.drain_seconds)
-        places = {
-            name: Place(pool_of(name, request.sockets, *wait, others=False))
-            for name in self._services
-        }
-        if not request.now:
+        places = {name: self._place(name) for name in self._services}
+        if not self._request.now:
             at_once(Place.leave, [places[name] for name in self._services if _runs(name)])
         if self._units:
             systemd.systemctl("stop", *self._units)
@@ -91,15 +86,23 @@ class Control:
         if self._request.wait:
             self._answers(began)
 
+    def _place(self, name: str) -> Place:
+        request = self._request
+        wait = (request.notice_seconds, request.drain_seconds)
+        return Place(pool_of(name, request.sockets, *wait, others=False))
+
     def _answers(self, began: float) -> None:
         def answer(name: str) -> None:
             gate = kept_gate(self._services[name] / "current")
             if gate is None:
                 return  # a release of before gates were kept with it
-            # Its port here: the proxy takes it back by itself.
+            # Its port here: the proxy takes it back by itself, and is waited for.
             found = check.run(replace(gate, proxy=None, warm_ups=0))
             bad = [f"{name}: {one.name}: {one.detail}" for one in found.checks if not one.ok]
             self.wrong += [*bad, *(f"    journal: {line}" for line in found.journal if bad)]
+            if not bad and not self._place(name).back():
+                bad = [f"{name}: it answers, and its proxy does not take it back"]
+                self.wrong += bad
             if not bad:
                 self.done[name] = f"answers after {time.monotonic() - began:.0f} s"
 

@@ -149,7 +149,10 @@ def _planned(
     fleet = desired_fleet(
         [
             HostInput(
-                name, host.data.dict(), partial(_origin, inventory, host, parameters["inventory"])
+                name,
+                host.data.dict(),
+                partial(_origin, inventory, host, parameters["inventory"]),
+                frozenset(("all", *host.groups)),
             )
             for name, host in hosts.items()
         ],

@@ -175,12 +175,16 @@ class Site:
 
     def repair(self) -> None:
         """Undo what a failed test may have left in settings and machines."""
+        self.reset()
+        for name in MACHINES:
+            self.gpu(name)
+
+    def reset(self) -> None:
+        """Undo what was changed in the site's files."""
         for name in ("group_data", "inventory", "catalog", "templates"):
             shutil.rmtree(self.folder / name)
             shutil.copytree(ROOT / name, self.folder / name)
         self._hurry()
-        for name in MACHINES:
-            self.gpu(name)
 
     def power_on(self) -> None:
         """Every machine is up."""

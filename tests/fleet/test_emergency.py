@@ -29,11 +29,11 @@ def broken(site: Site) -> Iterator[Site]:
     (site.folder / "group_data/sparks.py").write_text("services = {\n")
     machines.cut_power(MACHINES["spark-2"])
     yield site
+    site.power_on()
     site.repair()
     lock.unlink(missing_ok=True)
     if kept is not None:
         lock.write_text(kept)
-    site.power_on()
 
 
 def said(site: Site, *words: str, code: int = 1) -> str:
@@ -94,7 +94,7 @@ def test_a_rollback_needs_no_plan(broken: Site) -> None:
 
 
 def test_the_registry_cannot_be_asked(broken: Site) -> None:
-    broken.repair()
+    broken.reset()
     (broken.folder / LOCK).unlink(missing_ok=True)
     broken.edit(INVENTORY, ":5000", ":9")
     broken.edit(INVENTORY, ":8880", ":9")
@@ -105,13 +105,13 @@ def test_the_registry_cannot_be_asked(broken: Site) -> None:
 
 
 def test_a_broken_lock(broken: Site) -> None:
-    broken.repair()
+    broken.reset()
     (broken.folder / LOCK).write_text("images: [\n")
     assert LOCK in said(broken, "history", *ONE, code=0)
 
 
 def test_an_ssh_key_that_is_not_there_fails_its_host_alone(broken: Site) -> None:
-    broken.repair()
+    broken.reset()
     (broken.folder / LOCK).unlink(missing_ok=True)
     broken.edit(INVENTORY, 'sparks = [_host("spark-1", "10.213.77.11"),', (
         'sparks = [("spark-1", {"ssh_hostname": "10.213.77.11", **_CONNECTION, "ssh_key": "none"}),'
@@ -124,7 +124,7 @@ def test_an_ssh_key_that_is_not_there_fails_its_host_alone(broken: Site) -> None
 
 def test_removal_needs_no_plan(broken: Site) -> None:
     """And it takes nothing that is not sparkwright's, whatever lies in its state."""
-    broken.repair()
+    broken.reset()
     (broken.folder / "group_data/sparks.py").write_text("services = servces\n")
     ssh("rtx-1", "sudo mkdir -p /home/mine && sudo touch /home/mine/kept"
         " && sudo ln -sfn /home/mine /opt/sparkwright/services/elsewhere"

@@ -15,7 +15,7 @@ recipe_version: "2"
 name: ../../etc/open-tiny
 model: lab/open-tiny
 runtime: vllm
-container: ghcr.io/aeon-7/aeon-vllm-ultimate:latest
+container: vllm/vllm-openai:v0.32.0
 max_nodes: 1
 mods: [mods/never-run]
 pre_exec: ["touch /tmp/imported-pre-exec"]

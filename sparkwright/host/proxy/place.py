@@ -39,6 +39,24 @@ class Place:
         """
         self._say((down(*self._pool.server), *self._pool.open))
 
+    def back(self, seconds: float = 15.0) -> bool:
+        """Wait until its checks let requests come; where people took it out, and where there is no
+        proxy, there is nothing to wait for."""
+        until = time.monotonic() + seconds
+        while self._down():
+            if time.monotonic() > until:
+                return False
+            time.sleep(0.1)
+        return True
+
+    def _down(self) -> bool:
+        try:
+            states = haproxy.server_states(haproxy.ask(self._pool.admin, haproxy.SERVERS))
+        except (OSError, ValueError, KeyError):
+            return False
+        state = states.get(self._pool.server)
+        return state is not None and state.status.startswith("DOWN")
+
     def _say(self, lines: Iterable[str]) -> None:
         for line in lines:
             with contextlib.suppress(OSError):

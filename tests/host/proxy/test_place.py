@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from sparkwright.host.contracts.proxies import Pool, drain, leaving, ready, staying
 from sparkwright.host.proxy.place import Place
 from tests.host.proxy.backend import Backend
@@ -28,6 +30,10 @@ def test_what_was_stopped_is_out_at_once_and_taken_back_by_its_health(
     place.shut()
     assert proxy.state("one").status == "DOWN"
     assert proxy.get("/health").status == 503
+    assert not place.back(seconds=0.1)
     one.healthy = True
-    proxy.until_status("one", "UP")
+    assert place.back()
     assert proxy.get("/health").status == 200
+    place.leave()
+    assert place.back(seconds=0.1), "people took it out: there is nothing to wait for"
+    assert Place(replace(pool, admin="/nowhere")).back(seconds=0.1)
