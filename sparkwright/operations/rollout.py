@@ -90,7 +90,9 @@ def record(
     """
     for service in services:
         checks = ended.checks.get(service.name)
-        seen = one.observed.services.get(service.name)
+        # Nothing is observed where the plan is broken.
+        before = one.memory.observation
+        seen = before.services.get(service.name) if before else None
         container = seen.container if seen else None
         runs = service.to if to else service.from_release
         runs = runs if state != "failed" else None
