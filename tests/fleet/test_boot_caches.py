@@ -37,6 +37,7 @@ def test_a_second_start_loads_what_the_first_compiled() -> None:
     ]
 
 
+@pytest.mark.faults
 def test_a_cache_that_breaks_the_start_is_dropped_and_made_anew(converged: Site) -> None:
     broken = f"echo broken > $(find -L {CACHES}/current -name graph)"
     inside(HOST, "sh", "-c", broken)

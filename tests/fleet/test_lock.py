@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 import yaml
 
 from lab import machines
@@ -36,6 +37,7 @@ def _managed(host: str) -> str:
     )
 
 
+@pytest.mark.faults
 def test_two_hosts_of_one_lock_are_the_same_host(converged: Site) -> None:
     made = converged.call(*LOCKING, timeout=60)
     assert made.returncode == 0, made.stderr

@@ -100,6 +100,7 @@ def test_a_bad_tag_stops_at_the_canary_and_goes_back(rolling: Site, tag: str, re
     assert rolling.deploy(refused={"hopper-1"}).changed == set()
 
 
+@pytest.mark.faults
 def test_the_whole_fleet_goes_back_when_it_is_set_so(rolling: Site) -> None:
     before = releases()
     rolling.rollout(canaries=2, on_failure="fleet")
@@ -133,6 +134,7 @@ def test_a_host_that_can_not_be_prepared_is_left_out_or_stops_all(rolling: Site)
     assert releases() == before
 
 
+@pytest.mark.faults
 def test_two_runs_at_once_name_each_other(rolling: Site) -> None:
     ssh("spark-1", "sudo mkdir -p /opt/sparkwright/state/switch;"
         " sudo touch /opt/sparkwright/state/switch/hold-writing")  # fmt: skip
