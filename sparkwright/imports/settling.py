@@ -14,7 +14,7 @@ from sparkwright.imports.foreign import Foreign, Options
 from sparkwright.imports.text import line
 from sparkwright.rules.memory import MOST_ON_GB10
 from sparkwright.rules.rule import LEAST_SPARK_GIB
-from sparkwright.vllm.arguments import known_variables
+from sparkwright.vllm.arguments import PARALLEL, known_variables
 from sparkwright.vllm.table import release
 
 #: The share of a Spark where a recipe says none.
@@ -40,7 +40,6 @@ _LEFT_OUT = {
     "uds": "the service listens at its port",
     "root_path": "the proxy gives requests on as they are",
 }  # fmt: skip
-_PARALLEL = ("tensor_parallel_size", "pipeline_parallel_size", "data_parallel_size")
 _SECRETS = re.compile(r"(^|_)(TOKEN|PASSWORD|PASSWD|SECRET|KEY|CREDENTIALS?)$")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
 
@@ -162,7 +161,7 @@ def _limits(foreign: Foreign, found: dict[str, Any]) -> None:
 
 def _ranks(foreign: Foreign, found: dict[str, Any], options: Options) -> None:
     """How many GPUs it takes: as the recipe says, else as many as its size needs."""
-    sizes = {name: found[name] for name in _PARALLEL if isinstance(found.get(name), int)}
+    sizes = {name: found[name] for name in PARALLEL if isinstance(found.get(name), int)}
     wanted = math.prod(sizes.values()) if sizes else 1
     remarks = foreign.remarks
     if foreign.may_be_one and 1 < wanted <= 2:

@@ -16,6 +16,7 @@ from sparkwright.plan.container import (
     container_entrypoint,
 )
 from sparkwright.plan.plan import HostPlan, ServicePlan
+from sparkwright.resolve.hub import ResolvedModel
 from sparkwright.resolve.resolution import Resolution
 
 
@@ -58,34 +59,73 @@ class Release:
         return f"/etc/systemd/system/{self.service.unit}"
 
 
-def render_release(plan: HostPlan, service: ServicePlan, resolution: Resolution) -> Release:
-    """Render a service of a host. The same plan and resolution give the same release."""
+@dataclass(frozen=True)
+class Contents:
+    """What a service's container is started with, whatever writes it down.
+
+    Attributes:
+        entrypoint, command: its words; with the API key's file at ``SECRETS_MOUNT``.
+        weights: directory on the host -> where the container reads it.
+        shm_gib: size of /dev/shm; None for the host's own.
+        drop_caches: whether the host's page cache is dropped before a start.
+    """
+
+    entrypoint: list[str]
+    command: list[str]
+    environment: dict[str, str]
+    models: dict[str, ResolvedModel]
+    weights: list[tuple[str, str]]
+    shm_gib: float | None
+    drop_caches: bool
+
+
+def contents(plan: HostPlan, service: ServicePlan, resolution: Resolution) -> Contents:
+    """What the container of a service is started with."""
     settings = plan.settings
-    home = f"{settings.services_root}/services/{service.name}"
-    image = resolution.image(service.image).local_name(service.image)
     models = {
         model.repository: resolution.model(settings.hub_endpoint, model) for model in service.models
     }
+    return Contents(
+        entrypoint=container_entrypoint(
+            service.entrypoint, variables=service.variables is not None
+        ),
+        command=serve_command(service),
+        environment=container_environment(service),
+        models=models,
+        weights=[
+            (f"{settings.models_root}/{models[model.repository].directory}", model.mount)
+            for model in service.models
+        ],
+        shm_gib=service.shm_gib or (SHM_GIB if service.container.strict else None),
+        drop_caches=settings.drop_caches and GPUS["gb10"] in service.needs.compute_caps,
+    )
+
+
+def service_home(plan: HostPlan, service: ServicePlan) -> str:
+    """A service's directory on its host."""
+    return f"{plan.settings.services_root}/services/{service.name}"
+
+
+def render_release(plan: HostPlan, service: ServicePlan, resolution: Resolution) -> Release:
+    """Render a service of a host. The same plan and resolution give the same release."""
+    settings = plan.settings
+    home = service_home(plan, service)
+    image = resolution.image(service.image).local_name(service.image)
+    inside = contents(plan, service, resolution)
     context = {
         "service": service,
         "image": image,
         "home": home,
         "container": service.container,
         "boot_caches": BOOT_CACHES_MOUNT,
-        "entrypoint": container_entrypoint(
-            service.entrypoint, variables=service.variables is not None
-        ),
-        "shm_gib": service.shm_gib or (SHM_GIB if service.container.strict else None),
-        "drop_caches": settings.drop_caches and GPUS["gb10"] in service.needs.compute_caps,
+        "entrypoint": inside.entrypoint,
+        "shm_gib": inside.shm_gib,
+        "drop_caches": inside.drop_caches,
         "models_root": settings.models_root,
         "services_root": settings.services_root,
-        "command": serve_command(service),
-        "environment": container_environment(service),
-        "mounts": [
-            (f"{settings.models_root}/{models[model.repository].directory}", model.mount)
-            for model in service.models
-        ]
-        + [(f"{home}/secrets.env", SECRETS_MOUNT)],
+        "command": inside.command,
+        "environment": inside.environment,
+        "mounts": [*inside.weights, (f"{home}/secrets.env", SECRETS_MOUNT)],
     }
     unit = template("serving/unit.service.j2").render(context)
     # The release's name is in the compose file's label, so it is made from the file without it.
@@ -98,5 +138,5 @@ def render_release(plan: HostPlan, service: ServicePlan, resolution: Resolution)
         compose=template("serving/compose.yaml.j2").render(context, release=release_id),
         unit=unit,
         image=image,
-        models={repository: model.commit for repository, model in models.items()},
+        models={repository: model.commit for repository, model in inside.models.items()},
     )

@@ -10,10 +10,9 @@ from sparkwright.catalog.gpus import recipes_for
 from sparkwright.config.settings import is_loopback
 from sparkwright.findings.finding import Severity
 from sparkwright.rules.rule import Context, Match, Rule
+from sparkwright.vllm.arguments import PARALLEL
 from sparkwright.vllm.routes import OPEN
 
-#: Arguments whose product is the GPUs that vLLM asks for.
-_PARALLEL = ("tensor_parallel_size", "pipeline_parallel_size", "data_parallel_size")
 #: Variables that hold secrets, and where they belong.
 _SECRETS = {
     "VLLM_API_KEY": "api_key_file, or SPARKWRIGHT_API_KEY in the environment of the controller",
@@ -94,13 +93,13 @@ def _open_routes(context: Context) -> Iterator[Match]:
 
 def _gpus(context: Context) -> Iterator[Match]:
     there = len(context.service.gpus) or context.hardware.gpus
-    sizes = [int(context.number(name) or 1) for name in _PARALLEL]
+    sizes = [int(context.number(name) or 1) for name in PARALLEL]
     wanted = math.prod(sizes)
     if there is not None and wanted > there:
-        name = _PARALLEL[sizes.index(max(sizes))]
+        name = PARALLEL[sizes.index(max(sizes))]
         yield Match(
             f"arguments.{name}",
-            f"{wanted} GPUs ({' x '.join(_PARALLEL)}) where the service gets {there}",
+            f"{wanted} GPUs ({' x '.join(PARALLEL)}) where the service gets {there}",
             f"{name}: {there}" + ("" if context.hardware.unified else ", or more in gpus"),
         )
 

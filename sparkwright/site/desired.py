@@ -69,7 +69,7 @@ def desired_fleet(
     """
     fleet = plan_fleet(inputs)
     planned = fleet.or_raise([*more, *site_problems(fleet.hosts, everyone)])
-    _stop(planned)
+    stop(planned)
     every = [host.plan.settings for host in planned.values()]
     keys = {
         name: keys_of(name, one.plan.settings, os.environ, dry=dry) for name, one in planned.items()
@@ -80,7 +80,7 @@ def desired_fleet(
             account(host.plan.settings.registry_auth_source, registry_of(service.image))
     resolution = pinned(planned)
     planned = with_geometry(planned, resolution)
-    _stop(planned)
+    stop(planned)
     proxies = {name: proxies_of(host.plan, everyone, dry=dry) for name, host in planned.items()}
     return DesiredFleet(
         hosts={
@@ -117,7 +117,7 @@ def _peer_certificate(
     return peer_certificate(plan.host, data, plan.settings.tls, pem, dry=dry)
 
 
-def _stop(planned: Mapping[str, PlannedHost]) -> None:
+def stop(planned: Mapping[str, PlannedHost]) -> None:
     """End the run when a rule is violated that nobody has silenced; what prevents one host's login
     fails that host alone."""
     found = errors(one for host in planned.values() for one in host.violations)

@@ -1,0 +1,156 @@
+"""What is handed over opens nothing that was closed, and no value in it becomes anything else."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from sparkwright.cli import main
+from sparkwright.findings.user_error import UserError
+from tests import quadlet as reader
+from tests.unit.cli.fleet_of_five import fleet as fleet
+from tests.unit.handover.services import HERETIC, HOSTILE, container, files, manifests, quadlet
+
+BOTH = ("default", "strict")
+
+
+def shape(data: Any) -> Any:
+    """A document without its texts: which keys it has, where."""
+    if isinstance(data, dict):
+        return {key: shape(value) for key, value in data.items()}
+    return [shape(one) for one in data] if isinstance(data, list) else type(data)
+
+
+def kubelet(text: str) -> str:
+    """What the kubelet makes of a text; ``$(NAME)`` would be a variable's value."""
+    assert "$(" not in text.replace("$$", "")
+    return text.replace("$$", "$")
+
+
+@pytest.mark.parametrize("value", HOSTILE)
+def test_no_value_becomes_a_key_of_a_manifest(value: str) -> None:
+    attack: dict[str, Any] = {"environment": {"A": value}, "arguments": {"chat_template": value}}
+    plain: dict[str, Any] = {"environment": {"A": "a"}, "arguments": {"chat_template": "a"}}
+    assert shape(manifests(**attack)) == shape(manifests(**plain))
+    found = container(**attack)
+    (got,) = [kubelet(one["value"]) for one in found["env"] if one["name"] == "A"]
+    assert got == value
+    assert [kubelet(word) for word in found["args"]][-1] == value
+
+
+@pytest.mark.parametrize("value", HOSTILE)
+def test_no_value_becomes_a_key_or_a_specifier_of_a_quadlet(value: str) -> None:
+    attack: dict[str, Any] = {"environment": {"A": value}, "arguments": {"chat_template": value}}
+    found = quadlet(**attack)
+    plain = quadlet(environment={"A": "a"}, arguments={"chat_template": "a"})
+    assert {name: {key: len(one) for key, one in keys.items()} for name, keys in found.items()} == {
+        name: {key: len(one) for key, one in keys.items()} for name, keys in plain.items()
+    }
+    words = reader.words(found["Container"]["Exec"][0])
+    assert words[-1] == value
+    assert reader.words(found["Container"]["Environment"][-1]) == [f"A={value}"]
+
+
+@pytest.mark.parametrize("value", HOSTILE)
+def test_what_podmans_generator_hands_systemd_is_one_command(value: str, tmp_path: Path) -> None:
+    made = reader.generated(tmp_path, files("quadlet", environment={"A": value}))
+    commands = [line for line in made.splitlines() if line.startswith("ExecStart=")]
+    assert len(commands) == 1
+    assert f"A={value}" in reader.words(commands[0].partition("=")[2])
+    assert "ExecStart=/bin/evil" not in made.splitlines()
+
+
+@pytest.mark.parametrize("word", ["", ";"])
+def test_a_word_that_would_end_the_command_is_refused(word: str) -> None:
+    """A bare semicolon is systemd's end of a command: the next word would be run on the host."""
+    evil = {"allowed_origins": [word, "/bin/sh", "-c", "id"]}
+    with pytest.raises(UserError, match="can't hand on the word"):
+        quadlet(arguments=evil)
+    assert word in container(arguments=evil)["args"]
+
+
+def test_an_address_with_a_percent_is_no_specifier() -> None:
+    (command,) = quadlet(proxy=False, bind="fe80::1%eth0")["Container"]["HealthCmd"]
+    assert shlex.split(reader.literal(command))[-1] == "http://[fe80::1%eth0]:8000/health"
+
+
+@pytest.mark.parametrize("hardening", BOTH)
+def test_no_pod_has_power_over_its_node(hardening: str) -> None:
+    found = container(hardening=hardening)
+    secured = found["securityContext"]
+    assert secured["capabilities"] == {"drop": ["ALL"], "add": []}
+    assert secured["allowPrivilegeEscalation"] is False
+    assert secured["seccompProfile"] == {"type": "RuntimeDefault"}
+    assert secured["readOnlyRootFilesystem"] is (hardening == "strict")
+    pod = found["pod"]
+    assert pod["automountServiceAccountToken"] is False
+    assert not pod.keys() & {"hostNetwork", "hostIPC", "hostPID", "hostUsers", "securityContext"}
+    binds = {one["name"] for one in pod["volumes"] if "hostPath" in one}
+    writable = {one["name"] for one in found["volumeMounts"] if not one.get("readOnly")}
+    assert binds & writable == (set() if hardening == "strict" else {"caches"})
+
+
+@pytest.mark.parametrize("hardening", BOTH)
+def test_no_container_of_podman_has_power_over_its_host(hardening: str) -> None:
+    found = quadlet(hardening=hardening)["Container"]
+    assert found["DropCapability"] == ["all"]
+    assert "AddCapability" not in found
+    assert found["NoNewPrivileges"] == ["true"]
+    assert found["PidsLimit"] == ["4096"]
+    assert not found.keys() & {"PodmanArgs", "GlobalArgs", "SecurityLabelDisable", "SeccompProfile"}
+    assert found.get("ReadOnly") == (["true"] if hardening == "strict" else None)
+    binds = [one for one in found["Volume"] if one.startswith("/") and ":" in one]
+    assert all(one.endswith(":ro") for one in binds)
+
+
+def test_outsiders_reach_no_route_without_a_key() -> None:
+    """vLLM answers /metrics, /tokenize and others without one; no proxy of ours stands before."""
+    found = manifests(bind="0.0.0.0")
+    assert found["Service"]["spec"]["type"] == "ClusterIP"
+    (way,) = found["NetworkPolicy"]["spec"]["ingress"]
+    assert way == {"from": [{"podSelector": {}}], "ports": [{"port": "http"}]}
+    words = reader.words(quadlet(bind="0.0.0.0")["Container"]["Exec"][0])
+    assert words[words.index("--host") + 1] == "127.0.0.1"
+    strict = quadlet(bind="0.0.0.0", hardening="strict")["Container"]
+    assert strict["PublishPort"] == ["127.0.0.1:18000:18000"]
+
+
+def test_a_strict_service_begins_no_connection() -> None:
+    policy = manifests(hardening="strict")["NetworkPolicy"]["spec"]
+    assert policy["egress"] == []
+    assert policy["policyTypes"] == ["Ingress", "Egress"]
+    network = files("quadlet", hardening="strict")["etc/containers/systemd/llm-chat.network"]
+    assert dict(reader.sections(network)["Network"])["Options"] == "no_default_route=1"
+
+
+@pytest.mark.parametrize("form", ["kubernetes", "quadlet"])
+def test_the_key_is_in_no_file_and_on_no_command_line(
+    form: str, fleet: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (fleet / ".sparkwright/api_key").write_text("sk-this-is-the-secret-key\n")
+    (fleet / ".sparkwright/api_key").chmod(0o600)
+    result = CliRunner().invoke(main, ["render", "out", "--format", form])
+    assert result.exit_code == 0, result.output
+    assert "sk-this" not in result.output
+    assert '"$(cat .sparkwright/api_key)" | ' in result.output
+    found = [one for one in (fleet / "out").rglob("*") if one.is_file()]
+    assert found
+    assert not any("sk-this" in one.read_text() for one in found)
+
+
+def test_a_secret_among_the_variables_is_refused(fleet: Path) -> None:
+    with (fleet / "group_data/sparks.py").open("a") as data:
+        data.write(
+            f'services = {{"q": {{"recipe": "{HERETIC}", '
+            '"environment": {"HF_TOKEN": "hf_secret"}}}\n'
+        )
+    result = CliRunner().invoke(
+        main, ["render", "out", "--format", "kubernetes", "--limit", "spark-1"]
+    )
+    assert result.exit_code == 2
+    assert "secret-in-environment" in result.output
+    assert not (fleet / "out").exists()
