@@ -1,4 +1,5 @@
-"""Control: services started, stopped or restarted, for ``sparkwright start|stop|restart``."""
+"""Control: services started, stopped, restarted or exchanged for another one of their group, for
+``sparkwright start|stop|restart|activate``."""
 
 from __future__ import annotations
 
@@ -7,10 +8,13 @@ from functools import partial
 from pyinfra.context import ctx_host
 
 from sparkwright.host.contracts.control import RESTART, ControlRequest
+from sparkwright.host.contracts.exclusive import ActivateRequest
 from sparkwright.host.contracts.records import encode
-from sparkwright.operations import control
+from sparkwright.operations import control, exclusive
 from sparkwright.operations.locks import OWNER
 from sparkwright.operations.run import Run, host_run, run_of
+
+ACTIVATE = "activate"
 
 
 def controlled(
@@ -55,8 +59,38 @@ def controlled(
     )  # fmt: skip
 
 
+def activated(
+    service: str,
+    why: str = "",
+    dry_run: bool = False,
+    answers: str | None = None,
+    planless: bool = False,
+) -> None:
+    """Have an exclusive service run instead of the one of its group that does, host after host.
+
+    Args:
+        service: its name.
+        why: for those who ask later.
+        dry_run: whether it is only said what would be done.
+        answers: file that gets what the hosts answer.
+        planless: whether it goes by what the hosts say where the plan is broken.
+    """
+    host = ctx_host.get()
+    one = host_run(host)
+    if one is None:
+        return
+    exclusive.activated(
+        name=f"Services: activate {service}",
+        request=ActivateRequest(service, one.settings.services_root, OWNER.by, why, dry=dry_run),
+        answered=lambda answer: setattr(one, "answer", encode(answer)),
+        unless=partial(_failed, run_of(host), ACTIVATE),
+        break_lock=one.settings.break_lock,
+        _serial=not dry_run,
+    )
+
+
 def _failed(run: Run, action: str) -> str | None:
     """Why no further host is restarted: one before it does not answer."""
     wrong = [name for name, one in run.hosts.items() if one.answer and one.answer["wrong"]]
-    stop = action == RESTART and wrong
-    return f"not restarted, since {wrong[0]} does not answer" if stop else None
+    done = {RESTART: "restarted", ACTIVATE: "switched"}.get(action)
+    return f"not {done}, since {wrong[0]} does not answer" if done and wrong else None

@@ -11,7 +11,7 @@ from functools import partial
 
 from pyinfra.context import ctx_host
 
-from sparkwright.operations import batches, rollout, services
+from sparkwright.operations import batches, exclusive, rollout, services
 from sparkwright.operations.run import host_run, run_of
 from sparkwright.plan.services import serves_already
 
@@ -23,6 +23,12 @@ def serving() -> None:
     if one is None:
         return
     run, settings = run_of(host), one.settings
+    exclusive.declared(
+        name="Serving: exclusive groups",
+        files=one.exclusive_files,
+        services_root=settings.services_root,
+        break_lock=settings.break_lock,
+    )
     switched = serves_already(one.services, one.observed)
     services.running(
         name="Serving: start",

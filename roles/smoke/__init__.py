@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from pyinfra.context import ctx_host
 
+from sparkwright.operations import rollout
 from sparkwright.operations import smoke as operations
 from sparkwright.operations.run import host_run
 from sparkwright.smoke import smoke_request
@@ -15,9 +16,14 @@ def smoke() -> None:
     """Ask each service for real answers; a failure shows the service's last journal lines."""
     one = host_run(ctx_host.get())
     if one is not None:
+        asleep = rollout.asleep(one)
         operations.answers(
             name="Smoke: health, models, key, generation",
-            services=[smoke_request(release, warm_ups=0) for release in one.desired.releases],
+            services=[
+                smoke_request(release, warm_ups=0)
+                for release in one.desired.releases
+                if release.service.name not in asleep
+            ],
             entrances=entrances(one.desired.plan),
             judged=one.smoke.__setitem__,
             needed=[one.settings.peer_port] if one.settings.peer_sharing else [],

@@ -45,6 +45,7 @@ SECTIONS = {
         "logs": "What services say, of all hosts in one.",
         "start": "Start services that were stopped.",
         "stop": "Stop services: drained, until they are started.",
+        "activate": "Another one of a group of exclusive services.",
         "restart": "Restart services: drained, and back once they answer.",
         "shell": "A shell in a service's container, or a command.",
         "maintenance": "A host out of every pool, and back.",

@@ -18,6 +18,7 @@ from sparkwright.discover.asking import Box
 from sparkwright.findings.finding import Finding
 from sparkwright.host.contracts.control import ControlAnswer
 from sparkwright.host.contracts.disk_usage import DiskUsage
+from sparkwright.host.contracts.exclusive import ActivateAnswer
 from sparkwright.host.contracts.marks import Maintenance
 from sparkwright.host.contracts.removal import RemovalAnswer
 from sparkwright.host.contracts.switch import HistoryEntry
@@ -240,9 +241,17 @@ class InMaintenance(TypedDict):
     wrong: list[str]
 
 
+class Activation(TypedDict):
+    """What became of a switch on each host, and hosts that did not answer."""
+
+    hosts: dict[str, ActivateAnswer]
+    silent: list[str]
+
+
 #: A command's words -> the type of the document that it prints. Those that are not here become
 #: pyinfra, and print pyinfra's own.
 DOCUMENTS: dict[str, Any] = {
+    "activate": Activation,
     "advise": list[Advised],
     "bench": list[Measured],
     "bundle": Bundle,

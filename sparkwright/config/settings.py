@@ -144,6 +144,8 @@ class ServiceSettings(_Settings):
             is set.
         exceptions: what its container gets over that, and why; over the recipe's own.
         silenced: rule -> why it does not hold here. Said in every run.
+        exclusive: name of a group of services of which one runs at a time: the first one that is
+            written here, until ``sparkwright activate`` names another (docs/exclusive.md).
     """
 
     recipe: str | None = None
@@ -165,6 +167,7 @@ class ServiceSettings(_Settings):
     boot_caches: bool | None = None
     exceptions: Exceptions | None = None
     silenced: dict[str, Reason] = {}
+    exclusive: ServiceName | None = None
 
     _refuse_privileged = model_validator(mode="before")(refuse_privileged)
 

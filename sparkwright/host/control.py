@@ -15,7 +15,7 @@ from sparkwright.host.contracts.control import START, STOP, ControlAnswer, Contr
 from sparkwright.host.contracts.marks import Stopped
 from sparkwright.host.contracts.proxies import pool_of
 from sparkwright.host.contracts.records import encode
-from sparkwright.host.lib import files, homes, systemd
+from sparkwright.host.lib import exclusive, files, homes, systemd
 from sparkwright.host.lib.threads import at_once
 from sparkwright.host.proxy.place import Place
 from sparkwright.host.smoke import check
@@ -26,6 +26,7 @@ _SWITCHING = (
     "a switch to another release is under way and would start it again: wait for its end, or end "
     "it too (--now)"
 )
+_SLEEPS = "{0}: it sleeps while {1} runs: sparkwright activate {0} exchanges them"
 
 
 class Control:
@@ -129,6 +130,13 @@ def main(request: ControlRequest) -> ControlAnswer:
     chosen = homes.chosen(request.services, every)
     if busy := end_switch(now=request.now):
         return ControlAnswer(tuple(every), wrong=(busy,))
+    # What sleeps is not to run beside what does: another command exchanges them.
+    asleep = exclusive.sleeping(Path(request.services_root, "state"))
+    refused = [name for name in chosen if name in asleep and request.services is not None]
+    if request.action != STOP and refused:
+        said = tuple(_SLEEPS.format(name, asleep[name]) for name in refused)
+        return ControlAnswer(tuple(every), wrong=said)
+    chosen = {name: home for name, home in chosen.items() if name not in asleep}
     control = Control(request, chosen)
     if request.action != START:
         control.stop()

@@ -29,7 +29,17 @@ from sparkwright.host.contracts.observation import Docker
 from sparkwright.host.contracts.records import decode, encode
 from sparkwright.host.contracts.status import Health
 from sparkwright.host.contracts.watch import WatchReport
-from sparkwright.host.lib import disks, docker, documents, gpu, homes, memory, metrics, systemd
+from sparkwright.host.lib import (
+    disks,
+    docker,
+    documents,
+    exclusive,
+    gpu,
+    homes,
+    memory,
+    metrics,
+    systemd,
+)
 from sparkwright.host.lib import journal as journals
 from sparkwright.host.lib.http import NoAnswer, Server
 from sparkwright.host.lib.processes import run
@@ -314,8 +324,9 @@ def hidden(words: list[str]) -> tuple[str, ...]:
 
 def main(request: ExaminationRequest) -> Examination:
     """Collect, and report."""
-    services_ = request.services
-    ours = {f"sparkwright-{one.name}" for one in services_}
+    asleep = exclusive.sleeping(Path(request.services_root, "state"))
+    services_ = tuple(one for one in request.services if one.name not in asleep)
+    ours = {f"sparkwright-{one.name}" for one in request.services}
     containers = {
         name: (container if name in ours else stranger)(one)
         for one in docker.containers()
@@ -347,4 +358,4 @@ def main(request: ExaminationRequest) -> Examination:
             watch=documents.record(WatchReport, f"{request.services_root}/state/watch.json"),
             maintenance=homes.maintenance(),
         )
-    return decode(Examination, struck(encode(seen), keys(services_)))
+    return decode(Examination, struck(encode(seen), keys(request.services)))

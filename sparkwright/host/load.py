@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 
 from sparkwright.host.contracts.load import HostLoad, LoadRequest, ServiceLoad
 from sparkwright.host.contracts.watch import WatchConfig
-from sparkwright.host.lib import documents, gpu, metrics
+from sparkwright.host.lib import documents, exclusive, gpu, metrics
 from sparkwright.host.lib.http import Server
 from sparkwright.host.lib.memory import meminfo
 
@@ -37,8 +38,16 @@ def main(request: LoadRequest) -> HostLoad:
     """Answer a request."""
     known = request.services or watched(request.watch)
     asked = gpu.Question(gpu.LOAD)
-    services = {name: service(Server(*at)) for name, at in known.items()}
+    asleep = exclusive.sleeping(Path(request.state)) if request.state else {}
+    services = {
+        name: None if name in asleep else service(Server(*at)) for name, at in known.items()
+    }
     now, memory = time.monotonic(), meminfo()
     return HostLoad(
-        now, services, asked.answer().gpus, memory.get("MemTotal", 0), memory.get("MemAvailable", 0)
+        at=now,
+        services=services,
+        gpus=asked.answer().gpus,
+        memory=memory.get("MemTotal", 0),
+        available=memory.get("MemAvailable", 0),
+        sleeping=asleep,
     )

@@ -15,7 +15,7 @@ from sparkwright.host.contracts.maintenance import MaintenanceAnswer, Maintenanc
 from sparkwright.host.contracts.marks import MAINTENANCE, Maintenance
 from sparkwright.host.contracts.proxies import SELF, pool_of
 from sparkwright.host.contracts.records import encode
-from sparkwright.host.lib import files, homes, systemd, trusted
+from sparkwright.host.lib import exclusive, files, homes, systemd, trusted
 from sparkwright.host.lib.threads import at_once
 from sparkwright.host.proxy import runtime_api
 from sparkwright.host.proxy.place import Place
@@ -59,10 +59,11 @@ def end(
 ) -> MaintenanceAnswer:
     """Have every service answer, then take the mark away and have the pools send requests."""
     stopped = [name for name, home in services.items() if _is_stopped(home)]
+    asleep = exclusive.sleeping(Path(request.services_root, "state"))
     gates = {
         name: gate
         for name, home in services.items()
-        if name not in stopped and (gate := kept_gate(home / "current"))
+        if name not in {*stopped, *asleep} and (gate := kept_gate(home / "current"))
     }
     wrong: list[str] = []
 

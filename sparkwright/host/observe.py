@@ -39,6 +39,7 @@ from sparkwright.host.lib import (
     disks,
     docker,
     documents,
+    exclusive,
     files,
     gpu,
     homes,
@@ -179,6 +180,7 @@ def service_state(service: ServiceAt) -> ServiceState:
         newest=max(there, default=0.0),
         container=container(f"sparkwright-{service.name}"),
         stopped=homes.stopped(home),
+        asleep=(home / exclusive.ASLEEP).exists(),
     )
 
 
@@ -263,6 +265,7 @@ def as_root(request: ObservationRequest) -> dict[str, Any]:
         "switching": switching(state),
         "leftovers": tuple(map(str, leftovers.found(request.services_root))),
         "maintenance": homes.maintenance(),
+        "active": exclusive.active(state),
         "gpu_checks": gpu_checks(state / "gpu-check.json"),
         "units": systemd.shown(shown.outcome().out) if shown else {},
     }

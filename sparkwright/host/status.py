@@ -18,7 +18,7 @@ from sparkwright.host.contracts.status import (
 )
 from sparkwright.host.contracts.switch import HistoryEntry, SwitchJournal, entry_of
 from sparkwright.host.contracts.watch import WatchReport
-from sparkwright.host.lib import docker, documents, files, homes, systemd
+from sparkwright.host.lib import docker, documents, exclusive, files, homes, systemd
 from sparkwright.host.lib.http import NoAnswer, Server
 from sparkwright.host.smoke.gates import gate_of
 
@@ -106,4 +106,5 @@ def main(request: StatusRequest) -> HostStatus:
         services={name: service(home, request) for name, home in homes.services(root).items()},
         watch=documents.record(WatchReport, state / "watch.json"),
         maintenance=homes.maintenance(),
+        sleeping=exclusive.sleeping(state),
     )

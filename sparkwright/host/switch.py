@@ -41,7 +41,7 @@ from sparkwright.host.contracts.switch import (
     request_document,
     request_of,
 )
-from sparkwright.host.lib import docker, documents, files, journal, systemd
+from sparkwright.host.lib import docker, documents, exclusive, files, journal, systemd
 from sparkwright.host.lib.processes import run
 from sparkwright.host.proxy import configure
 from sparkwright.host.proxy.place import Place
@@ -64,6 +64,8 @@ class Switch:
         self._request = request
         self._services = request.services
         self._restarting = [service for service in self._services if service.restart]
+        #: Those of them that run afterwards: the others are only stopped, and sleep.
+        self._waking = [service for service in self._restarting if not service.sleeps]
         self._unmanaged = request.unmanaged
         self._down = 0.0
         self._checks: dict[str, tuple[CheckResult, ...]] = {}
@@ -71,12 +73,12 @@ class Switch:
     @property
     def _back(self) -> list[ServiceSwitch]:
         """Services that ran before, and so can go back."""
-        return [service for service in self._restarting if service.from_release]
+        return [one for one in self._restarting if one.from_release and not one.slept]
 
     @property
     def _new(self) -> list[ServiceSwitch]:
-        """Services that run here for the first time."""
-        return [service for service in self._restarting if not service.from_release]
+        """Services that did not run before: they are here for the first time, or slept."""
+        return [one for one in self._waking if one.slept or not one.from_release]
 
     def run(self) -> str:
         """Do it, or go on with it after a cut. Returns the result."""
@@ -98,7 +100,7 @@ class Switch:
         for service in self._services:
             self._write_release(service)
         self._note("draining")
-        self._each_proxy(Place.leave)
+        self._each_proxy(Place.leave, [one for one in self._restarting if not one.slept])
         self._note("stopping")
         served = bool(self._unmanaged) or any(_running(one) for one in self._restarting)
         stopped = time.monotonic() if served else None
@@ -110,7 +112,7 @@ class Switch:
         wrong = self._open_proxies("to")
         if wrong:
             return self._revert(wrong, stopped)
-        self._start(self._services)
+        self._start([one for one in self._services if not one.sleeps])
         return self._prove(stopped)
 
     def rescue(self) -> str:
@@ -119,7 +121,7 @@ class Switch:
         steps: list[Callable[[], Any]] = [
             lambda: self._switch("from"),
             lambda: self._open_proxies("from"),
-            lambda: self._start(self._back or self._services),
+            lambda: self._start(self._back or [one for one in self._services if not one.slept]),
             lambda: self._set_unmanaged(running=True),
             lambda: self._each_proxy(Place.open),
             lambda: self._end(FAILED, reasons),
@@ -147,7 +149,12 @@ class Switch:
 
     def _lacking(self) -> list[str]:
         """What the new releases need and the host has not: seen before anything stops."""
-        wrong = []
+        runs = exclusive.running(self._place.parent)
+        wrong = [
+            f"{group}: {runs[group]} was activated meanwhile: run again"
+            for group, expected in self._request.active.items()
+            if runs.get(group, expected) not in (expected, self._request.activates.get(group))
+        ]
         for service in self._restarting:
             release = _release(service, service.to)
             if not service.files and not (release / "unit.service").is_file():
@@ -226,6 +233,19 @@ class Switch:
             files.point(Path(service.home, "current"), f"releases/{release}")
         if changed:
             systemd.reload()
+        self._lay_asleep(which)
+
+    def _lay_asleep(self, which: str) -> None:
+        """Have the members of groups that are not to run stopped, after a boot too, and the host
+        know which one is active."""
+        request = self._request
+        chosen = request.activates if which == "to" else request.active
+        groups = {group: chosen[group] for group in request.activates if group in chosen}
+        exclusive.activate(self._place.parent, groups, request.by, "")
+        asleep = [one for one in self._services if (one.sleeps if which == "to" else one.slept)]
+        for service in self._services:
+            exclusive.mark(Path(service.home), service.unit, asleep=service in asleep)
+        self._stop(asleep)
 
     def _stop(self, services: Iterable[ServiceSwitch]) -> None:
         """All are stopped before any starts, so that two services can exchange their ports."""
@@ -241,7 +261,7 @@ class Switch:
 
     def _prove(self, stopped: float | None = None) -> str:
         self._note("proving")
-        reasons = self._gate(self._restarting, "to", stopped)
+        reasons = self._gate(self._waking, "to", stopped)
         if not reasons:
             return self._end(GOOD, [])
         if not self._back and not self._unmanaged:
@@ -338,15 +358,15 @@ class Switch:
         return wrong
 
     def _containers(self) -> dict[str, str]:
-        return {service.name: _container(service) for service in self._restarting}
+        return {service.name: _container(service) for service in self._waking}
 
     @property
     def _soak_seconds(self) -> float:
-        return max((one.soak_seconds for one in self._restarting), default=0.0)
+        return max((one.soak_seconds for one in self._waking), default=0.0)
 
     def _died(self, before: dict[str, str]) -> list[str]:
         """The first service whose container is another one than before, or none."""
-        for service in self._restarting:
+        for service in self._waking:
             if _container(service) != before[service.name]:
                 said = [f"journal: {line}" for line in journal.last(service.unit, 6)]
                 return [f"{service.name}: it died within {self._soak_seconds:.0f} s of use", *said]
@@ -365,15 +385,17 @@ class Switch:
             if wrong := self._died(before):
                 return wrong
             if time.monotonic() - asked > _ASK_EVERY or left <= 1.0:
-                for service in self._restarting:
+                for service in self._waking:
                     gate = replace(_gate(service, "to"), warm_ups=0, boot_seconds=5, proxy=None)
                     if wrong := _bad(service, check.run(gate)):
                         return wrong
                 asked = time.monotonic()
         return []
 
-    def _each_proxy(self, action: Callable[[Place], None]) -> None:
-        for service in self._restarting:
+    def _each_proxy(
+        self, action: Callable[[Place], None], services: Iterable[ServiceSwitch] | None = None
+    ) -> None:
+        for service in self._restarting if services is None else services:
             if service.pool:
                 action(Place(service.pool))
 
@@ -434,7 +456,8 @@ class Switch:
         self._each_proxy(Place.open)
         for service in self._services:
             release = service.to if result == GOOD else service.from_release
-            if touched and result != FAILED and release:
+            asleep = service.sleeps if result == GOOD else service.slept
+            if touched and result != FAILED and release and not asleep:
                 files.point(Path(service.home, "good"), f"releases/{release}")
         with contextlib.suppress(OSError):
             # A line that a power cut tore must not take the next one with it.

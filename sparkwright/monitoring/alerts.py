@@ -103,7 +103,10 @@ def _alerts() -> tuple[_Alert, ...]:
             "10m", "{{ $value | humanizePercentage }} of the requests are given up",
         ),
         _Alert(
-            "not-serving", 'up{job="vllm"} == 0',
+            "not-serving",
+            # Of a group of which one runs it is enough that any does.
+            'up{job="vllm",exclusive=""} == 0 '
+            'or max by (host, exclusive) (up{job="vllm",exclusive!=""}) == 0',
             "15m", "/metrics gives no answer for longer than a boot takes",
         ),
         # One start within an hour may be a deploy's.

@@ -58,7 +58,7 @@ def _scheme(host: Scraped, service: ServicePlan) -> str:
 
 
 def _labels(host: Scraped, service: ServicePlan) -> dict[str, str]:
-    return {
+    return ({"exclusive": service.exclusive} if service.exclusive else {}) | {
         "host": host.name,
         "service": service.name,
         "recipe": service.recipe,

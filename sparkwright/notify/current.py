@@ -84,7 +84,9 @@ def _of(host: str, seen: Deployment) -> Iterator[Finding]:
         yield _bare(host, id_, symptom, seen)
     for name in seen.planned:
         one = seen.services.get(name)
-        if name not in told and (one is None or one.unit.get("ActiveState") == "inactive"):
+        if name not in {*told, *seen.sleeping} and (
+            one is None or one.unit.get("ActiveState") == "inactive"
+        ):
             yield _bare(host, "stopped", Symptom("", name), seen)
 
 

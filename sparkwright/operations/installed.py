@@ -31,6 +31,16 @@ def installed_on(host: Host, one: HostRun) -> dict[str, Installed]:
     return installed_in(one, status_of(host, one, texts=False))
 
 
+def awake_on(host: Host, one: HostRun) -> dict[str, Installed]:
+    """The same of those that do not sleep while another one of their group runs."""
+    answer = status_of(host, one, texts=False)
+    return {
+        name: service
+        for name, service in installed_in(one, answer).items()
+        if name not in answer.sleeping
+    }
+
+
 def installed_in(one: HostRun, answer: HostStatus) -> dict[str, Installed]:
     """The same of a status.
 

@@ -44,6 +44,7 @@ def followed(host: Host, one: HostRun, *, feed: int, interval: float, count: int
             for service in one.desired.plan.services
         },
         watch=f"{one.settings.services_root}/watch/config.json",
+        state=f"{one.settings.services_root}/state",
     )
     looks = 0
     while True:

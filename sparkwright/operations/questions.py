@@ -26,7 +26,7 @@ from sparkwright.host.contracts.verify_models import Verified, VerifyRequest
 from sparkwright.host.smoke import deep
 from sparkwright.operations import disk_usage, proxies, reaching
 from sparkwright.operations.changing import Commands, look, operation
-from sparkwright.operations.installed import installed_on, status_of
+from sparkwright.operations.installed import awake_on, installed_on, status_of
 from sparkwright.operations.run import HostRun
 from sparkwright.plan.release import Release
 from sparkwright.plan.services import changes
@@ -157,7 +157,7 @@ def deep_smoke(host: Host, one: HostRun) -> dict[str, Any]:
     """Test the services for everything that the recipes promise; without a plan, for what their
     releases do."""
     if not one.plan_known:
-        there = installed_on(host, one)
+        there = awake_on(host, one)
         requests = {name: asked for name, service in there.items() if (asked := service.deep)}
         if lacking := sorted(there.keys() - requests.keys()):
             raise HostError(f"{', '.join(lacking)}: its release does not say what it must answer")
@@ -166,7 +166,12 @@ def deep_smoke(host: Host, one: HostRun) -> dict[str, Any]:
             for name, service in there.items()
         }
     else:
-        releases = {release.service.name: release for release in one.desired.releases}
+        asleep = status_of(host, one, texts=False).sleeping if one.desired.plan.groups else {}
+        releases = {
+            release.service.name: release
+            for release in one.desired.releases
+            if release.service.name not in asleep
+        }
         catalog = one.desired.catalog
         requests = {name: deep_request(release, catalog) for name, release in releases.items()}
         planned = {

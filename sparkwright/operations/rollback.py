@@ -73,6 +73,11 @@ def _targets(
                 found.append(switch)
             else:
                 wrong.append(f"release {target} of {name} does not say what it must answer")
+    wrong += [
+        f"service {one.name} sleeps while {answer.sleeping[one.name]} runs: activate it first"
+        for one in found
+        if one.name in answer.sleeping
+    ]
     if wrong:
         raise HostError("; ".join(wrong))
     return found

@@ -22,6 +22,16 @@ def proxies_of(one: HostRun) -> ProxySwitch | None:
     return proxies.switched(one.proxies, one.proxy_files, one.observed, one.settings.services_root)
 
 
+def asleep(one: HostRun) -> set[str]:
+    """The exclusive services that sleep, as the report says them: nobody asks those."""
+    found = {
+        service.name: service for service in one.services if service.runs_instead(one.observed)
+    }
+    for name, service in found.items():
+        one.outcomes.setdefault(name, Outcome("sleeps", service.release, service.image))
+    return set(found)
+
+
 def leave(one: HostRun) -> None:
     """The host's batch does not come: its services stay what they are."""
     for service in one.services:
@@ -43,7 +53,9 @@ def remember(
         record(one, services, ended, ended.result)
     elif run is not None:
         run.rollout.switched[one.name] = {
-            service.name: service.from_release for service in services if service.from_release
+            service.name: service.from_release
+            for service in services
+            if service.from_release and not service.sleeps
         }
 
 
@@ -89,6 +101,8 @@ def record(
         to: whether they run the release that the switch went to, instead of the one before.
     """
     for service in services:
+        if service.sleeps:
+            continue  # it was written, and nothing of it ran
         checks = ended.checks.get(service.name)
         # Nothing is observed where the plan is broken.
         before = one.memory.observation

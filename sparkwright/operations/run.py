@@ -26,7 +26,7 @@ from sparkwright.findings.finding import Finding
 from sparkwright.host.contracts.marks import Maintenance
 from sparkwright.host.contracts.observation import Observation, ObservationRequest, StoreAt
 from sparkwright.host.contracts.proof import ModelAt
-from sparkwright.operations import lan, locks, proxies, services, watch
+from sparkwright.operations import exclusive, lan, locks, proxies, services, watch
 from sparkwright.operations.peer_keys import RunKeys
 from sparkwright.operations.peer_unit import at
 from sparkwright.plan.desired import Desired
@@ -118,6 +118,11 @@ class HostRun:
         return watch_of(self.desired.plan, self.desired.releases)
 
     @cached_property
+    def exclusive_files(self) -> dict[str, tuple[str, int]]:
+        """What it must know of its exclusive services: text and mode, by path."""
+        return exclusive.files_of(self.services, self.settings.rollout, self.settings.services_root)
+
+    @cached_property
     def proxy_files(self) -> dict[str, tuple[str, int]]:
         """Every file of its proxies: text and mode, by path."""
         health = health_file(self.desired.plan)
@@ -132,6 +137,7 @@ class HostRun:
             services.request_of(self.services, self.settings.services_root),
             proxies.request_of(self.proxies, self.proxy_files),
             watch.request_of(watch.files_of(self.watch)),
+            exclusive.request_of(self.exclusive_files, self.settings.services_root),
             ObservationRequest(
                 directories=tuple(one.path for one in directories(self.desired.plan)),
                 images=tuple(image.name for image in self.desired.images),

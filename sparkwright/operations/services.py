@@ -20,6 +20,7 @@ from sparkwright.operations.changing import SERVICES_ROOT, Commands, change, ope
 from sparkwright.operations.switching import SwitchResult, switch
 from sparkwright.plan.services import (
     DesiredService,
+    active_of,
     changes,
     former,
     restarts,
@@ -74,7 +75,7 @@ def running(
 
         def carry_out(host: Host) -> SwitchResult:
             return switch(
-                host, services_root, wanted,
+                host, services_root, wanted, active=active_of(services, seen),
                 unmanaged=unmanaged_containers(services, seen),
                 proxies=proxies() if proxies else None,
             )  # fmt: skip
@@ -143,10 +144,15 @@ def to_desired(
     """A switch of services to their desired releases, with what of them is not so."""
     found = []
     for service, why in todo:
-        back = former(seen.services.get(service.name, ServiceState()), service.release)
+        state = seen.services.get(service.name, ServiceState())
+        sleeps = service.runs_instead(seen) is not None
+        slept = sleeps and not restarts(why)
+        back = former(state, service.release) or (state.current if sleeps and not slept else None)
         found.append(
             replace(
                 _switch(service, back=back, why=why, restart=restarts(why)),
+                sleeps=sleeps,
+                slept=slept,
                 files={
                     f"{service.directory}/compose.yaml": (service.compose, 0o640),
                     f"{service.directory}/unit.service": (service.unit_text, 0o640),

@@ -6,7 +6,7 @@ import getpass
 import json
 import secrets
 import socket
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from pyinfra.api.host import Host
@@ -107,32 +107,30 @@ def switch(
     *,
     unmanaged: Sequence[str] = (),
     proxies: ProxySwitch | None = None,
+    active: Mapping[str, str] | None = None,
 ) -> SwitchResult:
     """Switch these services, as one transaction on the host. It goes on when the controller ends.
 
     Args:
         unmanaged: ``name restart-policy`` of containers that make room, and come back with it.
         proxies: what changes of the host's proxies with it.
+        active: group -> the exclusive service that runs, by which it was decided.
 
     Raises:
         HostError: when it can't be begun, or is lost sight of.
     """
-    home = _place(services_root)
+    home = place(services_root)
     name = secrets.token_hex(6)
-    entry = _ENTRY.format(home)
-    argv = ("/usr/bin/python3", "-IS", "-c", entry, "--run", f"{home}/request.json")
-    again = ["systemd-run", "--quiet", "--no-block", f"--unit={UNIT}"]
-    again += sandbox.arguments(_PROPERTIES)
+    argv = _argv(home)
     request = SwitchRequest(
         id=name,
         by=f"{getpass.getuser()}@{socket.gethostname()}",
-        settle=(*again, "--", *argv),
-        recover=template("serving/recover.service.j2").render(
-            place=home, program=entry, services_root=services_root
-        ),
+        settle=settle(services_root),
+        recover=recover(services_root),
         services=tuple(services),
         unmanaged=tuple(unmanaged),
         proxies=proxies,
+        active=dict(active or {}),
     )
     job = Job(
         unit=UNIT,
@@ -156,6 +154,26 @@ def switch(
     return SwitchResult(result, ended.reasons, ended.down_seconds, ended.checks)
 
 
+def settle(services_root: str) -> tuple[str, ...]:
+    """The command that has a host carry out the switch that is requested there."""
+    home = place(services_root)
+    again = ["systemd-run", "--quiet", "--no-block", f"--unit={UNIT}"]
+    return (*again, *sandbox.arguments(_PROPERTIES), "--", *_argv(home))
+
+
+def recover(services_root: str) -> str:
+    """Text of the unit that brings a switch to its end after a power cut."""
+    home = place(services_root)
+    return template("serving/recover.service.j2").render(
+        place=home, program=_ENTRY.format(home), services_root=services_root
+    )
+
+
+def _argv(home: str) -> tuple[str, ...]:
+    entry = _ENTRY.format(home)
+    return ("/usr/bin/python3", "-IS", "-c", entry, "--run", f"{home}/request.json")
+
+
 def follow(host: Host, services_root: str, start: Sequence[Job] = ()) -> SwitchJournal:
     """Wait for the switch of a host to end.
 
@@ -167,7 +185,7 @@ def follow(host: Host, services_root: str, start: Sequence[Job] = ()) -> SwitchJ
         HostError: when the host does not answer.
     """
     shown = ""
-    watched = WatchedJob(UNIT, _place(services_root))
+    watched = WatchedJob(UNIT, place(services_root))
     while True:
         answer = jobs.status(host, [watched], _EVERY, start)[UNIT]
         start = ()
@@ -182,7 +200,7 @@ def follow(host: Host, services_root: str, start: Sequence[Job] = ()) -> SwitchJ
             host.log(shown)
 
 
-def _place(services_root: str) -> str:
+def place(services_root: str) -> str:
     """Where a host keeps what a switch needs, and how far it is."""
     return f"{services_root}/state/switch"
 

@@ -51,6 +51,7 @@ class ServicePlan:
         silenced: rule -> the user's reason for silencing it on this service.
         origins: ``argument.<name>``, ``environment.<NAME>`` and the like -> where it comes from.
         derived: what was read from the model's own files, where no recipe says it.
+        exclusive: the group of which it is one.
     """
 
     name: str
@@ -79,6 +80,7 @@ class ServicePlan:
     proxy: ProxyPlan | None = None
     gpus: tuple[str, ...] = ()
     derived: tuple[DerivedFact, ...] = ()
+    exclusive: str | None = None
 
     @property
     def client_port(self) -> int:
@@ -123,6 +125,27 @@ class HostPlan:
     settings: HostSettings
     services: tuple[ServicePlan, ...]
     pins: Pins = Pins()
+
+    @property
+    def groups(self) -> dict[str, tuple[str, ...]]:
+        """The services of each exclusive group, as they are written: the first is the default."""
+        found: dict[str, tuple[str, ...]] = {}
+        for name, service in self.settings.services.items():
+            if service.exclusive:
+                found[service.exclusive] = (*found.get(service.exclusive, ()), name)
+        return found
+
+    def largest(self, needs: Mapping[str, float]) -> float:
+        """The sum of what services need, of each exclusive group its largest alone.
+
+        Args:
+            needs: by service.
+        """
+        groups = {one.name: one.exclusive or f" {one.name}" for one in self.services}
+        most: dict[str, float] = {}
+        for name, need in needs.items():
+            most[groups[name]] = max(need, most.get(groups[name], 0.0))
+        return sum(most.values())
 
     @property
     def references(self) -> References:
@@ -267,6 +290,7 @@ def _plan_service(
         gpus=tuple(map(str, service.gpus or ())),
         origins=origins,
         derived=derivation.facts if derivation else (),
+        exclusive=service.exclusive,
         proxy=ProxyPlan(service.address, service.port, service.port + 2 * PROXY_STEP)
         if service.proxy
         else None,
@@ -306,7 +330,7 @@ def _model_reference(model: Model, mount: str, *, facts: bool = False) -> ModelR
 
 def _twice(host: str, services: list[ServicePlan], where: str) -> Iterator[Finding]:
     """Ports and served names that two services of one host both want."""
-    ports: dict[int, str] = {}
+    ports: dict[int, ServicePlan] = {}
     names: dict[str, str] = {}
     for service in services:
         own = [service.port]
@@ -320,14 +344,14 @@ def _twice(host: str, services: list[ServicePlan], where: str) -> Iterator[Findi
                     host,
                 )
         for port in own:
-            if port in ports:
+            if port in ports and not _take_turns(service, ports[port]):
                 yield mistake(
                     f"{where}.{service.name}.port",
-                    f"port {port} is taken by service {ports[port]!r} of the same host",
+                    f"port {port} is taken by service {ports[port].name!r} of the same host",
                     "give each service a port of its own",
                     host,
                 )
-            ports[port] = service.name
+            ports[port] = service
         for alias in service.served_names:
             if alias in names:
                 yield mistake(
@@ -337,3 +361,9 @@ def _twice(host: str, services: list[ServicePlan], where: str) -> Iterator[Findi
                     host,
                 )
             names[alias] = service.name
+
+
+def _take_turns(one: ServicePlan, other: ServicePlan) -> bool:
+    """Whether two services may share a port: the proxy of one that sleeps answers at its own."""
+    together = one.exclusive is not None and one.exclusive == other.exclusive
+    return together and one.proxy is None and other.proxy is None

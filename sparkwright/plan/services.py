@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from sparkwright.config.secrets import Secret
+from sparkwright.host.contracts.exclusive import Group, member
 from sparkwright.host.contracts.observation import Listener, Observation, ServiceAt, ServiceState
 from sparkwright.host.contracts.proxies import Pool
 from sparkwright.host.contracts.smoke import SmokeRequest
@@ -17,6 +18,8 @@ from sparkwright.text.timestamps import epoch
 #: Units that are no service's.
 OWN_UNITS = ("sparkwright-gateway.service", "sparkwright-health.service",
              "sparkwright-recover.service", "sparkwright-watch.service")  # fmt: skip
+#: What systemd says of a unit that does not run, and is not to.
+RESTING = ("inactive", "failed")
 
 
 @dataclass(frozen=True)
@@ -36,6 +39,7 @@ class DesiredService:
         soak_seconds: how long a switched service is looked on after its first answers.
         pool: its place behind the host's own proxy.
         second_boot: whether it is started once more after a start that compiled, on unified memory.
+        exclusive: the group of which it is one, and members: its services, the default first.
     """
 
     name: str
@@ -51,6 +55,15 @@ class DesiredService:
     soak_seconds: float = 0.0
     pool: Pool | None = None
     second_boot: bool = False
+    exclusive: str | None = None
+    members: tuple[str, ...] = ()
+
+    def runs_instead(self, observed: Observation) -> str | None:
+        """The member of its group that runs while it sleeps; None where it is to run itself."""
+        if self.exclusive is None:
+            return None
+        runs = member(Group(self.members), observed.active.get(self.exclusive))
+        return None if runs == self.name else runs
 
     @property
     def unit(self) -> str:
@@ -92,6 +105,10 @@ def changes(service: DesiredService, observed: Observation) -> list[str]:
     if differs(secrets, service.environment.value, 0o600) or (secrets and secrets.uid != 0):
         found.append("API key")
     rewritten = bool(found)
+    if service.runs_instead(observed):
+        return [*found, *_awake(state, unit)]
+    if state.asleep and service.exclusive:
+        found.append("awake")
     if unit.get("UnitFileState") != "enabled":
         found.append("start at boot")
     container = state.container
@@ -109,9 +126,15 @@ def changes(service: DesiredService, observed: Observation) -> list[str]:
     return found
 
 
+def _awake(state: ServiceState, unit: Mapping[str, str]) -> list[str]:
+    """What of a service that sleeps is as if it ran."""
+    found = [] if state.asleep else ["no start at boot"]
+    return [*found, "stop"] if unit.get("ActiveState", "inactive") not in RESTING else found
+
+
 def restarts(found: Sequence[str]) -> bool:
     """Whether these changes stop or start the service."""
-    return found[-1] in ("start", "restart")
+    return bool(found) and found[-1] in ("start", "restart", "stop")
 
 
 def former(state: ServiceState, release: str) -> str | None:
@@ -119,6 +142,15 @@ def former(state: ServiceState, release: str) -> str | None:
     container = state.container
     runs = state.current if container and container.running else None
     return next((one for one in (state.good, runs) if one and one != release), None)
+
+
+def active_of(services: Sequence[DesiredService], observed: Observation) -> dict[str, str]:
+    """The member of each exclusive group that runs, by the host's observation."""
+    return {
+        one.exclusive: one.runs_instead(observed) or one.name
+        for one in services
+        if one.exclusive is not None
+    }
 
 
 def serves_already(services: Sequence[DesiredService], observed: Observation) -> bool:

@@ -17,9 +17,10 @@ def check(host: HostCheck) -> Iterator[Finding]:
     services, memory = host.plan.services, host.observed.memory
     if not services:
         return
-    each = [service.needs.memory_gib for service in services]
+    each = {service.name: service.needs.memory_gib for service in services}
     # On unified memory a recipe's need is the whole machine; how services share it is a rule's.
-    needed = max(each, default=0) if any(gpu.unified for gpu in host.gpus) else sum(each)
+    unified = any(gpu.unified for gpu in host.gpus)
+    needed = max(each.values(), default=0) if unified else host.plan.largest(each)
     total = memory.total / GIB
     if total < needed:
         yield error(
@@ -42,9 +43,11 @@ def _available(host: HostCheck, needed: float) -> Iterator[Finding]:
     total, available = memory.total / GIB, memory.available / GIB
     if any(gpu.unified for gpu in host.gpus):
         catalog, hardware = host.desired.catalog, hardware_of(host)
-        share = sum(
-            utilization(Context(host.plan, service, catalog, hardware))
-            for service in host.plan.services
+        share = host.plan.largest(
+            {
+                service.name: utilization(Context(host.plan, service, catalog, hardware))
+                for service in host.plan.services
+            }
         )
         if share > 1:
             return  # more than there is: a rule's to report

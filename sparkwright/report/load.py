@@ -79,7 +79,10 @@ def lines(fleet: Mapping[str, Seen], only: str | None = None) -> Iterator[Line]:
         seconds = seen.now.at - seen.before.at if seen.before else 0.0
         for name in names:
             now = seen.now.services[name]
-            if now is None:
+            if now is None and name in seen.now.sleeping:
+                runs = f"sleeps: {seen.now.sleeping[name]} runs"
+                yield replace(about, service=name, problem=runs)
+            elif now is None:
                 yield replace(about, service=name, problem="no metrics: it does not serve")
             else:
                 yield _service(replace(about, service=name), now, before.get(name), seconds)

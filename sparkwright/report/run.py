@@ -75,7 +75,8 @@ class Outcome:
     """What a service runs at the end, where it is not what was planned.
 
     Attributes:
-        state: ``reverted``, ``left``, ``taken back`` or ``failed``.
+        state: ``reverted``, ``left``, ``taken back``, ``failed``, or ``sleeps``: another one of its
+            exclusive group runs.
         release: what it runs; None where unknown.
         image: by which image.
         smoke: the gate's verdict on it.

@@ -112,11 +112,16 @@ def well(seen: Deployment) -> bool:
     if seen.watch is not None and any(one.severity == "error" for one in seen.watch.findings):
         return False
     return all(
-        (one := seen.services.get(name)) is not None
-        and _up(one)
-        and one.health is not None
-        and one.health.code == 200
-        and not planned.drift
+        not planned.drift
+        and (
+            name in seen.sleeping
+            or (
+                (one := seen.services.get(name)) is not None
+                and _up(one)
+                and one.health is not None
+                and one.health.code == 200
+            )
+        )
         for name, planned in seen.planned.items()
     )
 
@@ -209,12 +214,14 @@ def _line(seen: Deployment, name: str, one: ServiceStatus | None) -> tuple[str, 
         up = age(seen.now - epoch(one.container.started))
     elif one.unit.get("ActiveState") == "failed":
         up = f"given up ({one.unit.get('Result', '?')})"
+    elif name in seen.sleeping:
+        up = "sleeps"
     return (
         release or one.current or "-",
         kept.tag if kept else "?",
         up,
         one.unit.get("NRestarts", "?"),
-        _health(one.health),
+        _health(one.health) if up != "sleeps" else f"{visible(seen.sleeping[name], 41)} runs",
         _plan(planned) if seen.plan_known else "unknown",
     )
 

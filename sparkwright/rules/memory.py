@@ -128,11 +128,13 @@ def _unified(context: Context) -> Iterator[Match]:
     if not context.hardware.unified or total is None or context.service.name != first:
         return  # said once per host
     parts = []
-    needed = SYSTEM_GIB
+    shares: dict[str, float] = {}
     for service in context.plan.services:
         own = budget(Context(context.plan, service, context.catalog, context.hardware))
-        needed += own.share or 0.0
-        parts.append(f"{service.name} {own.share or 0:.0f}")
+        shares[service.name] = own.share or 0.0
+        group = f" ({service.exclusive}: one at a time)" if service.exclusive else ""
+        parts.append(f"{service.name} {own.share or 0:.0f}{group}")
+    needed = SYSTEM_GIB + context.plan.largest(shares)
     for name, size in context.plan.settings.sidecars.items():
         needed += size
         parts.append(f"{name} {size:.0f}")

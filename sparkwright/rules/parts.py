@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from sparkwright.catalog import Catalog
@@ -40,16 +41,25 @@ class Memory:
         return self.total_gib - sum(part.gib for part in self.parts)
 
 
+def _counted(plan: HostPlan, shares: Mapping[str, float]) -> Iterator[str]:
+    """The services whose parts are added up: of an exclusive group its largest alone."""
+    for service in plan.services:
+        group = plan.groups.get(service.exclusive or "", (service.name,))
+        if service.name == max(group, key=lambda name: shares[name]):
+            yield service.name
+
+
 def memory_of(plan: HostPlan, catalog: Catalog) -> Memory:
     """Weights, KV caches, sidecars and the system of a planned host."""
     hardware = assumed_hardware(plan)
     parts: list[Part] = []
-    for service in plan.services:
-        own = budget(Context(plan, service, catalog, hardware))
+    needs = {one.name: budget(Context(plan, one, catalog, hardware)) for one in plan.services}
+    for name in _counted(plan, {name: own.share or 0.0 for name, own in needs.items()}):
+        own = needs[name]
         weights = (own.weights or 0) + own.drafter
-        parts.append(Part("#", f"{service.name} weights", weights))
+        parts.append(Part("#", f"{name} weights", weights))
         rest = max(0.0, (own.share or 0) - weights)
-        parts.append(Part("=", f"{service.name} KV cache and engine", rest))
+        parts.append(Part("=", f"{name} KV cache and engine", rest))
     parts += [Part("+", name, size) for name, size in plan.settings.sidecars.items()]
     if hardware.unified:
         parts.append(Part("o", "system", SYSTEM_GIB))

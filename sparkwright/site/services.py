@@ -62,6 +62,8 @@ def _service(
         soak_seconds=desired.plan.settings.rollout.soak_seconds,
         second_boot=desired.plan.settings.second_boot and service.container.boot_caches,
         pool=pool,
+        exclusive=service.exclusive,
+        members=desired.plan.groups.get(service.exclusive or "", ()),
     )
 
 

@@ -14,10 +14,12 @@ class LoadRequest:
     Attributes:
         services: name -> address and port of vLLM itself.
         watch: path of the watch's configuration, which has them where no plan does.
+        state: directory that says which exclusive services sleep.
     """
 
     services: dict[str, tuple[str, int]] = field(default_factory=dict)
     watch: str = ""
+    state: str = ""
 
 
 @dataclass(frozen=True)
@@ -47,6 +49,7 @@ class HostLoad:
         at: seconds of a clock of the host's that nobody sets.
         services: None for one that does not report its metrics.
         memory, available: bytes of the host's memory.
+        sleeping: exclusive services that sleep -> the one of their group that runs.
     """
 
     at: float
@@ -54,3 +57,4 @@ class HostLoad:
     gpus: tuple[Gpu, ...] = ()
     memory: int = 0
     available: int = 0
+    sleeping: dict[str, str] = field(default_factory=dict)

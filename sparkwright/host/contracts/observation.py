@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from sparkwright.host.contracts.directories import ExposedPath
+from sparkwright.host.contracts.exclusive import Active
 from sparkwright.host.contracts.gpu import Gpus
 from sparkwright.host.contracts.lock import Owner
 from sparkwright.host.contracts.marks import Maintenance, Stopped
@@ -181,6 +182,7 @@ class ServiceState:
         compose, unit: sha256 of the planned release's file and of the installed unit.
         newest: mtime of unit and secrets, the later of both, seconds since the epoch.
         stopped: by whom it was stopped last; it may have been started since.
+        asleep: whether a boot passes it by, since another one of its group runs.
     """
 
     current: str | None = None
@@ -191,6 +193,7 @@ class ServiceState:
     newest: float = 0.0
     container: Container | None = None
     stopped: Stopped | None = None
+    asleep: bool = False
 
 
 @dataclass(frozen=True)
@@ -230,6 +233,7 @@ class Observation:
         addresses: interface -> its addresses that others may use, IPv4 first.
         reached: other hosts by name, and where they were reached.
         maintenance: who has taken the host out of every pool; None where nobody has.
+        active: group of exclusive services -> the one that was activated last.
     """
 
     time: float
@@ -275,3 +279,4 @@ class Observation:
     addresses: dict[str, tuple[str, ...]] = field(default_factory=dict)
     reached: dict[str, Reached] = field(default_factory=dict)
     maintenance: Maintenance | None = None
+    active: dict[str, Active] = field(default_factory=dict)

@@ -95,6 +95,7 @@ class HostStatus:
         now: the host's clock, seconds since the epoch.
         watch: None where no watch is.
         maintenance: None where nobody has taken the host out of every pool.
+        sleeping: exclusive services that sleep -> the one of their group that runs.
     """
 
     now: float
@@ -104,3 +105,4 @@ class HostStatus:
     services: dict[str, ServiceStatus]
     watch: WatchReport | None = None
     maintenance: Maintenance | None = None
+    sleeping: dict[str, str] = field(default_factory=dict)

@@ -37,6 +37,8 @@ class ServiceSwitch:
         soak_seconds: how long it is looked on after its first answers.
         pool: its place behind the host's proxy.
         second_boot: whether it is started once more after a start that compiled, on unified memory.
+        sleeps: whether another one of its group runs afterwards: it is written, and not started.
+        slept: whether another one ran before, so that it sleeps again after a way back.
         files: path -> text and mode.
     """
 
@@ -54,6 +56,8 @@ class ServiceSwitch:
     soak_seconds: float = 0.0
     pool: Pool | None = None
     second_boot: bool = False
+    sleeps: bool = False
+    slept: bool = False
     files: dict[str, tuple[str, int]] = field(default_factory=dict)
 
 
@@ -67,6 +71,8 @@ class SwitchRequest:
         recover: text of the unit that does so.
         unmanaged: ``name restart-policy`` of unmanaged containers that make room.
         proxies: what changes of the host's proxy.
+        active: group -> the member that runs before, for a switch that was decided by that.
+        activates: group -> the member that runs afterwards, where that is another one.
     """
 
     id: str
@@ -76,6 +82,8 @@ class SwitchRequest:
     services: tuple[ServiceSwitch, ...]
     unmanaged: tuple[str, ...] = ()
     proxies: ProxySwitch | None = None
+    active: dict[str, str] = field(default_factory=dict)
+    activates: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -61,6 +61,15 @@ ANSWERS: dict[str, Any] = {
     "roles.removal.removed": {"done": ["service qwen36", "3 releases"], "left": ["the models"]},
     "roles.smoke.deep.smoke": {"qwen36": _SMOKE},
     "roles.control.controlled": {"known": ["qwen36"], "done": {"qwen36": "stopped"}, "wrong": []},
+    "roles.control.activated": {
+        "known": ["chat", "qwen36"],
+        "group": "evening",
+        "was": "qwen36",
+        "switch": "c" * 12,
+        "result": "good",
+        "down_seconds": 41.5,
+        "wrong": [],
+    },
     "roles.maintenance.maintenance": {
         "now": {"by": "ann@laptop", "at": 1_800_000_000.0, "why": "a new fan"},
         "done": ["qwen36: out of the pool, and drained"],
@@ -81,6 +90,7 @@ def ask_hosts(
 
 #: A command of every kind that prints -> its words; INVENTORY is left out.
 COMMANDS = {
+    "activate": "activate chat --yes",
     "advise": "advise agents",
     "bundle": "bundle out",
     "ca": "ca",

@@ -1,0 +1,127 @@
+"""Begins a switch to another member of an exclusive group. Runs on the host as root.
+
+The switch itself is a job of systemd's, the one that a deploy starts: it drains and stops what
+runs, starts the other, has it give real answers, and goes back where it gives none.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+from dataclasses import replace
+from pathlib import Path
+
+from sparkwright.host.contracts.exclusive import ActivateAnswer, ActivateRequest, Groups
+from sparkwright.host.contracts.lock import Owner
+from sparkwright.host.contracts.proxies import Sockets, pool_of
+from sparkwright.host.contracts.switch import ServiceSwitch, SwitchRequest, request_document
+from sparkwright.host.control import SWITCH
+from sparkwright.host.lib import documents, exclusive, files, homes, systemd
+from sparkwright.host.lib.processes import run
+from sparkwright.host.smoke.gates import kept_gate
+
+
+class Refused(Exception):
+    """Why nothing is switched."""
+
+
+def service_switch(home: Path, groups: Groups, why: str, *, sleeps: bool) -> ServiceSwitch | None:
+    """One side of the switch, by the release that lies here; None where nothing of it does.
+
+    Args:
+        sleeps: whether it is the one that runs now, and is to make room.
+    """
+    name, release = home.name, files.target(home / "current")
+    gate = kept_gate(home / "current")
+    if release is None or gate is None:
+        return None
+    unit, key = homes.unit(name), str(home / "secrets.env")
+    proved = files.target(home / "good") == release
+    wait = (groups.notice_seconds, groups.drain_seconds)
+    sockets = Sockets(groups.admin, groups.master)
+    return ServiceSwitch(
+        name=name,
+        home=str(home),
+        unit=unit,
+        unit_path=str(systemd.UNITS / unit),
+        to=release,
+        from_release=release if sleeps else None,
+        image=None,
+        secrets=key,
+        why=(why,),
+        restart=True,
+        gate=replace(gate, name=name, unit=unit, secrets=key, fail_fast=True),
+        soak_seconds=0.0 if proved else groups.soak_seconds,
+        pool=pool_of(name, sockets, *wait, others=False) if gate.proxy else None,
+        second_boot=name in groups.second_boot,
+        sleeps=sleeps,
+        slept=not sleeps,
+    )
+
+
+def planned(
+    state: Path, groups: Groups, request: ActivateRequest, group: str, was: str
+) -> SwitchRequest:
+    """The switch, as a transaction of both.
+
+    Raises:
+        Refused: when the host is not in a state to be switched.
+    """
+    if (mark := homes.maintenance()) is not None:
+        raise Refused(f"the host is in maintenance, by {mark.by}")
+    holder = documents.record(Owner, state / "lock.json")
+    if holder is not None and holder.token != request.token:
+        raise Refused(f"{holder.by} is at work on this host")
+    if systemd.unit(SWITCH).get("ActiveState") in systemd.RUNNING:
+        raise Refused("a switch is under way: wait for its end")
+    root = state.parent / "services"
+    said = f": {request.why}" if request.why else ""
+    new = service_switch(root / request.service, groups, f"activated{said}", sleeps=False)
+    if new is None:
+        raise Refused(f"{request.service} was never prepared here: deploy first")
+    old = service_switch(root / was, groups, f"sleeps for {request.service}{said}", sleeps=True)
+    return SwitchRequest(
+        id=secrets.token_hex(6),
+        by=request.by,
+        settle=groups.settle,
+        recover=groups.recover,
+        services=(new, old) if old else (new,),
+        active={group: was},
+        activates={group: request.service},
+    )
+
+
+def begin(state: Path, wanted: SwitchRequest) -> None:
+    """Have systemd carry it out.
+
+    Raises:
+        Refused: with systemd's own words.
+    """
+    place = state / "switch"
+    files.write(place / "request.json", json.dumps(request_document(wanted)), 0o600, parents=0o750)
+    (place / "progress.json").unlink(missing_ok=True)
+    systemd.systemctl("reset-failed", SWITCH)
+    done = run(*wanted.settle)
+    if not done.ok:
+        raise Refused(f"the switch can't be started: {done.said}")
+
+
+def main(request: ActivateRequest) -> ActivateAnswer:
+    """Begin it, unless it is the one that runs; of a name that is of no group nothing is done."""
+    state = Path(request.services_root, "state")
+    groups, runs = exclusive.groups(state), exclusive.running(state)
+    of = {one: group for group, its in groups.groups.items() for one in its.members}
+    group = of.get(request.service)
+    if group is None:
+        return ActivateAnswer(tuple(of))
+    answer = ActivateAnswer(tuple(of), group, runs[group])
+    if runs[group] == request.service:
+        return answer
+    try:
+        wanted = planned(state, groups, request, group, runs[group])
+        if request.dry:
+            return answer
+        begin(state, wanted)
+    except Refused as error:
+        return replace(answer, wrong=(str(error),))
+    return replace(answer, switch=wanted.id)

@@ -1,0 +1,121 @@
+"""Groups of services of which one runs, as a host keeps them.
+
+exclusive.json is a deploy's: which services are of a group. active.json is the host's own: which of
+them runs. Both lie in the state directory, are root's alone, and are read across versions.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+#: Names of the two files below ``state``.
+GROUPS, ACTIVE = "exclusive.json", "active.json"
+
+
+@dataclass(frozen=True)
+class Group:
+    """A group; the first of its members runs until another one is activated."""
+
+    members: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Groups:
+    """Every group of a host, and what a switch between its members needs: exclusive.json.
+
+    Attributes:
+        settle: command that starts a switch, as in a switch's request.
+        recover: text of the unit that brings a switch to its end after a power cut.
+        soak_seconds: how long a release that was never proved is looked on after its first answers.
+        second_boot: services that are started once more after a start that compiled.
+        admin, master: HAProxy's sockets.
+        notice_seconds, drain_seconds: as a switch leaves a proxy.
+    """
+
+    groups: dict[str, Group] = field(default_factory=dict)
+    settle: tuple[str, ...] = ()
+    recover: str = ""
+    soak_seconds: float = 0.0
+    second_boot: tuple[str, ...] = ()
+    admin: str = ""
+    master: str = ""
+    notice_seconds: float = 7.0
+    drain_seconds: float = 600.0
+
+
+@dataclass(frozen=True)
+class Active:
+    """The member of a group that runs.
+
+    Attributes:
+        at: since when, seconds since the epoch.
+    """
+
+    service: str
+    by: str = ""
+    at: float = 0.0
+    why: str = ""
+
+
+@dataclass(frozen=True)
+class ActiveServices:
+    """By group: active.json."""
+
+    groups: dict[str, Active] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class PlaceRequest:
+    """The files of a host's groups, as they must be; without any, none are.
+
+    Attributes:
+        files: path -> text and mode.
+    """
+
+    services_root: str
+    files: dict[str, tuple[str, int]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class ActivateRequest:
+    """A member of a group that is to run.
+
+    Attributes:
+        token: of the run that has the host's lock.
+        dry: whether it is only said what would be done.
+    """
+
+    service: str
+    services_root: str = "/opt/sparkwright"
+    by: str = "somebody"
+    why: str = ""
+    token: str | None = None
+    dry: bool = False
+
+
+@dataclass(frozen=True)
+class ActivateAnswer:
+    """What became of it.
+
+    Attributes:
+        known: every service of the host that is of a group.
+        group: of the service; None where the host has no such service.
+        was: the member that ran before.
+        switch: id of the switch that was begun; None where there was nothing to do.
+        result: good, reverted or failed; None where nothing was switched.
+        down_seconds: from the stop of the one to the first healthy answer of the other.
+        wrong: what went wrong, or why nothing was done, as lines.
+    """
+
+    known: tuple[str, ...] = ()
+    group: str | None = None
+    was: str | None = None
+    switch: str | None = None
+    result: str | None = None
+    down_seconds: float = 0.0
+    wrong: tuple[str, ...] = ()
+
+
+def member(group: Group, active: Active | None) -> str:
+    """The member that runs: the activated one while it is one, else the first."""
+    return active.service if active and active.service in group.members else group.members[0]

@@ -1,0 +1,162 @@
+"""Exclusive groups on a host: what it must know of them, and another member activated."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+from pyinfra.api.host import Host
+from pyinfra.context import ctx_host
+
+from sparkwright.config.settings import RolloutSettings
+from sparkwright.facts.asking import HostError, ask
+from sparkwright.facts.memory import memory
+from sparkwright.facts.observation import observed
+from sparkwright.facts.programs import laid_out
+from sparkwright.host import activate as program
+from sparkwright.host import groups as groups_program
+from sparkwright.host import switch as switch_program
+from sparkwright.host.contracts.exclusive import (
+    GROUPS,
+    ActivateAnswer,
+    ActivateRequest,
+    Group,
+    Groups,
+    PlaceRequest,
+)
+from sparkwright.host.contracts.observation import ObservationRequest
+from sparkwright.host.contracts.records import encode
+from sparkwright.host.contracts.switch import GOOD, REVERTED
+from sparkwright.operations.changing import SERVICES_ROOT, Commands, change, look, operation
+from sparkwright.operations.control import SOCKETS
+from sparkwright.operations.locks import OWNER
+from sparkwright.operations.switching import follow, place, recover, settle
+from sparkwright.plan.missing import unwritten
+from sparkwright.plan.services import DesiredService
+
+#: Text and mode, by path.
+Files = Mapping[str, tuple[str, int]]
+#: Seconds for the program: it begins a switch, and waits for nothing.
+_BEGIN = 60
+
+
+@operation()
+def declared(
+    files: Files, *, services_root: str = SERVICES_ROOT, break_lock: bool = False
+) -> Commands:
+    """Have a host know its exclusive groups, and what activating a member needs.
+
+    Args:
+        files: ``files_of`` its services; none for a host without a group.
+        services_root: where the host's lock lies.
+        break_lock: whether to take the lock from another run.
+    """
+    seen = observed(ctx_host.get(), request_of(files, services_root))
+    pending = unwritten(files, seen)
+    if not files and seen.files.get(_groups(services_root)):
+        pending = ["remove the exclusive groups"]
+
+    def act(host: Host) -> Sequence[str]:
+        done = ask(host, groups_program, PlaceRequest(services_root, dict(files)), tuple[str, ...])
+        memory(host).forget()
+        return done
+
+    yield from change(
+        pending, act, services_root=services_root, break_lock=break_lock,
+        otherwise="exclusive groups are as desired" if files else "no exclusive group here",
+    )  # fmt: skip
+
+
+@operation()
+def activated(
+    request: ActivateRequest,
+    *,
+    answered: Callable[[ActivateAnswer], None] | None = None,
+    unless: Callable[[], str | None] = lambda: None,
+    break_lock: bool = False,
+) -> Commands:
+    """Have another member of an exclusive group run, proved by real answers; else the one before.
+
+    Args:
+        request: its ``dry`` only asks.
+        answered: called with what became of it, also where something went wrong.
+        unless: why it is not to be done after all; None while it is.
+        break_lock: whether to take the lock from another run.
+    """
+
+    def tell(answer: ActivateAnswer) -> Sequence[str]:
+        if answered:
+            answered(answer)
+        return answer.wrong
+
+    def act(host: Host) -> Sequence[str]:
+        if reason := unless():
+            raise HostError(reason)
+        asked = replace(request, token=OWNER.token)
+        answer = ask(host, program, asked, ActivateAnswer, timeout=_BEGIN)
+        if answer.switch:
+            answer = _followed(host, request.services_root, answer)
+        if wrong := tell(answer):
+            raise HostError("\n".join(wrong))
+        return [f"{request.service}: activated"] if answer.switch else []
+
+    if request.dry:
+        yield from look(lambda host: tell(ask(host, program, request, ActivateAnswer)))
+        return
+    yield from change(
+        [f"activate {request.service}"], act, services_root=request.services_root,
+        break_lock=break_lock,
+    )  # fmt: skip
+
+
+def _followed(host: Host, services_root: str, answer: ActivateAnswer) -> ActivateAnswer:
+    ended = follow(host, services_root)
+    memory(host).forget()
+    if ended.id != answer.switch:
+        raise HostError("another switch came between: run again when it has ended")
+    runs = {GOOD: "", REVERTED: f"{answer.was} runs again"}.get(
+        ended.result or "", "nothing that is proved runs here now"
+    )
+    return replace(
+        answer,
+        result=ended.result,
+        down_seconds=ended.down_seconds,
+        wrong=(*ended.reasons, runs) if runs else (),
+    )
+
+
+def files_of(
+    services: Sequence[DesiredService], rollout: RolloutSettings, services_root: str
+) -> dict[str, tuple[str, int]]:
+    """What a host must have to switch between exclusive services by itself; none without any."""
+    members = {one.exclusive: one.members for one in services if one.exclusive is not None}
+    if not members:
+        return {}
+    known = Groups(
+        groups={name: Group(its) for name, its in members.items()},
+        settle=settle(services_root),
+        recover=recover(services_root),
+        soak_seconds=rollout.soak_seconds,
+        second_boot=tuple(one.name for one in services if one.second_boot and one.exclusive),
+        admin=SOCKETS.admin,
+        master=SOCKETS.master,
+        notice_seconds=rollout.notice_seconds,
+        drain_seconds=rollout.drain_seconds,
+    )
+    programs = laid_out(place(services_root), program, switch_program)
+    return {
+        **{path: (text, 0o600) for path, text in programs.items()},
+        _groups(services_root): (json.dumps(encode(known), indent=1) + "\n", 0o600),
+    }
+
+
+def request_of(files: Files, services_root: str) -> ObservationRequest:
+    """What has to be observed of them."""
+    return ObservationRequest(
+        services_root=services_root, files=tuple({**files, _groups(services_root): None})
+    )
+
+
+def _groups(services_root: str) -> str:
+    return f"{services_root}/state/{GROUPS}"

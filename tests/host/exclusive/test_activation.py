@@ -1,0 +1,270 @@
+"""One of a group started in place of another: the transaction of both, and what is asked before."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sparkwright.host import activate, groups
+from sparkwright.host import switch as transaction
+from sparkwright.host.contracts.exclusive import (
+    ActivateAnswer,
+    ActivateRequest,
+    Group,
+    Groups,
+    PlaceRequest,
+)
+from sparkwright.host.contracts.marks import Maintenance
+from sparkwright.host.contracts.records import encode
+from sparkwright.host.contracts.switch import STEPS, request_of
+from sparkwright.host.lib import exclusive, files, homes, systemd
+from tests.host.switch.test_transaction import NEW, OLD, Host, gate, host
+
+__all__ = ["host"]
+GROUPS = Groups({"evening": Group(("a", "b"))}, settle=("true",), recover="recover unit")
+
+
+def _unit(home: Path) -> str:
+    """As a deploy writes it: enabled, and passed by while it sleeps."""
+    return f"[Unit]\nConditionPathExists=!{home}/asleep\n[Install]\nWantedBy=multi-user.target\n"
+
+
+@pytest.fixture
+def pair(host: Host, monkeypatch: pytest.MonkeyPatch) -> Host:
+    """``a`` runs and starts at boot, ``b`` sleeps."""
+    monkeypatch.setattr(homes, "maintenance", lambda: None)
+    for name in ("a", "b"):
+        home = host.place / "services" / name
+        files.write(home / "releases" / OLD / "unit.service", _unit(home), 0o640)
+        note = {"image": "i", "gate": gate(name)}
+        files.write(home / "releases" / OLD / "release.json", json.dumps(note), 0o640)
+        files.write(home / "secrets.env", "key", 0o600)
+        files.write(systemd.UNITS / f"sparkwright-{name}.service", _unit(home), 0o644)
+        systemd.want_at_boot(f"sparkwright-{name}.service", wanted=True)
+        files.point(home / "current", f"releases/{OLD}")
+        files.point(home / "good", f"releases/{OLD}")
+    (host.place / "running-a").write_text(OLD)
+    exclusive.mark(host.place / "services/b", "sparkwright-b.service", asleep=True)
+    text = json.dumps(encode(GROUPS))
+    placed = {str(host.place / "state/exclusive.json"): (text, 0o600)}
+    groups.main(PlaceRequest(str(host.place), placed))
+    return host
+
+
+def _ask(host: Host, service: str = "b", **more: Any) -> ActivateAnswer:
+    return activate.main(ActivateRequest(service, str(host.place), "ann@laptop", **more))
+
+
+def _request(host: Host) -> dict[str, Any]:
+    return dict(json.loads((host.place / "state/switch/request.json").read_text()))
+
+
+def _switch(host: Host) -> transaction.Switch:
+    return transaction.Switch(host.place / "state/switch", request_of(_request(host)))
+
+
+def _state(host: Host) -> tuple[set[str], set[str], str]:
+    """What runs, what starts at boot, and what the host says is active."""
+    return (
+        {one.name.removeprefix("running-") for one in host.place.glob("running-*")},
+        {
+            name
+            for name in ("a", "b")
+            if not (host.place / "services" / name / "asleep").exists()
+            and systemd.is_enabled(f"sparkwright-{name}.service")
+        },
+        exclusive.running(host.place / "state")["evening"],
+    )
+
+
+A, B = ({"a"}, {"a"}, "a"), ({"b"}, {"b"}, "b")
+
+
+def test_the_first_one_is_active_until_another_one_is_activated(pair: Host) -> None:
+    assert _state(pair) == A
+    assert exclusive.sleeping(pair.place / "state") == {"b": "a"}
+    answer = _ask(pair)
+    assert (answer.known, answer.group, answer.was, answer.wrong) == (
+        ("a", "b"), "evening", "a", ())  # fmt: skip
+    assert answer.switch == _request(pair)["id"]
+    assert _switch(pair).run() == "good"
+    assert _state(pair) == B
+    assert exclusive.sleeping(pair.place / "state") == {"a": "b"}
+    found = exclusive.active(pair.place / "state")["evening"]
+    assert (found.service, found.by) == ("b", "ann@laptop")
+    # And back, and there is nothing to do for the one that runs.
+    _ask(pair, "a")
+    assert _switch(pair).run() == "good"
+    assert _state(pair) == A
+    assert _ask(pair, "a") == ActivateAnswer(("a", "b"), "evening", "a")
+
+
+def test_history_says_both_sides(pair: Host) -> None:
+    _ask(pair, why="the evening")
+    _switch(pair).run()
+    lines = (pair.place / "state/history.jsonl").read_text().split("\n")
+    said = {one["service"]: one for one in map(json.loads, filter(None, lines))}
+    assert said["b"]["why"] == ["activated: the evening"]
+    assert said["a"]["why"] == ["sleeps for b: the evening"]
+    assert {one["result"] for one in said.values()} == {"good"}
+
+
+def test_a_model_that_does_not_come_up_is_taken_back(
+    pair: Host, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _ask(pair)
+    run = pair.check.run
+
+    def ill(asked: Any) -> Any:
+        pair.check.bad = {OLD} if asked.name == "b" else set()
+        return run(asked)
+
+    monkeypatch.setattr(pair.check, "run", ill)
+    assert _switch(pair).run() == "reverted"
+    assert _state(pair) == A
+    assert pair.journal()["reasons"] == [f"b: health: {OLD} is no good"]
+
+
+def test_a_new_release_of_one_that_sleeps_is_written_and_not_started(pair: Host) -> None:
+    service = pair.service("b", sleeps=True, slept=True, restart=False)
+    release, note = f"{service['home']}/releases/{NEW}", {"image": "i", "gate": gate("b")}
+    service["files"] |= {
+        f"{release}/unit.service": [_unit(Path(service["home"])), 0o640],
+        f"{release}/release.json": [json.dumps(note), 0o640],
+    }
+    assert pair.switch(service, active={"evening": "a"}).run() == "good"
+    assert _state(pair) == A
+    home = pair.place / "services/b"
+    assert (home / "current").readlink().name == NEW
+    assert (home / "good").readlink().name == OLD  # nothing is proved of it yet
+    assert "start sparkwright-b.service" not in (pair.place / "said").read_text()
+    # Its gate comes when it is activated, with the way back to what runs then.
+    _ask(pair)
+    (new, _) = _request(pair)["services"]
+    assert (new["to"], new["gate"]["hasty"]) == (NEW, True)
+    assert _switch(pair).run() == "good"
+    assert (home / "good").readlink().name == NEW
+
+
+def test_two_that_ran_side_by_side_become_a_group(pair: Host) -> None:
+    """As after ``exclusive`` was written to services that were deployed without."""
+    (pair.place / "running-b").write_text(OLD)
+    (pair.place / "services/b/asleep").unlink()
+    service = pair.service("b", sleeps=True, to=OLD, files={})
+    assert pair.switch(service, active={"evening": "a"}).run() == "good"
+    assert _state(pair) == A
+
+
+@pytest.mark.parametrize("power", [False, True], ids=["killed", "power"])
+@pytest.mark.parametrize("step", STEPS[:-1])
+def test_cut_at_any_step_one_of_them_runs_and_is_the_active_one(
+    pair: Host, step: str, power: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _ask(pair)
+    ill = step == "reverting"
+    run = pair.check.run
+
+    def asked(one: Any) -> Any:
+        pair.check.bad = {OLD} if ill and one.name == "b" else set()
+        return run(one)
+
+    monkeypatch.setattr(pair.check, "run", asked)
+    switch = _switch(pair)
+    note = switch._note
+
+    def cut(name: str, *more: Any) -> None:
+        note(name, *more)
+        if name == step:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(switch, "_note", cut)
+    with pytest.raises(KeyboardInterrupt):
+        switch.run()
+    again = _switch(pair)
+    if power:
+        for name in ("a", "b"):
+            (pair.place / f"running-{name}").unlink(missing_ok=True)
+        assert again.settle()
+        for name in _state(pair)[1]:
+            systemd.systemctl("start", f"sparkwright-{name}.service")
+        assert len(_state(pair)[0]) <= 1  # never both: the memory is one's
+        again = _switch(pair)
+    result = again.run()
+    assert (result, _state(pair)) in (("good", B), ("reverted", A))
+
+
+@pytest.mark.parametrize(
+    ("case", "why"),
+    [
+        ("lock", "bob@desk is at work on this host"),
+        ("maintenance", "the host is in maintenance, by bob"),
+        ("switching", "a switch is under way"),
+        ("absent", "b was never prepared here: deploy first"),
+    ],
+)
+def test_what_is_in_the_way_is_said_and_nothing_is_touched(
+    pair: Host, case: str, why: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    state = pair.place / "state"
+    if case == "lock":
+        lock = {"token": "theirs", "by": "bob@desk"}
+        files.write(state / "lock.json", json.dumps(lock), 0o644)
+    elif case == "maintenance":
+        mark = Maintenance("bob", 1.0)
+        monkeypatch.setattr(homes, "maintenance", lambda: mark)
+    elif case == "switching":
+        monkeypatch.setattr(systemd, "unit", lambda *_, **__: {"ActiveState": "active"})
+    else:
+        (pair.place / "services/b/current").unlink()
+    for dry in (True, False):
+        answer = _ask(pair, dry=dry)
+        assert answer.wrong[0].startswith(why)
+        assert answer.switch is None
+    assert not (state / "switch/request.json").exists()
+    assert _state(pair) == A
+
+
+def test_our_own_lock_is_not_in_the_way_and_dry_writes_nothing(pair: Host) -> None:
+    lock = {"token": "ours", "by": "ann@laptop"}
+    files.write(pair.place / "state/lock.json", json.dumps(lock), 0o644)
+    assert _ask(pair, token="ours", dry=True).wrong == ()
+    assert not (pair.place / "state/switch/request.json").exists()
+    assert _ask(pair, token="ours").switch
+
+
+def test_a_deploy_that_was_decided_before_another_activation_touches_nothing(pair: Host) -> None:
+    exclusive.activate(pair.place / "state", {"evening": "b"}, "calendar", "")
+    assert pair.switch(pair.service("a"), active={"evening": "a"}).run() == "failed"
+    assert pair.journal()["reasons"] == ["evening: b was activated meanwhile: run again"]
+    said = pair.place / "said"
+    assert "stop" not in (said.read_text() if said.exists() else "")
+
+
+def test_a_name_of_no_group_is_nothing(pair: Host) -> None:
+    for name in ("c", "../a", "evening"):
+        assert _ask(pair, name) == ActivateAnswer(("a", "b"))
+
+
+def test_a_release_of_before_the_group_starts_at_no_boot_while_it_sleeps(pair: Host) -> None:
+    unit = "[Install]\nWantedBy=multi-user.target\n"
+    files.write(pair.place / "services/a/releases" / OLD / "unit.service", unit, 0o640)
+    _ask(pair)
+    assert _switch(pair).run() == "good"
+    assert not systemd.is_enabled("sparkwright-a.service")
+    assert _state(pair) == B
+
+
+def test_a_group_that_is_gone_leaves_nothing(pair: Host) -> None:
+    groups.main(PlaceRequest(str(pair.place)))
+    assert exclusive.groups(pair.place / "state") == Groups()
+    assert not list((pair.place / "state").glob("*.json"))
+    # Where a member is taken out while it runs, the first of the others is the active one.
+    exclusive.activate(pair.place / "state", {"evening": "c"}, "ann", "")
+    text = json.dumps(encode(GROUPS))
+    groups.main(
+        PlaceRequest(str(pair.place), {str(pair.place / "state/exclusive.json"): (text, 0o600)})
+    )
+    assert exclusive.active(pair.place / "state")["evening"].service == "a"

@@ -1,0 +1,221 @@
+"""Exclusive services: what a deploy leaves alone, writes and stops, and one that is activated."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from sparkwright.host.contracts.exclusive import ActivateAnswer, ActivateRequest, Groups
+from sparkwright.host.contracts.jobs import JobStatus
+from sparkwright.host.contracts.records import decode
+from sparkwright.host.contracts.switch import SwitchJournal, request_of
+from sparkwright.operations import exclusive, services
+from sparkwright.operations.rollout import asleep
+from sparkwright.operations.switching import UNIT
+from tests.operations.emergencies import host, sparkwright, write_site
+from tests.operations.harness import FakeHost, Ran, as_json, busy, fake, run
+from tests.operations.sites import host_run, looked_at, running, site, spark, written
+from tests.unit.builders import SPARK
+
+ROOT = "/opt/sparkwright"
+RECIPE = SPARK["qwen36"]["recipe"]
+EVENING: dict[str, Any] = {
+    name: {"recipe": RECIPE, "port": port, "served_names": [name], "exclusive": "evening"}
+    for name, port in (("writer", 8000), ("chat", 8001))
+}
+OLD = "0123456789ab"
+ONE = host_run(fake(None), EVENING)
+SERVICES = ONE.services
+FILES = exclusive.files_of(SERVICES, ONE.settings.rollout, ROOT)
+CHAT, WRITER = SERVICES
+
+
+def _seen(active: str | None = None, **changes: Any) -> dict[str, Any]:
+    """As after a deploy: the default runs, or what was activated; the other one sleeps."""
+    seen = running(SERVICES)
+    for one in SERVICES:
+        if one.name != (active or "writer"):
+            seen["services"][one.name] |= {"container": None, "asleep": True}
+            seen["units"][one.unit] = {"ActiveState": "inactive", "UnitFileState": "enabled"}
+    for name, more in changes.items():
+        seen["services"][name] |= more
+    if active:
+        seen["active"] = {"evening": {"service": active, "by": "ann", "at": 1.0, "why": ""}}
+    return seen
+
+
+def _host(seen: dict[str, Any]) -> FakeHost:
+    request = services.request_of(SERVICES, ROOT)
+    found = spark()
+    looked_at(found, host_run(found, EVENING), **seen)
+    found.memory.asked = request
+    found.answers["jobs"] = _ends
+    return found
+
+
+def _ends(asked: Any) -> dict[str, JobStatus]:
+    (job,) = asked["start"]
+    document = json.loads(job["files"][f"{ROOT}/state/switch/request.json"])
+    return {UNIT: JobStatus(False, False, as_json(SwitchJournal(document["id"], "ended", "good")))}
+
+
+@pytest.mark.parametrize("active", [None, "writer", "chat"])
+def test_which_one_runs_is_the_hosts_own_and_no_change(active: str | None) -> None:
+    ran = run(_host(_seen(active)), services.running, SERVICES)
+    assert (ran.commands, ran.host.noops) == ([], ["every service runs as desired"])
+
+
+@pytest.mark.parametrize(
+    ("changes", "words", "restart", "slept"),
+    [
+        ({"current": OLD}, f"release {CHAT.release} after {OLD}", False, True),
+        ({"current": None, "secrets": None, "asleep": False},
+         f"release {CHAT.release}, API key, no start at boot", False, True),
+        ({"asleep": False}, "no start at boot", False, True),
+    ],
+)  # fmt: skip
+def test_of_one_that_sleeps_everything_is_prepared_and_nothing_started(
+    changes: dict[str, Any], words: str, restart: bool, slept: bool
+) -> None:
+    found = _host(_seen(chat=changes))
+    ran = run(found, services.running, SERVICES, execute=True)
+    assert ran.well, found.lines
+    assert ran.memory.changes == [f"service chat: {words}"]
+    (job,) = found.request("jobs")["start"]
+    request = request_of(json.loads(job["files"][f"{ROOT}/state/switch/request.json"]))
+    (one,) = request.services
+    assert (one.restart, one.sleeps, one.slept) == (restart, True, slept)
+    assert request.active == {"evening": "writer"}
+    assert request.activates == {}
+    assert f"ConditionPathExists=!{one.home}/asleep" in CHAT.unit_text
+
+
+def test_two_that_run_side_by_side_become_a_group() -> None:
+    """``exclusive`` was written to services that run: all but the first are stopped."""
+    found = _host(running(SERVICES))
+    ran = run(found, services.running, SERVICES, execute=True)
+    assert ran.memory.changes == ["service chat: no start at boot, stop"]
+    (job,) = found.request("jobs")["start"]
+    (one,) = request_of(json.loads(job["files"][f"{ROOT}/state/switch/request.json"])).services
+    assert (one.restart, one.sleeps, one.slept) == (True, True, False)
+    assert one.from_release == CHAT.release  # it comes back with a way back
+
+
+def test_one_that_is_active_and_marked_as_asleep_is_woken() -> None:
+    ran = run(_host(_seen(writer={"asleep": True})), services.running, SERVICES)
+    assert ran.host.lines == ["would service writer: awake"]
+
+
+def test_the_smoke_test_asks_no_one_that_sleeps() -> None:
+    made = spark()
+    one = site(made, services=EVENING).hosts["spark-1"]
+    looked_at(made, one, **_seen())
+    assert asleep(one) == {"chat"}
+    assert one.outcomes["chat"].state == "sleeps"
+
+
+# What a host must know
+
+
+def _declared(seen: dict[str, Any], files: Any = FILES) -> Ran:
+    request = exclusive.request_of(FILES, ROOT)
+    found = spark(groups=["wrote the exclusive groups"])
+    looked_at(found, host_run(found, EVENING), files=seen)
+    found.memory.asked = request
+    return run(found, exclusive.declared, files, execute=True)
+
+
+def test_a_host_knows_its_groups_in_the_order_that_is_written() -> None:
+    text, mode = FILES[f"{ROOT}/state/exclusive.json"]
+    known = decode(Groups, json.loads(text))
+    assert known.groups["evening"].members == ("writer", "chat")
+    assert f"--unit={UNIT}" in known.settle
+    assert mode == 0o600
+    assert f"{ROOT}/state/switch/sparkwright/host/switch.py" in FILES
+    assert f"{ROOT}/state/switch/sparkwright/host/activate.py" in FILES
+
+
+def test_groups_are_written_once_and_taken_away_with_the_last_of_them() -> None:
+    ran = _declared({})
+    assert ran.host.programs == ["lock", "groups"]
+    assert set(ran.host.request("groups")["files"]) == set(FILES)
+    assert _declared(written(FILES)).host.noops == ["exclusive groups are as desired"]
+    ran = _declared(written(FILES), files={})
+    assert ran.host.request("groups")["files"] == {}
+    assert _declared({}, files={}).host.noops == ["no exclusive group here"]
+
+
+def test_a_host_without_groups_is_asked_for_no_more_than_one_file() -> None:
+    bare = host_run(fake(None))
+    assert bare.exclusive_files == {}
+    assert exclusive.request_of({}, ROOT).files == (f"{ROOT}/state/exclusive.json",)
+
+
+# Activating
+
+REQUEST = ActivateRequest("chat", ROOT, "ann@laptop")
+BEGUN = ActivateAnswer(("writer", "chat"), "evening", "writer", "abc")
+
+
+def _activated(
+    request: ActivateRequest = REQUEST,
+    answer: ActivateAnswer = BEGUN,
+    journal: SwitchJournal | None = None,
+    **answers: Any,
+) -> tuple[Ran, list[Any]]:
+    told: list[Any] = []
+    ended = journal or SwitchJournal("abc", "ended", "good", (), 12.5)
+    jobs = {UNIT: JobStatus(False, False, as_json(ended))}
+    found = spark(activate=answer, jobs=jobs, **answers)
+    looked_at(found, host_run(found, EVENING))
+    found.answers.update(answers)
+    return run(found, exclusive.activated, request, answered=told.append, execute=True), told
+
+
+def test_one_is_activated_under_the_lock_and_followed_to_its_end() -> None:
+    ran, told = _activated()
+    assert ran.well
+    assert ran.host.programs == ["lock", "activate", "jobs"]
+    assert ran.host.request("activate")["token"]
+    assert told == [replace(BEGUN, result="good", down_seconds=12.5)]
+    assert ran.memory.changes == ["chat: activated"]
+
+
+@pytest.mark.parametrize(
+    ("result", "runs"),
+    [("reverted", "writer runs again"), ("failed", "nothing that is proved runs here now")],
+)
+def test_one_that_does_not_come_up_fails_the_host_and_is_told(result: str, runs: str) -> None:
+    ran, told = _activated(journal=SwitchJournal("abc", "ended", result, ("chat: no",), 12.5))
+    assert not ran.well
+    assert told[0].wrong == ("chat: no", runs)
+    assert ran.memory.failure == f"chat: no\n{runs}" or "chat: no" in str(ran.memory.failure)
+
+
+def test_one_that_runs_already_is_no_change() -> None:
+    ran, told = _activated(answer=replace(BEGUN, was="chat", switch=None))
+    assert (ran.well, ran.host.programs, ran.memory.changes) == (True, ["lock", "activate"], [])
+    assert told[0].result is None
+
+
+def test_it_waits_for_the_lock_and_dry_takes_none() -> None:
+    ran, told = _activated(lock=busy)
+    assert (ran.well, told, ran.host.programs) == (False, [], ["lock"])
+    ran, told = _activated(replace(REQUEST, dry=True), replace(BEGUN, switch=None))
+    assert (ran.well, ran.host.programs) == (True, ["activate"])
+    assert len(told) == 1
+
+
+def test_in_an_emergency_no_plan_is_needed(tmp_path: Any) -> None:
+    jobs = {UNIT: JobStatus(False, False, as_json(SwitchJournal("abc", "ended", "good", (), 12.5)))}
+    answers: dict[str, Any] = {"activate": BEGUN, "jobs": jobs, "lock": {"held": True}}
+    write_site(tmp_path, host("spark-1", **answers), group_data__all="imge_tag = 'x'\n")
+    done = sparkwright(tmp_path, "activate", "chat", "--yes")
+    assert "chat runs, writer sleeps; down for 12.5 s" in done.stdout, done.stdout + done.stderr
+    assert "the plan is broken" in done.stderr
+    assert done.returncode == 0
+    done = sparkwright(tmp_path, "activate", "cat", "--yes")
+    assert (done.returncode, "did you mean 'chat'?" in done.stderr) == (1, True)

@@ -1,0 +1,94 @@
+"""Services of which one runs at a time: their group, and what is not added up."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from sparkwright.findings.user_error import UserError
+from sparkwright.preflight import memory as preflight_memory
+from sparkwright.preflight.checks import HostCheck
+from sparkwright.rules import assumed_hardware, check_host
+from sparkwright.rules.parts import memory_of
+from tests.unit.builders import SPARK, catalog, plan, probe, wanted
+
+RECIPE = SPARK["qwen36"]["recipe"]
+
+
+def _service(port: int, group: str | None = "evening", **more: Any) -> dict[str, Any]:
+    name = f"model-{port}"
+    own = {"recipe": RECIPE, "port": port, "served_names": [name], **more}
+    return own if group is None else {**own, "exclusive": group}
+
+
+def _rules(services: dict[str, Any]) -> set[str]:
+    planned = plan(services)
+    return {one.id for one in check_host(planned, catalog(), assumed_hardware(planned))}
+
+
+def test_the_first_one_that_is_written_is_the_default() -> None:
+    """Plans are sorted by name; the group is not."""
+    planned = plan({"writer": _service(8000), "chat": _service(8001), "asr": _service(8002, None)})
+    assert planned.groups == {"evening": ("writer", "chat")}
+    assert [one.exclusive for one in planned.services] == [None, "evening", "evening"]
+
+
+def test_of_a_group_the_largest_counts_alone() -> None:
+    planned = plan({"a": _service(8000), "b": _service(8001), "c": _service(8002, None)})
+    assert planned.largest({"a": 40.0, "b": 60.0, "c": 10.0}) == 70.0
+    assert planned.largest({}) == 0
+
+
+def test_members_of_a_group_share_a_sparks_memory() -> None:
+    apart = {"a": _service(8000, None), "b": _service(8001, None)}
+    assert "unified-memory" in _rules(apart)
+    assert "unified-memory" not in _rules({"a": _service(8000), "b": _service(8001)})
+    # Another group is not the same one.
+    other = {"a": _service(8000), "b": _service(8001, "morning")}
+    assert "unified-memory" in _rules(other)
+    beside = {"a": _service(8000), "b": _service(8001), "c": _service(8002, None)}
+    assert "unified-memory" in _rules(beside)
+
+
+def test_the_bar_of_a_host_has_one_of_a_group() -> None:
+    shown = memory_of(plan({"a": _service(8000), "b": _service(8001)}), catalog())
+    alone = memory_of(plan({"a": _service(8000, None)}), catalog())
+    assert shown == alone
+
+
+def test_preflight_asks_for_what_one_of_them_takes() -> None:
+    little = probe(memory={"total": 125513944 * 1024, "available": 90 * 1024**3})
+    for services, wrong in (
+        ({"a": _service(8000), "b": _service(8001)}, []),
+        ({"a": _service(8000), "b": _service(8001, "morning")}, ["memory-available"]),
+    ):
+        lower = {
+            name: {**one, "arguments": {"gpu_memory_utilization": 0.45}}
+            for name, one in services.items()
+        }
+        check = HostCheck(wanted(plan(lower)), little, now=1000.0)
+        assert [one.id for one in preflight_memory.check(check)] == wrong
+
+
+def test_without_proxies_members_share_a_port() -> None:
+    bare: dict[str, Any] = {"proxy": False}
+    cases: list[tuple[dict[str, Any], dict[str, Any]]] = [
+        (bare, {"group": "morning", **bare}),  # of another group
+        ({}, {}),  # its proxy answers for the one that sleeps
+        ({}, bare),
+    ]
+    plan({"a": _service(8000, served_names=["a"], **bare),
+          "b": _service(8000, served_names=["b"], **bare)})  # fmt: skip
+    for first, second in cases:
+        services = {
+            "a": _service(8000, **{"served_names": ["a"], **first}),
+            "b": _service(8000, **{"served_names": ["b"], **second}),
+        }
+        with pytest.raises(UserError, match="port 8000 is taken by service 'a'"):
+            plan(services)
+
+
+def test_a_groups_name_is_judged_as_a_services_is() -> None:
+    with pytest.raises(UserError, match=r"services\.a\.exclusive"):
+        plan({"a": _service(8000, "In The Evening; rm")})
