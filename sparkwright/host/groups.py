@@ -6,6 +6,7 @@ from pathlib import Path
 
 from sparkwright.host.contracts.exclusive import ACTIVE, GROUPS, PlaceRequest
 from sparkwright.host.lib import exclusive, files
+from sparkwright.host.proxy import asleep
 
 
 def main(request: PlaceRequest) -> list[str]:
@@ -18,4 +19,5 @@ def main(request: PlaceRequest) -> list[str]:
     for path, (text, mode) in request.files.items():
         files.write(Path(path), text, mode, parents=0o750)
     exclusive.activate(state, exclusive.running(state), "deploy", "the first of its group")
+    asleep.tell(state)
     return ["wrote the exclusive groups"]

@@ -43,7 +43,7 @@ from sparkwright.host.contracts.switch import (
 )
 from sparkwright.host.lib import docker, documents, exclusive, files, journal, systemd
 from sparkwright.host.lib.processes import run
-from sparkwright.host.proxy import configure
+from sparkwright.host.proxy import asleep, configure
 from sparkwright.host.proxy.place import Place
 from sparkwright.host.smoke import check
 from sparkwright.host.smoke.gates import kept_gate
@@ -242,10 +242,11 @@ class Switch:
         chosen = request.activates if which == "to" else request.active
         groups = {group: chosen[group] for group in request.activates if group in chosen}
         exclusive.activate(self._place.parent, groups, request.by, "")
-        asleep = [one for one in self._services if (one.sleeps if which == "to" else one.slept)]
+        asleep.tell(self._place.parent)
+        resting = [one for one in self._services if (one.sleeps if which == "to" else one.slept)]
         for service in self._services:
-            exclusive.mark(Path(service.home), service.unit, asleep=service in asleep)
-        self._stop(asleep)
+            exclusive.mark(Path(service.home), service.unit, asleep=service in resting)
+        self._stop(resting)
 
     def _stop(self, services: Iterable[ServiceSwitch]) -> None:
         """All are stopped before any starts, so that two services can exchange their ports."""

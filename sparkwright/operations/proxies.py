@@ -245,6 +245,7 @@ def request(files: Mapping[str, tuple[str, int]], home: Proxies, *, start: bool)
         states=home.states,
         keep=tuple(tuple(one) for one in kept_servers(home)),
         start=start,
+        asleep=home.asleep,
     )
 
 

@@ -19,9 +19,12 @@ from sparkwright.config.secrets import Secret, SecretText
 from sparkwright.config.templates import template
 from sparkwright.findings.finding import Finding
 from sparkwright.findings.user_error import UserError, mistake
+from sparkwright.host.contracts.exclusive import ASLEEP_MAP
 from sparkwright.tls.host import CERTIFICATE
 
 UNIT = "sparkwright-gateway.service"
+#: Seconds after which a client is to ask again for a service that sleeps.
+ASLEEP_SECONDS = 60
 #: What Debian and Ubuntu verify public certificates by.
 PUBLIC_CAS = "/etc/ssl/certs/ca-certificates.crt"
 
@@ -96,6 +99,7 @@ class Proxy:
     Attributes:
         bind: address to listen on; ``*`` is all of IPv4.
         health_path: answers 200 while the replica's last real generation worked.
+        exclusive: the group of which the service is one; None where it never sleeps.
         engine_key: whether a replica is shown the engine's key in place of the client's.
     """
 
@@ -105,6 +109,7 @@ class Proxy:
     bind: str = "*"
     health_path: str = "/health"
     engine_key: bool = False
+    exclusive: str | None = None
 
 
 @dataclass(frozen=True)
@@ -150,6 +155,13 @@ class Proxies:
     def engine(self) -> str:
         """The file of ``engine_map``, with the key that vLLM is shown, 0600."""
         return f"{self.home}/engine.map"
+
+    @property
+    def asleep(self) -> str | None:
+        """The map of services that sleep, which is the host's own: who runs instead. None where
+        no service is of a group."""
+        groups = any(proxy.exclusive for proxy in self.proxies)
+        return f"{self.home}/{ASLEEP_MAP}" if groups else None
 
     @property
     def former_keys(self) -> str:
@@ -236,6 +248,7 @@ def render_proxies(proxies: Proxies) -> Files:
         "endpoint": _endpoint,
         "public_cas": PUBLIC_CAS,
         "own": OWN,
+        "asleep_seconds": ASLEEP_SECONDS,
     }
     return Files(
         config=template("gateway/haproxy.cfg.j2").render(context),

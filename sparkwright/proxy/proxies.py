@@ -66,7 +66,10 @@ def _own(service: ServicePlan) -> Proxy:
     assert service.proxy is not None
     replica = Replica(SELF, "127.0.0.1", service.port, service.proxy.health_port)
     bind = "*" if service.proxy.bind == "0.0.0.0" else service.proxy.bind
-    return Proxy(service.name, service.proxy.port, (replica,), bind, engine_key=True)
+    return Proxy(
+        service.name, service.proxy.port, (replica,), bind,
+        engine_key=True, exclusive=service.exclusive,
+    )  # fmt: skip
 
 
 def _fleet(name: str, settings: LoadBalancerSettings, replicas: tuple[Replica, ...]) -> Proxy:

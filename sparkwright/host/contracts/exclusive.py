@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 
 #: Names of the two files below ``state``.
 GROUPS, ACTIVE = "exclusive.json", "active.json"
+#: HAProxy's map of services that sleep, beside its configuration.
+ASLEEP_MAP = "asleep.map"
 
 
 @dataclass(frozen=True)

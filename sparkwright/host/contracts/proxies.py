@@ -35,6 +35,7 @@ class ProxyRequest:
         keep: servers whose state is kept: backend, name, address, port, port of checks, and
             1 for TLS, else 0.
         start: whether what does not run is started now.
+        asleep: path of the map of services that sleep, which the host itself writes.
     """
 
     files: dict[str, tuple[str, int]]
@@ -45,6 +46,7 @@ class ProxyRequest:
     states: str
     keep: tuple[tuple[str, ...], ...] = ()
     start: bool = True
+    asleep: str | None = None
 
 
 @dataclass(frozen=True)

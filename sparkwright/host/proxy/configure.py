@@ -12,6 +12,7 @@ from pathlib import Path
 from sparkwright.host.contracts.proxies import HEALTH_UNIT, ProxyRequest
 from sparkwright.host.lib import files, systemd
 from sparkwright.host.lib.processes import run
+from sparkwright.host.proxy import asleep
 from sparkwright.host.proxy import runtime_api as haproxy
 from sparkwright.host.proxy.install import HAPROXY, install
 
@@ -49,6 +50,8 @@ def main(request: ProxyRequest) -> list[str]:
     changed = {
         path for path, (text, mode) in request.files.items() if files.write(Path(path), text, mode)
     }
+    if request.asleep:
+        asleep.write(Path(request.asleep))
     wrong = run(HAPROXY, "-c", "-q", "-f", request.config)
     if not wrong.ok:
         raise SystemExit(f"haproxy refuses its configuration: {wrong.err.strip()}")

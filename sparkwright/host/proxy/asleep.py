@@ -1,0 +1,45 @@
+"""HAProxy's map of services that sleep, and which one runs instead: the host's own state.
+
+A file that a reload reads, and the map of the worker that takes new requests: both are as
+active.json says, so that nobody is turned away who needs not be.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from pathlib import Path
+
+from sparkwright.host.contracts.exclusive import ASLEEP_MAP
+from sparkwright.host.lib import exclusive, files
+from sparkwright.host.proxy import runtime_api as haproxy
+
+_VERSION = re.compile(r"New version created: ([0-9]+)")
+
+
+def write(place: Path) -> None:
+    """Have the file as the host's state says; ``state`` lies beside the proxies' directory."""
+    files.write(place, _text(_sleeping(place.parent.parent)), 0o644)
+
+
+def tell(state: Path) -> None:
+    """Have file and worker as the host's state says, in one step for those who ask."""
+    place = state.parent / "gateway" / ASLEEP_MAP
+    if not place.exists():
+        return  # no proxy has it, or not yet
+    write(place)
+    admin = exclusive.groups(state).admin
+    with contextlib.suppress(OSError):  # HAProxy reads the file when it starts
+        made = _VERSION.search(haproxy.ask(admin, f"prepare map {place}"))
+        if made:
+            for line in place.read_text().splitlines():
+                haproxy.ask(admin, f"add map @{made[1]} {place} {line}")
+            haproxy.ask(admin, f"commit map @{made[1]} {place}")
+
+
+def _sleeping(root: Path) -> dict[str, str]:
+    return exclusive.sleeping(root / "state")
+
+
+def _text(sleeping: dict[str, str]) -> str:
+    return "".join(f"{name} {runs}\n" for name, runs in sorted(sleeping.items()))
