@@ -31,6 +31,7 @@ from sparkwright.catalog.data import (
 from sparkwright.config.bootstrap import Packaged, PackageSource, Step
 from sparkwright.config.notices import NoticeAddress
 from sparkwright.config.registries import RegistryAddress, RegistryName
+from sparkwright.config.schedule import CalendarText
 from sparkwright.config.secrets import Command, Source
 from sparkwright.config.values import (
     AbsolutePath,
@@ -242,7 +243,7 @@ _Tls = Annotated[
     Discriminator(_kind_of_tls),
 ]
 
-_OWN_UNITS = ("gateway", "health", "recover", "switch", "watch")
+_OWN_UNITS = ("gateway", "health", "recover", "schedule", "switch", "wake", "watch")
 
 
 class HostSettings(_Settings):
@@ -283,6 +284,9 @@ class HostSettings(_Settings):
             lie; files of the right content are taken from there instead of fetched.
         allowed_pickles: files of models that are fetched although they are pickles, which run code
             when they are loaded: pattern of ``org/name/path`` -> why.
+        schedule: exclusive service -> when it runs in place of its group's first one, such as
+            ``Mon..Fri 08:00..18:00`` or ``Sat,Sun 22:00..06:00``, by the host's own clock
+            (docs/exclusive.md).
         load_balancer: by service, the address at which this host gives requests to the service's
             replicas.
         rollout: how hosts that serve already are switched.
@@ -355,6 +359,7 @@ class HostSettings(_Settings):
         "/home/*/.cache/huggingface/hub",
     )
     allowed_pickles: dict[str, Reason] = {}
+    schedule: dict[ServiceName, CalendarText] = {}
     load_balancer: dict[ServiceName, LoadBalancerSettings] = {}
     rollout: RolloutSettings = RolloutSettings()
     take_over: bool = False

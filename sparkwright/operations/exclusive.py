@@ -9,16 +9,20 @@ from dataclasses import replace
 from pyinfra.api.host import Host
 from pyinfra.context import ctx_host
 
-from sparkwright.config.settings import RolloutSettings
+from sparkwright.config.settings import HostSettings
+from sparkwright.config.templates import template
 from sparkwright.facts.asking import HostError, ask
 from sparkwright.facts.memory import memory
 from sparkwright.facts.observation import observed
 from sparkwright.facts.programs import laid_out
 from sparkwright.host import activate as program
 from sparkwright.host import groups as groups_program
+from sparkwright.host import schedule as schedule_program
 from sparkwright.host import switch as switch_program
 from sparkwright.host.contracts.exclusive import (
     GROUPS,
+    SCHEDULE,
+    TIMER,
     ActivateAnswer,
     ActivateRequest,
     Group,
@@ -32,11 +36,13 @@ from sparkwright.operations.changing import SERVICES_ROOT, Commands, change, loo
 from sparkwright.operations.control import SOCKETS
 from sparkwright.operations.locks import OWNER
 from sparkwright.operations.switching import follow, place, recover, settle
+from sparkwright.plan import schedule
 from sparkwright.plan.missing import unwritten
 from sparkwright.plan.services import DesiredService
 
 #: Text and mode, by path.
 Files = Mapping[str, tuple[str, int]]
+_UNITS = "/etc/systemd/system"
 #: Seconds for the program: it begins a switch, and waits for nothing.
 _BEGIN = 60
 
@@ -54,6 +60,8 @@ def declared(
     """
     seen = observed(ctx_host.get(), request_of(files, services_root))
     pending = unwritten(files, seen)
+    if f"{_UNITS}/{TIMER}" in files and seen.units.get(TIMER, {}).get("ActiveState") != "active":
+        pending.append(f"start {TIMER}")
     if not files and seen.files.get(_groups(services_root)):
         pending = ["remove the exclusive groups"]
 
@@ -127,14 +135,16 @@ def _followed(host: Host, services_root: str, answer: ActivateAnswer) -> Activat
 
 
 def files_of(
-    services: Sequence[DesiredService], rollout: RolloutSettings, services_root: str
+    services: Sequence[DesiredService], settings: HostSettings
 ) -> dict[str, tuple[str, int]]:
     """What a host must have to switch between exclusive services by itself; none without any."""
     members = {one.exclusive: one.members for one in services if one.exclusive is not None}
     if not members:
         return {}
+    services_root, rollout = settings.services_root, settings.rollout
+    by_calendar = schedule.windows(settings)
     known = Groups(
-        groups={name: Group(its) for name, its in members.items()},
+        groups={name: Group(its, by_calendar.get(name, ())) for name, its in members.items()},
         settle=settle(services_root),
         recover=recover(services_root),
         soak_seconds=rollout.soak_seconds,
@@ -144,9 +154,21 @@ def files_of(
         notice_seconds=rollout.notice_seconds,
         drain_seconds=rollout.drain_seconds,
     )
-    programs = laid_out(place(services_root), program, switch_program)
+    home = place(services_root)
+    programs = laid_out(home, program, switch_program, schedule_program)
+    context = {
+        "place": home, "services_root": services_root, "times": schedule.times(settings),
+    }  # fmt: skip
+    units = (TIMER, SCHEDULE) if by_calendar else ()
     return {
         **{path: (text, 0o600) for path, text in programs.items()},
+        **{
+            f"{_UNITS}/{unit}": (
+                template(f"exclusive/{unit.removeprefix('sparkwright-')}.j2").render(context),
+                0o644,
+            )
+            for unit in units
+        },
         _groups(services_root): (json.dumps(encode(known), indent=1) + "\n", 0o600),
     }
 
@@ -154,7 +176,9 @@ def files_of(
 def request_of(files: Files, services_root: str) -> ObservationRequest:
     """What has to be observed of them."""
     return ObservationRequest(
-        services_root=services_root, files=tuple({**files, _groups(services_root): None})
+        services_root=services_root,
+        files=tuple({**files, _groups(services_root): None}),
+        units=(TIMER,) if f"{_UNITS}/{TIMER}" in files else (),
     )
 
 

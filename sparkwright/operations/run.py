@@ -120,7 +120,7 @@ class HostRun:
     @cached_property
     def exclusive_files(self) -> dict[str, tuple[str, int]]:
         """What it must know of its exclusive services: text and mode, by path."""
-        return exclusive.files_of(self.services, self.settings.rollout, self.settings.services_root)
+        return exclusive.files_of(self.services, self.settings)
 
     @cached_property
     def proxy_files(self) -> dict[str, tuple[str, int]]:

@@ -16,6 +16,7 @@ from sparkwright.config.settings import (
 )
 from sparkwright.findings.finding import Finding
 from sparkwright.findings.user_error import UserError, mistake, suggest
+from sparkwright.plan import schedule
 from sparkwright.plan.container import ContainerPlan, plan_container
 from sparkwright.plan.derivation import Derivation, DerivedFact
 from sparkwright.plan.own_arguments import misplaced
@@ -209,6 +210,7 @@ def plan_host(
                 for key, what, do in refused(image.variables, dict(planned.environment))
             )
     problems.extend(_twice(host, services, where))
+    problems.extend(schedule.problems(host, settings, origin("schedule")))
     if problems:
         raise UserError(problems)
     return HostPlan(host, settings, tuple(services))

@@ -17,7 +17,8 @@ from sparkwright.text.timestamps import epoch
 
 #: Units that are no service's.
 OWN_UNITS = ("sparkwright-gateway.service", "sparkwright-health.service",
-             "sparkwright-recover.service", "sparkwright-watch.service")  # fmt: skip
+             "sparkwright-recover.service", "sparkwright-schedule.service",
+             "sparkwright-wake.service", "sparkwright-watch.service")  # fmt: skip
 #: What systemd says of a unit that does not run, and is not to.
 RESTING = ("inactive", "failed")
 

@@ -29,7 +29,7 @@ EVENING: dict[str, Any] = {
 OLD = "0123456789ab"
 ONE = host_run(fake(None), EVENING)
 SERVICES = ONE.services
-FILES = exclusive.files_of(SERVICES, ONE.settings.rollout, ROOT)
+FILES = exclusive.files_of(SERVICES, ONE.settings)
 CHAT, WRITER = SERVICES
 
 

@@ -10,15 +10,23 @@ from dataclasses import dataclass, field
 
 #: Names of the two files below ``state``.
 GROUPS, ACTIVE = "exclusive.json", "active.json"
+#: Units that are there while a group has a calendar.
+TIMER, SCHEDULE = "sparkwright-schedule.timer", "sparkwright-schedule.service"
 #: HAProxy's map of services that sleep, beside its configuration.
 ASLEEP_MAP = "asleep.map"
 
 
 @dataclass(frozen=True)
 class Group:
-    """A group; the first of its members runs until another one is activated."""
+    """A group; the first of its members runs until another one is activated.
+
+    Attributes:
+        windows: begin and end in minutes of the week, which begins on Monday, and the member that
+            runs then; at other times the first one. Nothing where nobody has set a calendar.
+    """
 
     members: tuple[str, ...]
+    windows: tuple[tuple[int, int, str], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -116,6 +124,12 @@ class ActivateAnswer:
     result: str | None = None
     down_seconds: float = 0.0
     wrong: tuple[str, ...] = ()
+
+
+def due(group: Group, minute: int) -> str:
+    """The member that the calendar has running at a minute of the week."""
+    at = (one for begin, end, one in group.windows if begin <= minute < end)
+    return next((one for one in at if one in group.members), group.members[0])
 
 
 def member(group: Group, active: Active | None) -> str:

@@ -1,0 +1,27 @@
+"""Has the members of this host's exclusive groups run that its calendar wants now.
+
+Run by ``sparkwright-schedule.timer`` when a time of the calendar has come, also one that came while
+the host was off. What was activated by hand meanwhile runs until the next of these times.
+"""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+from sparkwright.host import by_itself
+from sparkwright.host.contracts.exclusive import due
+from sparkwright.host.lib import exclusive
+
+
+def main(services_root: str) -> int:
+    """Do it. Returns 0, or the code that has systemd try again in a minute."""
+    root, now = Path(services_root), time.localtime()
+    minute = (now.tm_wday * 24 + now.tm_hour) * 60 + now.tm_min
+    runs = exclusive.running(root / "state")
+    wanted = [
+        due(group, minute)
+        for name, group in exclusive.groups(root / "state").groups.items()
+        if group.windows and due(group, minute) != runs[name]
+    ]
+    return max((by_itself.run(root, one, "calendar") for one in wanted), default=0)

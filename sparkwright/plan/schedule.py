@@ -1,0 +1,60 @@
+"""Exclusive services by the calendar: which one runs when, and what of that can't be."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import combinations
+
+from sparkwright.config.schedule import DAY, DAYS, calendar
+from sparkwright.config.settings import HostSettings
+from sparkwright.findings.finding import Finding
+from sparkwright.findings.user_error import mistake, suggest
+
+#: Begin and end in minutes of the week, and the service that runs then.
+Window = tuple[int, int, str]
+
+
+def windows(settings: HostSettings) -> dict[str, tuple[Window, ...]]:
+    """The times at which another member than the default of a group runs, by group."""
+    found: dict[str, tuple[Window, ...]] = {}
+    for name, text in settings.schedule.items():
+        service = settings.services.get(name)
+        if service is not None and service.exclusive is not None:
+            own = ((begin, end, name) for begin, end in calendar(text).windows())
+            found[service.exclusive] = (*found.get(service.exclusive, ()), *own)
+    return found
+
+
+def times(settings: HostSettings) -> tuple[str, ...]:
+    """Every time at which another one may have to run, as ``OnCalendar=`` takes them."""
+    every = (calendar(text).times() for text in settings.schedule.values())
+    return tuple(sorted({one for both in every for one in both}))
+
+
+def problems(host: str, settings: HostSettings, where: str) -> Iterator[Finding]:
+    """Calendars of what is of no group, and of two of one group at the same time.
+
+    Args:
+        where: file that the setting comes from, for messages.
+    """
+    for name in settings.schedule:
+        service = settings.services.get(name)
+        if service is None:
+            do = suggest(name, list(settings.services))
+            yield mistake(f"{where}: schedule.{name}", "no such service on this host", do, host)
+        elif service.exclusive is None:
+            do = f"give {name} and what runs outside these hours the same 'exclusive'"
+            yield mistake(f"{where}: schedule.{name}", "it is of no exclusive group", do, host)
+    told = set()
+    for group, its in windows(settings).items():
+        for one, other in combinations(its, 2):
+            begin, end = max(one[0], other[0]), min(one[1], other[1])
+            both = (one[2], other[2])
+            if begin < end and one[2] != other[2] and both not in told:
+                told.add(both)
+                at = f"{DAYS[begin // DAY]} {begin % DAY // 60:02d}:{begin % 60:02d}"
+                what = f"{both[0]} and {both[1]} of group {group!r} are both to run from {at} on"
+                yield mistake(
+                    f"{where}: schedule.{both[1]}", what,
+                    f"one of them at a time: {both[0]} has {settings.schedule[both[0]]!r}", host,
+                )  # fmt: skip
