@@ -146,7 +146,7 @@ class ServiceSettings(_Settings):
         exceptions: what its container gets over that, and why; over the recipe's own.
         silenced: rule -> why it does not hold here. Said in every run.
         exclusive: name of a group of services of which one runs at a time: the first one that is
-            written here, until ``sparkwright activate`` names another (docs/exclusive.md).
+            written here, until ``sparkwright activate NAME`` does (docs/exclusive.md).
     """
 
     recipe: str | None = None

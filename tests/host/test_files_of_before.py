@@ -68,8 +68,12 @@ def test_a_switch_is_read_and_written_with_the_same_keys() -> None:
 
 def _with_what_was_added(request: dict[str, Any]) -> dict[str, Any]:
     """Keys that 0.1 did not know, and passes over."""
-    services = [{**service, "second_boot": False} for service in request["services"]]
-    return {**request, "services": services}
+    new = {"second_boot": False, "sleeps": False, "slept": False}
+    services = [{**service, **new} for service in request["services"]]
+    doors = request["doors"] and {
+        **request["doors"], "to": {**request["doors"]["to"], "asleep": None},
+    }  # fmt: skip
+    return {**request, "services": services, "doors": doors, "active": {}, "activates": {}}
 
 
 def test_the_status_of_a_host_of_before(tmp_path: Path) -> None:
