@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from sparkwright.host import by_itself, groups, schedule
+from sparkwright.host import activate, by_itself, groups, schedule
 from sparkwright.host import switch as transaction
 from sparkwright.host.contracts.exclusive import Group, PlaceRequest
 from sparkwright.host.contracts.records import encode
@@ -33,7 +33,7 @@ def calendar(pair: Host, monkeypatch: pytest.MonkeyPatch) -> Host:
         transaction.Switch(place, request).run()
         return type("Done", (), {"ok": True})()
 
-    monkeypatch.setattr(by_itself.activate, "run", started)
+    monkeypatch.setattr(activate, "run", started)
     return pair
 
 
@@ -45,7 +45,7 @@ def _declare(host: Host, text: str) -> None:
 def _at(clock: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """2026-11-23 is a Monday."""
     now = time.strptime(f"2026-11-23 {clock}", "%Y-%m-%d %H:%M")
-    monkeypatch.setattr(schedule.time, "localtime", lambda: now)
+    monkeypatch.setattr(time, "localtime", lambda: now)
 
 
 def test_the_calendar_is_followed_there_and_back(

@@ -1,0 +1,155 @@
+"""Three services of which one runs: changed by hand, by the calendar, and taken back."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from tests.fleet.load import Load
+from tests.fleet.site import Run, Site, inside, ssh, until
+
+HOST, ADDRESS = "spark-2", "10.213.77.12"
+INVENTORY = "inventory/evening.py"
+PORTS = {"chat": 8001, "coder": 8002, "writer": 8003}
+#: Beside a service of no group, which serves all the time; they share the memory of a Spark.
+SERVICES = """
+_SHARE = {{"arguments": {{"gpu_memory_utilization": 0.42, "max_model_len": 8192}}}}
+_RECIPE = {{"recipe": "qwen36-35b-a3b-heretic-dflash", **_SHARE}}
+sparks[1][1]["services"] = {{
+    "qwen36": {{**_RECIPE, "port": 8000}},
+    **{{
+        name: {{**_RECIPE, "port": port, "served_names": [name], "exclusive": "evening"}}
+        for name, port in {ports}.items()
+    }},
+}}
+sparks[1][1].update({more})
+"""
+
+
+@dataclass
+class Evening:
+    """The host, and a user of it."""
+
+    site: Site
+
+    def write(self, **more: Any) -> None:
+        """The inventory, with further settings of the host."""
+        inventory = (self.site.folder / "inventory/virtual.py").read_text()
+        text = inventory + SERVICES.format(ports=PORTS, more=repr(more))
+        (self.site.folder / INVENTORY).write_text(text)
+
+    def deploy(self, **more: Any) -> Run:
+        self.write(**more)
+        return self.site.deploy("--limit", HOST, inventory=INVENTORY)
+
+    def activate(self, service: str, *words: str, code: int = 0) -> str:
+        words = ("activate", INVENTORY, service, "--host", HOST, "--yes", *words)
+        return self.site.sparkwright(*words, code=code)
+
+    def ask(self, service: str) -> tuple[int, dict[str, str], Any]:
+        """Status, headers and body of a request as a client sends it."""
+        connection = http.client.HTTPConnection(ADDRESS, PORTS[service], timeout=120)
+        body = {"model": service, "prompt": "1 2 3", "max_tokens": 4}
+        headers = {
+            "Authorization": f"Bearer {self.site.key}", "Content-Type": "application/json",
+        }  # fmt: skip
+        try:
+            connection.request("POST", "/v1/completions", json.dumps(body), headers)
+            answer = connection.getresponse()
+            text = answer.read()
+            return answer.status, {k.lower(): v for k, v in answer.getheaders()}, json.loads(text)
+        finally:
+            connection.close()
+
+    def serving(self) -> dict[str, int]:
+        return {name: self.ask(name)[0] for name in PORTS}
+
+
+def only(name: str) -> dict[str, int]:
+    return {one: 200 if one == name else 503 for one in PORTS}
+
+
+def running() -> set[str]:
+    """The members that run, by Docker."""
+    names = ssh(HOST, "docker ps --format '{{.Names}}'").split()
+    return {name.removeprefix("sparkwright-") for name in names} & set(PORTS)
+
+
+@pytest.fixture(scope="module")
+def evening(site: Site) -> Iterator[Evening]:
+    site.power_on()
+    site.repair()
+    found = Evening(site)
+    found.deploy()
+    yield found
+    names = [word for name in PORTS for word in ("--service", name)]
+    site.sparkwright("remove", INVENTORY, "--limit", HOST, *names, "--yes")
+    site.repair()
+    site.deploy("--limit", HOST)
+
+
+def test_one_of_them_runs_and_another_one_is_activated_by_hand(evening: Evening) -> None:
+    site = evening.site
+    run = evening.deploy()
+    assert run.changed == set(), run.output
+    states = {row["name"]: row["outcome"] for row in run.host(HOST)["services"]}
+    assert states == {"qwen36": None, "chat": None, "coder": "sleeps", "writer": "sleeps"}
+    assert (running(), evening.serving()) == ({"chat"}, only("chat"))
+    dry = evening.activate("coder", "--dry")
+    assert "would stop chat and start coder" in dry
+    assert running() == {"chat"}
+
+    with Load(ADDRESS, 8000, site.key, workers=2) as load:
+        said = evening.activate("coder", "--why", "work")
+    assert (load.wrong, load.served > 0) == ([], True)
+    assert "coder runs, chat sleeps" in said
+    assert (running(), evening.serving()) == ({"coder"}, only("coder"))
+    status, headers, body = evening.ask("chat")
+    assert (status, headers["retry-after"], body["error"]["running"]) == (503, "60", "coder")
+
+    assert evening.deploy().changed == set()
+    assert "sleeps" in site.sparkwright("status", INVENTORY, "--limit", HOST)
+    assert "activated: work" in site.sparkwright("history", INVENTORY, "--limit", HOST)
+    site.sparkwright("restart", INVENTORY, "--limit", HOST, "--service", "chat", "--yes", code=1)
+    # Neither systemd by hand nor a restart of Docker wakes one that sleeps.
+    ssh(HOST, "sudo systemctl start sparkwright-chat; sudo systemctl restart docker")
+    until(lambda: running() == {"coder"} and evening.ask("coder")[0] == 200, "coder is back", 90)
+    assert evening.serving() == only("coder")
+
+
+def test_one_that_does_not_come_up_is_taken_back(evening: Evening) -> None:
+    """Its new release was written while it slept: its gate comes when it is activated."""
+    evening.write()
+    text = (evening.site.folder / INVENTORY).read_text()
+    ill = 'sparks[1][1]["services"]["writer"]["environment"] = {"FAKE_VLLM_FAULT": "garbage"}\n'
+    (evening.site.folder / INVENTORY).write_text(text + ill)
+    run = evening.site.deploy("--limit", HOST, inventory=INVENTORY)
+    assert run.changed == {HOST}
+    before = running()
+    assert "runs again" in evening.activate("writer", code=1)
+    assert running() == before
+    assert evening.serving() == only(*before)
+    assert evening.deploy().changed == {HOST}  # the good one, written over it
+
+
+def test_the_calendar_changes_them_by_itself(evening: Evening) -> None:
+    evening.activate("coder")
+    # A whole minute that is still to come once the deploy has ended.
+    begin = int(inside(HOST, "date", "+%s")) // 60 + 2
+    times = [time.strftime("%H:%M", time.gmtime(60 * one)) for one in (begin, begin + 600)]
+    assert evening.deploy(schedule={"writer": "..".join(times)}).changed == {HOST}
+    assert running() == {"coder"}  # no deploy changes which one is active
+    until(lambda: evening.ask("writer")[0] == 200, "the calendar's service", 240)
+    assert (running(), evening.serving()) == ({"writer"}, only("writer"))
+    until(lambda: not ssh(HOST, "sudo ls /opt/sparkwright/state | grep -x lock.json || true"),
+          "its lock is let go", 30)  # fmt: skip
+    assert "calendar@" in evening.site.sparkwright("history", INVENTORY, "--limit", HOST)
+    assert evening.deploy(schedule={"writer": "..".join(times)}).changed == set()
+    assert evening.deploy().changed == {HOST}  # the timer goes with the setting
+    ssh(HOST, "test ! -e /etc/systemd/system/sparkwright-schedule.timer")
