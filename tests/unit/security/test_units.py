@@ -23,6 +23,7 @@ MOST = {
     "gateway/unit.service.j2": 3.0,
     "gateway/health.service.j2": 2.0,
     "watch/unit.service.j2": 3.0,
+    "exclusive/schedule.service.j2": 2.0,
 }
 
 
@@ -45,6 +46,12 @@ def rendered() -> dict[str, str]:
         "gateway/unit.service.j2": render_proxies(proxies).unit,
         "gateway/health.service.j2": health_unit(planned),
         "watch/unit.service.j2": watch.service,
+        **{
+            f"exclusive/{name}.service.j2": template(f"exclusive/{name}.service.j2").render(
+                place=place, services_root="/opt/sparkwright"
+            )
+            for name in ("schedule",)
+        },
     }
 
 
