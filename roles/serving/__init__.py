@@ -3,6 +3,9 @@
 A host that serves nothing yet starts at once. A host that serves already is switched in its batch,
 canaries first, and goes back by itself when the new release gives no real answers; after that no
 further host is switched.
+
+What a follower of a cluster runs is laid ready before any head is switched: it goes where its head
+goes.
 """
 
 from __future__ import annotations
@@ -13,6 +16,7 @@ from pyinfra.context import ctx_host
 
 from sparkwright.operations import batches, exclusive, rollout, services
 from sparkwright.operations.run import host_run, run_of
+from sparkwright.operations.together import together
 from sparkwright.plan.services import serves_already
 
 
@@ -29,10 +33,21 @@ def serving() -> None:
         services_root=settings.services_root,
         break_lock=settings.break_lock,
     )
-    switched = serves_already(one.services, one.observed)
+    own = [service for service in one.services if not service.follower]
+    followers = [service for service in one.services if service.follower]
+    if any(service.rank for host in run.hosts.values() for service in host.desired.plan.services):
+        services.running(
+            name="Serving: ranks that follow",
+            services=followers,
+            ended=partial(rollout.remember, one),
+            services_root=settings.services_root,
+            break_lock=settings.break_lock,
+        )
+    switched = serves_already(own, one.observed)
     services.running(
         name="Serving: start",
-        services=() if switched else one.services,
+        services=() if switched else own,
+        turn=together,
         ended=partial(rollout.remember, one),
         services_root=settings.services_root,
         break_lock=settings.break_lock,
@@ -40,9 +55,9 @@ def serving() -> None:
     for title, names in host.loop(batches.named(run)):
         services.running(
             name=f"Serving: {title}",
-            services=one.services if switched and host.name in names else (),
+            services=own if switched and host.name in names else (),
             proxies=partial(rollout.proxies_of, one),
-            turn=partial(batches.in_turn, left=partial(rollout.leave, one)),
+            turn=partial(together, turn=partial(batches.in_turn, left=partial(rollout.leave, one))),
             ended=partial(rollout.remember, one, run=run),
             services_root=settings.services_root,
             break_lock=settings.break_lock,

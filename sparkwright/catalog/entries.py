@@ -2,7 +2,7 @@
 
 from sparkwright.catalog.images import Build, Digest, Image, ImageSize, Tag, Variables
 from sparkwright.catalog.models import ContentCheck, Format, KvLayers, Model, Sampling
-from sparkwright.catalog.recipes import Alias, Mounted, Needs, Recipe, TagChange
+from sparkwright.catalog.recipes import Alias, Mounted, Needs, Ranks, Recipe, TagChange
 
 __all__ = [
     "Alias",
@@ -16,6 +16,7 @@ __all__ = [
     "Model",
     "Mounted",
     "Needs",
+    "Ranks",
     "Recipe",
     "Sampling",
     "Tag",

@@ -50,6 +50,23 @@ class Needs(Data):
     vram_gib: Gib | None = None
 
 
+class Ranks(Data):
+    """Over how many GPUs of a cluster's hosts a model is spread; their product is the ranks.
+
+    Attributes:
+        tensor: parts of each layer (``--tensor-parallel-size``).
+        pipeline: groups of layers (``--pipeline-parallel-size``).
+    """
+
+    tensor: int = Field(default=1, ge=1, le=64)
+    pipeline: int = Field(default=1, ge=1, le=64)
+
+    @property
+    def world(self) -> int:
+        """All of them."""
+        return self.tensor * self.pipeline
+
+
 class TagChange(Data):
     """What a recipe says differently on one tag; None takes an argument or variable away.
 
@@ -99,6 +116,7 @@ class Recipe(Data):
         tag: the tag that the card gives it on; None for the image's newest.
         tags: those it is known to run on; empty for every tag of the image.
         by_tag: what differs on one tag.
+        ranks: how it is spread over the hosts of a cluster; None for one host.
         aliases: served name -> what it is meant for; names without advice are left out.
         arguments: ``vllm serve`` arguments, in order, with underscores; ``true`` is a bare flag.
         shm_gib: size of /dev/shm that the card asks for.
@@ -126,6 +144,7 @@ class Recipe(Data):
     served_names: tuple[ServedName, ...] = Field(min_length=1)
     aliases: dict[str, Alias] = Field(default_factory=dict)
     needs: Needs
+    ranks: Ranks | None = None
     environment: dict[VariableName, str] = Field(default_factory=dict)
     arguments: dict[ArgumentName, ArgumentValue]
     shm_gib: Gib | None = None

@@ -105,6 +105,8 @@ def _all(
         # A connector of pyinfra's that connects to no other machine.
         address = LOOPBACK if address.startswith("@local") else address
         for service in planned.plan.services:
+            if service.follower:
+                continue  # the head of its cluster answers for it
             bind = service.client_bind
             everywhere = bind in EVERY_ADDRESS
             at, own = (address, LOOPBACK) if everywhere else (bind, bind)

@@ -188,7 +188,7 @@ def _targets(
             )  # fmt: skip
         addresses = (ssh_address(name, data[name]), settings.lan_address)
         for service in host.plan.services:
-            if not names or service.name in names:
+            if not service.follower and (not names or service.name in names):
                 yield _Target(
                     host, service, tuple(filter(None, addresses)), api_key(source, os.environ)
                 )

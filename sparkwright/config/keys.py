@@ -10,7 +10,7 @@ import hashlib
 import hmac
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from sparkwright.config.secret_commands import line
@@ -24,7 +24,7 @@ DEFAULT = "default"
 #: The name under which a host tests its own proxies.
 OWN = "sparkwright"
 DIRECTORY = Path(".sparkwright/keys")
-#: What the keys between proxies and vLLM are made of.
+#: What the keys between proxies and vLLM, and between the ranks of a cluster, are made of.
 ENGINE = Path(".sparkwright/engine_key")
 
 
@@ -36,10 +36,12 @@ class Keys:
         clients: name -> the values that open its proxies, none for a revoked key; the fleet's own
             is among them, its current value first.
         engine: what its proxies show vLLM in place of a client's. It leaves the host never.
+        ranks: cluster -> what its ranks know each other by.
     """
 
     clients: Mapping[str, tuple[Secret, ...]]
     engine: Secret
+    ranks: Mapping[str, Secret] = field(default_factory=dict)
 
     @property
     def default(self) -> Secret:
@@ -135,8 +137,13 @@ def keys_of(
     # Where the key comes from elsewhere, so does this: every controller then makes the same.
     elsewhere = VARIABLE in environment or isinstance(default, tuple)
     base = main[0] if elsewhere and not ENGINE.exists() else api_key(ENGINE, {}, dry=dry)
-    engine = hmac.new(base.value.encode(), f"vLLM on {host}".encode(), hashlib.sha256)
-    return Keys(clients, Secret(f"sk-{engine.hexdigest()}"))
+
+    def made_of(purpose: str) -> Secret:
+        found = hmac.new(base.value.encode(), purpose.encode(), hashlib.sha256)
+        return Secret(f"sk-{found.hexdigest()}")
+
+    ranks = {name: made_of(f"ranks of cluster {name}") for name in settings.clusters}
+    return Keys(clients, made_of(f"vLLM on {host}"), ranks)
 
 
 def key_problems(

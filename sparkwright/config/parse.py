@@ -9,6 +9,7 @@ from pydantic import ValidationError
 
 from sparkwright.catalog import Exceptions
 from sparkwright.config.bootstrap import PackageSource
+from sparkwright.config.clusters import ClusterSettings
 from sparkwright.config.connection import CONNECTION_KEYS, connection_problems
 from sparkwright.config.renamed import RENAMED, with_new_names
 from sparkwright.config.settings import (
@@ -26,7 +27,11 @@ from sparkwright.findings.validation import problems_of
 #: Keys by depth: at the top, and in ``services.<name>``.
 KNOWN_KEYS = {
     1: (*HostSettings.model_fields, *CONNECTION_KEYS),
-    3: (*ServiceSettings.model_fields, *PackageSource.model_fields),
+    3: (
+        *ServiceSettings.model_fields,
+        *PackageSource.model_fields,
+        *ClusterSettings.model_fields,
+    ),
     2: (*RolloutSettings.model_fields, *TlsSettings.model_fields),
     4: (*SmokeSettings.model_fields, *Exceptions.model_fields),
 }

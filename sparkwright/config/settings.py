@@ -29,6 +29,7 @@ from sparkwright.catalog.data import (
     VariableName,
 )
 from sparkwright.config.bootstrap import Packaged, PackageSource, Step
+from sparkwright.config.clusters import ClusterSettings
 from sparkwright.config.notices import NoticeAddress
 from sparkwright.config.registries import RegistryAddress, RegistryName
 from sparkwright.config.schedule import CalendarText
@@ -130,6 +131,8 @@ class ServiceSettings(_Settings):
             only the client routes through, and has vLLM listen where only it reaches it.
         served_names: replaces the recipe's names; the first is the main one.
         image_tag: replaces the image's newest tag for this service.
+        cluster: one of ``clusters``, whose hosts serve it together; each of them has this service,
+            and its recipe says the ``ranks`` (docs/clusters.md).
         gpus: those that its container gets, by UUID or index as ``nvidia-smi -L`` has them; all of
             the host's when not set.
         arguments: ``vllm serve`` arguments over the recipe's; None takes one away.
@@ -158,6 +161,7 @@ class ServiceSettings(_Settings):
     proxy: bool = True
     served_names: tuple[ServedName, ...] | None = Field(default=None, min_length=1)
     image_tag: str | None = None
+    cluster: ServiceName | None = None
     gpus: tuple[GpuName, ...] | None = Field(default=None, min_length=1)
     arguments: dict[ArgumentName, ArgumentValue | None] = {}
     environment: dict[VariableName, str | None] = {}
@@ -251,6 +255,7 @@ class HostSettings(_Settings):
 
     Attributes:
         services: by name.
+        clusters: hosts that serve one model together, by name.
         gpu: the host's GPU, by which a service that names a ``model`` is sized. When not set, the
             groups ``sparks`` and ``rtx50`` say it, or the recipes of other services.
         image_tag: tag for every service of the host that names none of its own.
@@ -332,6 +337,7 @@ class HostSettings(_Settings):
     """
 
     services: dict[ServiceName, ServiceSettings]
+    clusters: dict[ServiceName, ClusterSettings] = {}
     gpu: Literal["gb10", "spark", "rtx5090", "rtx5080", "rtx-pro-6000"] | None = None
     image_tag: str | None = None
     image_mirrors: dict[

@@ -29,7 +29,7 @@ def recipe_for(catalog: Catalog, repository: str, gpu: Gpu | None) -> Recipe | N
 
 
 def _fits(recipe: Recipe, gpu: Gpu | None, catalog: Catalog) -> bool:
-    if recipe.status in ("superseded", "fails"):
+    if recipe.status in ("superseded", "fails") or (recipe.ranks and recipe.ranks.world > 1):
         return False
     if gpu is None:
         return True

@@ -30,6 +30,12 @@ def _stopped(facts: Facts) -> Iterator[Symptom]:
             yield Symptom(f"the unit is {state}{where}{who}", name)
 
 
+def _ranks(facts: Facts) -> Iterator[Symptom]:
+    for name, service, _ in facts.each():
+        if service.active and service.waits:
+            yield Symptom(service.waits, name)
+
+
 def _restarts(facts: Facts) -> Iterator[Symptom]:
     for name, service, _ in facts.each():
         if service.restarts and service.unit.get("ActiveState") != "failed":
@@ -148,6 +154,14 @@ CHECKS = (
         "it was stopped by hand, or it was never started",
         "sparkwright start INVENTORY, or deploy again",
         "sparkwright", _stopped, vague=True,
+    ),
+    Check(
+        "ranks-missing", Severity.ERROR,
+        "the ranks of a cluster serve together or not at all: one is off, its cable is out, "
+        "or its engine does not start",
+        "doctor and status of the host that is named; ping it over the cluster's interface; sudo "
+        "journalctl -u UNIT there",
+        "sparkwright", _ranks,
     ),
     Check(
         "restarts", Severity.WARNING,

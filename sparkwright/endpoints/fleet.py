@@ -67,6 +67,8 @@ def export(
             )
             continue
         for service in planned.plan.services:
+            if service.follower:
+                continue  # the head of its cluster answers for it
             bind = service.client_bind
             if is_loopback(bind):
                 notes.append(f"{host}: {service.name} listens on {bind} only, and is left out")

@@ -76,6 +76,13 @@ def handover(
                 )
             ]
         )
+    if service.rank is not None:
+        what = f"it is served by the hosts of cluster {service.rank.cluster!r} together"
+        remedy = (
+            "leave it out (--limit), and serve it there as that tool does over several hosts, such "
+            "as Kubernetes' LeaderWorkerSet (docs/scale.md)"
+        )
+        raise UserError([mistake(f"services.{service.name}", what, remedy, plan.host)])
     if own_network:
         service = replace(service, bind="0.0.0.0")
     inside = contents(plan, service, resolution)

@@ -38,6 +38,7 @@ from sparkwright.host.lib import (
     homes,
     memory,
     metrics,
+    ranks,
     systemd,
 )
 from sparkwright.host.lib import journal as journals
@@ -169,12 +170,13 @@ def service(
     server = Server(one.address, one.port)
     return ServiceSeen(
         unit=shown,
-        health=health(server),
+        health=ranks.health(one.home) or health(server),
         log=tuple(said),
         container=own,
         gpu_inside=docker.docker("exec", name, *_INSIDE, timeout=10) if running else None,
         metrics=tuple(looks(server, seconds)),
         stopped=homes.stopped(Path(one.home)),
+        waits=ranks.missing(one.home),
     )
 
 

@@ -18,7 +18,7 @@ from sparkwright.host.contracts.status import (
 )
 from sparkwright.host.contracts.switch import HistoryEntry, SwitchJournal, entry_of
 from sparkwright.host.contracts.watch import WatchReport
-from sparkwright.host.lib import docker, documents, exclusive, files, homes, systemd
+from sparkwright.host.lib import docker, documents, exclusive, files, homes, ranks, systemd
 from sparkwright.host.lib.http import NoAnswer, Server
 from sparkwright.host.smoke.gates import gate_of
 
@@ -79,7 +79,7 @@ def service(home: Path, request: StatusRequest) -> ServiceStatus:
         releases=every,
         container=container(name),
         unit=systemd.unit(unit),
-        health=health(Server(*place)) if place else None,
+        health=ranks.health(home) or (health(Server(*place)) if place else None),
         texts={key: documents.text(one) for key, one in places.items()} if request.texts else {},
         stopped=homes.stopped(home),
     )

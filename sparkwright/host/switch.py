@@ -224,6 +224,8 @@ class Switch:
             release = service.to if which == "to" else service.from_release
             if release is None:
                 continue
+            if service.follower:
+                release = files.target(Path(service.home, "current")) or release
             texts = self._before() if which == "from" else service.files
             if secrets := texts.get(service.secrets):
                 _write(Path(service.secrets), *secrets)
@@ -256,7 +258,8 @@ class Switch:
     def _start(self, services: Iterable[ServiceSwitch]) -> None:
         services = list(services)
         systemd.enable(*(service.unit for service in services))
-        if units := [service.unit for service in services if service.restart]:
+        # A follower that runs goes on: it is its head that ends it.
+        if units := [one.unit for one in services if one.restart or one.follower]:
             systemd.systemctl("reset-failed", *units)
             systemd.systemctl("start", *units)
 
@@ -458,7 +461,7 @@ class Switch:
         for service in self._services:
             release = service.to if result == GOOD else service.from_release
             asleep = service.sleeps if result == GOOD else service.slept
-            if touched and result != FAILED and release and not asleep:
+            if touched and result != FAILED and release and not (asleep or service.follower):
                 files.point(Path(service.home, "good"), f"releases/{release}")
         with contextlib.suppress(OSError):
             # A line that a power cut tore must not take the next one with it.

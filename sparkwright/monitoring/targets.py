@@ -41,7 +41,7 @@ def vllm_targets(hosts: Iterable[Scraped], *, local: bool) -> list[dict[str, Any
         }
         for host in hosts
         for service in host.plan.services
-        if is_loopback(service.client_bind) is local
+        if not service.follower and is_loopback(service.client_bind) is local
     ]  # fmt: skip
 
 

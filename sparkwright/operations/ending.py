@@ -107,6 +107,7 @@ def _service_row(one: HostRun, release: Release) -> table.ServiceRow:
         smoke=one.smoke.get(service.name),
         scheme=scheme(one.settings, proxied=service.proxy is not None),
         ca=clients_ca(one.settings),
+        head=service.rank.hosts[0] if service.rank and service.follower else None,
     )
     if outcome is None:
         return row

@@ -42,6 +42,7 @@ def followed(host: Host, one: HostRun, *, feed: int, interval: float, count: int
         services={
             service.name: (own_address(service), service.port)
             for service in one.desired.plan.services
+            if not service.follower
         },
         watch=f"{one.settings.services_root}/watch/config.json",
         state=f"{one.settings.services_root}/state",

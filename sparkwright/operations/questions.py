@@ -170,7 +170,8 @@ def deep_smoke(host: Host, one: HostRun) -> dict[str, Any]:
         releases = {
             release.service.name: release
             for release in one.desired.releases
-            if release.service.name not in asleep
+            # The head of its cluster answers for a follower.
+            if release.service.name not in asleep and not release.service.follower
         }
         catalog = one.desired.catalog
         requests = {name: deep_request(release, catalog) for name, release in releases.items()}

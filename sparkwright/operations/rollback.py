@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from pyinfra.api.host import Host
 
 from sparkwright.facts.asking import HostError
@@ -12,6 +14,8 @@ from sparkwright.operations.installed import installed_in, status_of
 from sparkwright.operations.run import HostRun, refuse, set_aside
 from sparkwright.operations.services import to_release
 from sparkwright.plan.rollout import behind_another_proxy, earlier
+from sparkwright.plan.services import DesiredService
+from sparkwright.site.installed import Installed
 
 
 def targets_of(
@@ -35,6 +39,16 @@ def targets_of(
         return None
 
 
+def _follows(
+    name: str, planned: Mapping[str, DesiredService], there: Mapping[str, Installed]
+) -> bool:
+    """Whether the head of its cluster, on another host, says what it goes back to."""
+    if name in planned:
+        return planned[name].follower
+    gate = there[name].gate(there[name].status.current) if name in there else None
+    return gate is not None and gate.follower
+
+
 def _targets(
     one: HostRun, answer: HostStatus, to: str | None, service: str | None
 ) -> list[ServiceSwitch]:
@@ -45,7 +59,7 @@ def _targets(
     found = []
     wrong = []
     for name in planned if one.plan_known else there:
-        if service not in (None, name):
+        if service not in (None, name) or _follows(name, planned, there):
             continue
         seen = answer.services.get(name)
         if seen is None:

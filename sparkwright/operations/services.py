@@ -11,11 +11,13 @@ from pyinfra.context import ctx_host
 
 from sparkwright.facts.asking import HostError
 from sparkwright.facts.observation import observed
-from sparkwright.facts.programs import source
+from sparkwright.facts.programs import entry, laid_out, source
 from sparkwright.host import boot_caches
 from sparkwright.host.contracts.observation import Observation, ObservationRequest, ServiceState
 from sparkwright.host.contracts.proxies import ProxySwitch
+from sparkwright.host.contracts.records import encode
 from sparkwright.host.contracts.switch import ServiceSwitch, note_document
+from sparkwright.host.ranks import rank
 from sparkwright.operations.changing import SERVICES_ROOT, Commands, change, operation, show_diff
 from sparkwright.operations.switching import SwitchResult, switch
 from sparkwright.plan.services import (
@@ -150,21 +152,42 @@ def to_desired(
         back = former(state, service.release) or (state.current if sleeps and not slept else None)
         found.append(
             replace(
-                _switch(service, back=back, why=why, restart=restarts(why)),
+                _switch(
+                    service,
+                    back=back,
+                    why=why,
+                    restart=restarts(why) and not service.follower,
+                ),
                 sleeps=sleeps,
                 slept=slept,
                 files={
                     f"{service.directory}/compose.yaml": (service.compose, 0o640),
                     f"{service.directory}/unit.service": (service.unit_text, 0o640),
+                    f"{service.directory}/boot_caches.py": (source(boot_caches), 0o640),
+                    **_rank_files(service),
+                    # The last one: with it the release is whole.
                     f"{service.directory}/release.json": (
                         json.dumps(note_document(service.note), indent=1) + "\n",
                         0o640,
                     ),
-                    f"{service.directory}/boot_caches.py": (source(boot_caches), 0o640),
                     service.secrets: (service.environment.value, 0o600),
                 },
             )
         )
+    return found
+
+
+def _rank_files(service: DesiredService) -> dict[str, tuple[str, int]]:
+    """The program of a cluster's rank, and what it goes by; none for a service of one host."""
+    if service.rank is None:
+        return {}
+    place = service.directory
+    found = {path: (text, 0o640) for path, text in laid_out(place, rank).items()}
+    found[f"{place}/rank.py"] = (entry(place, rank), 0o640)
+    found[f"{place}/rank.json"] = (json.dumps(encode(service.rank), indent=1) + "\n", 0o640)
+    if service.ranks_key and not service.follower:
+        # Not beside the API key, which a way back brings back: the followers know the new one.
+        found[service.rank.secrets] = (service.ranks_key.value, 0o600)
     return found
 
 
@@ -193,6 +216,7 @@ def _switch(
         soak_seconds=service.soak_seconds if back else 0.0,
         pool=service.pool,
         second_boot=service.second_boot,
+        follower=service.follower,
     )
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import atexit
 import gc
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -37,6 +37,7 @@ from sparkwright.operations.progress import Progress
 from sparkwright.operations.run import HostRun, Run, attach
 from sparkwright.plan.rollout import Rollout, batches
 from sparkwright.proxy.pools import with_others
+from sparkwright.site.clusters import left_out
 from sparkwright.site.desired import DesiredFleet, desired_fleet
 
 
@@ -146,6 +147,7 @@ def _planned(
     groups: dict[str, list[str]],
     parameters: dict[str, Any],
 ) -> Run:
+    everyone = {host.name: with_new_names(host.data.dict()) for host in inventory}
     fleet = desired_fleet(
         [
             HostInput(
@@ -156,14 +158,25 @@ def _planned(
             )
             for name, host in hosts.items()
         ],
-        {host.name: with_new_names(host.data.dict()) for host in inventory},
-        stray_group_data(groups, [name for name, data in inventory.group_data.items() if data]),
+        everyone,
+        [
+            *stray_group_data(groups, [one for one, data in inventory.group_data.items() if data]),
+            *(left_out(hosts, everyone) if _changes(parameters["operations"]) else ()),
+        ],
         dry=parameters["dry"],
     )
     passed = [one for host in fleet.hosts.values() for one in host.violations]
     if passed:
         click.echo(text(passed, paint=paint), err=True)
     return _run(fleet, hosts, inventory, parameters)
+
+
+def _changes(operations: Sequence[str]) -> bool:
+    """Whether services are switched: by a deploy file, or by a role that does it."""
+    return any(
+        name.endswith(".py") or name.startswith(("roles.serving", "roles.rollback"))
+        for name in operations
+    )
 
 
 def _run(

@@ -28,8 +28,9 @@ def serve_command(service: ServicePlan) -> list[str]:
     words = ["serve", service.body.mount, "--served-model-name", *service.served_names]
     words += ["--host", _listening(service), "--port", str(service.port)]
     for key, value in service.arguments:
-        words += argument_words(key, value)
-    return words
+        if service.rank is None or key != "distributed_executor_backend":
+            words += argument_words(key, value)
+    return words + service.rank.words if service.rank else words
 
 
 def container_environment(service: ServicePlan) -> dict[str, str]:
@@ -38,9 +39,13 @@ def container_environment(service: ServicePlan) -> dict[str, str]:
     Where the engine keeps what it compiles comes first: a recipe's own variable goes before it.
     """
     found = dict(BOOT_CACHES) if service.container.boot_caches else {}
+    if service.rank is not None:
+        found |= service.rank.environment
     if service.variables is not None:
         found |= _variables(service, service.variables)
-    return found | dict(service.environment)
+    found |= dict(service.environment)
+    # One address for all ranks, as a recipe would say it, is none.
+    return found | {"VLLM_HOST_IP": service.rank.address} if service.rank else found
 
 
 def _variables(service: ServicePlan, names: Variables) -> dict[str, str]:

@@ -11,6 +11,8 @@ OWN_ARGUMENTS = {
     "served_model_name": "served_names",
     "api_key": "api_key_file (a key on the command line is visible to every user of the host)",
     "config": "its lines under arguments (a file in the container goes past every rule)",
+    # vLLM's words for a rank, which a cluster's host has by its place.
+    **dict.fromkeys(("nnodes", "node_rank", "master_addr", "master_port", "headless"), "cluster"),
 }
 #: The fewest letters that count as an abbreviation, which vLLM's parser takes.
 _LETTERS = 3

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from sparkwright.catalog import ArgumentValue, Catalog, Image, Model, Needs, Recipe, Variables
@@ -16,10 +16,11 @@ from sparkwright.config.settings import (
 )
 from sparkwright.findings.finding import Finding
 from sparkwright.findings.user_error import UserError, mistake, suggest
-from sparkwright.plan import schedule
+from sparkwright.plan import ranks, schedule
 from sparkwright.plan.container import ContainerPlan, plan_container
 from sparkwright.plan.derivation import Derivation, DerivedFact
 from sparkwright.plan.own_arguments import misplaced
+from sparkwright.plan.ranks import RankPlan
 from sparkwright.plan.read_back import read_back, refused
 from sparkwright.plan.tags import chosen_tag, no_such_tag
 from sparkwright.resolve.references import (
@@ -53,6 +54,7 @@ class ServicePlan:
         origins: ``argument.<name>``, ``environment.<NAME>`` and the like -> where it comes from.
         derived: what was read from the model's own files, where no recipe says it.
         exclusive: the group of which it is one.
+        rank: its place among the hosts that serve it together; None for a service of one host.
     """
 
     name: str
@@ -82,6 +84,20 @@ class ServicePlan:
     gpus: tuple[str, ...] = ()
     derived: tuple[DerivedFact, ...] = ()
     exclusive: str | None = None
+    rank: RankPlan | None = None
+
+    @property
+    def follower(self) -> bool:
+        """Whether another host answers for it."""
+        return self.rank is not None and not self.rank.head
+
+    def at_rank(self, number: int) -> ServicePlan:
+        """The same service as another host of its cluster has it."""
+        assert self.rank is not None
+        rank = replace(self.rank, number=number)
+        if rank.head:
+            return replace(self, rank=rank)
+        return replace(self, rank=rank, proxy=None, bind=LOOPBACK)
 
     @property
     def client_port(self) -> int:
@@ -197,9 +213,19 @@ def plan_host(
             problems.append(no_such_tag(key, tag, recipe, image, catalog, host))
             continue
         planned = _plan_service(
-            name, service, recipe, image, tag, settings, catalog, origin, derivations.get(name)
+            host,
+            name,
+            service,
+            recipe,
+            image,
+            tag,
+            settings,
+            catalog,
+            origin,
+            derivations.get(name),
         )
         services.append(planned)
+        problems.extend(ranks.problems(host, f"{where}.{name}", service, recipe, image, settings))
         problems.extend(
             mistake(_written(planned, "argument", key), what, do, host)
             for key, what, do in misplaced(dict(planned.arguments))
@@ -227,6 +253,7 @@ _Layer = tuple[Mapping[str, ArgumentValue | None], Mapping[str, str | None], str
 
 
 def _plan_service(
+    host: str,
     name: str,
     service: ServiceSettings,
     recipe: Recipe,
@@ -256,8 +283,11 @@ def _plan_service(
             read_back(image.variables, arguments, environment, origins)
     for key in ServiceSettings.model_fields:
         origins[key] = own if key in service.model_fields_set else f"recipe {recipe.name}"
+    if spread := ranks.sizes(recipe, service):
+        arguments.update(spread)
+        origins.update({f"argument.{key}": f"recipe {recipe.name}, ranks" for key in spread})
     models = catalog.models
-    return ServicePlan(
+    planned = ServicePlan(
         name=name,
         recipe=recipe.name,
         title=recipe.title,
@@ -296,7 +326,9 @@ def _plan_service(
         proxy=ProxyPlan(service.address, service.port, service.port + 2 * PROXY_STEP)
         if service.proxy
         else None,
+        rank=ranks.rank_of(host, service, settings),
     )
+    return planned.at_rank(planned.rank.number) if planned.rank else planned
 
 
 def image_reference(
@@ -363,6 +395,8 @@ def _twice(host: str, services: list[ServicePlan], where: str) -> Iterator[Findi
                     host,
                 )
             names[alias] = service.name
+    parts = {service.name: service.rank for service in services if service.rank}
+    yield from ranks.taken(host, parts, {port: one.name for port, one in ports.items()})
 
 
 def _take_turns(one: ServicePlan, other: ServicePlan) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sparkwright.catalog.gpus import GPUS
 from sparkwright.config.templates import template
@@ -86,9 +86,10 @@ def contents(plan: HostPlan, service: ServicePlan, resolution: Resolution) -> Co
         model.repository: resolution.model(settings.hub_endpoint, model) for model in service.models
     }
     return Contents(
-        entrypoint=container_entrypoint(
-            service.entrypoint, variables=service.variables is not None
-        ),
+        # A follower answers nobody: it gets no key.
+        entrypoint=[service.entrypoint]
+        if service.follower
+        else container_entrypoint(service.entrypoint, variables=service.variables is not None),
         command=serve_command(service),
         environment=container_environment(service),
         models=models,
@@ -107,16 +108,47 @@ def service_home(plan: HostPlan, service: ServicePlan) -> str:
 
 
 def render_release(plan: HostPlan, service: ServicePlan, resolution: Resolution) -> Release:
-    """Render a service of a host. The same plan and resolution give the same release."""
-    settings = plan.settings
-    home = service_home(plan, service)
-    image = resolution.image(service.image).local_name(service.image)
+    """Render a service of a host. The same plan and resolution give the same release.
+
+    All ranks of a cluster's service have one release, and each its own part of it: the id is made
+    of every rank's texts.
+    """
+    ranks = range(len(service.rank.hosts)) if service.rank else ()
+    parts = [service.at_rank(number) for number in ranks] or [service]
     inside = contents(plan, service, resolution)
-    context = {
+    contexts = [_context(plan, one, resolution) for one in parts]
+    own = contexts[service.rank.number if service.rank else 0]
+    unit, compose = template("serving/unit.service.j2"), template("serving/compose.yaml.j2")
+    # The release's name is in the compose file's label, so it is made from the files without it.
+    nameless = [f"{compose.render(one, release='')}\0{unit.render(one)}" for one in contexts]
+    release_id = hashlib.sha256("\0".join(nameless).encode()).hexdigest()[:12]
+    return Release(
+        service=service,
+        id=release_id,
+        home=service_home(plan, service),
+        compose=compose.render(own, release=release_id),
+        unit=unit.render(own),
+        image=str(own["image"]),
+        models={repository: model.commit for repository, model in inside.models.items()},
+    )
+
+
+def _context(plan: HostPlan, service: ServicePlan, resolution: Resolution) -> dict[str, object]:
+    """What the templates are given."""
+    settings, rank, home = plan.settings, service.rank, service_home(plan, service)
+    inside = contents(plan, service, resolution)
+    container = service.container
+    if rank is not None:
+        # What RDMA needs: memory that stays where it is.
+        container = replace(container, cap_add=tuple(sorted({*container.cap_add, "IPC_LOCK"})))
+    secrets = [] if service.follower else [(f"{home}/secrets.env", SECRETS_MOUNT)]
+    return {
         "service": service,
-        "image": image,
+        "rank": rank,
+        "image": resolution.image(service.image).local_name(service.image),
         "home": home,
-        "container": service.container,
+        "container": container,
+        "memlock": service.memlock or rank is not None,
         "boot_caches": BOOT_CACHES_MOUNT,
         "entrypoint": inside.entrypoint,
         "shm_gib": inside.shm_gib,
@@ -125,18 +157,5 @@ def render_release(plan: HostPlan, service: ServicePlan, resolution: Resolution)
         "services_root": settings.services_root,
         "command": inside.command,
         "environment": inside.environment,
-        "mounts": [*inside.weights, (f"{home}/secrets.env", SECRETS_MOUNT)],
+        "mounts": [*inside.weights, *secrets],
     }
-    unit = template("serving/unit.service.j2").render(context)
-    # The release's name is in the compose file's label, so it is made from the file without it.
-    nameless = template("serving/compose.yaml.j2").render(context, release="")
-    release_id = hashlib.sha256(f"{nameless}\0{unit}".encode()).hexdigest()[:12]
-    return Release(
-        service=service,
-        id=release_id,
-        home=home,
-        compose=template("serving/compose.yaml.j2").render(context, release=release_id),
-        unit=unit,
-        image=image,
-        models={repository: model.commit for repository, model in inside.models.items()},
-    )

@@ -9,8 +9,10 @@ from sparkwright.config.secrets import Secret
 from sparkwright.host.contracts.exclusive import Group, member
 from sparkwright.host.contracts.observation import Listener, Observation, ServiceAt, ServiceState
 from sparkwright.host.contracts.proxies import Pool
+from sparkwright.host.contracts.ranks import RankConfig
 from sparkwright.host.contracts.smoke import SmokeRequest
 from sparkwright.host.contracts.switch import ReleaseNote
+from sparkwright.host.lib.systemd import RUNNING
 from sparkwright.plan.missing import differs, digest
 from sparkwright.text.marks import stopped
 from sparkwright.text.timestamps import epoch
@@ -41,6 +43,8 @@ class DesiredService:
         pool: its place behind the host's own proxy.
         second_boot: whether it is started once more after a start that compiled, on unified memory.
         exclusive: the group of which it is one, and members: its services, the default first.
+        rank: its part of a cluster's service; None for a service of one host.
+        ranks_key: text of the 0600 file by which a head knows its followers.
     """
 
     name: str
@@ -65,6 +69,14 @@ class DesiredService:
             return None
         runs = member(Group(self.members), observed.active.get(self.exclusive))
         return None if runs == self.name else runs
+
+    rank: RankConfig | None = None
+    ranks_key: Secret | None = None
+
+    @property
+    def follower(self) -> bool:
+        """Whether it runs what the head of its cluster asks for, on another host."""
+        return self.rank is not None and self.rank.number > 0
 
     @property
     def unit(self) -> str:
@@ -96,6 +108,8 @@ def changes(service: DesiredService, observed: Observation) -> list[str]:
     """What is not as desired, as words of a sentence."""
     state = observed.services.get(service.name, ServiceState())
     unit = observed.units.get(service.unit, {})
+    if service.follower:
+        return _of_a_follower(service, state, unit)
     found = []
     if state.compose != digest(service.compose) or state.current != service.release:
         after = f" after {state.current}" if state.current else ""
@@ -131,6 +145,27 @@ def _awake(state: ServiceState, unit: Mapping[str, str]) -> list[str]:
     """What of a service that sleeps is as if it ran."""
     found = [] if state.asleep else ["no start at boot"]
     return [*found, "stop"] if unit.get("ActiveState", "inactive") not in RESTING else found
+
+
+def _of_a_follower(
+    service: DesiredService, state: ServiceState, unit: Mapping[str, str]
+) -> list[str]:
+    """What is not there for the head to ask for. Which release runs is the head's affair, and
+    whether its engine does: it waits for the other ranks."""
+    found = []
+    if state.compose != digest(service.compose):
+        found.append(f"release {service.release} for its rank")
+    runs = state.current == service.release
+    if runs and (state.unit != digest(service.unit_text) or unit.get("NeedDaemonReload") == "yes"):
+        found.append("unit")
+    secrets = state.secrets
+    if differs(secrets, service.environment.value, 0o600) or (secrets and secrets.uid != 0):
+        found.append("ranks' key")
+    if unit.get("UnitFileState") != "enabled":
+        found.append("start at boot")
+    if unit.get("ActiveState") not in RUNNING:
+        found.append("start")
+    return found
 
 
 def restarts(found: Sequence[str]) -> bool:

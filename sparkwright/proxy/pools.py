@@ -103,11 +103,19 @@ def _taken(plan: HostPlan) -> Iterator[Finding]:
         ports[settings.port] = f"fleet-{name}"
 
 
+def _follows(host: str, data: Mapping[str, Any], name: str) -> bool:
+    """Whether another host, the head of its cluster, answers for a service."""
+    cluster = _mapping(data["services"][name]).get("cluster")
+    hosts = _mapping(_mapping(data.get("clusters")).get(str(cluster))).get("hosts")
+    return isinstance(hosts, list | tuple) and host in hosts[1:]
+
+
 def _serving(name: str, everyone: Everyone) -> list[str]:
     return [
         host
         for host, data in everyone.items()
         if isinstance(_mapping(data.get("services")).get(name), Mapping)
+        and not _follows(host, data, name)
     ]
 
 

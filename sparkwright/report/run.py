@@ -27,6 +27,7 @@ class ServiceRow:
         smoke: None where the test was not reached.
         outcome: what the host runs where that is not what was planned: ``reverted``, ``left``,
             ``taken back`` or ``failed``; then release and image are those that it runs.
+        head: the host that answers for it, where that is another one of its cluster.
     """
 
     name: str
@@ -40,6 +41,7 @@ class ServiceRow:
     outcome: str | None = None
     scheme: str = "http"
     ca: str | None = None
+    head: str | None = None
 
     @property
     def url(self) -> str:
@@ -105,7 +107,7 @@ def render(rows: Sequence[Row], *, dry: bool, seconds: float, key_hint: str) -> 
                     row.host,
                     service.name,
                     said,
-                    f"{service.url}/v1",
+                    f"with {service.head}" if service.head else f"{service.url}/v1",
                     smoke_in_short(service.smoke),
                     service.release,
                     f"{service.tag} {image_in_short(service.image)}".strip(),
@@ -127,7 +129,13 @@ def render(rows: Sequence[Row], *, dry: bool, seconds: float, key_hint: str) -> 
     executions = ", ".join(f"{row.host} {row.executions}" for row in rows)
     lines.append(f"  {changed} changes, {seconds:.1f} s, remote executions: {executions}")
     served = next(
-        (s for row in rows for s in row.services if s.smoke and not s.smoke.failures), None
+        (
+            one
+            for row in rows
+            for one in row.services
+            if one.smoke and not one.smoke.failures and one.head is None
+        ),
+        None,
     )
     if served:
         lines += ["", "Ask it:", *(f"  {line}" for line in _curl(served, key_hint))]

@@ -88,17 +88,26 @@ def planned_length(context: Context) -> float | None:
     return context.number("max_model_len") or context.body.context
 
 
+def parts(context: Context) -> int:
+    """How many GPUs of a cluster's hosts share the model; each host is judged for its own part, so
+    that the smallest decides."""
+    ranks = context.recipe.ranks
+    return ranks.world if ranks is not None and context.service.rank is not None else 1
+
+
 def budget(context: Context) -> Budget:
     """The service's memory as far as the catalog knows it."""
     pool = pool_gib(context)
     share = None if pool is None else pool * utilization(context)
     weights = context.body.loaded_gib or context.body.size_gib
     drafter = (context.drafter.size_gib or 0.0) if context.drafter else 0.0
+    shared = parts(context)
+    weights, drafter = weights and weights / shared, drafter / shared
     kv = None if share is None or weights is None else share - weights - drafter - OVERHEAD_GIB
     length = planned_length(context)
     dtype = str(context.value("kv_cache_dtype") or "auto")
     per_token = kv_bytes_per_token(context.body, dtype, int(length)) if length else None
-    one = None if per_token is None or length is None else per_token * length / 1024**3
+    one = None if per_token is None or length is None else per_token * length / shared / 1024**3
     return Budget(share, weights, drafter, kv, one)
 
 

@@ -93,6 +93,8 @@ def _open_routes(context: Context) -> Iterator[Match]:
 
 def _gpus(context: Context) -> Iterator[Match]:
     there = len(context.service.gpus) or context.hardware.gpus
+    if there is not None and context.service.rank is not None:
+        there *= len(context.service.rank.hosts)
     sizes = [int(context.number(name) or 1) for name in PARALLEL]
     wanted = math.prod(sizes)
     if there is not None and wanted > there:

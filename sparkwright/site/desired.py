@@ -23,6 +23,7 @@ from sparkwright.proxy.proxies import proxies_of
 from sparkwright.resolve.hub_token import hub_token
 from sparkwright.resolve.registry_account import account
 from sparkwright.resolve.resolution import registry_of
+from sparkwright.site.clusters import unlike_releases
 from sparkwright.site.fleet import PlannedHost, plan_fleet, with_geometry
 from sparkwright.site.judged import site_problems
 from sparkwright.site.resolution import pinned
@@ -82,18 +83,21 @@ def desired_fleet(
     planned = with_geometry(planned, resolution)
     stop(planned)
     proxies = {name: proxies_of(host.plan, everyone, dry=dry) for name, host in planned.items()}
+    desired = {
+        name: Desired(
+            host.plan,
+            host.catalog,
+            resolution,
+            tuple(render_release(host.plan, service, resolution) for service in host.plan.services),
+        )
+        for name, host in planned.items()
+    }
+    if unlike := list(unlike_releases(desired)):
+        raise UserError(unlike)
     return DesiredFleet(
         hosts={
             name: DesiredHost(
-                desired=Desired(
-                    host.plan,
-                    host.catalog,
-                    resolution,
-                    tuple(
-                        render_release(host.plan, service, resolution)
-                        for service in host.plan.services
-                    ),
-                ),
+                desired=desired[name],
                 violations=host.violations,
                 keys=keys[name],
                 token=tokens[host.plan.settings.hub_token_source],

@@ -17,6 +17,7 @@ from sparkwright.resolve.hub_token import hub_token
 from sparkwright.resolve.lock import to_resolution
 from sparkwright.resolve.registry_account import account
 from sparkwright.resolve.resolution import registry_of
+from sparkwright.site.clusters import cluster_problems
 from sparkwright.site.fleet import PlannedHost
 from sparkwright.site.resolution import locks
 
@@ -37,6 +38,7 @@ def site_problems(
         found += key_problems(name, host.plan.settings, os.environ)
         found += (one.on(name) for one in _files(host.plan))
         found += _canaries(host.plan, tuple(everyone))
+    found += cluster_problems(everyone)
     if planned:
         found += _of(lambda: agreed({n: one.plan.settings.rollout for n, one in planned.items()}))
     return [*dict.fromkeys([*found, *_locks(planned)])]

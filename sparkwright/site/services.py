@@ -5,7 +5,9 @@ from __future__ import annotations
 from sparkwright.config.keys import Keys
 from sparkwright.config.secrets import Secret
 from sparkwright.host.contracts.directories import Directory
+from sparkwright.host.contracts.ranks import RankConfig
 from sparkwright.host.contracts.switch import ReleaseNote
+from sparkwright.host.ranks.link import KEY
 from sparkwright.plan.desired import Desired
 from sparkwright.plan.plan import HostPlan
 from sparkwright.plan.release import Release
@@ -16,6 +18,12 @@ from sparkwright.smoke import smoke_request
 
 #: Requests after a start, before a service counts as ready: the first ones compile kernels.
 WARM_UPS = 2
+
+#: What starts the engine of a rank: its unit's main process is the rank's program.
+_UP = (
+    *("/usr/bin/docker", "compose", "--ansi", "never", "up", "--pull", "never", "--no-color"),
+    *("--no-log-prefix", "--abort-on-container-exit", "--exit-code-from", "vllm"),
+)
 
 
 def desired_services(
@@ -34,6 +42,8 @@ def _service(
 ) -> DesiredService:
     service = release.service
     gate = smoke_request(release, warm_ups=WARM_UPS)
+    rank = service.rank
+    known = Secret(f"{KEY}={keys.ranks[rank.cluster].value}\n") if rank else None
     # Behind a proxy no client's key is vLLM's: they change without a restart.
     key = keys.engine if service.proxy else keys.default
     pool = None
@@ -47,8 +57,8 @@ def _service(
         compose=release.compose,
         unit_text=release.unit,
         image=release.image,
-        # vLLM reads VLLM_API_KEY and does not log it.
-        environment=Secret(f"VLLM_API_KEY={key.value}\n"),
+        # vLLM reads VLLM_API_KEY and does not log it. A follower answers nobody: it has no key.
+        environment=known if known and service.follower else Secret(f"VLLM_API_KEY={key.value}\n"),
         gate=gate,
         note=ReleaseNote(
             tag=service.image.tag,
@@ -58,12 +68,38 @@ def _service(
             served_names=service.served_names,
             gate=gate,
         ),
-        ports=(service.port, *((service.proxy.port,) if service.proxy else ())),
+        ports=()
+        if service.follower
+        else (service.port, *((service.proxy.port,) if service.proxy else ())),
         soak_seconds=desired.plan.settings.rollout.soak_seconds,
         second_boot=desired.plan.settings.second_boot and service.container.boot_caches,
         pool=pool,
         exclusive=service.exclusive,
         members=desired.plan.groups.get(service.exclusive or "", ()),
+        rank=_rank(desired, release) if rank else None,
+        ranks_key=known,
+    )
+
+
+def _rank(desired: Desired, release: Release) -> RankConfig:
+    """What its program on the host goes by."""
+    service, rank = release.service, release.service.rank
+    assert rank is not None
+    return RankConfig(
+        service=service.name,
+        unit=service.unit,
+        release=release.id,
+        home=release.home,
+        number=rank.number,
+        hosts=rank.hosts,
+        addresses=rank.addresses,
+        port=rank.port,
+        secrets=release.secrets if service.follower else f"{release.home}/ranks.env",
+        command=_UP,
+        model=service.served_names[0],
+        engine_port=service.port,
+        boot_seconds=float(service.boot_seconds),
+        shared=rank.fabric != "cx7",
     )
 
 

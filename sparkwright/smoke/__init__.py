@@ -50,4 +50,5 @@ def smoke_request(release: Release, *, warm_ups: int) -> SmokeRequest:
         speculates="speculative_config" in dict(service.arguments),
         thinking=service.smoke.thinking,
         max_tokens=service.smoke.max_tokens,
+        follower=service.follower,
     )

@@ -75,6 +75,8 @@ def entrances(plan: HostPlan) -> tuple[Entrance, ...]:
     """
     found = []
     for service in plan.services:
+        if service.follower:
+            continue  # nothing of it listens for clients
         inner = (service.port, service.proxy.health_port) if service.proxy else ()
         if service.proxy or is_loopback(service.bind):
             https = scheme(plan.settings, proxied=service.proxy is not None) == "https"

@@ -123,6 +123,7 @@ class ServiceSeen:
         gpu_inside: ``nvidia-smi -L`` within the container; None where none runs.
         metrics: two looks, some seconds apart; fewer where the service gives none.
         stopped: by whom it was stopped last; it may have been started since.
+        waits: which ranks of its cluster are missing; None where none is, or it has none.
     """
 
     unit: dict[str, str]
@@ -132,6 +133,7 @@ class ServiceSeen:
     gpu_inside: Outcome | None = None
     metrics: tuple[Look, ...] = ()
     stopped: Stopped | None = None
+    waits: str | None = None
 
     @property
     def healthy(self) -> bool:

@@ -25,6 +25,7 @@ class SmokeRequest:
         max_tokens: of an answer.
         fail_fast: whether the first crash while starting is a failure; else systemd's restarts are
             waited for.
+        follower: whether the head of its cluster, on another host, answers for it.
     """
 
     name: str
@@ -42,6 +43,7 @@ class SmokeRequest:
     max_tokens: int = 32
     fail_fast: bool = False
     certificate: str | None = None
+    follower: bool = False
 
 
 #: Names in release.json and in a switch's request, which hosts keep across versions.
@@ -51,7 +53,7 @@ _KEYS = {"proxy": "door", "fail_fast": "hasty"}
 def to_gate(request: dict[str, object]) -> dict[str, object]:
     """A SmokeRequest's data, as files on hosts name it."""
     gate = {_KEYS.get(name, name): value for name, value in request.items()}
-    for name in ("hasty", "certificate"):
+    for name in ("hasty", "certificate", "follower"):
         if not gate[name]:
             del gate[name]
     return gate

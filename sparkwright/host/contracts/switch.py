@@ -39,6 +39,8 @@ class ServiceSwitch:
         second_boot: whether it is started once more after a start that compiled, on unified memory.
         sleeps: whether another one of its group runs afterwards: it is written, and not started.
         slept: whether another one ran before, so that it sleeps again after a way back.
+        follower: whether the head of its cluster, on another host, decides which release runs: this
+            one is only laid ready.
         files: path -> text and mode.
     """
 
@@ -58,6 +60,7 @@ class ServiceSwitch:
     second_boot: bool = False
     sleeps: bool = False
     slept: bool = False
+    follower: bool = False
     files: dict[str, tuple[str, int]] = field(default_factory=dict)
 
 

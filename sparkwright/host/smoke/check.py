@@ -6,14 +6,16 @@ Root, because the API key is in a file of mode 0600: it is read here and never l
 from __future__ import annotations
 
 import time
+from pathlib import Path
 
+from sparkwright.host.contracts.ranks import SERVING
 from sparkwright.host.contracts.smoke import (
     CheckResult,
     SmokeAnswer,
     SmokeRequest,
     SmokeRequests,
 )
-from sparkwright.host.lib import journal, metrics, systemd
+from sparkwright.host.lib import journal, metrics, ranks, systemd
 from sparkwright.host.lib.http import Late, NoAnswer, Server, api_key
 
 QUESTION = "What is 17 + 25? Answer with the number only."
@@ -32,7 +34,8 @@ class Service:
 
     def __init__(self, request: SmokeRequest) -> None:
         self.request = request
-        self.server = Server(request.address, request.port, api_key(request.secrets))
+        key = None if request.follower else api_key(request.secrets)
+        self.server = Server(request.address, request.port, key)
 
 
 def health(service: Service) -> str:
@@ -50,7 +53,8 @@ def health(service: Service) -> str:
             observed = str(error)
         now = time.monotonic()
         if now > deadline:
-            raise Failure(f"not healthy after {request.boot_seconds} s: {observed}")
+            missing = ranks.missing(_home(request))
+            raise Failure(f"not healthy after {request.boot_seconds} s: {missing or observed}")
         if now - checked > 1:
             checked = now
             unit = systemd.unit(request.unit)
@@ -61,6 +65,24 @@ def health(service: Service) -> str:
             if unit.get("SubState") == "auto-restart" and request.fail_fast:
                 raise Failure(f"it ended while starting{_error(request.unit)}")
         time.sleep(0.3)
+
+
+def joined(service: Service) -> str:
+    """A follower serves together with its head, which answers for it."""
+    request = service.request
+    deadline = time.monotonic() + request.boot_seconds
+    while (state := ranks.state(_home(request))) is None or state.step != SERVING:
+        if time.monotonic() > deadline:
+            raise Failure(ranks.missing(_home(request)) or "it has not begun to wait for its head")
+        time.sleep(0.5)
+    unit = systemd.unit(request.unit).get("ActiveState", "unknown")
+    if unit != "active":
+        raise Failure(f"the unit is {unit}{_error(request.unit)}")
+    return f"rank {state.number} serves with its head"
+
+
+def _home(request: SmokeRequest) -> Path:
+    return Path(request.secrets).parent
 
 
 def _error(unit: str) -> str:
@@ -187,7 +209,9 @@ def run(request: SmokeRequest) -> SmokeAnswer:
     """All checks of one service; the first failure ends them, since the rest would fail with it."""
     plan = [("health", health), ("models", models), ("key", key_required), ("generation", generate)]
     plan += [(f"warm-up {number + 1}", warm_up) for number in range(request.warm_ups)]
-    if request.speculates:
+    if request.follower:
+        plan = [("rank", joined)]
+    elif request.speculates:
         plan.append(("speculation", speculation))
     if request.proxy:
         plan.append(("proxy", proxy))

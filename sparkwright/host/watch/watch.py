@@ -22,7 +22,7 @@ from sparkwright.host.contracts.watch import (
     WatchFinding,
     WatchState,
 )
-from sparkwright.host.lib import disks, docker, documents, files, gpu, metrics, systemd
+from sparkwright.host.lib import disks, docker, documents, files, gpu, metrics, ranks, systemd
 from sparkwright.host.lib.http import NoAnswer, Server
 from sparkwright.host.watch import evaluation
 
@@ -44,11 +44,12 @@ def service(one: WatchedService, expected: ExpectedService | None) -> ServiceSam
     """A service's unit, health, counters and drift."""
     shown = systemd.unit(one.unit, timeout=10)
     server = Server(one.address, one.port)
+    rank = ranks.health(one.home)
     try:
-        health: int | None = server.get("/health").status
+        health = rank.code if rank else server.get("/health").status
     except NoAnswer:
         health = None
-    totals = metrics.ask(server) if health == 200 else None
+    totals = metrics.ask(server) if health == 200 and rank is None else None
     known = totals or {}
     drafted = known.get(metrics.DRAFTED)
     return ServiceSample(

@@ -371,3 +371,38 @@ def _document(host: Host) -> dict[str, Any]:
     return {
         "id": "1", "by": "ann", "settle": [], "recover": "", "services": [host.service()],
     }  # fmt: skip
+
+
+# --- Ranks that follow
+
+
+def test_a_follower_is_laid_ready_and_its_engine_left_alone(host: Host) -> None:
+    host.serves()
+    switch = host.switch({**host.service(restart=False), "follower": True})
+    assert switch.run() == "good"
+    # Unit and `current` are still those of the release that its head runs.
+    assert host.state() == (OLD, OLD, "old unit", "new key")
+    assert (host.place / "services/a/releases" / NEW / "unit.service").read_text() == "new unit"
+    said = (host.place / "said").read_text()
+    assert "stop" not in said
+    assert "start sparkwright-a.service" in said
+
+
+def test_a_follower_that_was_never_here_waits_for_its_head(host: Host) -> None:
+    switch = host.switch({**host.service(first=True, restart=False), "follower": True})
+    assert switch.run() == "good"
+    assert host.state() == (NEW, NEW, "new unit", "new key")
+    assert not (host.place / "services/a/good").is_symlink()
+
+
+@pytest.mark.parametrize("step", STEPS[:-1])
+def test_a_cut_leaves_a_follower_where_its_head_is(host: Host, step: str) -> None:
+    host.serves()
+    service = {**host.service(restart=False), "follower": True}
+    host.switch(service).run()
+    progress = host.place / "state/switch/progress.json"
+    progress.write_text(json.dumps({**host.journal(), "step": step, "result": None}))
+    again = host.switch(service)
+    assert again.settle()
+    assert again.run() == "good"
+    assert host.state()[:3] == (OLD, OLD, "old unit")

@@ -151,6 +151,9 @@ ILL: dict[str, Callable[[], Facts]] = {
     "stopped": lambda: _down(ActiveState="inactive"),
     "maintenance": lambda: spark(maintenance={"by": "ann@laptop", "at": NOW - 180, "why": "a fan"}),
     "restarts": lambda: spark(service=service(unit={"NRestarts": "2"})),
+    "ranks-missing": lambda: spark(
+        service=service(waits="it waits for the other ranks: rank 1 (spark-2) is not there")
+    ),
     "container-killed": lambda: _running(running=False, exit_code=137),
     "gpu-lost-in-container": lambda: spark(
         service=service(

@@ -1,0 +1,74 @@
+"""Clusters: hosts that serve one model together."""
+
+from __future__ import annotations
+
+import ipaddress
+from typing import Annotated, Any, Literal
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    model_validator,
+)
+
+#: What stands before the number of a rank in the addresses of a ConnectX-7 without any of its own.
+_RAIL = "192.168.177."
+#: A network device's name: it becomes a variable of the container.
+Interface = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,14}$")]
+#: The first twin of each cage of a Spark's ConnectX-7, and the RDMA devices of both its twins.
+CAGES = {
+    "enp1s0f0np0": ("rocep1s0f0", "roceP2p1s0f0"),
+    "enp1s0f1np1": ("rocep1s0f1", "roceP2p1s0f1"),
+}
+
+
+def _ipv4(text: str) -> str:
+    try:
+        return str(ipaddress.IPv4Address(text))
+    except ValueError:
+        raise ValueError("this is not an IPv4 address, such as 192.168.177.11") from None
+
+
+class ClusterSettings(BaseModel):
+    """Hosts that serve one model together. Set it in group_data/all.py: all hosts go by it.
+
+    Attributes:
+        hosts: in the order of their ranks. The first is the head: it answers, and decides.
+        fabric: ``cx7``, the ConnectX-7 of Sparks; ``network``, any network that the hosts share.
+        interface: network device by which they reach each other; ``enp1s0f1np1`` with ``cx7``.
+        addresses: host -> its IPv4 address on that device; 192.168.177.11 and on with ``cx7``.
+        port: TCP port by which the engines find each other; the next one is the ranks' own.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
+
+    hosts: tuple[str, ...] = Field(min_length=2, max_length=64)
+    fabric: Literal["cx7", "network"] = "cx7"
+    interface: Interface | None = None
+    addresses: dict[str, Annotated[str, AfterValidator(_ipv4)]] = {}
+    port: int = Field(default=29501, ge=1024, le=65534)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _with_defaults(cls, data: Any) -> Any:
+        if isinstance(data, dict) and data.get("fabric", "cx7") == "cx7":
+            hosts = data.get("hosts")
+            numbered = enumerate(hosts if isinstance(hosts, list | tuple) else ())
+            usual = {str(name): f"{_RAIL}{11 + n}" for n, name in numbered}
+            data = {"interface": "enp1s0f1np1", "addresses": usual, **data}
+        return data
+
+    @model_validator(mode="after")
+    def _is_whole(self) -> ClusterSettings:
+        if len(set(self.hosts)) < len(self.hosts):
+            raise ValueError("a host stands in hosts twice")
+        if self.interface is None:
+            raise ValueError("fabric 'network' needs interface, the device that the hosts share")
+        if set(self.addresses) != set(self.hosts):
+            raise ValueError("addresses needs one address for each of hosts, and no other")
+        if len(set(self.addresses.values())) < len(self.hosts):
+            raise ValueError("two hosts have the same address in addresses")
+        return self

@@ -1,0 +1,164 @@
+"""A follower: waits for its head, runs the release that it asks for, and ends with it.
+
+The head's host decides. A follower has no opinion on which release is right: what was staged here
+is run as soon as the head asks for it, and so a switch, its way back and a rollback of the head are
+those of all ranks, whoever lost power meanwhile.
+"""
+
+from __future__ import annotations
+
+import hmac
+import socket
+import time
+from pathlib import Path
+
+from sparkwright.host.contracts.ranks import SERVING, WAITING, RankConfig
+from sparkwright.host.fetch.peer_auth import nonce
+from sparkwright.host.lib import documents, files, systemd
+from sparkwright.host.ranks.engine import AGAIN, FAILED, LINGER, Board, Engine, forgive
+from sparkwright.host.ranks.link import (
+    BEAT,
+    GREETING,
+    PATIENCE,
+    Late,
+    Link,
+    Lost,
+    follower_proof,
+    head_proof,
+)
+
+#: Seconds between two tries to reach the head.
+_RETRY = 1.0
+
+
+class Follower:
+    """One start of a follower."""
+
+    def __init__(self, config: RankConfig, key: str, release: str) -> None:
+        self._config, self._key, self._release = config, key, release
+        self._engine = Engine(config)
+        self._board = Board(config, release)
+        self._head = f"the head ({config.hosts[0]}, {config.addresses[0]}:{config.port + 1})"
+
+    def run(self) -> int:
+        """Serve one session, as soon as there is one. Returns the exit code."""
+        while True:
+            try:
+                code = self._session(self._connected())
+            except (OSError, Lost, Late) as error:
+                self._board.say(WAITING, f"{self._head} is not there: {error}".rstrip(": "))
+                code = None
+            if code == AGAIN:
+                forgive(self._config)
+            if code is not None:
+                return code
+            time.sleep(_RETRY)
+
+    def _connected(self) -> Link:
+        # From its own address among the ranks: the head takes no other.
+        return Link(
+            socket.create_connection(
+                (self._config.addresses[0], self._config.port + 1),
+                timeout=GREETING,
+                source_address=(self._config.addresses[self._config.number], 0),
+            )
+        )
+
+    def _session(self, link: Link) -> int | None:
+        """One session with the head; None when it ended before the engine was started."""
+        try:
+            session, release = self._greeted(link)
+            if release != self._release:
+                return self._other(link, release)
+            link.send(ready=session)
+            self._board.say(WAITING, "the other ranks")
+            while link.receive(PATIENCE).get("go") != session:
+                link.send(beat=1)
+            self._engine.start()
+            link.send(started=session)
+            self._board.say(SERVING, session=session)
+            return self._together(link)
+        finally:
+            link.close()
+
+    def _greeted(self, link: Link) -> tuple[str, str]:
+        """Session and release of a head that has proved to be it."""
+        config, mine = self._config, nonce()
+        theirs = str(link.receive(GREETING).get("nonce"))
+        proof = follower_proof(self._key, config.service, config.number, theirs)
+        link.send(rank=config.number, nonce=mine, mac=proof)
+        said = link.receive(GREETING)
+        session, release = str(said.get("session")), str(said.get("release"))
+        expected = head_proof(self._key, config.service, mine, session, release)
+        if not hmac.compare_digest(str(said.get("mac")).encode(), expected.encode()):
+            raise Lost("it does not know the ranks' key")
+        return session, release
+
+    def _other(self, link: Link, release: str) -> int:
+        """The head runs another release: go there, as soon as it is here."""
+        told, heard = 0.0, time.monotonic()
+        while not self._staged(release):
+            self._board.say(WAITING, f"release {release}, which {self._head} runs, is not here")
+            if time.monotonic() - told > BEAT:
+                told = time.monotonic()
+                link.send(lacks=release)
+            try:
+                link.receive(BEAT / 2)
+                heard = time.monotonic()
+            except Late:
+                if time.monotonic() - heard > PATIENCE:
+                    raise Lost(f"nothing was heard for {PATIENCE:.0f} s") from None
+        place = Path(self._config.home, "releases", release)
+        unit = systemd.UNITS / self._config.unit
+        text = files.read(place / "unit.service")
+        if text is not None and files.write(unit, text, 0o644):
+            systemd.reload()
+        files.point(Path(self._config.home, "current"), f"releases/{release}")
+        self._board.say(WAITING, f"going to release {release}")
+        return AGAIN
+
+    def _staged(self, release: str) -> bool:
+        """Whether a release of this name is whole on this host: release.json is written last."""
+        place = Path(self._config.home, "releases", release)
+        # Only what lies here is a name.
+        there = {one.name for one in place.parent.iterdir()}
+        return release in there and documents.read(place / "release.json") is not None
+
+    def _together(self, link: Link) -> int:
+        """As long as head and engine are there."""
+        heard, told = time.monotonic(), 0.0
+        while True:
+            now = time.monotonic()
+            try:
+                if now - told > BEAT:
+                    told = now
+                    link.send(beat=1)
+                link.receive(0.5)
+                heard = now
+            except Late:
+                if now - heard > PATIENCE:
+                    return self._left(f"nothing was heard for {PATIENCE:.0f} s")
+            except Lost as error:
+                return self._left(str(error))
+            if ended := self._engine.ended():
+                return self._ended(link, ended)
+
+    def _ended(self, link: Link, ended: str) -> int:
+        """Its engine is gone: by itself, or since the head's is."""
+        until = time.monotonic() + LINGER
+        try:
+            while (left := until - time.monotonic()) > 0:
+                try:
+                    link.receive(left)
+                except Late:
+                    break
+            link.send(ended=ended)
+        except Lost as error:
+            return self._left(str(error))
+        self._board.say(WAITING, ended)
+        return FAILED
+
+    def _left(self, why: str) -> int:
+        """The head is gone, and its engine with it: the next one needs a fresh follower."""
+        self._board.say(WAITING, f"{self._head} is gone: {why}")
+        return AGAIN

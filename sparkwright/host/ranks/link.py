@@ -1,0 +1,122 @@
+"""The link between the head of a cluster and each of its followers: lines of JSON over TCP.
+
+Both sides prove that they know the ranks' key, which itself is never sent. A link is heard of every
+two seconds, so that a host without power and a cable that is pulled end it as surely as a process.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import socket
+import threading
+import time
+from pathlib import Path
+
+from sparkwright.host.fetch.peer_auth import mac
+from sparkwright.host.lib.documents import pairs
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # typing takes 3 ms to import
+    from typing import Any
+
+#: Seconds between two beats, and without any until the other side is lost.
+BEAT, PATIENCE = 2.0, 15.0
+#: Seconds that one who has just connected gets to say who it is.
+GREETING = 5.0
+#: Bytes of a line.
+_MOST = 4096
+#: The name of the key in a service's secrets file.
+KEY = "SPARKWRIGHT_RANKS"
+
+
+class Lost(Exception):
+    """The other side is gone, silent, or does not speak as a rank does; the text says which."""
+
+
+class Late(Exception):
+    """Nothing was said in time."""
+
+
+class Link:
+    """One connection."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        connection.settimeout(PATIENCE)
+        with contextlib.suppress(OSError):
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._connection = connection
+        self._lock = threading.Lock()
+        self._said = b""
+
+    def send(self, **words: Any) -> None:
+        """Say something.
+
+        Raises:
+            Lost: nobody hears it.
+        """
+        try:
+            with self._lock:
+                self._connection.sendall(json.dumps(words).encode() + b"\n")
+        except OSError as error:
+            raise Lost(f"the connection is gone: {error}") from None
+
+    def receive(self, seconds: float) -> dict[str, Any]:
+        """What the other side says next.
+
+        Raises:
+            Late: nothing within these seconds; it may still come.
+            Lost: there is no other side any more.
+        """
+        until = time.monotonic() + seconds
+        while b"\n" not in self._said:
+            if len(self._said) > _MOST:
+                raise Lost("it says more than a rank does")
+            try:
+                self._connection.settimeout(max(0.01, until - time.monotonic()))
+                said = self._connection.recv(_MOST)
+            except TimeoutError:
+                raise Late from None
+            except OSError as error:
+                raise Lost(f"the connection is gone: {error}") from None
+            finally:
+                with contextlib.suppress(OSError):
+                    self._connection.settimeout(PATIENCE)
+            if not said:
+                raise Lost("it closed the connection")
+            self._said += said
+            if time.monotonic() > until and b"\n" not in self._said:
+                raise Late
+        line, _, self._said = self._said.partition(b"\n")
+        try:
+            found = json.loads(line)
+        except (ValueError, RecursionError):
+            found = None
+        if not isinstance(found, dict):
+            raise Lost("it does not speak as a rank does")
+        return found
+
+    def close(self) -> None:
+        """End it."""
+        with contextlib.suppress(OSError):
+            self._connection.shutdown(socket.SHUT_RDWR)
+        self._connection.close()
+
+
+def key_of(secrets: str) -> str:
+    """The ranks' key, of a service's secrets file.
+
+    Raises:
+        OSError, KeyError: when there is none.
+    """
+    return pairs(Path(secrets).read_text(encoding="utf-8"))[KEY]
+
+
+def follower_proof(key: str, service: str, number: int, nonce: str) -> str:
+    """What a follower proves itself with: over the head's nonce."""
+    return mac(key, "follower", service, str(number), nonce)
+
+
+def head_proof(key: str, service: str, nonce: str, session: str, release: str) -> str:
+    """What the head proves itself with: over the follower's nonce, and what it asks for."""
+    return mac(key, "head", service, nonce, session, release)

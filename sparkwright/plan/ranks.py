@@ -1,0 +1,242 @@
+"""Ranks: the parts of one service that the hosts of a cluster serve together.
+
+Native multi-node serving of vLLM (``--nnodes``), one process group over all hosts, without Ray. The
+head is rank 0: it alone has the key, the proxy and clients.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from sparkwright.catalog import ArgumentValue, Image, Recipe
+from sparkwright.config.clusters import CAGES, ClusterSettings
+from sparkwright.config.settings import HostSettings, ServiceSettings
+from sparkwright.findings.finding import Finding
+from sparkwright.findings.user_error import mistake, suggest
+
+#: Argument -> what says it for a service of a cluster.
+_SIZES = {"tensor_parallel_size": "tensor", "pipeline_parallel_size": "pipeline"}
+#: Seconds that one step of the model may take: kernels are compiled within one.
+_STEP_SECONDS = 1800
+
+
+@dataclass(frozen=True)
+class RankPlan:
+    """One rank of a cluster's service.
+
+    Attributes:
+        number: 0 is the head.
+        hosts, addresses: of all ranks, in their order.
+        interface: network device by which they reach each other.
+        fabric: ``cx7`` or ``network``.
+        port: where the head's engine gathers the ranks; the next one is the ranks' own.
+    """
+
+    cluster: str
+    number: int
+    hosts: tuple[str, ...]
+    addresses: tuple[str, ...]
+    interface: str
+    fabric: str
+    port: int
+
+    @property
+    def head(self) -> bool:
+        """Whether clients are answered here."""
+        return self.number == 0
+
+    @property
+    def address(self) -> str:
+        """Its own, among the ranks."""
+        return self.addresses[self.number]
+
+    @property
+    def link_port(self) -> int:
+        """Where the head's rank program is asked what the ranks are to run."""
+        return self.port + 1
+
+    @property
+    def words(self) -> list[str]:
+        """What ``vllm serve`` is told of its rank."""
+        words = ["--distributed-executor-backend", "mp", "--nnodes", str(len(self.hosts))]
+        words += ["--node-rank", str(self.number)]
+        words += ["--master-addr", self.addresses[0], "--master-port", str(self.port)]
+        return words if self.head else [*words, "--headless"]
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """By which device its libraries reach the other ranks; images may say otherwise."""
+        found = {"VLLM_HOST_IP": self.address}
+        names = ("GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME", "TP_SOCKET_IFNAME")
+        found |= dict.fromkeys(names, self.interface)
+        found["VLLM_EXECUTE_MODEL_TIMEOUT_SECONDS"] = str(_STEP_SECONDS)
+        if self.fabric != "cx7":
+            return found
+        found |= dict.fromkeys(("UCX_NET_DEVICES", "MN_IF_NAME"), self.interface)
+        found |= {
+            "NCCL_NET": "IB", "NCCL_IB_DISABLE": "0", "NCCL_IB_ADDR_FAMILY": "AF_INET",
+            # No index of a GID: it differs from host to host, and drifts.
+            "NCCL_IB_ROCE_VERSION_NUM": "2",
+            "NCCL_IGNORE_CPU_AFFINITY": "1", "NCCL_CUMEM_ENABLE": "0", "NCCL_NVLS_ENABLE": "0",
+        }  # fmt: skip
+        if self.interface in CAGES:
+            found |= {"NCCL_IB_HCA": ",".join(CAGES[self.interface]), "NCCL_CROSS_NIC": "1"}
+        return found
+
+
+def rank_of(host: str, service: ServiceSettings, settings: HostSettings) -> RankPlan | None:
+    """The host's rank in a service; None for a service of one host, and where none can be told."""
+    cluster = settings.clusters.get(service.cluster or "")
+    if cluster is None or host not in cluster.hosts:
+        return None
+    return RankPlan(
+        cluster=service.cluster or "",
+        number=cluster.hosts.index(host),
+        hosts=cluster.hosts,
+        addresses=tuple(cluster.addresses[name] for name in cluster.hosts),
+        interface=cluster.interface or "",
+        fabric=cluster.fabric,
+        port=cluster.port,
+    )
+
+
+def sizes(recipe: Recipe, service: ServiceSettings) -> dict[str, ArgumentValue]:
+    """The arguments that a recipe's ranks stand for."""
+    if recipe.ranks is None or service.cluster is None:
+        return {}
+    found = {argument: getattr(recipe.ranks, name) for argument, name in _SIZES.items()}
+    return {argument: size for argument, size in found.items() if size > 1}
+
+
+def problems(
+    host: str,
+    where: str,
+    service: ServiceSettings,
+    recipe: Recipe,
+    image: Image,
+    settings: HostSettings,
+) -> Iterator[Finding]:
+    """What is wrong with a service's cluster, by the settings of one of its hosts.
+
+    Args:
+        where: the service's place in the user's files.
+    """
+    ranks, name = recipe.ranks, service.cluster
+    if name is None:
+        if ranks is not None and ranks.world > 1:
+            what = (
+                f"recipe {recipe.name} is for {ranks.world} ranks, and the service has no cluster"
+            )
+            known = ", ".join(settings.clusters) or "none is set: clusters in group_data/all.py"
+            yield mistake(f"{where}.cluster", what, f"name one of clusters ({known})", host)
+        return
+    cluster = settings.clusters.get(name)
+    if cluster is None:
+        remedy = suggest(name, list(settings.clusters))
+        yield mistake(f"{where}.cluster", f"there is no cluster {name!r}", remedy, host)
+        return
+    if host not in cluster.hosts:
+        yield mistake(
+            f"{where}.cluster",
+            f"{host} is not in cluster {name!r} ({', '.join(cluster.hosts)})",
+            "give the service to the cluster's hosts alone, or add this one to clusters",
+            host,
+        )
+    yield from _of_the_recipe(host, where, service, recipe, image, cluster)
+
+
+def _of_the_recipe(
+    host: str,
+    where: str,
+    service: ServiceSettings,
+    recipe: Recipe,
+    image: Image,
+    cluster: ClusterSettings,
+) -> Iterator[Finding]:
+    if recipe.ranks is None:
+        yield mistake(
+            f"{where}.recipe",
+            f"recipe {recipe.name} has no ranks: it is for one host",
+            "a recipe with ranks (sparkwright catalog list), or drop cluster",
+            host,
+        )
+    elif recipe.ranks.world != len(cluster.hosts) * len(service.gpus or "1"):
+        yield mistake(
+            f"{where}.cluster",
+            f"recipe {recipe.name} is for {recipe.ranks.world} ranks (tensor "
+            f"{recipe.ranks.tensor} x pipeline {recipe.ranks.pipeline}), and the cluster has "
+            f"{len(cluster.hosts)} hosts",
+            "a recipe for as many ranks as the cluster has hosts, each with one GPU",
+            host,
+        )
+    if image.variables is not None:
+        yield mistake(
+            f"{where}.recipe",
+            f"image {image.name} starts vLLM by its own entry point, which knows no ranks",
+            "a recipe whose image has vllm as its entry point",
+            host,
+        )
+    if service.exclusive is not None:
+        yield mistake(
+            f"{where}.exclusive",
+            "the ranks of a cluster run on every one of its hosts, or on none",
+            "drop exclusive",
+            host,
+        )
+    if service.hardening == "strict":
+        yield mistake(
+            f"{where}.hardening",
+            "strict: a rank is reached by the others on its host's own network",
+            "drop hardening",
+            host,
+        )
+    written = {**recipe.arguments, **service.arguments}
+    for argument, size in _SIZES.items():
+        if written.get(argument) is not None:
+            yield mistake(
+                f"{where}.arguments.{argument}",
+                f"the recipe's ranks say it ({size})",
+                "drop it, or change ranks in the recipe",
+                host,
+            )
+    if written.get("distributed_executor_backend") not in (None, "mp"):
+        yield mistake(
+            f"{where}.arguments.distributed_executor_backend",
+            f"{written['distributed_executor_backend']!r}: vLLM takes mp alone for several hosts",
+            "drop it",
+            host,
+        )
+
+
+def taken(host: str, ranks: Mapping[str, RankPlan], ports: Mapping[int, str]) -> Iterator[Finding]:
+    """Ports of ranks that something else of the host has.
+
+    Args:
+        ranks: by service.
+        ports: those of every service of the host, by whose they are.
+    """
+    known = dict(ports)
+    for name, rank in ranks.items():
+        for port in (rank.port, rank.link_port):
+            if port in known:
+                yield mistake(
+                    f"clusters.{rank.cluster}.port",
+                    f"port {port}, of the ranks of {name!r}, is taken by {known[port]!r}",
+                    "another port for the cluster, such as 29601",
+                    host,
+                )
+            known[port] = name
+
+
+def lost(of: Sequence[RankPlan], hosts: Mapping[str, str]) -> str | None:
+    """Why ranks can't be switched together; None when they can.
+
+    Args:
+        hosts: those that can't take part, and why.
+    """
+    for rank in of:
+        for name in rank.hosts:
+            if name in hosts:
+                return f"{name} of cluster {rank.cluster} {hosts[name]}"
+    return None

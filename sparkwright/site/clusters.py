@@ -1,0 +1,142 @@
+"""The clusters of a fleet, judged over all their hosts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from sparkwright.findings.finding import Finding
+from sparkwright.findings.user_error import mistake, suggest
+
+if TYPE_CHECKING:  # what renders releases is not loaded for those who only check
+    from sparkwright.plan.desired import Desired
+
+
+def cluster_problems(everyone: Mapping[str, Mapping[str, Any]]) -> Iterator[Finding]:
+    """What is wrong with clusters as a whole, once for each; each host's plan says what is wrong
+    with its own settings.
+
+    Args:
+        everyone: data of every host of the inventory, which may be no good.
+    """
+    told: dict[str, object] = {}
+    for host in everyone:
+        for name, cluster in _clusters(everyone[host]).items():
+            members = _members(cluster)
+            if host in members and name not in told:
+                told[name] = cluster
+                yield from _unknown(name, members, everyone)
+                yield from _unlike(host, name, cluster, members, everyone)
+        for service, name in _users(everyone[host]).items():
+            members = _members(_clusters(everyone[host]).get(name))
+            if host in members and f"{name}/{service}" not in told:
+                told[f"{name}/{service}"] = service
+                yield from _without(service, name, members, everyone)
+
+
+def _clusters(data: Mapping[str, Any]) -> Mapping[str, Any]:
+    found = data.get("clusters")
+    return found if isinstance(found, Mapping) else {}
+
+
+def _members(cluster: object) -> list[str]:
+    hosts = cluster.get("hosts") if isinstance(cluster, Mapping) else None
+    return [str(one) for one in hosts] if isinstance(hosts, list | tuple) else []
+
+
+def _users(data: Mapping[str, Any]) -> dict[str, str]:
+    """Services of a host that are a cluster's -> the cluster."""
+    services = data.get("services")
+    return {
+        str(name): str(one["cluster"])
+        for name, one in (services.items() if isinstance(services, Mapping) else ())
+        if isinstance(one, Mapping) and one.get("cluster")
+    }
+
+
+def left_out(hosts: Iterable[str], everyone: Mapping[str, Mapping[str, Any]]) -> Iterator[Finding]:
+    """Clusters of which a run has some hosts and not others: ranks are switched together.
+
+    Args:
+        hosts: names of those of the run.
+        everyone: data of every host of the inventory.
+    """
+    chosen = set(hosts)
+    told: set[str] = set()
+    for host in sorted(chosen):
+        for name in set(_users(everyone[host]).values()) - told:
+            its = [one for one in _members(_clusters(everyone[host]).get(name)) if one in everyone]
+            absent = [one for one in its if one not in chosen]
+            if host in its and absent:
+                told.add(name)
+                yield mistake(
+                    f"clusters.{name}",
+                    f"this run leaves out {', '.join(absent)}, and the ranks of a cluster are "
+                    "switched together",
+                    f"have all of them in it: --limit {' --limit '.join(its)}",
+                )
+
+
+def _unknown(name: str, hosts: Iterable[str], everyone: Mapping[str, Any]) -> Iterator[Finding]:
+    for one in hosts:
+        if one not in everyone:
+            where = f"clusters.{name}.hosts"
+            yield mistake(where, f"no such host: {one!r}", suggest(one, list(everyone)))
+
+
+def _unlike(
+    host: str,
+    name: str,
+    cluster: object,
+    members: Iterable[str],
+    everyone: Mapping[str, Mapping[str, Any]],
+) -> Iterator[Finding]:
+    """Hosts that say something else of the same cluster."""
+    for other in members:
+        if other in everyone and _clusters(everyone[other]).get(name) != cluster:
+            yield mistake(
+                f"clusters.{name}",
+                f"{other} has another cluster {name!r} than {host}, or none",
+                "set clusters once, in group_data/all.py",
+                other,
+            )
+
+
+def _without(
+    service: str, cluster: str, members: Iterable[str], everyone: Mapping[str, Mapping[str, Any]]
+) -> Iterator[Finding]:
+    for host in members:
+        if host in everyone and _users(everyone[host]).get(service) != cluster:
+            yield mistake(
+                "services",
+                f"{host} is in cluster {cluster!r} and does not have its service {service!r}",
+                "give it to every host of the cluster: in the group_data of a group of theirs",
+                host,
+            )
+
+
+def unlike_releases(hosts: Mapping[str, Desired]) -> Iterator[Finding]:
+    """Ranks that would run another release than their head: other weights, image or arguments.
+
+    Args:
+        hosts: what the hosts of a run are to be.
+    """
+    for host, desired in hosts.items():
+        for release in desired.releases:
+            rank = release.service.rank
+            if rank is None or not rank.head:
+                continue
+            for other in rank.hosts[1:]:
+                its = [
+                    one.id
+                    for one in (hosts[other].releases if other in hosts else ())
+                    if one.service.name == release.service.name
+                ]
+                if its and its != [release.id]:
+                    yield mistake(
+                        f"services.{release.service.name}",
+                        f"{other} would run another release than {host}, the head of its cluster",
+                        "have recipe, tag, arguments, environment, models_root, services_root, "
+                        "image_mirrors and lock_file the same on all hosts of the cluster",
+                        other,
+                    )

@@ -1,0 +1,22 @@
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.host.ranks.units import Cluster
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[Callable[..., Cluster]]:
+    """Makes clusters, and ends them."""
+    made: list[Cluster] = []
+
+    def make(ranks: int = 2) -> Cluster:
+        made.append(Cluster(tmp_path / str(len(made)), ranks))
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.stop()

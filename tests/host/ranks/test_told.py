@@ -1,0 +1,94 @@
+"""What a host tells of a rank: a follower answers nobody, and is well while it serves."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from sparkwright.host.contracts.ranks import SERVING, STATE, WAITING, RankState
+from sparkwright.host.contracts.records import encode
+from sparkwright.host.contracts.smoke import SmokeRequest
+from sparkwright.host.contracts.watch import WatchedService
+from sparkwright.host.lib import ranks, systemd
+from sparkwright.host.ranks.engine import Board
+from sparkwright.host.smoke import check
+from sparkwright.host.watch import watch
+from tests.host.ranks.units import Cluster
+
+
+def _state(home: Path, *, number: int = 1, step: str = SERVING, missing: str = "") -> None:
+    home.mkdir(exist_ok=True)
+    found = RankState(number, "a" * 12, step, 1.0, (missing,) if missing else ())
+    (home / STATE).write_text(json.dumps(encode(found)))
+
+
+def _request(home: Path) -> SmokeRequest:
+    return SmokeRequest(
+        "chat", "sparkwright-chat.service", "127.0.0.1", 1, str(home / "secrets.env"), ("chat",),
+        1, 1, follower=True,
+    )  # fmt: skip
+
+
+@pytest.fixture
+def active(monkeypatch: pytest.MonkeyPatch) -> None:
+    def unit(*_: object, **__: object) -> dict[str, str]:
+        return {"ActiveState": "active"}
+
+    monkeypatch.setattr(systemd, "unit", unit)
+
+
+def test_a_follower_that_serves_is_well(tmp_path: Path, active: None) -> None:
+    _state(tmp_path)
+    answer = check.run(_request(tmp_path))
+    (one,) = answer.checks
+    assert (one.name, one.ok, one.detail) == ("rank", True, "rank 1 serves with its head")
+    found = ranks.health(tmp_path)
+    assert found is not None
+    assert found.code == 200
+
+
+@pytest.mark.parametrize("number", [0, 1])
+def test_a_rank_that_waits_says_for_whom(tmp_path: Path, active: None, number: int) -> None:
+    _state(tmp_path, number=number, step=WAITING, missing="rank 1 (spark-2) is not there")
+    found = ranks.health(tmp_path)
+    assert found is not None
+    assert (found.code, found.said) == (
+        None, "it waits for the other ranks: rank 1 (spark-2) is not there",
+    )  # fmt: skip
+    (one,) = check.run(_request(tmp_path)).checks
+    assert not one.ok
+    assert "rank 1 (spark-2) is not there" in one.detail
+
+
+def test_a_head_that_serves_is_asked_like_any_service(tmp_path: Path) -> None:
+    _state(tmp_path, number=0)
+    assert ranks.health(tmp_path) is None
+    assert ranks.health(tmp_path / "another") is None
+
+
+def test_a_state_that_is_no_good_is_none(tmp_path: Path) -> None:
+    (tmp_path / STATE).write_text('{"number": "x"')
+    assert ranks.health(tmp_path) is None
+
+
+def test_what_ended_without_a_word_does_not_serve(tmp_path: Path) -> None:
+    """Killed, or without power: what it wrote last is not true any more."""
+    config = Cluster(tmp_path).followers[0].config
+    home = Path(config.home)
+    _state(home)
+    Board.ended(config)
+    assert ranks.missing(home) == "it waits for the other ranks: its unit has ended"
+    _state(home, step=WAITING, missing="the head is gone")
+    Board.ended(config)
+    assert ranks.missing(home) == "it waits for the other ranks: the head is gone"
+
+
+def test_the_watch_asks_no_follower(tmp_path: Path, active: None) -> None:
+    _state(tmp_path)
+    seen = watch.service(
+        WatchedService("chat", "sparkwright-chat.service", "127.0.0.1", 1, str(tmp_path), 600),
+        None,
+    )
+    assert (seen.health, seen.progress) == (200, None)

@@ -1,0 +1,211 @@
+"""Ranks of a cluster on addresses of this machine, each under what systemd does with its unit."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from sparkwright.host.contracts.ranks import STATE, RankConfig
+from sparkwright.host.contracts.records import encode
+
+#: Nobody else of this machine has these.
+NETWORK = "127.77.{}.{}"
+OLD, NEW = "a" * 12, "b" * 12
+KEY = "sk-of-the-ranks"
+SYSTEMCTL = """#!/bin/sh
+echo "$@" >> "{place}/systemctl"
+case $1 in show) echo ActiveState=active ;; esac
+"""
+#: Says that it runs, and for which release.
+ENGINE = 'echo "$$ $(basename $(readlink -f .))" >> "$0"; exec sleep 1000'
+PROGRAM = """
+import sys
+from pathlib import Path
+from sparkwright.host.lib import systemd
+from sparkwright.host.ranks import follower, head, link
+systemd.UNITS = Path(sys.argv[2])
+for module in (follower, head, link):
+    module.PATIENCE, module.BEAT = 2.0, 0.2
+follower.LINGER, head.HEAD_LINGER = 0.6, 0.2
+from sparkwright.host.ranks import rank
+sys.exit(rank.main("run", sys.argv[1]))
+"""
+
+
+class Unit:
+    """One rank, and what its unit does: started again whenever it ends, its engine gone with it."""
+
+    def __init__(self, place: Path, config: RankConfig, key: str = KEY) -> None:
+        self.place, self.config = place, config
+        self.home = Path(config.home)
+        self.codes: list[int] = []
+        self._stopped = threading.Event()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._thread: threading.Thread | None = None
+        (place / "bin").mkdir(parents=True)
+        (place / "units").mkdir()
+        tool = place / "bin/systemctl"
+        tool.write_text(SYSTEMCTL.format(place=place))
+        tool.chmod(0o755)
+        for name in ("journalctl",):
+            (place / "bin" / name).write_text("#!/bin/sh\n")
+            (place / "bin" / name).chmod(0o755)
+        (self.home / "releases").mkdir(parents=True)
+        Path(config.secrets).write_text(f"SPARKWRIGHT_RANKS={key}\n")
+        self.stage(OLD)
+        (self.home / "current").symlink_to(f"releases/{OLD}")
+
+    def stage(self, release: str) -> None:
+        """Lay a release ready."""
+        folder = self.home / "releases" / release
+        folder.mkdir()
+        (folder / "rank.json").write_text(json.dumps(encode(self.config)))
+        (folder / "unit.service").write_text(f"unit of {release}")
+        (folder / "release.json").write_text("{}")
+
+    def start(self) -> None:
+        """Start it, and again whenever it ends."""
+        self._stopped.clear()
+        self._thread = threading.Thread(target=self._keep, daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Stop it, as `systemctl stop` does."""
+        self._stopped.set()
+        self.cut()
+        if self._thread:
+            self._thread.join(10)
+
+    def cut(self, sign: int = signal.SIGKILL) -> None:
+        """Signal everything of the unit at once."""
+        if self._process:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self._process.pid, sign)
+
+    def kill_engine(self) -> None:
+        """Kill the engine alone."""
+        os.kill(self.engines[-1][0], signal.SIGKILL)
+
+    @property
+    def engines(self) -> list[tuple[int, str]]:
+        """Process and release of every engine that was started, oldest first."""
+        place = self.place / "engines"
+        lines = place.read_text().splitlines() if place.exists() else []
+        return [(int(one.split()[0]), one.split()[1]) for one in lines]
+
+    @property
+    def runs(self) -> bool:
+        """Whether its last engine is alive."""
+        try:
+            said = Path(f"/proc/{self.engines[-1][0]}/stat").read_text()
+        except (OSError, IndexError):
+            return False
+        return not said.rpartition(") ")[2].startswith("Z")
+
+    @property
+    def began(self) -> int:
+        """When its last engine began, in the kernel's ticks."""
+        said = Path(f"/proc/{self.engines[-1][0]}/stat").read_text()
+        return int(said.rpartition(")")[2].split()[19])
+
+    @property
+    def state(self) -> dict[str, Any]:
+        """What it says of itself."""
+        place = self.home / STATE
+        return dict(json.loads(place.read_text())) if place.exists() else {}
+
+    @property
+    def forgiven(self) -> int:
+        """Ends that systemd was told not to count."""
+        place = self.place / "systemctl"
+        return place.read_text().count("reset-failed") if place.exists() else 0
+
+    def _keep(self) -> None:
+        while not self._stopped.is_set():
+            current = self.home / "current/rank.json"
+            self._process = subprocess.Popen(
+                [sys.executable, "-c", PROGRAM, str(current), str(self.place / "units")],
+                env={**os.environ, "PATH": f"{self.place / 'bin'}:{os.environ['PATH']}"},
+                stdout=subprocess.DEVNULL,
+                start_new_session=True,
+            )
+            self.codes.append(self._process.wait())
+            self.cut()
+            self._stopped.wait(0.2)
+
+
+class Cluster:
+    """All ranks of a service."""
+
+    def __init__(self, place: Path, ranks: int = 2, port: int = 29501) -> None:
+        net = 1 + os.getpid() % 250
+        addresses = tuple(NETWORK.format(net, 11 + number) for number in range(ranks))
+        self.units = [
+            Unit(
+                place / f"host-{number}",
+                RankConfig(
+                    service="chat",
+                    unit="sparkwright-chat.service",
+                    release=OLD,
+                    home=str(place / f"host-{number}/chat"),
+                    number=number,
+                    hosts=tuple(f"spark-{one + 1}" for one in range(ranks)),
+                    addresses=addresses,
+                    port=port,
+                    secrets=str(place / f"host-{number}/chat/secrets.env"),
+                    command=("/bin/sh", "-c", ENGINE, str(place / f"host-{number}/engines")),
+                    model="chat",
+                    engine_port=1,
+                    boot_seconds=600.0,
+                ),
+            )
+            for number in range(ranks)
+        ]
+        self.head, self.followers = self.units[0], self.units[1:]
+
+    @property
+    def address(self) -> tuple[str, int]:
+        """Where the head's program is."""
+        return self.head.config.addresses[0], self.head.config.port + 1
+
+    def start(self) -> None:
+        """Start every rank."""
+        for unit in self.units:
+            unit.start()
+
+    def stop(self) -> None:
+        """Stop every rank."""
+        for unit in self.units:
+            unit.stop()
+
+    @property
+    def session(self) -> str | None:
+        """The one session that all ranks serve; None where there is none."""
+        states = [unit.state for unit in self.units]
+        sessions = {one.get("session") for one in states}
+        serving = all(one.get("step") == "serving" for one in states)
+        return sessions.pop() if serving and len(sessions) == 1 else None
+
+    def whole(self, before: str | None = None) -> str:
+        """Wait until all ranks serve one session, another one than before."""
+        until(lambda: self.session not in (None, before) and all(one.runs for one in self.units))
+        found = self.session
+        assert found
+        return found
+
+
+def until(held: Callable[[], object], seconds: float = 20.0) -> None:
+    """Wait for something to hold."""
+    deadline = time.monotonic() + seconds
+    while not held():
+        assert time.monotonic() < deadline, "it did not come to that"
+        time.sleep(0.05)

@@ -1,0 +1,225 @@
+"""Who reaches the ranks' ports can neither join a cluster, nor end it, nor learn its key."""
+
+from __future__ import annotations
+
+import json
+import socket
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sparkwright.host.contracts.outcome import Outcome
+from sparkwright.host.contracts.ranks import RankConfig
+from sparkwright.host.ranks import firewall
+from sparkwright.host.ranks.link import follower_proof
+from tests.host.ranks.units import KEY, OLD, Cluster, until
+
+
+@pytest.fixture
+def serving(tmp_path: Path) -> Iterator[Cluster]:
+    one = Cluster(tmp_path, 2, port=29601)
+    one.start()
+    one.whole()
+    yield one
+    one.stop()
+
+
+def _connected(one: Cluster, source: str) -> socket.socket:
+    return socket.create_connection(one.address, timeout=5, source_address=(source, 0))
+
+
+def _said(connection: socket.socket) -> Any:
+    try:
+        line = connection.makefile("rb").readline()
+    except OSError:
+        return None
+    return json.loads(line) if line else None
+
+
+def test_another_address_is_not_even_greeted(serving: Cluster) -> None:
+    session = serving.session
+    for _ in range(200):
+        with _connected(serving, "127.0.0.1") as connection:
+            assert _said(connection) is None
+    assert serving.session == session
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"rank": 1, "nonce": "n", "mac": "0" * 64},
+        {"rank": 0, "nonce": "n", "mac": "0" * 64},
+        {"rank": True, "nonce": "n", "mac": "0" * 64},
+        {"rank": 99, "nonce": "n", "mac": "0" * 64},
+        {"rank": "1", "nonce": 1, "mac": None},
+        {"ended": "rank 1 is broken"},
+        [1, 2],
+        "x" * 100_000,
+    ],
+)
+def test_without_the_key_nobody_joins_or_ends_a_session(serving: Cluster, said: object) -> None:
+    """From a rank's own address, as another user of its host has it."""
+    session = serving.session
+    with _connected(serving, serving.head.config.addresses[1]) as connection:
+        assert "nonce" in _said(connection)
+        connection.sendall(json.dumps(said).encode() + b"\n")
+        assert _said(connection) is None
+    time.sleep(1)
+    assert serving.session == session
+
+
+def test_a_proof_that_was_overheard_is_worth_nothing(serving: Cluster) -> None:
+    session = serving.session
+    with _connected(serving, serving.head.config.addresses[1]) as connection:
+        nonce = _said(connection)["nonce"]
+        overheard = follower_proof(KEY, "chat", 1, nonce)
+    with _connected(serving, serving.head.config.addresses[1]) as connection:
+        _said(connection)
+        words = {"rank": 1, "nonce": "n", "mac": overheard}
+        connection.sendall(json.dumps(words).encode() + b"\n")
+        assert _said(connection) is None
+    time.sleep(1)
+    assert serving.session == session
+
+
+def test_silent_connections_keep_no_rank_out(tmp_path: Path) -> None:
+    one = Cluster(tmp_path, 2, port=29701)
+    one.head.start()
+    until(lambda: one.head.state)
+    held = []
+    try:
+        for _ in range(100):
+            held.append(_connected(one, one.head.config.addresses[1]))
+        one.followers[0].start()
+        one.whole()
+    finally:
+        for connection in held:
+            connection.close()
+        one.stop()
+
+
+def test_a_follower_takes_no_word_of_a_head_that_does_not_know_the_key(tmp_path: Path) -> None:
+    """Whoever has the head's address can't send followers to another release."""
+    one = Cluster(tmp_path, 2, port=29801)
+    follower = one.followers[0]
+    with socket.create_server(one.address) as server:
+        server.settimeout(10)
+        follower.start()
+        for _ in range(2):
+            connection, _ = server.accept()
+            with connection:
+                connection.sendall(b'{"nonce": "n"}\n')
+                assert KEY not in str(_said(connection))
+                false = {"session": "s", "release": "../../../tmp", "mac": "0" * 64}
+                connection.sendall(json.dumps(false).encode() + b"\n")
+                until(lambda: "does not know the ranks' key" in str(follower.state))
+    one.stop()
+    assert (follower.home / "current").readlink().name == OLD
+    assert not follower.engines
+
+
+def test_a_release_is_a_name_of_what_lies_there(tmp_path: Path) -> None:
+    """Even a head that knows the key can lead a follower nowhere else."""
+    one = Cluster(tmp_path, 2, port=29901)
+    away = one.followers[0].home / "elsewhere"
+    away.mkdir()
+    (away / "release.json").write_text("{}")
+    (one.head.home / "current").unlink()
+    (one.head.home / "releases/elsewhere").mkdir()
+    strange = one.head.home / "releases/elsewhere"
+    (strange / "rank.json").write_text((one.head.home / "releases" / OLD / "rank.json").read_text())
+    (one.head.home / "current").symlink_to("releases/elsewhere")
+    one.start()
+    until(lambda: "does not have release" in str(one.head.state.get("missing")))
+    assert (one.followers[0].home / "current").readlink().name == OLD
+    one.stop()
+
+
+def test_the_key_is_in_no_command_line_and_no_state(serving: Cluster) -> None:
+    for unit in serving.units:
+        assert KEY not in json.dumps(unit.state)
+    for process in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            assert KEY.encode() not in process.read_bytes()
+        except OSError:
+            continue
+
+
+# --- The engine's own ports
+
+
+class Kernel:
+    """iptables, as far as it is asked: what it was told, and what it says it has."""
+
+    def __init__(self) -> None:
+        self.told: list[tuple[str, ...]] = []
+        self.input: list[str] = []
+        self.fails = ""
+
+    def run(self, *words: str, timeout: float | None = None) -> Any:
+        self.told.append(words)
+        out = "\n".join(self.input) if "-S" in words else ""
+        code = 1 if self.fails and self.fails in words else 0
+        return Outcome(code, out, "no such table" if code else "")
+
+
+@pytest.fixture
+def kernel(monkeypatch: pytest.MonkeyPatch) -> Kernel:
+    found = Kernel()
+    monkeypatch.setattr(firewall, "run", found.run)
+    return found
+
+
+def _config(tmp_path: Path, **changes: Any) -> RankConfig:
+    return replace(Cluster(tmp_path).head.config, **changes)
+
+
+def test_the_engines_ports_are_open_to_ranks_alone(tmp_path: Path, kernel: Kernel) -> None:
+    config = _config(tmp_path, shared=True)
+    firewall.close(config)
+    chain = firewall.chain_of("chat")
+    said = [" ".join(words) for words in kernel.told]
+    mine = [one for one in said if one.startswith("iptables") and f" {chain}" in one]
+    made = mine[mine.index(f"iptables -w -N {chain}") :]
+    first, second = config.addresses
+    assert made == [
+        f"iptables -w -N {chain}",
+        f"iptables -w -A {chain} -i lo -j RETURN",
+        f"iptables -w -A {chain} -s {first} -j RETURN",
+        f"iptables -w -A {chain} -s {second} -j RETURN",
+        f"iptables -w -A {chain} -j DROP",
+        f"iptables -w -I INPUT -p tcp --dport 29501:29502 -j {chain}",
+        f"iptables -w -I INPUT -d {first} -p tcp --syn --dport "
+        f"{':'.join(Path('/proc/sys/net/ipv4/ip_local_port_range').read_text().split())} "
+        f"-j {chain}",
+    ]
+
+
+def test_a_rail_of_the_ranks_own_is_closed_as_a_whole(tmp_path: Path, kernel: Kernel) -> None:
+    config = _config(tmp_path)
+    firewall.close(config)
+    jump = f"-I INPUT -d {config.addresses[0]} -p tcp --syn -j"
+    assert any(jump in " ".join(words) for words in kernel.told)
+
+
+@pytest.mark.parametrize("failing", ["-N", "-A", "-I"])
+def test_without_its_rules_no_engine_starts(tmp_path: Path, kernel: Kernel, failing: str) -> None:
+    kernel.fails = failing
+    with pytest.raises(SystemExit, match="can't be closed to others"):
+        firewall.close(_config(tmp_path))
+
+
+def test_rules_are_taken_away_and_nobody_elses_with_them(tmp_path: Path, kernel: Kernel) -> None:
+    chain = firewall.chain_of("chat")
+    kernel.input = [
+        "-P INPUT ACCEPT",
+        "-A INPUT -p tcp -m tcp --dport 22 -j ACCEPT",
+        f"-A INPUT -p tcp -m tcp --dport 1:2 -j {chain}",
+    ]
+    firewall.open_again(_config(tmp_path))
+    deleted = [words[3:] for words in kernel.told if "-D" in words and words[0] == "iptables"]
+    assert deleted == [tuple(f"INPUT -p tcp -m tcp --dport 1:2 -j {chain}".split())]

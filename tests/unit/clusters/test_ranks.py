@@ -1,0 +1,137 @@
+"""Ranks: one release for all hosts of a cluster, and each host's own part of it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from sparkwright.config.keys import Keys
+from sparkwright.config.secrets import Secret
+from sparkwright.endpoints.fleet import export
+from sparkwright.plan.desired import Desired
+from sparkwright.proxy.proxies import proxies_of
+from sparkwright.site.services import desired_services
+from sparkwright.smoke.outside import entrances
+from tests import systemd
+from tests.unit.clusters.fleets import data, desired, names, of_ranks, pair, planned
+
+ENGINE = "sk-of-the-engine-0123456789"
+KEYS = Keys(
+    {"default": (Secret("sk-0123456789abcdef"),)}, Secret(ENGINE), {"pair": Secret("sk-of-ranks")}
+)
+
+
+def compose(one: Desired) -> dict[str, Any]:
+    """The container of a host's first service."""
+    found: dict[str, Any] = yaml.safe_load(one.releases[0].compose)["services"]["vllm"]
+    return found
+
+
+@pytest.mark.parametrize("ranks", [{"tensor": 2}, {"pipeline": 4}, {"tensor": 4, "pipeline": 2}])
+def test_all_ranks_have_one_release(tmp_path: Path, ranks: dict[str, int]) -> None:
+    shared = of_ranks(tmp_path, **ranks)
+    count = ranks.get("tensor", 1) * ranks.get("pipeline", 1)
+    hosts = desired(dict.fromkeys(names(count), shared))
+    assert len({one.releases[0].id for one in hosts.values()}) == 1
+    words = [compose(one)["command"] for one in hosts.values()]
+    for number, command in enumerate(words):
+        own = command[command.index("--distributed-executor-backend") :]
+        assert own == [
+            "--distributed-executor-backend", "mp", "--nnodes", str(count),
+            "--node-rank", str(number), "--master-addr", "10.0.0.11", "--master-port", "29501",
+            *(["--headless"] if number else []),
+        ]  # fmt: skip
+        for name, size in ranks.items():
+            at = command.index(f"--{name}-parallel-size")
+            assert command[at + 1] == str(size)
+    # But for its rank each is the same.
+    assert len({tuple(one[: one.index("--distributed-executor-backend")]) for one in words}) <= 2
+
+
+def test_the_release_changes_with_every_rank() -> None:
+    before = pair()["spark-1"].releases[0].id
+    clusters = data()["clusters"]
+    clusters["pair"]["addresses"]["spark-2"] = "10.0.0.99"
+    assert pair(clusters=clusters)["spark-1"].releases[0].id != before
+
+
+def test_a_rank_reaches_the_others_by_its_device() -> None:
+    head, follower = pair().values()
+    for one, address in ((head, "10.0.0.11"), (follower, "10.0.0.12")):
+        environment = compose(one)["environment"]
+        assert environment["VLLM_HOST_IP"] == address
+        for name in ("GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME", "TP_SOCKET_IFNAME"):
+            assert environment[name] == "host0"
+        assert not {one for one in environment if one.startswith("NCCL_IB")}
+        assert "devices" not in compose(one)
+
+
+def test_a_recipe_says_no_address_for_all_ranks() -> None:
+    service = {**data()["services"]["chat"], "environment": {"VLLM_HOST_IP": "10.9.9.9"}}
+    for one in pair(services={"chat": service}).values():
+        assert compose(one)["environment"]["VLLM_HOST_IP"] in ("10.0.0.11", "10.0.0.12")
+
+
+def test_connectx_needs_no_further_words() -> None:
+    hosts = pair(clusters={"pair": {"hosts": names(2), "fabric": "cx7"}})
+    for number, one in enumerate(hosts.values()):
+        container = compose(one)
+        environment = container["environment"]
+        assert environment["VLLM_HOST_IP"] == f"192.168.177.{11 + number}"
+        assert environment["NCCL_IB_HCA"] == "rocep1s0f1,roceP2p1s0f1"
+        # One index for all hosts is wrong on some of them, and an empty one is read as 0.
+        assert "NCCL_IB_GID_INDEX" not in environment
+        assert container["devices"] == ["/dev/infiniband:/dev/infiniband"]
+        assert container["cap_add"] == ["IPC_LOCK"]
+        assert container["ulimits"] == {"memlock": -1}
+        assert "privileged" not in container
+        assert (container["network_mode"], container["ipc"]) == ("host", "host")
+
+
+def test_only_the_head_has_key_proxy_and_clients() -> None:
+    head, follower = pair().values()
+    assert "secrets.env" in head.releases[0].compose
+    assert "secrets.env" not in follower.releases[0].compose
+    assert compose(follower)["entrypoint"] == ["vllm"]
+    assert follower.plan.services[0].proxy is None
+    everyone = dict.fromkeys(names(2), data())
+    assert proxies_of(follower.plan, everyone) is None
+    assert entrances(follower.plan) == ()
+    (service,) = desired_services(follower, KEYS, None, frozenset())
+    assert service.environment.value == "SPARKWRIGHT_RANKS=sk-of-ranks\n"
+    assert ENGINE not in service.environment.value
+    assert service.ports == ()
+    (service,) = desired_services(head, KEYS, None, frozenset())
+    assert service.environment.value == f"VLLM_API_KEY={ENGINE}\n"
+    assert service.ranks_key is not None
+    assert "sk-of-ranks" in service.ranks_key.value
+    assert "sk-of-ranks" not in json.dumps(str(service))
+
+
+def test_load_balancers_and_clients_know_the_head_alone() -> None:
+    balanced = {**data(), "load_balancer": {"chat": {"port": 8080}}}
+    hosts = {"spark-1": balanced, "spark-2": data()}
+    found = proxies_of(desired(hosts)["spark-1"].plan, hosts)
+    assert found is not None
+    (fleet,) = [one for one in found.proxies if one.name == "fleet-chat"]
+    assert [one.name for one in fleet.replicas] == ["spark-1"]
+    fleet_of = planned(hosts).or_raise()
+    listed = export(fleet_of, dict.fromkeys(hosts, "10.0.0.1"))
+    assert [one.host for one in listed.endpoints] == ["spark-1"]
+    assert listed.notes == ()
+
+
+@pytest.mark.parametrize("number", [0, 1])
+def test_the_unit_of_a_rank_is_closed_as_others_are(tmp_path: Path, number: int) -> None:
+    unit = list(pair().values())[number].releases[0].unit
+    assert systemd.exposure(tmp_path, "sparkwright-chat.service", unit) <= 2.5
+    assert systemd.faults(tmp_path, "sparkwright-chat.service", unit) == []
+    found = systemd.settings(unit)
+    assert found["Restart"] == ["always"]
+    assert found["RestrictAddressFamilies"] == ["AF_UNIX AF_INET"]
+    first = [one for one in found["ExecStartPre"] if "rank.py close" in one]
+    assert first[0].startswith("+")  # and not '-': without its rules no engine starts
