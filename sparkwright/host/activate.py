@@ -17,8 +17,8 @@ from sparkwright.host.contracts.proxies import Sockets, pool_of
 from sparkwright.host.contracts.switch import ServiceSwitch, SwitchRequest, request_document
 from sparkwright.host.control import SWITCH
 from sparkwright.host.lib import documents, exclusive, files, homes, systemd
+from sparkwright.host.lib.gates import kept_gate
 from sparkwright.host.lib.processes import run
-from sparkwright.host.smoke.gates import kept_gate
 
 
 class Refused(Exception):

@@ -16,10 +16,10 @@ from sparkwright.host.contracts.marks import Stopped
 from sparkwright.host.contracts.proxies import pool_of
 from sparkwright.host.contracts.records import encode
 from sparkwright.host.lib import exclusive, files, homes, systemd
+from sparkwright.host.lib.gates import kept_gate
 from sparkwright.host.lib.threads import at_once
 from sparkwright.host.proxy.place import Place
 from sparkwright.host.smoke import check
-from sparkwright.host.smoke.gates import kept_gate
 
 SWITCH = "sparkwright-switch.service"
 _SWITCHING = (

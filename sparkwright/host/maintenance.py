@@ -16,11 +16,11 @@ from sparkwright.host.contracts.marks import MAINTENANCE, Maintenance
 from sparkwright.host.contracts.proxies import SELF, pool_of
 from sparkwright.host.contracts.records import encode
 from sparkwright.host.lib import exclusive, files, homes, systemd, trusted
+from sparkwright.host.lib.gates import kept_gate
 from sparkwright.host.lib.threads import at_once
 from sparkwright.host.proxy import runtime_api
 from sparkwright.host.proxy.place import Place
 from sparkwright.host.smoke import check
-from sparkwright.host.smoke.gates import kept_gate
 
 _BARE = "{}: it has no proxy here: load balancers go on sending to it until it is stopped"
 

@@ -19,8 +19,8 @@ from sparkwright.host.contracts.status import (
 from sparkwright.host.contracts.switch import HistoryEntry, SwitchJournal, entry_of
 from sparkwright.host.contracts.watch import WatchReport
 from sparkwright.host.lib import docker, documents, exclusive, files, homes, ranks, systemd
+from sparkwright.host.lib.gates import gate_of
 from sparkwright.host.lib.http import NoAnswer, Server
-from sparkwright.host.smoke.gates import gate_of
 
 
 def releases(home: Path) -> dict[str, KeptRelease]:

@@ -42,11 +42,11 @@ from sparkwright.host.contracts.switch import (
     request_of,
 )
 from sparkwright.host.lib import docker, documents, exclusive, files, journal, systemd
+from sparkwright.host.lib.gates import kept_gate
 from sparkwright.host.lib.processes import run
 from sparkwright.host.proxy import asleep, configure
 from sparkwright.host.proxy.place import Place
 from sparkwright.host.smoke import check
-from sparkwright.host.smoke.gates import kept_gate
 
 #: Seconds between two questions to a release that is looked on.
 _ASK_EVERY = 10
