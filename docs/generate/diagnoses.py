@@ -15,8 +15,8 @@ the alert rules for Prometheus use the same names and the same thresholds; see
 [Troubleshooting](troubleshooting.md) and [Monitoring](monitoring.md)."""
 
 _FABRIC = """\
-What is found on hosts that are joined by ConnectX-7, and between them; see
-[The fabric](fabric.md)."""
+What `sparkwright fabric test` finds on hosts that are joined by ConnectX-7, and between them;
+see [The fabric](fabric.md)."""
 
 _SLOW = """\
 What `sparkwright bench` and `sparkwright report` name when a service is slower than its card."""

@@ -39,6 +39,7 @@ SECTIONS = {
     "Hosts": {
         "bootstrap": "Make bare hosts ready: Docker, container toolkit, sudo.",
         "deploy": "Make the hosts as planned (pyinfra INVENTORY deploy.py).",
+        "fabric": "ConnectX-7 between hosts: addresses, tests.",
         "status": "What every service runs, and whether it is well.",
         "top": "Tokens/s, requests, KV cache and GPU of every service, live.",
         "doctor": "What is wrong with hosts and services, why, what helps.",

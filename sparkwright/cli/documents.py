@@ -15,6 +15,7 @@ from sparkwright.bench.compare import Verdict
 from sparkwright.bench.results import Result
 from sparkwright.catalog.advice import Choice
 from sparkwright.discover.asking import Box
+from sparkwright.fabric.result import FabricResult
 from sparkwright.findings.finding import Finding
 from sparkwright.host.contracts.control import ControlAnswer
 from sparkwright.host.contracts.disk_usage import DiskUsage
@@ -267,6 +268,7 @@ DOCUMENTS: dict[str, Any] = {
     "discover": list[Box],
     "doctor": list[Finding],
     "endpoints": Endpoints,
+    "fabric test": list[FabricResult],
     "history": dict[str, list[HistoryEntry]],
     "import": list[Finding],
     "init": NewSite,
@@ -291,4 +293,4 @@ DOCUMENTS: dict[str, Any] = {
     "stop": Controlled,
 }
 #: Commands that become pyinfra.
-PYINFRAS = ("bootstrap", "deploy", "models verify", "rollback", "verify")
+PYINFRAS = ("bootstrap", "deploy", "fabric addresses", "models verify", "rollback", "verify")

@@ -11,6 +11,7 @@ from sparkwright.catalog import Exceptions
 from sparkwright.config.bootstrap import PackageSource
 from sparkwright.config.clusters import ClusterSettings
 from sparkwright.config.connection import CONNECTION_KEYS, connection_problems
+from sparkwright.config.fabric import FabricAddresses
 from sparkwright.config.renamed import RENAMED, with_new_names
 from sparkwright.config.settings import (
     HostSettings,
@@ -32,7 +33,7 @@ KNOWN_KEYS = {
         *PackageSource.model_fields,
         *ClusterSettings.model_fields,
     ),
-    2: (*RolloutSettings.model_fields, *TlsSettings.model_fields),
+    2: (*RolloutSettings.model_fields, *TlsSettings.model_fields, *FabricAddresses.model_fields),
     4: (*SmokeSettings.model_fields, *Exceptions.model_fields),
 }
 

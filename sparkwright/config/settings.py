@@ -30,6 +30,7 @@ from sparkwright.catalog.data import (
 )
 from sparkwright.config.bootstrap import Packaged, PackageSource, Step
 from sparkwright.config.clusters import ClusterSettings
+from sparkwright.config.fabric import FabricAddresses
 from sparkwright.config.notices import NoticeAddress
 from sparkwright.config.registries import RegistryAddress, RegistryName
 from sparkwright.config.schedule import CalendarText
@@ -322,6 +323,8 @@ class HostSettings(_Settings):
         bootstrap_sources: step -> where its packages come from.
         bootstrap_reboot: whether a host whose new driver needs a reboot gets it, and is waited for;
             for the command line.
+        fabric_addresses: static addresses of ConnectX-7 ports, which `sparkwright fabric addresses`
+            writes and no deploy does (docs/fabric.md). Set it in group_data/all.py.
         catalog_directories: catalogs of the user's own, over the one that is shipped.
         registries: other people's recipes, for `sparkwright import @NAME` and `catalog search`:
             name -> git repository, ``https://…`` or a path of the controller. The lock pins each to
@@ -383,6 +386,7 @@ class HostSettings(_Settings):
     bootstrap: tuple[Step, ...] = ()
     bootstrap_sources: dict[Packaged, PackageSource] = {}
     bootstrap_reboot: bool = False
+    fabric_addresses: FabricAddresses | None = None
     catalog_directories: tuple[ControllerPath, ...] = ()
     registries: dict[RegistryName, RegistryAddress] = {}
     sidecars: dict[str, Annotated[Gib, Field(gt=0)]] = {}

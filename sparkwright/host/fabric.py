@@ -13,8 +13,16 @@ import threading
 from ipaddress import IPv6Address
 from pathlib import Path
 
-from sparkwright.host.contracts.fabric import FabricRequest, FabricState, Gid, Neighbour, Rail, Rdma
-from sparkwright.host.lib import documents, icmp
+from sparkwright.host.contracts.fabric import (
+    NETPLAN,
+    FabricRequest,
+    FabricState,
+    Gid,
+    Neighbour,
+    Rail,
+    Rdma,
+)
+from sparkwright.host.lib import docker, documents, icmp
 from sparkwright.host.lib.processes import Running
 
 TYPE_CHECKING = False
@@ -22,7 +30,7 @@ if TYPE_CHECKING:  # typing takes 3 ms to import
     from typing import Any
 
 #: Names by which systemd tells domain and function of a PCI device's port: enP2p1s0f1np1.
-_NAME = re.compile(r"en(?:P(\d+))?p\d+s\d+f(\d)(?:np\d+)?")
+NAME = re.compile(r"en(?:P(\d+))?p\d+s\d+f(\d)(?:np\d+)?")
 _PCI = re.compile(r"([0-9a-f]{4}):[0-9a-f]{2}:[0-9a-f]{2}\.(\d)")
 _TOOLS = ("ib_write_bw", "netplan", "lldpcli")
 _NCCL = re.compile(r"/\S*/libnccl\.so[.\d]*")
@@ -39,7 +47,7 @@ def position(device: Path) -> tuple[int, int] | None:
     found = _PCI.fullmatch(link.readlink().name) if link.is_symlink() else None
     if found and driver.is_symlink():
         return int(found[1], 16), int(found[2])
-    named = _NAME.fullmatch(device.name)
+    named = NAME.fullmatch(device.name)
     return (int(named[1] or 0), int(named[2])) if named else None
 
 
@@ -220,13 +228,30 @@ def rails(root: Path, own: dict[str, tuple[str, ...]], *, ask: bool) -> tuple[Ra
     return tuple(sorted(found, key=lambda one: (one.cage, one.twin)))
 
 
+def configured(root: Path, names: set[str]) -> dict[str, str]:
+    """Device -> a file of netplan's, not ours, that names it."""
+    found = {}
+    for place in sorted((root / "etc/netplan").glob("*.yaml")):
+        if f"/etc/netplan/{place.name}" != NETPLAN:
+            words = set(re.findall(r"^ +[\"']?([\w.-]+)[\"']?:", documents.text(place) or "", re.M))
+            found.update(dict.fromkeys(sorted(words & names), f"/etc/netplan/{place.name}"))
+    return found
+
+
+def image(name: str) -> str | None:
+    """The id of an image."""
+    found = docker.get(f"/images/{name}/json")
+    return str(found.get("Id", "")) or None if isinstance(found, dict) else None
+
+
 def main(request: FabricRequest) -> FabricState:
     """Look at the host's part of the fabric."""
     root = Path(request.root)
     own = addresses()
+    ports = rails(root, own, ask=request.ask)
     routes = _listed("route", "show", "default")
     return FabricState(
-        rails=rails(root, own, ask=request.ask),
+        rails=ports,
         interfaces=own,
         management=str(routes[0].get("dev", "")) if routes else "",
         kernel=(documents.text(root / "proc/sys/kernel/osrelease") or "").strip(),
@@ -234,4 +259,7 @@ def main(request: FabricRequest) -> FabricState:
         driver=(documents.text(root / "sys/module/nvidia/version") or "").strip() or None,
         nccl=several_nccl(root),
         tools=tuple(name for name in _TOOLS if shutil.which(name)),
+        netplan=documents.text(root / NETPLAN[1:]),
+        image=image(request.image) if request.image else None,
+        configured=configured(root, {one.name for one in ports}),
     )

@@ -10,6 +10,7 @@ import re
 import shutil
 from pathlib import Path
 
+from sparkwright.host import fabric_addresses
 from sparkwright.host.contracts.removal import RemovalAnswer, RemovalRequest
 from sparkwright.host.disk_usage import REVISION, our_images
 from sparkwright.host.lib import docker, documents, receipt, systemd
@@ -86,6 +87,8 @@ def main(request: RemovalRequest) -> RemovalAnswer:
     if root.is_dir():
         shutil.rmtree(root)
         done.append(str(root))
+    if fabric_addresses.undo():
+        done.append("the addresses of the fabric")
     models = Path(request.models_root)
     if request.weights and models.is_dir():
         gone, stays = weights(models)

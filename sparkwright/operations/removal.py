@@ -14,10 +14,12 @@ from sparkwright.facts.observation import observed
 from sparkwright.host import removal as program
 from sparkwright.host.bootstrap import undo
 from sparkwright.host.contracts.bootstrap import RECORD, UndoAnswer, UndoRequest
+from sparkwright.host.contracts.fabric import KEPT
 from sparkwright.host.contracts.observation import ObservationRequest
 from sparkwright.host.contracts.removal import RemovalAnswer, RemovalRequest
 from sparkwright.operations.changing import MODELS_ROOT, SERVICES_ROOT, Commands, change
 
+_FABRIC = f"{KEPT}/devices"
 _LEFT = "what bootstrap installed and wrote (--bootstrap undoes it)"
 
 
@@ -50,7 +52,7 @@ def removed(
             models_root=models_root,
             services_root=services_root,
             directories=(models_root, services_root, *homes),
-            files=(RECORD,),
+            files=(RECORD, _FABRIC),
         ),
     )
     there = {path for path, state in seen.directories.items() if state}
@@ -60,6 +62,7 @@ def removed(
         if weights and models_root in there:
             pending.append(f"remove the models below {models_root}")
         left = [f"{models_root}: the models (--weights removes them)"] * (models_root in there)
+        pending += ["take the fabric's addresses back"] if seen.files.get(_FABRIC) else []
         if seen.files.get(RECORD):
             pending += ["undo what bootstrap did"] if bootstrap else []
             left += [] if bootstrap else [_LEFT]

@@ -15,12 +15,14 @@ from sparkwright.operations import disk_usage, removal
 from tests.operations.harness import Case, Said, as_json, busy, check, fake, run
 from tests.unit.builders import probe
 
+#: What the change of addresses keeps, as long as they are there.
+FABRIC = "/var/lib/sparkwright/fabric/devices"
 ROOT = "/opt/sparkwright"
 HOME = f"{ROOT}/services/qwen36"
 THERE = {"mode": 0o755, "uid": 0}
 MODELS = "/opt/models"
 ASKED = ObservationRequest(
-    directories=(MODELS, ROOT, HOME, f"{ROOT}/services/gone"), files=(RECORD,)
+    directories=(MODELS, ROOT, HOME, f"{ROOT}/services/gone"), files=(RECORD, FABRIC)
 )
 DONE = RemovalAnswer(("service qwen36",), ("service 'x': there is none",))
 
@@ -125,6 +127,14 @@ def test_only_bootstrap_s_is_left_to_undo() -> None:
     host = fake(probe(files=RECORDED), ASKED, removal=RemovalAnswer((), ()), undo=UNDONE)
     ran = run(host, removal.removed, bootstrap=True)
     assert host.lines == ["would undo what bootstrap did"]
+    assert len(ran.commands) == 1
+
+
+def test_only_the_fabric_s_addresses_are_left_to_take_back() -> None:
+    seen = probe(files={FABRIC: {"sha256": "0", "mode": 0o600}})
+    host = fake(seen, ASKED, removal=RemovalAnswer(("the addresses of the fabric",), ()))
+    ran = run(host, removal.removed)
+    assert host.lines == ["would take the fabric's addresses back"]
     assert len(ran.commands) == 1
 
 

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+#: The file that ``sparkwright fabric addresses`` writes, and where lies what it replaced.
+NETPLAN = "/etc/netplan/60-sparkwright-fabric.yaml"
+KEPT = "/var/lib/sparkwright/fabric"
+
 
 @dataclass(frozen=True)
 class FabricRequest:
@@ -13,10 +17,12 @@ class FabricRequest:
         root: where /sys and /proc lie; another one for a capture.
         ask: whether neighbours are asked for on each port; without, only those are told that the
             kernel and LLDP know already.
+        image: name of an image in Docker whose id is told.
     """
 
     root: str = "/"
     ask: bool = True
+    image: str | None = None
 
 
 @dataclass(frozen=True)
@@ -98,6 +104,9 @@ class FabricState:
         driver: version of NVIDIA's kernel module.
         nccl: of each process that has several, the NCCL libraries that it has loaded.
         tools: those of the fabric's tools that are installed: ib_write_bw, netplan, lldpcli.
+        netplan: text of the file of ours; None where there is none.
+        configured: device -> another file of netplan's that names it.
+        image: id of the image of the request; None where it is not there.
     """
 
     rails: tuple[Rail, ...] = ()
@@ -108,3 +117,42 @@ class FabricState:
     driver: str | None = None
     nccl: tuple[tuple[str, ...], ...] = ()
     tools: tuple[str, ...] = ()
+    netplan: str | None = None
+    configured: dict[str, str] = field(default_factory=dict)
+    image: str | None = None
+
+
+@dataclass(frozen=True)
+class Ping:
+    """An IPv4 address that must answer over a device, to packets of ``size`` bytes of payload."""
+
+    address: str
+    device: str
+    size: int
+
+
+@dataclass(frozen=True)
+class AddressesRequest:
+    """A step of the change of addresses.
+
+    Attributes:
+        step: ``arm`` checks the text, keeps what is there, and starts the timer that takes it back;
+            ``prove`` pings, and takes it back at once where somebody does not answer; ``keep`` does
+            the same once everybody has proved, and stops the timer.
+        text: of the new file.
+        devices: that it configures.
+        seconds: until the timer takes it back; of the others, how long is tried.
+    """
+
+    step: str
+    text: str = ""
+    devices: tuple[str, ...] = ()
+    pings: tuple[Ping, ...] = ()
+    seconds: int = 120
+
+
+@dataclass(frozen=True)
+class AddressesAnswer:
+    """What is wrong; nothing where the step is done."""
+
+    wrong: tuple[str, ...] = ()

@@ -20,6 +20,7 @@ from sparkwright.resolve.lock import from_resolution, render_lock
 from sparkwright.site.fleet import plan_fleet
 from tests.unit.builders import ROOT, resolution
 from tests.unit.doctor import builders as ill
+from tests.unit.fabric import states as fabric
 from tests.unit.report.test_status import answer
 
 SPARKS = ("spark-1", "spark-2", "spark-3")
@@ -55,6 +56,23 @@ _WATCHED = {
 #: What a host answers to a role's question.
 ANSWERS: dict[str, Any] = {
     "roles.status.status": encode(answer(planned=_WATCHED)),
+    "roles.fabric.looked": {
+        "state": encode(fabric.pair()["spark-1"]),
+        "image": "vllm:a",
+        "addresses": None,
+    },
+    "roles.fabric.measured": {
+        "pings": [
+            {
+                "address": "192.168.177.12",
+                "device": "enp1s0f1np1",
+                "size": 8972,
+                "wrong": "message too long for enp1s0f1np1",
+            }
+        ],
+        "writes": [],
+        "gather": {"gbytes": None, "backend": "", "wrong": _LONG},
+    },
     "roles.doctor.doctor": encode(ill.spark(service=ill.service(unit={"NRestarts": "2"}))),
     "roles.models.listed": _THINGS,
     "roles.models.pruned": _THINGS,
@@ -105,6 +123,7 @@ COMMANDS = {
     "discover": "discover --no-mdns",
     "doctor": "doctor",
     "endpoints": "endpoints",
+    "fabric test": "fabric test",
     "history": "history",
     "import": f"import {ROOT}/tests/fixtures/recipes/registry/recipes/generated.yaml --dry",
     "init": "init new --host spark-1 --gpu gb10 --host rtx-1 --gpu rtx5080",

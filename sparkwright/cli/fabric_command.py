@@ -1,0 +1,174 @@
+"""``sparkwright fabric``: ConnectX-7 between hosts. Runs pyinfra."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import click
+
+from sparkwright.cli.connecting import connection_options, hosts_argument, pyinfra_json_option
+from sparkwright.cli.findings import paint
+from sparkwright.cli.hosts import ask_hosts, become, command_line
+from sparkwright.cli.options import data_option, json_option, optional_inventory, print_json
+from sparkwright.cli.output import echo
+from sparkwright.config.fabric import FabricAddresses
+from sparkwright.config.inventory import HostInput, read_inventory
+from sparkwright.fabric.check import Fabric
+from sparkwright.fabric.groups import fabrics
+from sparkwright.fabric.judge import judge
+from sparkwright.fabric.measure import Plan, plan
+from sparkwright.fabric.result import FabricResult, result, rows
+from sparkwright.findings.render import text
+from sparkwright.findings.user_error import UserError, mistake, suggest
+from sparkwright.host.contracts.fabric import FabricState
+from sparkwright.host.contracts.fabric_measure import MeasureAnswer
+from sparkwright.host.contracts.records import decode, encode
+from sparkwright.text.table import columns
+
+
+@click.group("fabric")
+def command() -> None:
+    """ConnectX-7 between hosts: static addresses, and how fast it is."""
+
+
+@command.command("addresses")
+@optional_inventory
+@data_option
+@connection_options
+@click.option("--dry", is_flag=True, help="Only show what would be done.")
+@click.option("--diff", is_flag=True, help="Show the text of the file that changes.")
+@pyinfra_json_option
+def addresses_command(
+    inventory: Path, overrides: tuple[str, ...], dry: bool, diff: bool
+) -> None:  # fmt: skip
+    """Write the addresses of `fabric_addresses` by netplan, proved by a ping over every rail.
+
+    A host takes an unproven change back by itself: no connection is lost for good. What is as
+    desired is left alone. `sparkwright remove` takes the addresses away.
+    """
+    hosts = named_hosts(read_inventory(inventory, overrides))
+    words = command_line(inventory, hosts, overrides, "roles.fabric.addresses", dry=dry)
+    if diff:
+        words.insert(1, "--diff")
+    become(words)
+
+
+def named_hosts(hosts: list[HostInput]) -> tuple[str, ...]:
+    """The hosts of ``fabric_addresses``.
+
+    Raises:
+        UserError: where no host's settings have it, or it names one that there is not.
+    """
+    found = [(one, one.data["fabric_addresses"]) for one in hosts
+             if one.data.get("fabric_addresses")]  # fmt: skip
+    if not found:
+        what, where = "no host's settings have it", "fabric_addresses"
+        remedy = ('fabric_addresses = {"shape": "pair", "hosts": ["spark-1", "spark-2"]} in '
+                  "group_data/all.py")  # fmt: skip
+        raise UserError([mistake(where, what, remedy)])
+    known = [one.name for one in hosts]
+    problems = []
+    named: dict[str, None] = {}
+    for one, wanted in found:
+        for name in _names(wanted):
+            if name in known:
+                named[name] = None
+            elif all(name not in _names(two) for _, two in found[: found.index((one, wanted))]):
+                where = f"{one.origin('fabric_addresses')}: fabric_addresses.hosts"
+                what = f"{name!r} is no host of the inventory"
+                problems.append(mistake(where, what, suggest(name, known)))
+    if problems:
+        raise UserError(problems)
+    return tuple(named)
+
+
+def _names(wanted: Any) -> list[str]:
+    """Names as they are written: what else is wrong with the setting is told with all others."""
+    every = wanted.get("hosts") if isinstance(wanted, dict) else None
+    return [one for one in every if isinstance(one, str)] if isinstance(every, list | tuple) else []
+
+
+@command.command("test")
+@hosts_argument
+@click.option("--look", is_flag=True, help="Only judge cables, addresses and devices.")
+@json_option
+def test_command(
+    inventory: Path, overrides: tuple[str, ...], limit: tuple[str, ...], look: bool, as_json: bool
+) -> None:
+    """Judge the fabric between hosts, and measure it against published figures.
+
+    A ping that fills the MTU on every rail, ib_write_bw on both twins at once where it is
+    installed, and an all-gather through the serving image itself. It takes a minute and some GiB of
+    memory on each host, and changes nothing. Exit code 1 when an error is found, a measure fails,
+    or a host does not answer.
+    """
+    answers, silent = ask_hosts(inventory, limit, overrides, "roles.fabric.looked")
+    found = _fabrics(answers)
+    if not found and answers:
+        what = "no host has a ConnectX"
+        raise UserError([mistake(str(inventory), what, "name other hosts with --limit")])
+    planned = [Plan() if look else _plan(one, answers) for one in found]
+    every = _together(planned)
+    measured: dict[str, MeasureAnswer] = {}
+    hosts = tuple(dict.fromkeys((*every.pings, *every.gathers)))
+    if hosts:
+        said, more = ask_hosts(
+            inventory, hosts, overrides, "roles.fabric.measured", plan=json.dumps(encode(every))
+        )
+        measured = {name: decode(MeasureAnswer, one) for name, one in said.items()}
+        silent = [*silent, *more]
+    results = [
+        _result(one, what, measured, look=look) for one, what in zip(found, planned, strict=True)
+    ]
+    if as_json:
+        print_json([asdict(one) for one in results])
+    for one in [] if as_json else results:
+        echo(_rendered(one))
+    sys.exit(int(bool(silent) or not results or not all(one.well for one in results)))
+
+
+def _fabrics(answers: Mapping[str, Any]) -> tuple[Fabric, ...]:
+    states = {name: decode(FabricState, one["state"]) for name, one in answers.items()}
+    named = {
+        name: FabricAddresses.model_validate(one["addresses"])
+        for name, one in answers.items()
+        if one["addresses"]
+    }
+    images = {name: one.image for name, one in states.items() if one.image}
+    return fabrics(states, named, images)
+
+
+def _plan(fabric: Fabric, answers: Mapping[str, Any]) -> Plan:
+    return plan(
+        fabric,
+        {name: str(answers[name]["image"]) for name, state in fabric.states.items() if state.image},
+        {name: "ib_write_bw" in state.tools for name, state in fabric.states.items()},
+    )
+
+
+def _result(
+    fabric: Fabric, planned: Plan, measured: Mapping[str, MeasureAnswer], *, look: bool
+) -> FabricResult:
+    found = result(fabric, judge(fabric), planned, measured)
+    return replace(found, measures=()) if look else found
+
+
+def _together(planned: list[Plan]) -> Plan:
+    """All fabrics' in one run: each is between hosts of its own."""
+    return Plan(
+        {host: one for each in planned for host, one in each.pings.items()},
+        tuple(pair for each in planned for pair in each.pairs),
+        {host: one for each in planned for host, one in each.gathers.items()},
+    )
+
+
+def _rendered(one: FabricResult) -> str:
+    head = f"{', '.join(one.hosts)}: {one.shape}, {'well' if one.well else 'not well'}"
+    said = text(one.findings, indent=2, paint=paint)
+    table = columns(rows(one)) if one.measures else []
+    return "\n".join(filter(None, [head, said, *(f"  {line}" for line in table)]))

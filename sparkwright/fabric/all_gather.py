@@ -1,0 +1,49 @@
+"""One rank of an all-gather, run inside the serving image: ``all_gather.py BYTES``.
+
+No MPI: torch.distributed meets at MASTER_ADDR. Prints one line of JSON. It is read as text and
+mounted into the container; nothing of it runs on the controller.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from importlib import import_module
+from typing import Any
+
+ROUNDS = 10
+
+
+def main(size: int) -> None:
+    """Gather ``size`` bytes on every rank, some times; rank and ranks are in the environment."""
+    torch: Any = import_module("torch")
+    distributed: Any = import_module("torch.distributed")
+    gpu = torch.cuda.is_available()
+    backend = "nccl" if gpu else "gloo"
+    ranks = int(os.environ["WORLD_SIZE"])
+    distributed.init_process_group(backend)
+    device = torch.device("cuda" if gpu else "cpu")
+    part = torch.zeros(size // ranks, dtype=torch.uint8, device=device)
+    parts = list(torch.zeros(part.numel() * ranks, dtype=torch.uint8, device=device).chunk(ranks))
+
+    def rounds(number: int) -> float:
+        began = time.monotonic()
+        for _ in range(number):
+            distributed.all_gather(parts, part)
+        if gpu:
+            torch.cuda.synchronize()
+        return (time.monotonic() - began) / number
+
+    rounds(2)
+    distributed.barrier()
+    seconds = rounds(ROUNDS)
+    # As nccl-tests count: what goes over the slowest link.
+    gbytes = part.numel() * ranks / seconds * (ranks - 1) / ranks / 1e9
+    print(json.dumps({"gbytes": gbytes, "backend": backend}), flush=True)
+    distributed.destroy_process_group()
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]))

@@ -1,0 +1,55 @@
+"""Which hosts of an inventory make one fabric."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from sparkwright.config.fabric import FabricAddresses
+from sparkwright.fabric.cabling import cables, shape_of
+from sparkwright.fabric.check import Fabric
+from sparkwright.host.contracts.fabric import FabricState
+
+
+def fabrics(
+    states: Mapping[str, FabricState],
+    named: Mapping[str, FabricAddresses],
+    images: Mapping[str, str],
+) -> tuple[Fabric, ...]:
+    """The fabrics of these hosts: those of ``fabric_addresses``, then those that are cabled.
+
+    A host without a ConnectX that no setting names belongs to none.
+
+    Args:
+        named: host -> its setting.
+        images: host -> id of the image that it serves with, as far as that is known.
+    """
+    found: list[Fabric] = []
+    left = {host: state for host, state in states.items() if state.rails and host not in named}
+    for wanted in dict.fromkeys(named.values()):
+        members = {host: states[host] for host in wanted.hosts if host in states}
+        if members:
+            found.append(_fabric(members, wanted.shape, images))
+    for members in _cabled(left):
+        shape = shape_of(members) or ("pair" if len(members) < 3 else "switch")
+        found.append(_fabric(members, shape, images))
+    return tuple(found)
+
+
+def _fabric(members: Mapping[str, FabricState], shape: str, images: Mapping[str, str]) -> Fabric:
+    return Fabric(members, shape, {host: images[host] for host in members if host in images})
+
+
+def _cabled(states: Mapping[str, FabricState]) -> list[dict[str, FabricState]]:
+    """Hosts that see each other, directly or over others; those that see nobody are one group."""
+    group = {host: host for host in states}
+    for one in cables(states):
+        old, new = group[one.other], group[one.host]
+        group = {host: new if of == old else of for host, of in group.items()}
+    members: dict[str, dict[str, FabricState]] = {}
+    for host, of in group.items():
+        members.setdefault(of, {})[host] = states[host]
+    alone = {
+        host: state for one in members.values() if len(one) == 1 for host, state in one.items()
+    }
+    together = [one for one in members.values() if len(one) > 1]
+    return [*together, *([alone] if alone else [])]

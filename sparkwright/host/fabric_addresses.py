@@ -1,0 +1,144 @@
+"""Changes the addresses of a host's rails so that nobody can be locked out. Runs as root.
+
+Before the change a timer is started that takes it back. What proves the change stops the timer: the
+controller has reached the host since, and all peers answer on the rails; once more after all hosts
+have proved theirs, so that all keep the change or none. The timer is a unit on the disk, so that a
+power cut in between changes nothing.
+"""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+import tempfile
+import time
+from pathlib import Path
+
+from sparkwright.host.contracts.fabric import KEPT, NETPLAN, AddressesAnswer, AddressesRequest, Ping
+from sparkwright.host.lib import documents, files, icmp, systemd
+from sparkwright.host.lib.processes import run
+
+_BACK = "fabric-addresses-back"
+_TREES = ("etc/netplan", "lib/netplan", "run/netplan")
+_SECONDS = 180
+
+
+def main(request: AddressesRequest) -> AddressesAnswer:
+    """Do a step."""
+    if request.step == "arm":
+        return AddressesAnswer(arm(request.text, request.devices, request.seconds))
+    wrong = prove(request.pings, request.seconds)
+    if request.step == "keep" and not wrong:
+        disarm()
+    return AddressesAnswer(wrong)
+
+
+def arm(text: str, devices: tuple[str, ...], seconds: int) -> tuple[str, ...]:
+    """Check the new text, keep the old one, and start the timer; why not, where that fails."""
+    if why := refused(text):
+        return (f"netplan generate does not accept the new file: {why}",)
+    kept = Path(KEPT)
+    if not (kept / "devices").exists():  # a second change is undone to what was before the first
+        old = files.read(Path(NETPLAN))
+        if old is not None:
+            files.write(kept / "before.yaml", old, 0o600)
+    known = (documents.text(kept / "devices") or "").split()
+    every = tuple(dict.fromkeys((*known, *devices)))
+    files.write(kept / "devices", "\n".join(every) + "\n", 0o600)
+    current = files.read(Path(NETPLAN))
+    if current is not None:
+        files.write(kept / "last.yaml", current, 0o600)
+    else:
+        (kept / "last.yaml").unlink(missing_ok=True)
+    files.write(kept / "back", script("last.yaml", every), 0o700)
+    service = f"[Unit]\nDescription=Take unproven addresses back\n[Service]\nType=oneshot\n" \
+              f"ExecStart=/bin/sh {kept / 'back'}\n"  # fmt: skip
+    timer = (
+        "[Unit]\nDescription=Take unproven addresses back, unless they are proved before\n"
+        f"[Timer]\nOnActiveSec={seconds}\nAccuracySec=1s\n[Install]\nWantedBy=timers.target\n"
+    )
+    files.write(systemd.UNITS / f"{_BACK}.service", service, 0o644)
+    files.write(systemd.UNITS / f"{_BACK}.timer", timer, 0o644)
+    systemd.enable_timer(f"{_BACK}.timer")
+    started = systemd.systemctl("restart", f"{_BACK}.timer")
+    return () if started.ok else (f"the timer that takes it back does not start: {started.said}",)
+
+
+def refused(text: str) -> str | None:
+    """Why netplan does not take the file beside the others; None where it does."""
+    with tempfile.TemporaryDirectory(prefix="sparkwright-netplan-") as folder:
+        for tree in _TREES:
+            if Path("/", tree).is_dir():
+                shutil.copytree(Path("/", tree), Path(folder, tree))
+        place = Path(folder, NETPLAN[1:])
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text(text)
+        place.chmod(0o600)
+        done = run("netplan", "generate", "--root-dir", folder, timeout=60)
+    return None if done.ok else done.said
+
+
+def script(name: str, devices: tuple[str, ...]) -> str:
+    """What takes a change back: the file of before, and no address that is not in it."""
+    old = shlex.quote(f"{KEPT}/{name}")
+    flushed = "".join(f"ip addr flush dev {shlex.quote(one)} scope global\n" for one in devices)
+    return (
+        f"if [ -e {old} ]; then install -m 600 {old} {NETPLAN}; else rm -f {NETPLAN}; fi\n"
+        f"{flushed}netplan apply\n"
+        f"rm -f {systemd.UNITS}/{systemd.TIMERS}/{_BACK}.timer {systemd.UNITS}/{_BACK}.*\n"
+        f"systemctl --no-block stop {_BACK}.timer\n"
+        f"[ -e {NETPLAN} ] || rm -rf {KEPT}\n"
+    )
+
+
+def prove(pings: tuple[Ping, ...], seconds: int) -> tuple[str, ...]:
+    """Ping until all answer; else take the change back now."""
+    until = time.monotonic() + seconds
+    wrong: list[str] = []
+    while True:
+        wrong = silent(pings)
+        if not wrong or time.monotonic() > until:
+            break
+        time.sleep(1)
+    if wrong:
+        back()
+        return (*wrong, "the addresses of before are back")
+    return ()
+
+
+def silent(pings: tuple[Ping, ...]) -> list[str]:
+    """Those that do not answer, and why."""
+    found = []
+    for one in pings:
+        why = icmp.echo(one.address, one.device, one.size, tries=1)
+        if why:
+            command = f"ping -M do -s {one.size} -I {one.device} {one.address}"
+            found.append(f"{command}: {why}")
+    return found
+
+
+def disarm() -> None:
+    """Stop the timer, and take its units away."""
+    systemd.systemctl("stop", f"{_BACK}.timer")
+    (systemd.UNITS / systemd.TIMERS / f"{_BACK}.timer").unlink(missing_ok=True)
+    for name in (f"{_BACK}.timer", f"{_BACK}.service"):
+        (systemd.UNITS / name).unlink(missing_ok=True)
+    for name in ("back", "last.yaml"):
+        Path(KEPT, name).unlink(missing_ok=True)
+
+
+def back() -> None:
+    """Take the change back at once."""
+    run("sh", f"{KEPT}/back", timeout=_SECONDS)
+
+
+def undo() -> bool:
+    """Have the addresses as they were before the first change. Whether there was one."""
+    devices = tuple((documents.text(f"{KEPT}/devices") or "").split())
+    if not devices:
+        return False
+    disarm()
+    files.write(Path(KEPT, "undo"), script("before.yaml", devices), 0o700)
+    run("sh", f"{KEPT}/undo", timeout=_SECONDS)
+    shutil.rmtree(KEPT, ignore_errors=True)
+    return True

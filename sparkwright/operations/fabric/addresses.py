@@ -1,0 +1,114 @@
+"""Static addresses of ConnectX-7 ports: written, applied, proved by the peers, or taken back.
+
+The host takes an unproven change back by itself (``host/fabric_addresses.py``): what is lost of the
+connection here is lost for two minutes at most.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from io import StringIO
+
+import click
+from pyinfra.api.command import StringCommand
+from pyinfra.api.host import Host
+from pyinfra.api.state import State
+from pyinfra.context import ctx_host, ctx_state
+from pyinfra.operations import files
+
+from sparkwright.facts.asking import HostError, ask
+from sparkwright.facts.memory import memory
+from sparkwright.facts.others import Ours, fail
+from sparkwright.host import fabric_addresses
+from sparkwright.host.contracts.fabric import NETPLAN, AddressesAnswer, AddressesRequest, Ping
+from sparkwright.operations import locks
+from sparkwright.operations.changing import SERVICES_ROOT, Commands, operation, show_diff
+from sparkwright.text.visible import visible
+
+#: Seconds until the host takes the change back, for the peers to answer meanwhile, and once more.
+_BACK, _PROVE, _KEEP = 180, 30, 5
+
+
+@operation()
+def configured(
+    text: str,
+    devices: Sequence[str],
+    *,
+    pending: Sequence[str],
+    before: str | None = None,
+    services_root: str = SERVICES_ROOT,
+    break_lock: bool = False,
+) -> Commands:
+    """Have netplan's file there and applied, with ``_sudo=True``; ``proved`` must follow.
+
+    Args:
+        text: of the file.
+        devices: that it configures.
+        pending: what changes, in words; nothing for nothing.
+        before: the file's text now, for ``--diff``.
+        services_root: where the host's lock lies.
+        break_lock: whether to take the lock from another run.
+    """
+    host = ctx_host.get()
+    if not pending:
+        host.noop("the addresses are as desired")
+        return
+    if not ctx_state.get().is_executing:
+        for line in pending:
+            host.log(f"{click.style('would', fg='yellow')} {visible(line)}")
+        show_diff(NETPLAN, before, text)
+    request = AddressesRequest("arm", text, tuple(devices), seconds=_BACK)
+    yield Ours(_step, (request, services_root, break_lock), {})
+    yield from files.put._inner(
+        src=StringIO(text), dest=NETPLAN, user="root", group="root", mode="0600"
+    )
+    yield StringCommand("netplan", "apply")
+
+
+@operation()
+def proved(
+    pings: Sequence[Ping], *, services_root: str = SERVICES_ROOT, break_lock: bool = False
+) -> Commands:
+    """Have every peer answer on every rail; else the host has its addresses of before.
+
+    Args:
+        pings: what must answer.
+        services_root: where the host's lock lies.
+        break_lock: whether to take the lock from another run.
+    """
+    if not ctx_state.get().is_executing:
+        words = ", ".join(f"{one.address} over {one.device}" for one in pings)
+        ctx_host.get().log(f"{click.style('would', fg='yellow')} {visible(f'ping {words}')}")
+    request = AddressesRequest("prove", pings=tuple(pings), seconds=_PROVE)
+    yield Ours(_step, (request, services_root, break_lock), {})
+
+
+@operation()
+def kept(
+    pings: Sequence[Ping], *, services_root: str = SERVICES_ROOT, break_lock: bool = False
+) -> Commands:
+    """Keep the change, once all hosts have proved theirs: one that failed answers no more.
+
+    Args:
+        pings: what must still answer.
+        services_root: where the host's lock lies.
+        break_lock: whether to take the lock from another run.
+    """
+    request = AddressesRequest("keep", pings=tuple(pings), seconds=_KEEP)
+    yield Ours(_step, (request, services_root, break_lock), {})
+
+
+def _step(state: State, host: Host, request: AddressesRequest, root: str, breaks: bool) -> bool:
+    try:
+        locks.take(host, root, break_lock=breaks)
+        answer = ask(host, fabric_addresses, request, AddressesAnswer, timeout=_BACK + _PROVE)
+    except HostError as error:
+        return fail(state, host, str(error).splitlines())
+    if answer.wrong:
+        return fail(state, host, answer.wrong)
+    if request.step == "keep":
+        done = f"wrote {NETPLAN}, and every peer answers"
+        memory(host).changes.append(done)
+        memory(host).forget()
+        host.log(visible(done))
+    return True

@@ -1,0 +1,22 @@
+"""Looking at a host's part of the fabric."""
+
+from __future__ import annotations
+
+from pyinfra.api.host import Host
+
+from sparkwright.fabric.answers import wrong
+from sparkwright.facts.answers import invalid
+from sparkwright.facts.asking import Sudo, ask
+from sparkwright.host import fabric
+from sparkwright.host.contracts.fabric import FabricRequest, FabricState
+
+
+def state_of(host: Host, image: str | None = None) -> FabricState:
+    """What it is now, and the id of an image. One remote execution. Raises HostError."""
+    found = ask(
+        host, fabric, FabricRequest(image=image), FabricState, sudo=Sudo.IF_POSSIBLE, timeout=60,
+        secrets=False,
+    )  # fmt: skip
+    if why := wrong(found):
+        invalid("sparkwright-fabric", why)
+    return found

@@ -1,0 +1,178 @@
+"""Addresses change so that nobody is locked out: armed, applied, proved by the peer, or taken back.
+
+By the programs themselves in a network namespace whose rail, a veth, leads to another one; netplan
+and systemctl are fakes.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="makes network namespaces")
+_ROOT = Path(__file__).parents[3]
+_HOST = """
+set -e
+mount --make-rprivate /
+mount -t overlay overlay -o lowerdir="$1/etc":/etc /etc
+for place in /run /var/lib /etc/systemd/system /etc/netplan; do
+    mount -t tmpfs -o mode=755 none $place
+done
+mkdir -p /run/netns /etc/systemd/system/timers.target.wants
+ip link set lo up
+ip netns add far
+ip link add enp1s0f1np1 type veth peer name enp1s0f1np1 netns far
+ip link set enp1s0f1np1 up
+ip -n far link set enp1s0f1np1 mtu 9000 up
+ip -n far addr add 192.168.177.12/24 dev enp1s0f1np1
+cd "$2"
+exec "$3" -c "$4"
+"""
+_PROGRAM = """
+import json, subprocess
+from pathlib import Path
+from sparkwright.host import fabric_addresses as program
+from sparkwright.host.contracts.fabric import KEPT, NETPLAN, AddressesRequest, Ping
+RAIL = "enp1s0f1np1"
+UNITS = Path("/etc/systemd/system")
+def text(mtu=9000, key="mtu"):
+    return ("network:\\n  version: 2\\n  ethernets:\\n    " + RAIL + ":\\n      dhcp4: false\\n"
+            f"      {key}: {mtu}\\n      addresses: [192.168.177.11/24]\\n")
+def arm(said):
+    return program.main(AddressesRequest("arm", said, (RAIL,), seconds=60)).wrong
+def put(said):
+    Path(NETPLAN).write_text(said)
+    subprocess.run(["netplan", "apply"], check=True)
+def prove(address="192.168.177.12", size=8972, step="prove"):
+    ping = Ping(address, RAIL, size)
+    return program.main(AddressesRequest(step, pings=(ping,), seconds=3)).wrong
+def keep(address="192.168.177.12"):
+    return prove(address, step="keep")
+def now():
+    shown = json.loads(subprocess.check_output(["ip", "-j", "addr", "show", "dev", RAIL]))
+    found = [one["local"] for one in shown[0]["addr_info"] if one["family"] == "inet"]
+    units = sorted(one.name for one in UNITS.rglob("fabric-*"))
+    return {"addresses": found, "file": Path(NETPLAN).exists(), "units": units,
+            "kept": sorted(one.name for one in Path(KEPT).glob("*"))}
+out = {}
+"""
+TIMER = ["fabric-addresses-back.service", "fabric-addresses-back.timer",
+         "fabric-addresses-back.timer"]  # fmt: skip
+
+
+def _run(tmp_path: Path, steps: str) -> dict[str, Any]:
+    tools = tmp_path / "bin"
+    tools.mkdir()
+    (tools / "netplan").symlink_to(_ROOT / "lab/fabric/netplan")
+    (tools / "systemctl").write_text(f'#!/bin/sh\n# FAKE\necho "$@" >> {tmp_path}/systemctl\n')
+    (tools / "systemctl").chmod(0o755)
+    for name in ("netplan", "systemd/system"):
+        (tmp_path / "over/etc" / name).mkdir(parents=True)
+    words = ["unshare", "--net", "--mount", "sh", "-c", _HOST, "sh", str(tmp_path / "over"),
+             str(_ROOT), sys.executable, f"{_PROGRAM}{steps}\nprint(json.dumps(out))"]  # fmt: skip
+    done = subprocess.run(
+        words, capture_output=True, text=True, check=False, timeout=120,
+        env={**os.environ, "PATH": f"{tools}:{os.environ['PATH']}"},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert isinstance(found, dict)
+    return found
+
+
+def test_what_is_proved_stays_and_the_timer_is_gone(tmp_path: Path) -> None:
+    out = _run(tmp_path, """
+out["armed"] = arm(text()), now()
+put(text())
+out["proved"] = prove(), now()
+out["kept"] = keep(), now()
+out["undone"] = program.undo(), now()
+out["again"] = program.undo()
+""")  # fmt: skip
+    wrong, armed = out["armed"]
+    assert (wrong, armed["units"], armed["file"]) == ([], TIMER, False)
+    wrong, proved = out["proved"]
+    assert (wrong, proved["units"]) == ([], TIMER)  # another host may fail yet
+    wrong, kept = out["kept"]
+    assert wrong == []
+    assert kept == {
+        "addresses": ["192.168.177.11"], "file": True, "units": [], "kept": ["devices"],
+    }  # fmt: skip
+    assert out["undone"] == [True, {"addresses": [], "file": False, "units": [], "kept": []}]
+    assert out["again"] is False
+    said = (tmp_path / "systemctl").read_text().splitlines()
+    assert said.index("restart fabric-addresses-back.timer") < said.index(
+        "stop fabric-addresses-back.timer"
+    )
+
+
+@pytest.mark.parametrize(
+    ("call", "why"),
+    [
+        ('prove("192.168.177.99")', "no answer"),
+        ("prove(size=9100)", "message too long for enp1s0f1np1"),
+        # It has proved its own, and another host took its part back.
+        ('keep("192.168.177.99") if not prove() else 1', "no answer"),
+    ],
+)
+def test_what_no_peer_answers_to_is_taken_back_at_once(tmp_path: Path, call: str, why: str) -> None:
+    out = _run(tmp_path, f"arm(text())\nput(text())\nout['said'] = {call}, now()")
+    wrong, now = out["said"]
+    assert wrong[0].startswith("ping -M do -s ")
+    assert wrong[0].endswith(why) or "unreachable" in wrong[0].lower()
+    assert wrong[-1] == "the addresses of before are back"
+    assert now == {"addresses": [], "file": False, "units": [], "kept": []}
+
+
+def test_the_timer_takes_back_what_nobody_proved(tmp_path: Path) -> None:
+    """The controller is gone after the change, or the power was: the unit is on the disk."""
+    out = _run(tmp_path, """
+arm(text()); put(text())
+service = (UNITS / "fabric-addresses-back.service").read_text()
+command = service.partition("ExecStart=")[2].split()
+out["timer"] = (UNITS / "fabric-addresses-back.timer").read_text()
+subprocess.run(command, check=True)
+out["now"] = now()
+""")  # fmt: skip
+    assert "OnActiveSec=60\n" in out["timer"]
+    assert "WantedBy=timers.target" in out["timer"]
+    assert out["now"] == {"addresses": [], "file": False, "units": [], "kept": []}
+
+
+def test_a_second_change_that_fails_leaves_the_first_one(tmp_path: Path) -> None:
+    out = _run(tmp_path, """
+arm(text()); put(text()); prove(); keep()
+second = text().replace("177.11", "177.13")
+arm(second); put(second)
+out["second"] = prove("192.168.177.99"), now()
+out["undone"] = program.undo(), now()
+""")  # fmt: skip
+    assert out["second"][1]["addresses"] == ["192.168.177.11"]
+    assert out["second"][1]["file"] is True
+    assert out["undone"] == [True, {"addresses": [], "file": False, "units": [], "kept": []}]
+
+
+def test_a_file_of_before_comes_back(tmp_path: Path) -> None:
+    out = _run(tmp_path, """
+before = text().replace("177.11", "177.20")
+put(before)
+arm(text()); put(text())
+out["proved"] = prove() + keep()
+program.undo()
+out["now"] = now()["addresses"], Path(NETPLAN).read_text() == before
+""")  # fmt: skip
+    assert out == {"proved": [], "now": [["192.168.177.20"], True]}
+
+
+def test_what_netplan_does_not_accept_changes_nothing(tmp_path: Path) -> None:
+    out = _run(tmp_path, 'out["said"] = arm(text(key="mtuu")), now()')
+    (wrong,), now = out["said"]
+    assert wrong.startswith("netplan generate does not accept the new file: ")
+    assert now == {"addresses": [], "file": False, "units": [], "kept": []}
+    assert not (tmp_path / "systemctl").exists()

@@ -1,0 +1,135 @@
+"""Measuring from a host: ib_write_bw's and docker's words, and what is read of their output."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from sparkwright.fabric import all_gather
+from sparkwright.host import fabric_measure as program
+from sparkwright.host.contracts.fabric_measure import (
+    Gather,
+    Gathered,
+    MeasureRequest,
+    Stream,
+    Written,
+)
+from sparkwright.host.lib import docker, memory
+
+#: As perftest prints it.
+_SAID = """\
+---------------------------------------------------------------------------------------
+                    RDMA_Write BW Test
+ Dual-port       : OFF\t\tDevice         : rocep1s0f1
+---------------------------------------------------------------------------------------
+ #bytes     #iterations    BW peak[Gb/sec]    BW average[Gb/sec]   MsgRate[Mpps]
+ 65536      5000             92.73              92.57              0.176563
+---------------------------------------------------------------------------------------
+"""
+GATHER = Gather("vllm:a", "print(1)", 1, 2, "192.168.177.11", 29555, 1 << 20,
+                {"NCCL_IB_HCA": "rocep1s0f1,roceP2p1s0f1"})  # fmt: skip
+
+
+def _tool(folder: Path, name: str, text: str) -> None:
+    (folder / name).write_text(f'#!/bin/sh\n# FAKE\necho "{name} $@" >> {folder}/said\n{text}')
+    (folder / name).chmod(0o755)
+
+
+@pytest.fixture
+def tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    return tmp_path
+
+
+def test_both_twins_write_at_once(tools: Path) -> None:
+    _tool(tools, "ib_write_bw", f"sleep 1\ncat <<'E'\n{_SAID}E\n")
+    streams = (Stream("rocep1s0f1", 12000, "192.168.177.11"),
+               Stream("roceP2p1s0f1", 12001, "192.168.178.11"))  # fmt: skip
+    found = program.main(MeasureRequest(write=streams)).writes
+    assert found == (
+        Written("rocep1s0f1", "192.168.177.11", 92.57),
+        Written("roceP2p1s0f1", "192.168.178.11", 92.57),
+    )
+    assert sorted((tools / "said").read_text().splitlines())[1] == (
+        "ib_write_bw -d rocep1s0f1 -i 1 -p 12000 -F --report_gbits 192.168.177.11"
+    )
+
+
+def test_a_stream_that_fails_says_why(tools: Path) -> None:
+    _tool(tools, "ib_write_bw", 'echo "Couldn\'t connect to 192.168.177.11:12000" >&2\nexit 1\n')
+    (found,) = program.main(
+        MeasureRequest(write=(Stream("rocep1s0f1", 12000, "192.168.177.11"),))
+    ).writes
+    assert (found.gbits, found.wrong) == (None, "Couldn't connect to 192.168.177.11:12000")
+
+
+def test_the_listening_side_is_a_unit_that_ends_by_itself(tools: Path) -> None:
+    for name in ("systemctl", "systemd-run"):
+        _tool(tools, name, "")
+    program.main(MeasureRequest(listen=(Stream("rocep1s0f1", 12000),)))
+    assert (tools / "said").read_text().splitlines()[-1] == (
+        "systemd-run --quiet --collect --unit=fabric-test-12000.service "
+        "--property=RuntimeMaxSec=60 ib_write_bw -d rocep1s0f1 -i 1 -p 12000 -F --report_gbits"
+    )
+
+
+def test_the_container_has_what_a_rank_has_and_no_more(tmp_path: Path) -> None:
+    words = program.container(GATHER, "/tmp/x/all_gather.py")
+    assert "--privileged" not in words
+    assert words[words.index("--cap-drop") : words.index("--cap-drop") + 4] == [
+        "--cap-drop", "ALL", "--cap-add", "IPC_LOCK"
+    ]  # fmt: skip
+    assert "/tmp/x/all_gather.py:/sparkwright/all_gather.py:ro" in words
+    assert words[-3:] == ["vllm:a", "/sparkwright/all_gather.py", str(1 << 20)]
+    given = [words[at + 1] for at, word in enumerate(words) if word == "--env"]
+    assert given == [
+        "NCCL_IB_HCA=rocep1s0f1,roceP2p1s0f1", "RANK=1", "WORLD_SIZE=2",
+        "MASTER_ADDR=192.168.177.11", "MASTER_PORT=29555",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("image", "available", "text", "found"),
+    [
+        (None, 1 << 40, "", Gathered(wrong="vllm:a is not on this host: deploy first")),
+        ({}, 3 << 20, "", Gathered(wrong="0.0 GiB of memory are available, and it takes 0.0: "
+                                         "stop the service first")),
+        ({}, 1 << 40, 'echo INFO; echo \'{"gbytes": 22.1, "backend": "nccl"}\'\n',
+         Gathered(22.1, "nccl")),
+        ({}, 1 << 40, "echo \"ModuleNotFoundError: No module named 'torch'\" >&2; exit 1\n",
+         Gathered(wrong="ModuleNotFoundError: No module named 'torch'")),
+        ({}, 1 << 40, "echo '{\"gbytes\": \"much\"}'\n", Gathered(wrong='{"gbytes": "much"}')),
+    ],
+)  # fmt: skip
+def test_a_rank_of_the_gather(
+    tools: Path, monkeypatch: pytest.MonkeyPatch,
+    image: object, available: int, text: str, found: Gathered,
+) -> None:  # fmt: skip
+    _tool(tools, "docker", f'[ "$1" = run ] || exit 0\n{text}')
+    monkeypatch.setattr(docker, "get", lambda _: image)
+    monkeypatch.setattr(memory, "meminfo", lambda: {"MemAvailable": available})
+    assert program.gather(GATHER) == found
+
+
+def test_two_ranks_meet_and_gather() -> None:
+    """The script itself, over gloo, where this machine has torch."""
+    pytest.importorskip("torch")
+    script = str(Path(all_gather.__file__))
+    ranks = [
+        subprocess.Popen(
+            [sys.executable, script, str(1 << 20)], stdout=subprocess.PIPE, text=True,
+            env={**os.environ, "RANK": str(rank), "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1",
+                 "MASTER_PORT": "29577", "GLOO_SOCKET_IFNAME": "lo"},
+        )
+        for rank in (0, 1)
+    ]  # fmt: skip
+    for one in ranks:
+        said, _ = one.communicate(timeout=120)
+        found = json.loads(said.splitlines()[-1])
+        assert found["backend"] == "gloo"
+        assert found["gbytes"] > 0

@@ -1,0 +1,60 @@
+"""Hosts of a fabric, as their program answers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from ipaddress import ip_interface
+
+from lab.fabric import shapes
+from lab.fabric.tree import DEVICES, MANAGEMENT, Port, Spark
+from sparkwright.host.contracts.fabric import FabricState, Gid, Neighbour, Rail, Rdma
+
+
+def state(spark: Spark) -> FabricState:
+    """What ``host/fabric.py`` reads of its tree."""
+    rails = []
+    for place, (name, hca, _) in DEVICES.items():
+        port = spark.ports.get(place, Port())
+        gids = (Gid(3, str(ip_interface(port.address).ip), "RoCE v2"),) if port.address else ()
+        rails.append(
+            Rail(
+                name, *place, spark.mac(*place), port.up, port.mtu,
+                port.speed if port.up else None, (port.address,) if port.address else (),
+                Rdma(hca, "ACTIVE" if port.up else "DOWN", 200.0, gids),
+                tuple(Neighbour(mac, "kernel") for mac in port.sees),
+            )
+        )  # fmt: skip
+    return FabricState(
+        tuple(rails), {MANAGEMENT: (f"{spark.address}/24",)}, MANAGEMENT, spark.kernel,
+        spark.cma_kib * 1024, spark.driver,
+    )  # fmt: skip
+
+
+def _named(sparks: tuple[Spark, ...]) -> dict[str, FabricState]:
+    return {f"spark-{one.number}": state(one) for one in sparks}
+
+
+def pair(first: int = 1) -> dict[str, FabricState]:
+    """Two hosts by one cable; numbered from ``first``."""
+    sparks = shapes.pair()
+    macs = {one.mac(cage, twin): (one.number, cage, twin)
+            for one in sparks for cage, twin in DEVICES}  # fmt: skip
+    for one in sparks:
+        for port in one.ports.values():
+            port.sees = tuple(_renumbered(first, *macs[mac]) for mac in port.sees)
+    return _named(tuple(replace(one, number=one.number + first - 1) for one in sparks))
+
+
+def _renumbered(first: int, number: int, cage: int, twin: int) -> str:
+    """The MAC of a device of a host that is numbered anew."""
+    return Spark(number + first - 1).mac(cage, twin)
+
+
+def ring(number: int) -> dict[str, FabricState]:
+    """Hosts of which each one's port 0 is cabled to the next one's port 1."""
+    return _named(shapes.ring(number))
+
+
+def switch(number: int) -> dict[str, FabricState]:
+    """Hosts at one switch."""
+    return _named(shapes.switch(number))
