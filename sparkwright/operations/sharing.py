@@ -9,9 +9,10 @@ from threading import Lock
 
 from sparkwright.facts.asking import HostError
 from sparkwright.host.contracts.fetch import BuildFile, ImageBuild
-from sparkwright.operations import bundle_server
+from sparkwright.operations import bundle_server, rails
 from sparkwright.operations.fetching import Sources
 from sparkwright.operations.peer_keys import Peer
+from sparkwright.operations.peer_unit import at
 from sparkwright.operations.run import HostRun, Run
 from sparkwright.plan.desired import DesiredImage
 from sparkwright.plan.missing import shared
@@ -88,7 +89,11 @@ def described(run: Run) -> Iterator[str]:
 
 def _served_on(one: HostRun) -> tuple[str, ...]:
     """The addresses of a host on which it serves others; none where it does not share."""
-    return one.lan_addresses if one.settings.peer_sharing else ()
+    if not one.settings.peer_sharing:
+        return ()
+    seen = one.memory.observation
+    more = rails.addresses(seen.addresses) if seen and one.lan_addresses else ()
+    return tuple(dict.fromkeys((*one.lan_addresses, *more)))
 
 
 def _addresses(run: Run, one: HostRun, content: str) -> Iterator[Peer]:
@@ -113,7 +118,22 @@ def _addresses(run: Run, one: HostRun, content: str) -> Iterator[Peer]:
     for name in _decided(run).get(content, {}).get(one.name, []):
         if name in live and (address := live[name].peer_address):
             certificate = live[name].peer_certificate
-            yield Peer(name, address, certificate.identity if certificate else None)
+            identity = certificate.identity if certificate else None
+            for near in _by_rails(one, live[name]):
+                yield Peer(name, near, identity)
+            yield Peer(name, address, identity)
+
+
+def _by_rails(one: HostRun, other: HostRun) -> Iterator[str]:
+    """Where another host serves this one over the fabric; not where its certificate is for
+    addresses of the LAN alone."""
+    certificate = other.peer_certificate
+    if certificate and certificate.identity.name is None:
+        return
+    wanted, port = one.settings.fabric_addresses, other.settings.peer_port
+    scheme = "https" if certificate else "http"
+    for near in rails.towards(one.observed.addresses, other.observed.addresses, wanted):
+        yield f"{scheme}://{at(near, port)}"
 
 
 def _is_asked(run: Run, one: HostRun, content: str) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace as Space
 from typing import Any
@@ -278,3 +279,46 @@ def test_a_name_that_leads_to_ipv6_alone(monkeypatch: pytest.MonkeyPatch) -> Non
     for name, address in (("both", "10.0.0.7"), ("six", "fd00::1")):
         run, _ = _fleet(True, lan_address=name)
         assert sharing.sources(run, run.hosts["spark-1"]).addresses == (address,)
+
+
+def _railed(run: Run, host: FakeHost, **rails: str) -> None:
+    seen = run.hosts[host.name].observed
+    own: dict[str, tuple[str, ...]] = {
+        "enP7s7": (f"10.0.0.{host.name[-1]}",),
+        **{name: (at,) for name, at in rails.items()},
+    }
+    host.memory.observation = replace(seen, addresses=own)
+
+
+def test_hosts_of_one_fabric_take_from_each_other_over_it_first() -> None:
+    run, (first, second, third) = _fleet(True, False, True)
+    _railed(run, first, enp1s0f1np1="192.168.177.11", enP2p1s0f1np1="192.168.178.11")
+    _railed(run, second, enp1s0f1np1="192.168.177.12", enP2p1s0f1np1="192.168.178.12")
+    _railed(run, third, enp1s0f1np1="192.168.190.13")
+    found = _peers(run, second)
+    assert found[:3] == (
+        "http://192.168.178.11:18650", "http://192.168.177.11:18650", "http://10.0.0.1:18650",
+    )  # fmt: skip
+    assert "http://10.0.0.3:18650" in found
+    assert not [one for one in found if "190.13" in one]
+    served = sharing.sources(run, run.hosts["spark-1"]).addresses
+    assert served == ("10.0.0.1", "192.168.178.11", "192.168.177.11")
+
+
+def test_a_host_that_claims_anothers_address_sends_nobody_there() -> None:
+    run, (first, second) = _fleet(True, False)
+    _railed(run, second, enp1s0f1np1="192.168.177.12")
+    for claimed in ("192.168.177.12", "10.0.0.99", "8.8.8.8", "169.254.1.1", "x;reboot", "::1"):
+        _railed(run, first, enp1s0f1np1=claimed)
+        assert _peers(run, second) == ("http://10.0.0.1:18650",), claimed
+
+
+def test_a_certificate_for_addresses_of_the_lan_keeps_to_them() -> None:
+    run, (first, second) = _fleet(True, False)
+    _railed(run, first, enp1s0f1np1="192.168.177.11")
+    _railed(run, second, enp1s0f1np1="192.168.177.12")
+    pem = SecretText("PEM")
+    run.hosts["spark-1"].peer_certificate = PeerCertificate(pem, TlsIdentity(None, None))
+    assert _peers(run, second) == ("https://10.0.0.1:18650",)
+    run.hosts["spark-1"].peer_certificate = PeerCertificate(pem, TlsIdentity("spark-1", "CA"))
+    assert _peers(run, second)[0] == "https://192.168.177.11:18650"
