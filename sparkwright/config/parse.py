@@ -14,6 +14,7 @@ from sparkwright.config.connection import CONNECTION_KEYS, connection_problems
 from sparkwright.config.fabric import FabricAddresses
 from sparkwright.config.renamed import RENAMED, with_new_names
 from sparkwright.config.settings import (
+    ActivationSettings,
     HostSettings,
     RolloutSettings,
     ServiceSettings,
@@ -33,7 +34,12 @@ KNOWN_KEYS = {
         *PackageSource.model_fields,
         *ClusterSettings.model_fields,
     ),
-    2: (*RolloutSettings.model_fields, *TlsSettings.model_fields, *FabricAddresses.model_fields),
+    2: (
+        *RolloutSettings.model_fields,
+        *TlsSettings.model_fields,
+        *FabricAddresses.model_fields,
+        *ActivationSettings.model_fields,
+    ),
     4: (*SmokeSettings.model_fields, *Exceptions.model_fields),
 }
 

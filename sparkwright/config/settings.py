@@ -116,6 +116,19 @@ class RolloutSettings(_Settings):
     unprepared: Literal["leave", "stop"] = "leave"
 
 
+class ActivationSettings(_Settings):
+    """How requests activate exclusive services that have ``activate = "on-request"``.
+
+    Attributes:
+        stay_seconds: that a service runs at least before a request has another one of its group
+            run: two clients of two services do not drive each other out.
+        wait_seconds: that a request waits at most for its service to give real answers.
+    """
+
+    stay_seconds: float = Field(default=600, ge=0)
+    wait_seconds: float = Field(default=900, ge=1, le=3600)
+
+
 class ServiceSettings(_Settings):
     """A recipe on a host, or a model that is served by what its own files say.
 
@@ -150,7 +163,9 @@ class ServiceSettings(_Settings):
         exceptions: what its container gets over that, and why; over the recipe's own.
         silenced: rule -> why it does not hold here. Said in every run.
         exclusive: name of a group of services of which one runs at a time: the first one that is
-            written here, until ``sparkwright activate NAME`` does (docs/exclusive.md).
+            written here, until another one is activated (docs/exclusive.md).
+        activate: ``on-request``: a client's request activates it, too, while another one of its
+            group runs. It needs exclusive and proxy.
     """
 
     recipe: str | None = None
@@ -174,6 +189,7 @@ class ServiceSettings(_Settings):
     exceptions: Exceptions | None = None
     silenced: dict[str, Reason] = {}
     exclusive: ServiceName | None = None
+    activate: Literal["on-request"] | None = None
 
     _refuse_privileged = model_validator(mode="before")(refuse_privileged)
 
@@ -293,6 +309,7 @@ class HostSettings(_Settings):
         schedule: exclusive service -> when it runs in place of its group's first one, such as
             ``Mon..Fri 08:00..18:00`` or ``Sat,Sun 22:00..06:00``, by the host's own clock
             (docs/exclusive.md).
+        activation: how requests activate services with ``activate = "on-request"``.
         load_balancer: by service, the address at which this host gives requests to the service's
             replicas.
         rollout: how hosts that serve already are switched.
@@ -369,6 +386,7 @@ class HostSettings(_Settings):
     )
     allowed_pickles: dict[str, Reason] = {}
     schedule: dict[ServiceName, CalendarText] = {}
+    activation: ActivationSettings = ActivationSettings()
     load_balancer: dict[ServiceName, LoadBalancerSettings] = {}
     rollout: RolloutSettings = RolloutSettings()
     take_over: bool = False

@@ -4,20 +4,33 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from sparkwright.host.contracts.exclusive import ACTIVE, GROUPS, SCHEDULE, TIMER, PlaceRequest
+from sparkwright.host.contracts.exclusive import (
+    ACTIVE,
+    GROUPS,
+    SCHEDULE,
+    SOCKET,
+    TIMER,
+    WAKE,
+    PlaceRequest,
+)
 from sparkwright.host.lib import documents, exclusive, files, systemd
 from sparkwright.host.proxy import asleep
 
-_OWN = (TIMER, SCHEDULE)
+#: What starts a unit of ours, and that unit.
+_TRIGGERS = ((TIMER, SCHEDULE), (SOCKET, WAKE))
 
 
 def main(request: PlaceRequest) -> list[str]:
     """Make it so. Which member runs stays what it is; the first one does where none is known."""
     state = Path(request.services_root, "state")
-    before = [documents.text(systemd.UNITS / unit) for unit in _OWN]
-    for path, (text, mode) in request.files.items():
-        files.write(Path(path), text, mode, parents=0o750)
-    _schedule(request, before)
+    before = {unit: _text(unit) for pair in _TRIGGERS for unit in pair}
+    written = [
+        path
+        for path, (text, mode) in request.files.items()
+        if files.write(Path(path), text, mode, parents=0o750)
+    ]
+    for pair in _TRIGGERS:
+        _have(pair, request, before, renewed=any(path.endswith(".py") for path in written))
     if not request.files:
         for name in (GROUPS, ACTIVE):
             (state / name).unlink(missing_ok=True)
@@ -27,17 +40,29 @@ def main(request: PlaceRequest) -> list[str]:
     return ["wrote the exclusive groups"]
 
 
-def _schedule(request: PlaceRequest, before: list[str | None]) -> None:
-    """Have the timer as it was written, or none."""
-    if str(systemd.UNITS / TIMER) not in request.files:
-        if any(text is not None for text in before):
-            systemd.remove(_OWN)
+def _have(
+    pair: tuple[str, str], request: PlaceRequest, before: dict[str, str | None], *, renewed: bool
+) -> None:
+    """Have a trigger and its unit as they were written, or neither.
+
+    Args:
+        renewed: whether another program lies here than one that may run.
+    """
+    trigger, unit = pair
+    if str(systemd.UNITS / trigger) not in request.files:
+        if any(before[one] is not None for one in pair):
+            systemd.remove(pair)
         return
-    now = [documents.text(systemd.UNITS / unit) for unit in _OWN]
-    changed = any(was not in (None, text) for was, text in zip(before, now, strict=True))
+    changed = any(before[one] not in (None, _text(one)) for one in pair)
     if changed:
         systemd.reload()
-    systemd.enable_timer(TIMER)
+    systemd.want_at_boot(trigger, wanted=True)
     if changed:
-        systemd.systemctl("restart", TIMER)
-    systemd.start(TIMER)
+        systemd.systemctl("restart", trigger)
+    systemd.start(trigger)
+    if renewed or changed:
+        systemd.systemctl("try-restart", unit)
+
+
+def _text(unit: str) -> str | None:
+    return documents.text(systemd.UNITS / unit)

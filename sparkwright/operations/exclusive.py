@@ -19,10 +19,14 @@ from sparkwright.host import activate as program
 from sparkwright.host import groups as groups_program
 from sparkwright.host import schedule as schedule_program
 from sparkwright.host import switch as switch_program
+from sparkwright.host import wake as wake_program
 from sparkwright.host.contracts.exclusive import (
     GROUPS,
     SCHEDULE,
+    SOCKET,
     TIMER,
+    WAKE,
+    WAKE_SOCKET,
     ActivateAnswer,
     ActivateRequest,
     Group,
@@ -60,8 +64,11 @@ def declared(
     """
     seen = observed(ctx_host.get(), request_of(files, services_root))
     pending = unwritten(files, seen)
-    if f"{_UNITS}/{TIMER}" in files and seen.units.get(TIMER, {}).get("ActiveState") != "active":
-        pending.append(f"start {TIMER}")
+    pending += [
+        f"start {unit}"
+        for unit in _triggers(files)
+        if seen.units.get(unit, {}).get("ActiveState") != "active"
+    ]
     if not files and seen.files.get(_groups(services_root)):
         pending = ["remove the exclusive groups"]
 
@@ -149,17 +156,24 @@ def files_of(
         recover=recover(services_root),
         soak_seconds=rollout.soak_seconds,
         second_boot=tuple(one.name for one in services if one.second_boot and one.exclusive),
+        on_request=tuple(one.name for one in services if one.on_request and one.exclusive),
+        stay_seconds=settings.activation.stay_seconds,
+        wait_seconds=settings.activation.wait_seconds,
         admin=SOCKETS.admin,
         master=SOCKETS.master,
         notice_seconds=rollout.notice_seconds,
         drain_seconds=rollout.drain_seconds,
     )
     home = place(services_root)
-    programs = laid_out(home, program, switch_program, schedule_program)
+    programs = laid_out(home, program, switch_program, schedule_program, wake_program)
     context = {
         "place": home, "services_root": services_root, "times": schedule.times(settings),
+        "socket": WAKE_SOCKET,
     }  # fmt: skip
-    units = (TIMER, SCHEDULE) if by_calendar else ()
+    units = (
+        *((TIMER, SCHEDULE) if by_calendar else ()),
+        *((SOCKET, WAKE) if known.on_request else ()),
+    )
     return {
         **{path: (text, 0o600) for path, text in programs.items()},
         **{
@@ -178,8 +192,13 @@ def request_of(files: Files, services_root: str) -> ObservationRequest:
     return ObservationRequest(
         services_root=services_root,
         files=tuple({**files, _groups(services_root): None}),
-        units=(TIMER,) if f"{_UNITS}/{TIMER}" in files else (),
+        units=_triggers(files),
     )
+
+
+def _triggers(files: Files) -> tuple[str, ...]:
+    """The units that start the others, of those that are wanted."""
+    return tuple(unit for unit in (TIMER, SOCKET) if f"{_UNITS}/{unit}" in files)
 
 
 def _groups(services_root: str) -> str:

@@ -54,6 +54,7 @@ class ServicePlan:
         origins: ``argument.<name>``, ``environment.<NAME>`` and the like -> where it comes from.
         derived: what was read from the model's own files, where no recipe says it.
         exclusive: the group of which it is one.
+        on_request: whether a client's request activates it.
         rank: its place among the hosts that serve it together; None for a service of one host.
     """
 
@@ -84,6 +85,7 @@ class ServicePlan:
     gpus: tuple[str, ...] = ()
     derived: tuple[DerivedFact, ...] = ()
     exclusive: str | None = None
+    on_request: bool = False
     rank: RankPlan | None = None
 
     @property
@@ -236,6 +238,7 @@ def plan_host(
                 for key, what, do in refused(image.variables, dict(planned.environment))
             )
     problems.extend(_twice(host, services, where))
+    problems.extend(_woken(host, settings, where))
     problems.extend(schedule.problems(host, settings, origin("schedule")))
     if problems:
         raise UserError(problems)
@@ -323,6 +326,7 @@ def _plan_service(
         origins=origins,
         derived=derivation.facts if derivation else (),
         exclusive=service.exclusive,
+        on_request=service.activate == "on-request",
         proxy=ProxyPlan(service.address, service.port, service.port + 2 * PROXY_STEP)
         if service.proxy
         else None,
@@ -397,6 +401,18 @@ def _twice(host: str, services: list[ServicePlan], where: str) -> Iterator[Findi
             names[alias] = service.name
     parts = {service.name: service.rank for service in services if service.rank}
     yield from ranks.taken(host, parts, {port: one.name for port, one in ports.items()})
+
+
+def _woken(host: str, settings: HostSettings, where: str) -> Iterator[Finding]:
+    """Services that no request can activate, though they are to be."""
+    for name, service in settings.services.items():
+        if service.activate is not None and (service.exclusive is None or not service.proxy):
+            yield mistake(
+                f"{where}.{name}.activate",
+                "its proxy has it activated while another one of its exclusive group runs",
+                "give it 'exclusive', and leave proxy as it is; or leave this out",
+                host,
+            )
 
 
 def _take_turns(one: ServicePlan, other: ServicePlan) -> bool:

@@ -45,6 +45,7 @@ class DesiredService:
         exclusive: the group of which it is one, and members: its services, the default first.
         rank: its part of a cluster's service; None for a service of one host.
         ranks_key: text of the 0600 file by which a head knows its followers.
+        on_request: whether a client's request activates it.
     """
 
     name: str
@@ -62,6 +63,7 @@ class DesiredService:
     second_boot: bool = False
     exclusive: str | None = None
     members: tuple[str, ...] = ()
+    on_request: bool = False
 
     def runs_instead(self, observed: Observation) -> str | None:
         """The member of its group that runs while it sleeps; None where it is to run itself."""

@@ -19,7 +19,7 @@ from sparkwright.config.secrets import Secret, SecretText
 from sparkwright.config.templates import template
 from sparkwright.findings.finding import Finding
 from sparkwright.findings.user_error import UserError, mistake
-from sparkwright.host.contracts.exclusive import ASLEEP_MAP
+from sparkwright.host.contracts.exclusive import ASLEEP_MAP, WAKE_SOCKET
 from sparkwright.tls.host import CERTIFICATE
 
 UNIT = "sparkwright-gateway.service"
@@ -100,6 +100,7 @@ class Proxy:
         bind: address to listen on; ``*`` is all of IPv4.
         health_path: answers 200 while the replica's last real generation worked.
         exclusive: the group of which the service is one; None where it never sleeps.
+        on_request: whether a request activates it.
         engine_key: whether a replica is shown the engine's key in place of the client's.
     """
 
@@ -110,6 +111,7 @@ class Proxy:
     health_path: str = "/health"
     engine_key: bool = False
     exclusive: str | None = None
+    on_request: bool = False
 
 
 @dataclass(frozen=True)
@@ -125,6 +127,7 @@ class Proxies:
         idle_seconds: how long a connection may be silent. A prompt of 262144 tokens is read for
             minutes, and an answer that is not streamed is silent to its end.
         check_milliseconds: between two health checks of a replica.
+        wake: where requests go that activate a service (``host/wake.py``).
     """
 
     proxies: tuple[Proxy, ...]
@@ -135,6 +138,7 @@ class Proxies:
     wait_seconds: int = 30
     idle_seconds: int = 2 * 3600
     check_milliseconds: int = 2000
+    wake: str = WAKE_SOCKET
 
     @property
     def config(self) -> str:

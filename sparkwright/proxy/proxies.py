@@ -68,7 +68,7 @@ def _own(service: ServicePlan) -> Proxy:
     bind = "*" if service.proxy.bind == "0.0.0.0" else service.proxy.bind
     return Proxy(
         service.name, service.proxy.port, (replica,), bind,
-        engine_key=True, exclusive=service.exclusive,
+        engine_key=True, exclusive=service.exclusive, on_request=service.on_request,
     )  # fmt: skip
 
 

@@ -75,6 +75,7 @@ def _service(
         second_boot=desired.plan.settings.second_boot and service.container.boot_caches,
         pool=pool,
         exclusive=service.exclusive,
+        on_request=service.on_request,
         members=desired.plan.groups.get(service.exclusive or "", ()),
         rank=_rank(desired, release) if rank else None,
         ranks_key=known,

@@ -1,4 +1,4 @@
-"""Three services of which one runs: changed by hand, by the calendar, and taken back."""
+"""Three services of which one runs: changed by hand, by calendar and request, and taken back."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from tests.fleet.load import Load
+from tests.fleet.proxies import status
 from tests.fleet.site import Run, Site, inside, ssh, until
 
 HOST, ADDRESS = "spark-2", "10.213.77.12"
@@ -38,14 +39,14 @@ class Evening:
 
     site: Site
 
-    def write(self, **more: Any) -> None:
-        """The inventory, with further settings of the host."""
+    def write(self, lines: str = "", **more: Any) -> None:
+        """The inventory, with further lines, and settings of the host."""
         inventory = (self.site.folder / "inventory/virtual.py").read_text()
         text = inventory + SERVICES.format(ports=PORTS, more=repr(more))
-        (self.site.folder / INVENTORY).write_text(text)
+        (self.site.folder / INVENTORY).write_text(text + lines)
 
-    def deploy(self, **more: Any) -> Run:
-        self.write(**more)
+    def deploy(self, lines: str = "", **more: Any) -> Run:
+        self.write(lines, **more)
         return self.site.deploy("--limit", HOST, inventory=INVENTORY)
 
     def activate(self, service: str, *words: str, code: int = 0) -> str:
@@ -110,8 +111,8 @@ def test_one_of_them_runs_and_another_one_is_activated_by_hand(evening: Evening)
     assert (load.wrong, load.served > 0) == ([], True)
     assert "coder runs, chat sleeps" in said
     assert (running(), evening.serving()) == ({"coder"}, only("coder"))
-    status, headers, body = evening.ask("chat")
-    assert (status, headers["retry-after"], body["error"]["running"]) == (503, "60", "coder")
+    code, headers, body = evening.ask("chat")
+    assert (code, headers["retry-after"], body["error"]["running"]) == (503, "60", "coder")
 
     assert evening.deploy().changed == set()
     assert "sleeps" in site.sparkwright("status", INVENTORY, "--limit", HOST)
@@ -125,12 +126,8 @@ def test_one_of_them_runs_and_another_one_is_activated_by_hand(evening: Evening)
 
 def test_one_that_does_not_come_up_is_taken_back(evening: Evening) -> None:
     """Its new release was written while it slept: its gate comes when it is activated."""
-    evening.write()
-    text = (evening.site.folder / INVENTORY).read_text()
     ill = 'sparks[1][1]["services"]["writer"]["environment"] = {"FAKE_VLLM_FAULT": "garbage"}\n'
-    (evening.site.folder / INVENTORY).write_text(text + ill)
-    run = evening.site.deploy("--limit", HOST, inventory=INVENTORY)
-    assert run.changed == {HOST}
+    assert evening.deploy(ill).changed == {HOST}
     before = running()
     assert "runs again" in evening.activate("writer", code=1)
     assert running() == before
@@ -153,3 +150,21 @@ def test_the_calendar_changes_them_by_itself(evening: Evening) -> None:
     assert evening.deploy(schedule={"writer": "..".join(times)}).changed == set()
     assert evening.deploy().changed == {HOST}  # the timer goes with the setting
     ssh(HOST, "test ! -e /etc/systemd/system/sparkwright-schedule.timer")
+
+
+def test_a_request_starts_the_one_that_it_names_and_waits(evening: Evening) -> None:
+    woken = 'sparks[1][1]["services"]["writer"]["activate"] = "on-request"\n'
+    settings = {"activation": {"stay_seconds": 1, "wait_seconds": 120}}
+    evening.activate("coder")
+    assert evening.deploy(woken, **settings).changed == {HOST}
+    assert evening.deploy(woken, **settings).changed == set()
+    assert status(ADDRESS, PORTS["writer"], "POST", "/v1/completions", body="{}") == 401
+    assert (evening.ask("chat")[0], running()) == (503, {"coder"})
+    with Load(ADDRESS, 8000, evening.site.key, workers=2) as load:
+        code, _, body = evening.ask("writer")
+    assert (code, bool(body.get("usage"))) == (200, True)
+    assert (load.wrong, load.served > 0) == ([], True)
+    assert (running(), evening.serving()) == ({"writer"}, only("writer"))
+    assert "request@" in evening.site.sparkwright("history", INVENTORY, "--limit", HOST)
+    assert evening.deploy().changed == {HOST}
+    ssh(HOST, "test ! -e /etc/systemd/system/sparkwright-wake.socket")

@@ -12,6 +12,9 @@ from dataclasses import dataclass, field
 GROUPS, ACTIVE = "exclusive.json", "active.json"
 #: Units that are there while a group has a calendar.
 TIMER, SCHEDULE = "sparkwright-schedule.timer", "sparkwright-schedule.service"
+#: And those while a request activates a service: the socket that HAProxy sends it to.
+SOCKET, WAKE = "sparkwright-wake.socket", "sparkwright-wake.service"
+WAKE_SOCKET = "/run/sparkwright-wake/requests.sock"
 #: HAProxy's map of services that sleep, beside its configuration.
 ASLEEP_MAP = "asleep.map"
 
@@ -38,6 +41,9 @@ class Groups:
         recover: text of the unit that brings a switch to its end after a power cut.
         soak_seconds: how long a release that was never proved is looked on after its first answers.
         second_boot: services that are started once more after a start that compiled.
+        on_request: services that a request activates.
+        stay_seconds: that one runs at least, before a request has another one run.
+        wait_seconds: that a request waits at most for its service.
         admin, master: HAProxy's sockets.
         notice_seconds, drain_seconds: as a switch leaves a proxy.
     """
@@ -47,6 +53,9 @@ class Groups:
     recover: str = ""
     soak_seconds: float = 0.0
     second_boot: tuple[str, ...] = ()
+    on_request: tuple[str, ...] = ()
+    stay_seconds: float = 600.0
+    wait_seconds: float = 900.0
     admin: str = ""
     master: str = ""
     notice_seconds: float = 7.0

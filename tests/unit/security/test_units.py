@@ -24,6 +24,7 @@ MOST = {
     "gateway/health.service.j2": 2.0,
     "watch/unit.service.j2": 3.0,
     "exclusive/schedule.service.j2": 2.0,
+    "exclusive/wake.service.j2": 2.0,
 }
 
 
@@ -50,7 +51,7 @@ def rendered() -> dict[str, str]:
             f"exclusive/{name}.service.j2": template(f"exclusive/{name}.service.j2").render(
                 place=place, services_root="/opt/sparkwright"
             )
-            for name in ("schedule",)
+            for name in ("schedule", "wake")
         },
     }
 

@@ -1,0 +1,265 @@
+"""Answers for exclusive services that sleep, and activates the one that a request names.
+
+HAProxy sends it requests that came with a key, for services with ``activate = "on-request"``. The
+first one has the service activated, by the transaction and the gate of every other switch; it waits
+for that and gets the service's own answer, a stream with comments meanwhile. Who asks for another
+one of the group meanwhile, or too soon after the last change, gets 503 with ``Retry-After``.
+
+Run by ``sparkwright-wake.socket``, which HAProxy's user alone reaches.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import math
+import select
+import socket
+import threading
+import time
+from http.server import BaseHTTPRequestHandler
+from pathlib import Path
+from socketserver import ThreadingMixIn, UnixStreamServer
+
+from sparkwright.host import by_itself
+from sparkwright.host.lib import exclusive
+from sparkwright.host.smoke.gates import kept_gate
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # typing takes 3 ms to import
+    from typing import Any
+
+#: Requests that wait for one service, and bytes of one of them.
+_WAITING, _LARGEST = 8, 16 << 20
+#: Seconds between two comments of a stream; that a client may be silent; between two looks.
+_COMMENT, _SILENT, _LOOK = 5.0, 30.0, 0.2
+#: Seconds that an answer of the service may be silent, as HAProxy has it.
+_ANSWER = 2 * 3600.0
+#: Headers of one connection, and not of the request.
+_HOP = ("connection", "keep-alive", "transfer-encoding", "host", "content-length", "upgrade")
+_SOON = 30
+_NAME = "X-Sparkwright-Service"
+
+
+class Later(Exception):
+    """Why a request is not served now, and when to ask again, in seconds."""
+
+    def __init__(self, why: str, seconds: float) -> None:
+        super().__init__(why)
+        self.seconds = max(1, math.ceil(seconds))
+
+
+class Waking:
+    """What is activated now, by group: one at a time, and never sooner than allowed."""
+
+    def __init__(self, root: Path) -> None:
+        self._root, self._state = root, root / "state"
+        self._lock = threading.Lock()
+        self._under_way: dict[str, tuple[str, threading.Event]] = {}
+        self._waiting: dict[str, int] = {}
+
+    def asleep(self, service: str) -> str | None:
+        """The service that runs instead; None once it is awake."""
+        return exclusive.sleeping(self._state).get(service)
+
+    def begin(self, service: str) -> threading.Event:
+        """Have it activated, or wait with others; ``done`` is to be called in the end.
+
+        Raises:
+            Later: when it is not to be.
+        """
+        known = exclusive.groups(self._state)
+        group = next((name for name, one in known.groups.items() if service in one.members), None)
+        if group is None or service not in known.on_request:
+            raise Later(f"{service} is activated by its owner alone", _SOON)
+        with self._lock:
+            if self._waiting.get(service, 0) >= _WAITING:
+                raise Later(f"{service} is being started, and enough requests wait for it", _SOON)
+            if group in self._under_way:
+                other, ended = self._under_way[group]
+                if other != service:
+                    raise Later(f"{other} is being started", _SOON)
+            else:
+                since = exclusive.active(self._state).get(group)
+                left = since.at + known.stay_seconds - time.time() if since else 0.0
+                # A clock that was set back keeps nobody out for longer than that.
+                if 0 < left <= known.stay_seconds:
+                    raise Later(f"{since.service if since else group} was started just now", left)
+                ended = threading.Event()
+                self._under_way[group] = (service, ended)
+                threading.Thread(target=self._activate, args=(group, service, ended)).start()
+            self._waiting[service] = self._waiting.get(service, 0) + 1
+        return ended
+
+    def done(self, service: str) -> None:
+        """A request waits no more."""
+        with self._lock:
+            self._waiting[service] -= 1
+
+    def seconds(self) -> float:
+        """How long a request may wait."""
+        return exclusive.groups(self._state).wait_seconds
+
+    def port(self, service: str) -> tuple[str, int] | None:
+        """Where the service itself listens, by its release."""
+        gate = kept_gate(self._root / "services" / service / "current")
+        return (gate.address, gate.port) if gate else None
+
+    def _activate(self, group: str, service: str, ended: threading.Event) -> None:
+        try:
+            by_itself.run(self._root, service, "request")
+        finally:
+            with self._lock:
+                del self._under_way[group]
+            ended.set()
+
+
+class Handler(BaseHTTPRequestHandler):
+    """One request; HAProxy makes a connection for each."""
+
+    protocol_version = "HTTP/1.1"
+    timeout = _SILENT
+    waking: Waking
+    _begun = False
+
+    def do_POST(self) -> None:
+        """Wait for the service, and pass its answer on."""
+        self.close_connection = True
+        service = self.headers.get(_NAME, "")
+        try:
+            body = self._body()
+            if self.waking.asleep(service) is not None:
+                self._wait(service, streams=_streams(body))
+            self._pass_on(service, body)
+        except Later as error:
+            self._refuse(service, str(error), error.seconds)
+        except OSError:
+            pass  # the client has left
+
+    def _body(self) -> bytes:
+        length = self.headers.get("Content-Length", "")
+        if not length.isascii() or not length.isdigit() or len(length) > 12:
+            raise Later("a request that wakes says how long it is (Content-Length)", _SOON)
+        if int(length) > _LARGEST:
+            raise Later(f"more than {_LARGEST >> 20} MiB are taken once it runs", _SOON)
+        found = self.rfile.read(int(length))
+        if len(found) < int(length):
+            raise ConnectionError
+        return found
+
+    def _wait(self, service: str, *, streams: bool) -> None:
+        ended = self.waking.begin(service)
+        try:
+            until = time.monotonic() + self.waking.seconds()
+            said = time.monotonic() - _COMMENT
+            while not ended.wait(_LOOK):
+                if time.monotonic() > until:
+                    raise Later(f"{service} is still being started", _SOON)
+                if streams and time.monotonic() - said >= _COMMENT:
+                    said = time.monotonic()
+                    self._comment(f": {service} is being started\n\n".encode())
+                if self._left():
+                    raise ConnectionError
+            if self._left():
+                raise ConnectionError
+        finally:
+            self.waking.done(service)
+        if self.waking.asleep(service) is not None:
+            raise Later(f"{service} did not come up: sparkwright history says why", 10 * _SOON)
+
+    def _comment(self, text: bytes) -> None:
+        """What a client of a stream passes over; the first one begins the stream."""
+        if not self._begun:
+            self._begun = True
+            self.send_response(200)
+            self.send_header("Content-Type", "text/event-stream; charset=utf-8")
+            self.send_header("Connection", "close")
+            self.end_headers()
+        self.wfile.write(text)
+
+    def _left(self) -> bool:
+        """Whether the client is gone: it has said all, so that only an end can come."""
+        come, _, _ = select.select([self.connection], [], [], 0)
+        return bool(come) and not self.connection.recv(1, socket.MSG_PEEK)
+
+    def _pass_on(self, service: str, body: bytes) -> None:
+        place = self.waking.port(service)
+        if place is None:
+            raise Later(f"{service} was never deployed", _SOON)
+        self.connection.settimeout(_ANSWER)
+        kept = {k: v for k, v in self.headers.items() if k.lower() not in (*_HOP, _NAME.lower())}
+        inner = http.client.HTTPConnection(*place, timeout=_ANSWER)
+        try:
+            inner.request("POST", self.path, body, kept)
+            answer = inner.getresponse()
+        except (OSError, http.client.HTTPException):
+            inner.close()
+            raise Later(f"{service} gives no answer", _SOON) from None
+        try:
+            if self._begun and answer.status != 200:
+                # Its head is gone: an error within the stream, as vLLM itself sends one.
+                self.wfile.write(b"data: " + answer.read(_LARGEST).replace(b"\n", b" ") + b"\n\n")
+                return
+            if not self._begun:
+                self.send_response(answer.status)
+                for name, value in answer.getheaders():
+                    if name.lower() not in (*_HOP, "server", "date"):
+                        self.send_header(name, value)
+                self.send_header("Connection", "close")
+                self.end_headers()
+            while data := answer.read1(65536):
+                self.wfile.write(data)
+        finally:
+            inner.close()
+
+    def _refuse(self, service: str, why: str, seconds: int) -> None:
+        runs = self.waking.asleep(service)
+        error = {"message": f"{why}.", "type": "server_error", "code": 503, "running": runs}
+        text = json.dumps({"error": error}).encode()
+        if self._begun:
+            self.wfile.write(b"data: " + text + b"\n\ndata: [DONE]\n\n")
+            return
+        self.send_response(503)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Retry-After", str(seconds))
+        self.send_header("Content-Length", str(len(text)))
+        self.send_header("Connection", "close")
+        self.end_headers()
+        self.wfile.write(text)
+
+    def address_string(self) -> str:
+        """Of a socket of this host there is none."""
+        return "haproxy"
+
+    def log_message(self, *_: object) -> None:
+        """HAProxy logs every request, with the name of its key."""
+
+
+class Server(ThreadingMixIn, UnixStreamServer):
+    """At a socket that systemd has made."""
+
+    daemon_threads = True
+
+    def __init__(self, made: socket.socket, root: Path) -> None:
+        handler = type("Own", (Handler,), {"waking": Waking(root)})
+        super().__init__("", handler, bind_and_activate=False)
+        self.socket.close()
+        self.socket = made
+
+    def handle_error(self, *_: Any) -> None:
+        """A client that left meanwhile: nothing to tell."""
+
+
+def _streams(body: bytes) -> bool:
+    try:
+        asked = json.loads(body)
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(asked, dict) and asked.get("stream") is True
+
+
+def main(services_root: str) -> int:
+    """Serve for ever, at the socket that systemd hands over as descriptor 3."""
+    with socket.socket(fileno=3) as made:
+        Server(made, Path(services_root)).serve_forever()
+    return 0

@@ -1,0 +1,122 @@
+"""A host on which requests activate services: HAProxy, the program behind it, and a switch that a
+test lets end."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import socket
+import tempfile
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sparkwright.host import by_itself, groups, wake
+from sparkwright.host.contracts.exclusive import Group, Groups, PlaceRequest
+from sparkwright.host.contracts.records import encode
+from sparkwright.host.lib import exclusive, files
+from sparkwright.host.proxy import asleep
+from tests.host.proxy.backend import Backend, serving
+from tests.host.proxy.haproxy import RunningProxy, opened, proxies_of, replica
+from tests.host.switch.test_transaction import gate
+
+CHAT = "/v1/chat/completions"
+GROUPS = Groups(
+    {"evening": Group(("coder", "llm", "writer"))},
+    on_request=("llm", "writer"), stay_seconds=0, wait_seconds=30,
+)  # fmt: skip
+
+
+@dataclass
+class Waking:
+    """The host.
+
+    Attributes:
+        proxy: of the service ``llm``; ``coder`` runs.
+        begun: what was activated, in its order.
+        go: set when the switch may end.
+        well: whether what is activated comes up.
+    """
+
+    place: Path
+    proxy: RunningProxy
+    backend: Backend
+    begun: list[str] = field(default_factory=list)
+    go: threading.Event = field(default_factory=threading.Event)
+    well: bool = True
+
+    def run(self, root: Path, service: str, by: str) -> int:
+        """In place of a switch."""
+        assert (root, by) == (self.place, "request")
+        self.begun.append(service)
+        assert self.go.wait(60)
+        runs = service if self.well else exclusive.running(root / "state")["evening"]
+        exclusive.activate(root / "state", {"evening": runs}, by, "")
+        asleep.tell(root / "state")
+        return 0
+
+    def say(self, **changes: Any) -> None:
+        """Change what a deploy said."""
+        admin = self.proxy.proxies.admin_socket
+        declare(self.place, replace(GROUPS, admin=admin, **changes))
+
+    def direct(self, service: str = "llm", body: bytes = b"{}") -> bytes:
+        """A request as HAProxy sends it, without HAProxy."""
+        with socket.socket(socket.AF_UNIX) as connection:
+            connection.settimeout(60)
+            connection.connect(str(self.place / "wake.sock"))
+            head = f"POST {CHAT} HTTP/1.1\r\nX-Sparkwright-Service: {service}\r\n"
+            length = f"Content-Length: {len(body)}\r\n\r\n"
+            connection.sendall(head.encode() + length.encode() + body)
+            return b"".join(iter(lambda: connection.recv(65536), b""))
+
+
+def declare(place: Path, known: Groups) -> None:
+    """What a deploy writes."""
+    text = json.dumps(encode(known))
+    groups.main(PlaceRequest(str(place), {str(place / "state/exclusive.json"): (text, 0o600)}))
+
+
+@contextmanager
+def waking(monkeypatch: pytest.MonkeyPatch) -> Iterator[Waking]:
+    """The host, as long as the block runs."""
+    place = Path(tempfile.mkdtemp(prefix="wake-"))
+    place.chmod(0o755)
+    made = socket.socket(socket.AF_UNIX)
+    made.bind(str(place / "wake.sock"))
+    (place / "wake.sock").chmod(0o660)
+    if os.geteuid() == 0:
+        shutil.chown(place / "wake.sock", group="haproxy")
+    made.listen()
+    server = wake.Server(made, place)
+    threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
+    try:
+        with serving("llm") as backend:
+            home = place / "services/llm"
+            note = {"gate": {**gate("llm"), "port": backend.port}}
+            files.write(home / "releases/r/release.json", json.dumps(note), 0o640)
+            files.point(home / "current", "releases/r")
+            proxies = proxies_of(place, (replica(backend),))
+            (own,) = proxies.proxies
+            own = replace(own, exclusive="evening", on_request=True, engine_key=True)
+            proxies = replace(
+                proxies, proxies=(own,), home=f"{place}/gateway", wake=str(place / "wake.sock")
+            )
+            declare(place, replace(GROUPS, admin=proxies.admin_socket))
+            (place / "gateway").mkdir()
+            asleep.write(place / "gateway/asleep.map")
+            with opened(proxies) as proxy:
+                found = Waking(place, proxy, backend)
+                monkeypatch.setattr(by_itself, "run", found.run)
+                yield found
+                found.go.set()
+    finally:
+        server.shutdown()
+        server.server_close()
+        shutil.rmtree(place)

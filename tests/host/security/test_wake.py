@@ -1,0 +1,128 @@
+"""Somebody on the LAN or on the host tries to have services started, stopped and started again."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from sparkwright.host import wake
+from sparkwright.host.lib import exclusive
+from tests.host.exclusive.conftest import night
+from tests.host.exclusive.waking import CHAT, Waking
+from tests.host.proxy.haproxy import until
+from tests.host.security.conftest import UID
+
+__all__ = ["night"]
+
+
+def test_who_has_no_key_wakes_nobody(night: Waking) -> None:
+    for key in (None, "sk-wrong-0123456789abcdef", ""):
+        answer = night.proxy.post(CHAT, key=key, headers={"X-Sparkwright-Service": "llm"})
+        assert answer.status == 401
+    assert night.proxy.raw(b"POST /wake HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n",
+                           leave=True).startswith(b"HTTP/1.1 404")  # fmt: skip
+    assert night.begun == []
+
+
+def test_a_header_of_a_clients_names_no_other_service(night: Waking) -> None:
+    asked = night.proxy.send_later(CHAT)
+    until(lambda: night.begun, "the switch")
+    for name in ("writer", "coder", "../../etc"):
+        night.proxy.send("POST", CHAT, {"stream": True}, headers={"X-Sparkwright-Service": name})
+    night.go.set()
+    assert asked.result(60).status == 200
+    assert set(night.begun) == {"llm"}
+
+
+def test_two_clients_do_not_drive_each_other_out(night: Waking) -> None:
+    """Flapping: each start costs minutes, in which nobody is served."""
+    night.go.set()
+    assert night.proxy.post(CHAT).status == 200
+    night.say(stay_seconds=600)
+    for _ in range(20):
+        said = night.direct("writer")
+        assert said.startswith(b"HTTP/1.1 503")
+        assert b"llm was started just now" in said
+        seconds = int(said.partition(b"Retry-After: ")[2].split()[0])
+        assert 500 < seconds <= 600
+    assert night.begun == ["llm"]
+
+
+def test_one_that_fails_is_not_started_again_and_again(night: Waking) -> None:
+    """What is taken back counts as a change, too."""
+    night.say(stay_seconds=600)
+    exclusive.activate(night.place / "state", {"evening": "writer"}, "ann", "")
+    night.go.set()
+    assert night.proxy.post(CHAT).status == 503
+    assert night.begun == []
+
+
+def test_while_one_is_started_no_other_one_of_its_group_is(night: Waking) -> None:
+    asked = night.proxy.send_later(CHAT)
+    until(lambda: night.begun, "the switch")
+    said = night.direct("writer")
+    assert b"503" in said.split(b"\r\n")[0]
+    assert b"llm is being started" in said
+    night.go.set()
+    assert asked.result(60).status == 200
+
+
+def test_only_what_the_owner_has_named_is_woken(night: Waking) -> None:
+    night.say(on_request=())
+    for name in ("llm", "writer", "coder", "qwen36", "", "../llm", "a" * 9000):
+        assert b"HTTP/1.1 503" in night.direct(name)
+    assert night.begun == []
+
+
+def test_those_who_wait_are_few_and_small(night: Waking) -> None:
+    asked = [night.proxy.send_later(CHAT) for _ in range(wake._WAITING + 6)]
+    until(lambda: sum(one.done() for one in asked) == 6, "the others are turned away")
+    assert {one.result().status for one in asked if one.done()} == {503}
+    night.go.set()
+    assert sum(one.result(60).status == 200 for one in asked) == wake._WAITING
+
+
+@pytest.mark.parametrize("length", ["99999999999", "-1", "1e3", "²", "9" * 400])
+def test_no_request_takes_more_memory_than_it_may(night: Waking, length: str) -> None:
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.settimeout(20)
+        connection.connect(str(night.place / "wake.sock"))
+        head = f"POST {CHAT} HTTP/1.1\r\nX-Sparkwright-Service: llm\r\nContent-Length: {length}\r\n"
+        connection.sendall(head.encode() + b"\r\n")
+        assert b"HTTP/1.1 503" in connection.recv(65536)
+    assert night.begun == []
+
+
+def test_a_body_that_never_comes_holds_nobody_up(
+    night: Waking, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(wake.Handler, "timeout", 0.3)
+    began = time.monotonic()
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.settimeout(20)
+        connection.connect(str(night.place / "wake.sock"))
+        head = f"POST {CHAT} HTTP/1.1\r\nX-Sparkwright-Service: llm\r\nContent-Length: 5\r\n\r\n"
+        connection.sendall(head.encode())
+        assert connection.recv(65536) == b""
+    assert time.monotonic() - began < 10
+    assert night.begun == []
+
+
+def test_a_user_of_the_host_does_not_reach_it(night: Waking) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("only root can be another user, too")
+    script = "import socket, sys; socket.socket(socket.AF_UNIX).connect(sys.argv[1])"
+    place = Path(night.place, "wake.sock")
+    done = subprocess.run(
+        ["/usr/bin/python3", "-ISc", script, str(place)], user=UID, group=UID, extra_groups=[],
+        cwd="/", capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert "PermissionError" in done.stderr
+    text = (Path(__file__).parents[3] / "templates/exclusive/wake.socket.j2").read_text()
+    assert "SocketMode=0660\n" in text
+    assert "SocketGroup=haproxy\n" in text
