@@ -84,9 +84,13 @@ def _look(host: Host, one: HostRun) -> object:
     releases = one.desired.releases
     image = releases[0].image if releases else None
     wanted = one.settings.fabric_addresses
+    clusters = (each for each in one.settings.clusters.values()
+                if each.fabric == "cx7" and host.name in each.hosts)  # fmt: skip
+    cluster = next(clusters, None)
     return {
         "state": encode(state_of(host, image)),
         "image": image,
+        "cluster": list(cluster.hosts) if cluster else None,
         "addresses": wanted.model_dump(mode="json")
         if wanted and host.name in wanted.hosts
         else None,

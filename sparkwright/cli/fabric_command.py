@@ -24,10 +24,11 @@ from sparkwright.fabric.judge import judge
 from sparkwright.fabric.measure import Plan, plan
 from sparkwright.fabric.result import FabricResult, result, rows
 from sparkwright.findings.render import text
-from sparkwright.findings.user_error import UserError, mistake, suggest
+from sparkwright.findings.user_error import UserError, mistake
 from sparkwright.host.contracts.fabric import FabricState
 from sparkwright.host.contracts.fabric_measure import MeasureAnswer
 from sparkwright.host.contracts.records import decode, encode
+from sparkwright.site.fabric import fabric_problems, members
 from sparkwright.text.table import columns
 
 
@@ -64,33 +65,16 @@ def named_hosts(hosts: list[HostInput]) -> tuple[str, ...]:
     Raises:
         UserError: where no host's settings have it, or it names one that there is not.
     """
-    found = [(one, one.data["fabric_addresses"]) for one in hosts
-             if one.data.get("fabric_addresses")]  # fmt: skip
-    if not found:
-        what, where = "no host's settings have it", "fabric_addresses"
+    everyone = {one.name: one.data for one in hosts}
+    if problems := list(fabric_problems(everyone)):
+        raise UserError(problems)
+    named = dict.fromkeys(name for data in everyone.values() for name in members(data))
+    if not named:
+        what = "no host's settings name hosts there"
         remedy = ('fabric_addresses = {"shape": "pair", "hosts": ["spark-1", "spark-2"]} in '
                   "group_data/all.py")  # fmt: skip
-        raise UserError([mistake(where, what, remedy)])
-    known = [one.name for one in hosts]
-    problems = []
-    named: dict[str, None] = {}
-    for one, wanted in found:
-        for name in _names(wanted):
-            if name in known:
-                named[name] = None
-            elif all(name not in _names(two) for _, two in found[: found.index((one, wanted))]):
-                where = f"{one.origin('fabric_addresses')}: fabric_addresses.hosts"
-                what = f"{name!r} is no host of the inventory"
-                problems.append(mistake(where, what, suggest(name, known)))
-    if problems:
-        raise UserError(problems)
+        raise UserError([mistake("fabric_addresses", what, remedy)])
     return tuple(named)
-
-
-def _names(wanted: Any) -> list[str]:
-    """Names as they are written: what else is wrong with the setting is told with all others."""
-    every = wanted.get("hosts") if isinstance(wanted, dict) else None
-    return [one for one in every if isinstance(one, str)] if isinstance(every, list | tuple) else []
 
 
 @command.command("test")
@@ -140,7 +124,8 @@ def _fabrics(answers: Mapping[str, Any]) -> tuple[Fabric, ...]:
         if one["addresses"]
     }
     images = {name: one.image for name, one in states.items() if one.image}
-    return fabrics(states, named, images)
+    clusters = {name: tuple(one["cluster"]) for name, one in answers.items() if one["cluster"]}
+    return fabrics(states, named, clusters, images)
 
 
 def _plan(fabric: Fabric, answers: Mapping[str, Any]) -> Plan:

@@ -13,14 +13,17 @@ from sparkwright.host.contracts.fabric import FabricState
 def fabrics(
     states: Mapping[str, FabricState],
     named: Mapping[str, FabricAddresses],
+    clusters: Mapping[str, tuple[str, ...]],
     images: Mapping[str, str],
 ) -> tuple[Fabric, ...]:
-    """The fabrics of these hosts: those of ``fabric_addresses``, then those that are cabled.
+    """The fabrics of these hosts: those of ``fabric_addresses``, then clusters, then hosts that see
+    each other.
 
     A host without a ConnectX that no setting names belongs to none.
 
     Args:
         named: host -> its setting.
+        clusters: host -> the hosts of its cluster, in their order.
         images: host -> id of the image that it serves with, as far as that is known.
     """
     found: list[Fabric] = []
@@ -29,10 +32,15 @@ def fabrics(
         members = {host: states[host] for host in wanted.hosts if host in states}
         if members:
             found.append(_fabric(members, wanted.shape, images))
-    for members in _cabled(left):
-        shape = shape_of(members) or ("pair" if len(members) < 3 else "switch")
-        found.append(_fabric(members, shape, images))
+    for hosts in dict.fromkeys(clusters.values()):
+        if members := {host: left.pop(host) for host in hosts if host in left}:
+            found.append(_fabric(members, _seen(members), images))
+    found += [_fabric(members, _seen(members), images) for members in _cabled(left)]
     return tuple(found)
+
+
+def _seen(members: Mapping[str, FabricState]) -> str:
+    return shape_of(members) or ("pair" if len(members) < 3 else "switch")
 
 
 def _fabric(members: Mapping[str, FabricState], shape: str, images: Mapping[str, str]) -> Fabric:

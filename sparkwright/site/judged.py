@@ -18,6 +18,7 @@ from sparkwright.resolve.lock import to_resolution
 from sparkwright.resolve.registry_account import account
 from sparkwright.resolve.resolution import registry_of
 from sparkwright.site.clusters import cluster_problems
+from sparkwright.site.fabric import fabric_problems
 from sparkwright.site.fleet import PlannedHost
 from sparkwright.site.resolution import locks
 
@@ -39,6 +40,7 @@ def site_problems(
         found += (one.on(name) for one in _files(host.plan))
         found += _canaries(host.plan, tuple(everyone))
     found += cluster_problems(everyone)
+    found += fabric_problems(everyone)
     if planned:
         found += _of(lambda: agreed({n: one.plan.settings.rollout for n, one in planned.items()}))
     return [*dict.fromkeys([*found, *_locks(planned)])]

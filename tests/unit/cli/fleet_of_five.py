@@ -60,6 +60,7 @@ ANSWERS: dict[str, Any] = {
         "state": encode(fabric.pair()["spark-1"]),
         "image": "vllm:a",
         "addresses": None,
+        "cluster": None,
     },
     "roles.fabric.measured": {
         "pings": [

@@ -46,7 +46,7 @@ def _answering(
         limits.append(limit)
         if operation == "roles.fabric.looked":
             return {
-                name: {"state": encode(one), "image": "vllm:a", "addresses": None}
+                name: {"state": encode(one), "image": "vllm:a", "addresses": None, "cluster": None}
                 for name, one in tooled.items()
             }, []
         planned = decode(Plan, json.loads(arguments["plan"]))
@@ -102,9 +102,9 @@ def test_hosts_without_a_connectx_are_a_mistake(monkeypatch: pytest.MonkeyPatch)
 @pytest.mark.parametrize(
     ("written", "said"),
     [
-        ("", "no host's settings have it"),
+        ("", "no host's settings name hosts there"),
         ('fabric_addresses = {"shape": "pair", "hosts": ["spark-1", "sprak-2"]}\n',
-         "'sprak-2' is no host of the inventory"),
+         "no such host: 'sprak-2'"),
     ],
 )  # fmt: skip
 def test_addresses_of_nobody(site: Path, written: str, said: str) -> None:
@@ -112,6 +112,17 @@ def test_addresses_of_nobody(site: Path, written: str, said: str) -> None:
     done = run("fabric", "addresses")
     assert done.exit_code == 2
     assert done.output.count(said) == 1
+
+
+def test_a_host_that_says_something_else_is_told_by_check_too(site: Path) -> None:
+    setting = 'fabric_addresses = {"shape": "pair", "hosts": ["spark-1", "spark-2"]}\n'
+    (site / "group_data/all.py").write_text(f"services = {{}}\n{setting}")
+    (site / "inventory/lab.py").write_text(
+        'sparks = ["spark-1", ("spark-2", {"fabric_addresses": None})]\n'
+    )
+    for words in (("fabric", "addresses"), ("check",)):
+        done = run(*words)
+        assert "spark-2 has other addresses than spark-1, or none" in done.output
 
 
 def test_addresses_are_pyinfras(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
