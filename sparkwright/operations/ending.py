@@ -109,7 +109,7 @@ def _service_row(one: HostRun, release: Release) -> table.ServiceRow:
         ca=clients_ca(one.settings),
         head=service.rank.hosts[0] if service.rank and service.follower else None,
     )
-    if outcome is None:
+    if outcome is None or (outcome.state == "sleeps" and one.memory.failure):
         return row
     return replace(
         row,

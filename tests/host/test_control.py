@@ -200,3 +200,18 @@ def test_a_name_that_is_no_service_gets_into_no_command(host: Host, name: str) -
     assert host.do(services=(name,), now=True) == ControlAnswer(("a", "b"))
     assert host.said == []
     assert host.running == {"a", "b"}
+
+
+def test_one_that_sleeps_is_left_asleep_and_refused_by_name(host: Host) -> None:
+    """Both at once do not fit: another command exchanges them."""
+    groups = {"groups": {"day": {"members": ["a", "b"]}}}
+    files.write(host.root / "state/exclusive.json", json.dumps(groups), 0o600)
+    host.running = {"a"}
+    for action in (START, RESTART):
+        answer = host.do(action=action, services=("b",))
+        assert answer.wrong == ("b: it sleeps while a runs: sparkwright activate b exchanges them",)
+        assert (answer.done, host.said) == ({}, [])
+    assert set(host.do(action=RESTART).done) == {"a"}
+    assert host.do(services=("b",)) == ControlAnswer(("a", "b"))
+    assert not (host.root / "services/b" / homes.STOPPED).exists()
+    assert set(host.do().done) == {"a"}

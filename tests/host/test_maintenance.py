@@ -148,3 +148,12 @@ def test_health_says_so_whatever_the_engine_does(
     host.do(on=False)
     one.look()
     assert one.well
+
+
+def test_of_a_group_only_the_one_that_runs_has_to_answer(host: Host) -> None:
+    groups = {"groups": {"day": {"members": ["a", "bare"]}}}
+    files.write(host.root / "state/exclusive.json", json.dumps(groups), 0o600)
+    host.do(on=True)
+    host.bad = {"bare"}
+    answer = host.do(on=False)
+    assert (answer.wrong, answer.done) == ((), ("a: answers, and is back in its pools",))

@@ -99,3 +99,17 @@ def test_a_question_is_answered_in_a_file_and_nowhere_else(
     }
     # The record is of the last deploy, which a question is not.
     assert not Path(".sparkwright").exists()
+
+
+def test_one_that_sleeps_is_said_so_but_on_a_host_that_failed(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    run = _run()
+    for name in ("spark-1", "spark-3"):
+        run.hosts[name].outcomes["qwen36"] = Outcome("sleeps", "0123456789ab", "i")
+    ending.report(run, as_json=False)
+    rows = {line.split()[0]: line.split() for line in capsys.readouterr().out.splitlines()
+            if line[:5] == "spark"}  # fmt: skip
+    assert rows["spark-1"][2] == "sleeps"
+    # Nothing is claimed of a host that was not touched.
+    assert rows["spark-3"][2:4] == ["left", "alone"]

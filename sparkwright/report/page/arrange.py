@@ -31,7 +31,7 @@ from sparkwright.smoke.result import Smoke
 from sparkwright.smoke.verdict import DeepVerdict
 
 #: States of a service that is as planned.
-_WELL = ("serving", "serving, changed", "planned", "maintenance")
+_WELL = ("serving", "serving, changed", "planned", "maintenance", "sleeps")
 
 
 def judged(found: Sequence[Result], catalog: Catalog) -> Bench:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from sparkwright.notify.current import current
 from tests.unit.notify.builders import NOW, WEDGE, WatchFinding, host
@@ -95,3 +96,8 @@ def test_a_watch_that_sleeps_is_told() -> None:
 def test_errors_come_first() -> None:
     warning = WatchFinding("drift", "qwen36", "warning", "compose.yaml was changed by hand")
     assert [one[0] for one in _told(a=host(warning, WEDGE))] == ["wedge", "drift"]
+
+
+def test_one_that_sleeps_while_another_one_runs_is_not_down() -> None:
+    changes: dict[str, Any] = {"service": {"unit": {"ActiveState": "inactive"}, "container": None}}
+    assert _told(a=host(**changes, sleeping={"qwen36": "chat"})) == []

@@ -92,3 +92,12 @@ def test_without_proxies_members_share_a_port() -> None:
 def test_a_groups_name_is_judged_as_a_services_is() -> None:
     with pytest.raises(UserError, match=r"services\.a\.exclusive"):
         plan({"a": _service(8000, "In The Evening; rm")})
+
+
+def test_what_no_request_can_activate_is_a_mistake() -> None:
+    woken = {"activate": "on-request"}
+    planned = plan({"a": _service(8000, **woken), "b": _service(8001)})
+    assert [one.on_request for one in planned.services] == [True, False]
+    for wrong in (_service(8000, None, **woken), _service(8000, proxy=False, **woken)):
+        with pytest.raises(UserError, match=r"services\.a\.activate"):
+            plan({"a": wrong})

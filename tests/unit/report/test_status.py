@@ -186,3 +186,15 @@ def test_a_host_in_maintenance_is_shown_and_not_judged() -> None:
     assert well(seen)
     said = render_status({"spark-1": seen}).splitlines()
     assert "  spark-1: in maintenance for 3 min, by ann@laptop: a new fan" in said
+
+
+def test_one_that_sleeps_is_well_and_says_which_one_runs() -> None:
+    down = {"service": {"unit": {"ActiveState": "inactive"}, "container": None, "health": None}}
+    asleep = answer(**down, sleeping={"qwen36": "chat"})
+    assert well(asleep)
+    assert not well(answer(**down))
+    line = render_status({"spark-1": asleep}).splitlines()[1]
+    assert "sleeps" in line
+    assert "chat runs" in line
+    # What is not as planned of it is told all the same.
+    assert not well(answer(**down, sleeping={"qwen36": "chat"}, planned={"drift": ["unit"]}))
