@@ -145,7 +145,7 @@ def _tell(error: UserError) -> None:
 def main(ctx: click.Context) -> None:
     """Look at a fleet's plan without touching a host; look after what lies on the hosts.
 
-    Hosts are made so by pyinfra: pyinfra inventory/lab.py deploy.py
+    `sparkwright deploy` makes the hosts so; it is pyinfra INVENTORY deploy.py.
 
     Run it in the site's folder, which `sparkwright init` makes. Shell completion: `eval
     "$(_SPARKWRIGHT_COMPLETE=bash_source sparkwright)"` (zsh_source and fish_source too). Exit

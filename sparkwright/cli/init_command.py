@@ -80,9 +80,9 @@ def command(
         echo(f"The hosts in {folder / INVENTORY} are an example: put in your own.")
     echo("Next:")
     enter = "" if folder.resolve() == Path.cwd() else f"cd {shlex.quote(str(folder))} && "
-    echo(f"    {enter}sparkwright check {INVENTORY}")
-    echo(f"    pyinfra {INVENTORY} deploy.py --dry")
-    echo(f"    pyinfra {INVENTORY} deploy.py")
+    echo(f"    {enter}sparkwright check")
+    echo("    sparkwright deploy --dry")
+    echo("    sparkwright deploy")
 
 
 def _discovered(folder: Path, names: tuple[str, ...], mdns: bool) -> list[NewHost]:

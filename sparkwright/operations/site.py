@@ -40,6 +40,9 @@ from sparkwright.proxy.pools import with_others
 from sparkwright.site.clusters import left_out
 from sparkwright.site.desired import DesiredFleet, desired_fleet
 
+#: The role by which commands look at hosts, with a plan or without.
+_STATUS = "roles.status.status"
+
 
 def install() -> None:
     """Hook planning and report into this run of pyinfra. Called by a site's ``config.py``."""
@@ -163,7 +166,7 @@ def _planned(
             *stray_group_data(groups, [one for one, data in inventory.group_data.items() if data]),
             *(left_out(hosts, everyone) if _changes(parameters["operations"]) else ()),
         ],
-        dry=parameters["dry"],
+        dry=not _may_make(parameters),
     )
     passed = [one for host in fleet.hosts.values() for one in host.violations]
     if passed:
@@ -200,12 +203,20 @@ def _run(
             )
             for name, one in fleet.hosts.items()
         },
-        peer_keys=RunKeys(api_key(".sparkwright/peer_secret", {}, dry=parameters["dry"])),
+        peer_keys=RunKeys(api_key(".sparkwright/peer_secret", {}, dry=not _may_make(parameters))),
         rollout=Rollout(batches(list(hosts), fleet.rollout)),
         rollout_settings=fleet.rollout,
         dry=parameters["dry"],
         answers=_answers(parameters),
     )
+
+
+def _may_make(parameters: dict[str, Any]) -> bool:
+    """Whether keys and certificates that the site lacks are made and kept: not by a run that only
+    looks, or that an emergency needs. On another machine than the fleet's that key would be
+    nobody's, and the next deploy from there would take it for the fleet's."""
+    asks = planless.allowed(parameters["operations"]) or _STATUS in parameters["operations"]
+    return not (parameters["dry"] or asks)
 
 
 def _answers(parameters: dict[str, Any]) -> str | None:

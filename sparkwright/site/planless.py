@@ -56,8 +56,8 @@ def broken(error: BaseException) -> str:
     else:
         what = f"{type(error).__name__}: {error}"
     return (
-        f"the plan is broken: {visible(what, _LONGEST)} (sparkwright check says all of it); what "
-        "follows is what the hosts say"
+        f"the plan is broken: {visible(what, _LONGEST)} (sparkwright deploy --dry says all of it); "
+        "what follows is what the hosts say"
     )
 
 

@@ -14,7 +14,7 @@ from sparkwright.site.planless import unplanned_fleet
 from tests.operations.emergencies import host, pyinfra, sparkwright, unreachable, write_site
 from tests.unit.report.test_status import answer
 
-FOLLOWS = "(sparkwright check says all of it); what follows is what the hosts say"
+FOLLOWS = "(sparkwright deploy --dry says all of it); what follows is what the hosts say"
 #: What is broken: the site's files, and what is said of it.
 BROKEN = {
     "registry": ({}, "127.0.0.1"),
@@ -57,6 +57,17 @@ def test_a_broken_lock(tmp_path: Path) -> None:
     seen = json.loads(done.stdout)["@fake/spark-1"]
     assert seen["plan_known"] is False
     assert seen["services"]["qwen36"]["current"] == "b" * 12
+
+
+@pytest.mark.parametrize("command", ["status", "diff"])
+def test_a_command_that_looks_makes_no_key(tmp_path: Path, command: str) -> None:
+    """On another machine than the fleet's, its next deploy would take that key for the fleet's."""
+    keys = 'keys = {"alice": {}}\n'
+    write_site(tmp_path, host("spark-1", status=running()), group_data__all=keys)
+    sparkwright(tmp_path, command)
+    assert {one.name for one in tmp_path.glob(".sparkwright/*")} <= {"status.json"}
+    pyinfra(tmp_path, "--yes", "inventory/lab.py", "roles.serving.serving")
+    assert (tmp_path / ".sparkwright/keys/alice").exists()
 
 
 def test_a_host_that_is_off_is_named_beside_those_that_answer(tmp_path: Path) -> None:

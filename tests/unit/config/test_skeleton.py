@@ -88,9 +88,9 @@ def test_a_card_too_small_for_every_recipe_is_named(
 
 def test_the_next_commands_are_said(here: Path) -> None:
     assert [line for line in _init("my lab").output.splitlines() if line.startswith("  ")] == [
-        "    cd 'my lab' && sparkwright check inventory/lab.py",
-        "    pyinfra inventory/lab.py deploy.py --dry",
-        "    pyinfra inventory/lab.py deploy.py",
+        "    cd 'my lab' && sparkwright check",
+        "    sparkwright deploy --dry",
+        "    sparkwright deploy",
     ]
     assert "\n    sparkwright check" in _init(".").output
 

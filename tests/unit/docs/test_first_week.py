@@ -11,7 +11,8 @@ def test_the_week_is_whole() -> None:
     found = blocks(PAGE.read_text(encoding="utf-8"))
     code = "".join(block.code for block in found)
     for words in ("pip install", "init", "deploy", "chat", "rtx-1", "nightly", "rollback",
-                  "maintenance", "key rotate", '"model": "Qwen/', "sparkwright import", "remove"):  # fmt: skip
+                  "maintenance", "key rotate", '"model": "Qwen/', "sparkwright import",
+                  "remove"):  # fmt: skip
         assert words in code
     assert {block.before for block in found} == {
         "", "off rtx-1", "on rtx-1", "internet gone", "internet back"
