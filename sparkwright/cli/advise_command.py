@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import get_args
 
 import click
@@ -9,9 +10,15 @@ import click
 from sparkwright.catalog import load_catalog
 from sparkwright.catalog.advice import Choice, Workload
 from sparkwright.catalog.gpus import GPUS, UNIFIED, VRAM, spark_only
+from sparkwright.catalog.spread import spread
 from sparkwright.cli.options import json_option, print_json
 from sparkwright.cli.output import echo
 from sparkwright.config.places import catalogs
+
+_SPREAD = {
+    "ranks": "one model over all of them (docs/clusters.md)",
+    "replicas": "a replica on each, behind a load balancer (docs/proxy.md)",
+}
 
 
 @click.command("advise")
@@ -23,8 +30,12 @@ from sparkwright.config.places import catalogs
     show_default=True,
     help="The GPU that the recipe is for.",
 )
+@click.option(
+    "--hosts", type=click.IntRange(1, 64), default=1, show_default=True,
+    help="How many hosts there are for it: one model over all, or a replica on each.",
+)  # fmt: skip
 @json_option
-def command(workload: str, gpu: str, as_json: bool) -> None:
+def command(workload: Workload, gpu: str, hosts: int, as_json: bool) -> None:
     """Name recipes for a WORKLOAD.
 
     Each has its reason with the card that says it and the GPU that its figures were measured on, or
@@ -46,8 +57,10 @@ def command(workload: str, gpu: str, as_json: bool) -> None:
                 {
                     **choice.model_dump(mode="json"),
                     "spark_only": spark_only(catalog.recipes[choice.recipe], catalog),
+                    "spread": over and asdict(over),
                 }
                 for choice in choices
+                for over in [spread(catalog.recipes[choice.recipe], workload, hosts)]
             ]
         )
         return
@@ -65,6 +78,8 @@ def command(workload: str, gpu: str, as_json: bool) -> None:
         card = needs.vram_gib if GPUS[gpu] != UNIFIED else None
         own = f", {card:g} GiB of its own" if card else ""
         echo(f"   needs compute capability {' or '.join(needs.compute_caps)}{own}")
+        if over := spread(recipe, workload, hosts):
+            echo(f"   on {hosts} hosts: {_SPREAD[over.by]}: {over.why} ({over.source})")
         if spark_only(recipe, catalog):
             echo("   for DGX Sparks only: its image is for arm64 alone")
 

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import click
 
+from sparkwright.catalog import load_catalog
 from sparkwright.cli.completion import recipes, tags
 from sparkwright.cli.findings import format_option, paint, print_findings
 from sparkwright.cli.options import data_option, limit_option, load_judged, site_inventory
+from sparkwright.config import places
 from sparkwright.config.inventory import HostInput, overrides_by_key, read_inventory
 from sparkwright.findings.exit_codes import MISTAKEN
 from sparkwright.findings.finding import Finding, errors
@@ -50,6 +55,7 @@ def command(
         data |= overrides_by_key(overrides, wrong)
         if wrong:
             raise UserError(wrong)
+        data |= _cluster_of(recipe, data)
         fleet = plan_fleet([HostInput("any host", data, lambda _: "command line")])
     else:
         fleet = load_judged(inventory or site_inventory(), overrides, limit)
@@ -61,6 +67,19 @@ def command(
     summary = f"{checked}: {counts(findings)}, {silenced} silenced"
     print_findings(findings, form, "\n".join(filter(None, [text(findings, paint=paint), summary])))
     sys.exit(MISTAKEN if errors(findings) else 0)
+
+
+def _cluster_of(recipe: str, data: Mapping[str, Any]) -> dict[str, Any]:
+    """A cluster for a recipe that is spread over several hosts; the catalog's mistakes are told
+    later."""
+    with suppress(UserError):
+        known = load_catalog(places.catalogs(tuple(data["catalog_directories"]))).recipes
+        ranks = known[recipe].ranks if recipe in known else None
+        if ranks and ranks.world > 1:
+            hosts = ["any host", *(f"host {number}" for number in range(2, ranks.world + 1))]
+            services = {"recipe": {**data["services"]["recipe"], "cluster": "any"}}
+            return {"clusters": {"any": {"hosts": hosts}}, "services": services}
+    return {}
 
 
 def _own_catalogs() -> list[str]:

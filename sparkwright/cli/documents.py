@@ -14,6 +14,7 @@ from typing_extensions import TypedDict
 from sparkwright.bench.compare import Verdict
 from sparkwright.bench.results import Result
 from sparkwright.catalog.advice import Choice
+from sparkwright.catalog.spread import Spread
 from sparkwright.discover.asking import Box
 from sparkwright.fabric.result import FabricResult
 from sparkwright.findings.finding import Finding
@@ -32,9 +33,10 @@ from sparkwright.smoke.verdict import DeepVerdict
 
 
 class Advised(Choice):
-    """A recipe for a workload, best first."""
+    """A recipe for a workload, best first; ``spread`` over the hosts of ``--hosts``."""
 
     spark_only: bool
+    spread: Spread | None
 
 
 class Value(TypedDict("Value", {"from": str | None})):

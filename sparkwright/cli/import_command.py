@@ -39,6 +39,10 @@ from sparkwright.text.visible import visible
     help="Keep trust_remote_code: it runs Python files of the model's repository.",
 )  # fmt: skip
 @click.option(
+    "--cluster", is_flag=True,
+    help="Spread what needs several GPUs over the hosts of a cluster, one on each.",
+)  # fmt: skip
+@click.option(
     "--directory", type=click.Path(path_type=Path, file_okay=False), default=Path("catalog"),
     show_default=True, help="The catalog that is written to.",
 )  # fmt: skip
@@ -58,6 +62,7 @@ def command(
     image: str | None,
     vllm: str | None,
     remote_code: bool,
+    cluster: bool,
     directory: Path,
     replace: bool,
     dry: bool,
@@ -81,7 +86,7 @@ def command(
     texts = chosen(texts, recipes)
     own = [directory] if directory.is_dir() else []
     catalog = load_catalog(catalogs(own))
-    options = Options(gpu, name, vllm, image, variants, remote_code)
+    options = Options(gpu, name, vllm, image, variants, remote_code, cluster)
     results = list(import_texts(texts, catalog, options))
     if name is not None and len(results) > 1:
         raise click.UsageError(f"--name is for one recipe, and there are {len(results)}")

@@ -14,7 +14,7 @@ from sparkwright.imports.foreign import Foreign, Options
 from sparkwright.imports.images import image_of
 from sparkwright.imports.names import distinct, family, repository, slug
 from sparkwright.imports.remarks import Refused
-from sparkwright.imports.settling import settled, variables
+from sparkwright.imports.settling import ranks, settled, variables
 from sparkwright.imports.text import line
 
 #: Least MemTotal: of a Spark, as every recipe for one has it; of a box with a card of its own.
@@ -67,6 +67,7 @@ def make(foreign: Foreign, catalog: Catalog, options: Options) -> Imported:
         drafter, speculative = _drafter(foreign, speculative, named, body, catalog, made)
         arguments["speculative_config"] = speculative
     name = _free(foreign, catalog, options)
+    spread = ranks(arguments) if options.cluster else {}
     made["recipe", name] = {
         "kind": "recipe", "name": name, "title": foreign.title, "system": f"Imported: {named}",
         "status": "unproven", "source": foreign.text.source, "date": foreign.text.date,
@@ -74,6 +75,7 @@ def make(foreign: Foreign, catalog: Catalog, options: Options) -> Imported:
         **({"drafter": drafter} if drafter else {}),
         "served_names": _served_names(read, named),
         "needs": _needs(options),
+        **({"ranks": spread} if spread else {}),
         "environment": variables(foreign, image.vllm), "arguments": arguments,
         **({"shm_gib": round(foreign.shm_gib, 3)} if foreign.shm_gib else {}),
         **({"memlock": True} if foreign.memlock else {}),

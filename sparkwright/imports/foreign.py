@@ -19,6 +19,7 @@ class Options:
         image: a reference that replaces the recipe's container.
         variants: of a recipe that has several; empty for all of them.
         remote_code: whether ``trust_remote_code`` is kept.
+        cluster: whether what needs several GPUs is spread over as many hosts.
     """
 
     gpu: str = "gb10"
@@ -27,6 +28,7 @@ class Options:
     image: str | None = None
     variants: tuple[str, ...] = ()
     remote_code: bool = False
+    cluster: bool = False
 
 
 @dataclass(frozen=True)

@@ -164,7 +164,7 @@ def _ranks(foreign: Foreign, found: dict[str, Any], options: Options) -> None:
     sizes = {name: found[name] for name in PARALLEL if isinstance(found.get(name), int)}
     wanted = math.prod(sizes.values()) if sizes else 1
     remarks = foreign.remarks
-    if foreign.may_be_one and 1 < wanted <= 2:
+    if foreign.may_be_one and not options.cluster and 1 < wanted <= 2:
         for name, size in sizes.items():
             if size > 1:
                 remarks.changed(f"arguments.{name}", f"{name}: {size}", "one host runs it alone",
@@ -182,12 +182,27 @@ def _ranks(foreign: Foreign, found: dict[str, Any], options: Options) -> None:
             f"tensor_parallel_size: {found['tensor_parallel_size']}", why,
         )  # fmt: skip
         wanted = least
-    if wanted > 1:
+    if wanted > 1 and options.cluster:
+        remarks.hardware(
+            "ranks", f"{wanted} hosts ({options.gpu})", "each has one of its ranks",
+            "name a cluster of as many hosts in clusters, and in the service (docs/clusters.md)",
+        )  # fmt: skip
+    elif wanted > 1:
         remarks.hardware(
             "min_nodes", f"{wanted} GPUs ({options.gpu})",
             "a DGX Spark has one" if GPUS[options.gpu] == UNIFIED else "all of them in one box",
             "`sparkwright check` names it until there are as many",
         )  # fmt: skip
+
+
+def ranks(arguments: dict[str, ArgumentValue]) -> dict[str, int]:
+    """How a recipe is spread over a cluster's hosts; its sizes are no arguments any more."""
+    found: dict[str, int] = {}
+    for name, part in (("tensor_parallel_size", "tensor"), ("pipeline_parallel_size", "pipeline")):
+        size = arguments.pop(name, 1)
+        if isinstance(size, int) and size > 1:
+            found[part] = size
+    return found
 
 
 def _by_size(needed: float | None, options: Options) -> int:

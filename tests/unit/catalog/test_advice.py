@@ -12,6 +12,8 @@ from pydantic import ValidationError
 
 from sparkwright.catalog.advice import Choice, Workload
 from sparkwright.catalog.gpus import GPUS, VRAM
+from sparkwright.catalog.recipes import Ranks
+from sparkwright.catalog.spread import spread
 from sparkwright.cli import main
 from tests.unit.builders import catalog
 
@@ -104,3 +106,50 @@ def test_every_row_of_the_decision_table_is_there() -> None:
         ("long-context", "qwen35-27b-dflash-turboquant"),
         ("capacity", "qwen35-27b-dflash-turboquant"),
     }
+
+
+# --- Several hosts
+
+
+def _on(hosts: int, workload: str) -> list[dict[str, Any]]:
+    words = ["advise", workload, "--hosts", str(hosts), "--json"]
+    found: list[dict[str, Any]] = json.loads(CliRunner().invoke(main, words).output)
+    return found
+
+
+def test_one_host_is_not_spread() -> None:
+    assert {one["spread"] for one in _on(1, "throughput")} == {None}
+
+
+def test_what_fits_one_host_and_serves_many_is_better_served_by_replicas() -> None:
+    for one in _on(2, "throughput"):
+        assert one["spread"]["by"] == "replicas"
+        assert "unproven here" in one["spread"]["source"]
+    assert "a replica on each, behind a load balancer" in _text("throughput")
+
+
+def test_what_drafts_is_slower_over_ranks() -> None:
+    drafting = {
+        name
+        for name, recipe in catalog().recipes.items()
+        if "speculative_config" in recipe.arguments
+    }
+    (first, *_) = [one for one in _on(2, "latency") if one["recipe"] in drafting]
+    assert first["spread"]["by"] == "replicas"
+    assert "8.1 tokens/s on two ranks" in first["spread"]["why"]
+
+
+def test_what_no_host_holds_needs_ranks() -> None:
+    (recipe, *_) = catalog().recipes.values()
+    large = recipe.model_copy(update={"ranks": Ranks(tensor=2)})
+    found = spread(large, "throughput", 2)
+    assert found is not None
+    assert found.by == "ranks"
+    plain = recipe.model_copy(update={"drafter": None, "arguments": {}})
+    found = spread(plain, "latency", 2)
+    assert found is not None
+    assert (found.by, "69.0 tokens/s" in found.why) == ("ranks", True)
+
+
+def _text(workload: str) -> str:
+    return CliRunner().invoke(main, ["advise", workload, "--hosts", "2"]).output

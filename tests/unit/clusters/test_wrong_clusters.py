@@ -2,13 +2,27 @@
 
 from __future__ import annotations
 
+from contextlib import chdir
+from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
+from sparkwright.cli import main
 from sparkwright.findings.user_error import UserError
 from sparkwright.site.clusters import cluster_problems, left_out, unlike_releases
-from tests.unit.clusters.fleets import SERVICE, cluster, data, desired, names, pair, planned
+from tests.unit.builders import ROOT
+from tests.unit.clusters.fleets import (
+    SERVICE,
+    cluster,
+    data,
+    desired,
+    names,
+    of_ranks,
+    pair,
+    planned,
+)
 
 
 def _told(hosts: dict[str, Any]) -> str:
@@ -133,3 +147,18 @@ def test_what_is_no_cluster_is_a_mistake_and_no_traceback(
 ) -> None:
     assert words in _told(_both(**wrong))
     list(left_out(["spark-1"], _both(**wrong)))
+
+
+def test_a_recipe_of_ranks_is_checked_with_as_many_hosts(tmp_path: Path) -> None:
+    of_ranks(tmp_path, tensor=4)
+    text = (tmp_path / "many.yaml").read_text()
+    (tmp_path / "catalog").mkdir()
+    (tmp_path / "inventory").mkdir()
+    (tmp_path / "inventory/lab.py").write_text('sparks = ["spark-1"]\n')
+    (tmp_path / "group_data").mkdir()
+    lab = str(ROOT / "lab/catalog")
+    (tmp_path / "group_data/all.py").write_text(f"catalog_directories = [{lab!r}, 'catalog']\n")
+    (tmp_path / "catalog/many.yaml").write_text(text)
+    with chdir(tmp_path):
+        result = CliRunner().invoke(main, ["check", "--recipe", "many"])
+    assert (result.exit_code, "0 errors" in result.output) == (0, True), result.output

@@ -195,3 +195,22 @@ def test_what_was_imported_is_checked_like_every_recipe(
     assert found == ({"gpu-count"} if name in ("everything", "pair-first") else set())
     warned = [one for one in fleet.hosts["box"].violations if one.id == "model-works"]
     assert any("was imported" in one.observed for one in warned)
+
+
+# --- Over several hosts
+
+
+@pytest.mark.parametrize(
+    ("name", "ranks"), [("everything", {"tensor": 2}), ("first", {"tensor": 2})]
+)
+def test_what_needs_several_sparks_is_spread_over_a_cluster(name: str, ranks: object) -> None:
+    result = of_folder(REGISTRY, cluster=True)[name]
+    made = recipe(result)
+    assert made["ranks"] == ranks
+    assert not {"tensor_parallel_size", "pipeline_parallel_size"} & set(made["arguments"])
+    assert said(result, "hardware")["ranks"].observed == "2 hosts (gb10)"
+
+
+def test_what_one_spark_runs_has_no_ranks() -> None:
+    assert "ranks" not in recipe(of_folder(REGISTRY, cluster=True)["generated"])
+    assert "ranks" not in recipe(of_folder(REGISTRY)["everything"])
