@@ -18,11 +18,6 @@ from pydantic import (
 _RAIL = "192.168.177."
 #: A network device's name: it becomes a variable of the container.
 Interface = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,14}$")]
-#: The first twin of each cage of a Spark's ConnectX-7, and the RDMA devices of both its twins.
-CAGES = {
-    "enp1s0f0np0": ("rocep1s0f0", "roceP2p1s0f0"),
-    "enp1s0f1np1": ("rocep1s0f1", "roceP2p1s0f1"),
-}
 
 
 def _ipv4(text: str) -> str:

@@ -39,7 +39,7 @@ def container_environment(service: ServicePlan) -> dict[str, str]:
     Where the engine keeps what it compiles comes first: a recipe's own variable goes before it.
     """
     found = dict(BOOT_CACHES) if service.container.boot_caches else {}
-    if service.rank is not None:
+    if service.rank is not None and service.rank.shape is None:
         found |= service.rank.environment
     if service.variables is not None:
         found |= _variables(service, service.variables)

@@ -10,15 +10,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from sparkwright.catalog import ArgumentValue, Image, Recipe
-from sparkwright.config.clusters import CAGES, ClusterSettings
+from sparkwright.config.clusters import ClusterSettings
+from sparkwright.config.fabric import FabricAddresses
 from sparkwright.config.settings import HostSettings, ServiceSettings
 from sparkwright.findings.finding import Finding
 from sparkwright.findings.user_error import mistake, suggest
+from sparkwright.host.lib.collective import plain_environment
 
 #: Argument -> what says it for a service of a cluster.
 _SIZES = {"tensor_parallel_size": "tensor", "pipeline_parallel_size": "pipeline"}
-#: Seconds that one step of the model may take: kernels are compiled within one.
-_STEP_SECONDS = 1800
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class RankPlan:
         number: 0 is the head.
         hosts, addresses: of all ranks, in their order.
         interface: network device by which they reach each other.
-        fabric: ``cx7`` or ``network``.
+        shape: how ConnectX-7 are cabled, ``pair``, ``ring`` or ``switch``; None on a plain network.
         port: where the head's engine gathers the ranks; the next one is the ranks' own.
     """
 
@@ -38,7 +38,7 @@ class RankPlan:
     hosts: tuple[str, ...]
     addresses: tuple[str, ...]
     interface: str
-    fabric: str
+    shape: str | None
     port: int
 
     @property
@@ -66,23 +66,13 @@ class RankPlan:
 
     @property
     def environment(self) -> dict[str, str]:
-        """By which device its libraries reach the other ranks; images may say otherwise."""
-        found = {"VLLM_HOST_IP": self.address}
-        names = ("GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME", "TP_SOCKET_IFNAME")
-        found |= dict.fromkeys(names, self.interface)
-        found["VLLM_EXECUTE_MODEL_TIMEOUT_SECONDS"] = str(_STEP_SECONDS)
-        if self.fabric != "cx7":
+        """By which device its libraries reach the other ranks, as far as it is planned: with
+        ConnectX-7 its host looks at each start (``host/ranks/environment.py``)."""
+        found = plain_environment(self.interface, self.address)
+        if self.shape is None:
             return found
-        found |= dict.fromkeys(("UCX_NET_DEVICES", "MN_IF_NAME"), self.interface)
-        found |= {
-            "NCCL_NET": "IB", "NCCL_IB_DISABLE": "0", "NCCL_IB_ADDR_FAMILY": "AF_INET",
-            # No index of a GID: it differs from host to host, and drifts.
-            "NCCL_IB_ROCE_VERSION_NUM": "2",
-            "NCCL_IGNORE_CPU_AFFINITY": "1", "NCCL_CUMEM_ENABLE": "0", "NCCL_NVLS_ENABLE": "0",
-        }  # fmt: skip
-        if self.interface in CAGES:
-            found |= {"NCCL_IB_HCA": ",".join(CAGES[self.interface]), "NCCL_CROSS_NIC": "1"}
-        return found
+        names = {key: value for key, value in found.items() if not key.startswith("NCCL_")}
+        return {**names, "NCCL_SOCKET_IFNAME": self.interface}
 
 
 def rank_of(host: str, service: ServiceSettings, settings: HostSettings) -> RankPlan | None:
@@ -96,9 +86,16 @@ def rank_of(host: str, service: ServiceSettings, settings: HostSettings) -> Rank
         hosts=cluster.hosts,
         addresses=tuple(cluster.addresses[name] for name in cluster.hosts),
         interface=cluster.interface or "",
-        fabric=cluster.fabric,
+        shape=_shape(cluster, settings.fabric_addresses) if cluster.fabric == "cx7" else None,
         port=cluster.port,
     )
+
+
+def _shape(cluster: ClusterSettings, given: FabricAddresses | None) -> str:
+    """How its hosts are cabled: as the setting says that gives them their addresses."""
+    if given is not None and set(given.hosts) == set(cluster.hosts):
+        return given.shape
+    return "pair" if len(cluster.hosts) == 2 else "switch"
 
 
 def sizes(recipe: Recipe, service: ServiceSettings) -> dict[str, ArgumentValue]:

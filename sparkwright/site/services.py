@@ -100,7 +100,9 @@ def _rank(desired: Desired, release: Release) -> RankConfig:
         model=service.served_names[0],
         engine_port=service.port,
         boot_seconds=float(service.boot_seconds),
-        shared=rank.fabric != "cx7",
+        shared=rank.shape is None,
+        shape=rank.shape,
+        environment=rank.environment,
     )
 
 

@@ -68,7 +68,7 @@ def test_a_switch_is_read_and_written_with_the_same_keys() -> None:
 
 def _with_what_was_added(request: dict[str, Any]) -> dict[str, Any]:
     """Keys that 0.1 did not know, and passes over."""
-    new = {"second_boot": False, "sleeps": False, "slept": False}
+    new = {"second_boot": False, "sleeps": False, "slept": False, "follower": False}
     services = [{**service, **new} for service in request["services"]]
     doors = request["doors"] and {
         **request["doors"], "to": {**request["doors"]["to"], "asleep": None},

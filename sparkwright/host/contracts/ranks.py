@@ -3,10 +3,12 @@ it is, in rank-state.json beside its releases. Times are in seconds."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 #: In a service's directory: how far its rank is.
 STATE = "rank-state.json"
+#: In the same place: variables of the engine, as its host found the fabric at its last start.
+FABRIC = "fabric.env"
 WAITING, SERVING = "waiting", "serving"
 
 
@@ -25,6 +27,8 @@ class RankConfig:
         model: what the head is asked for, at ``engine_port`` of this host.
         boot_seconds: until the head generates for the first time.
         shared: whether clients and others reach the host on the same network.
+        shape: how the ConnectX-7 of the hosts are cabled; None on a plain network.
+        environment: what the engine gets of the fabric where nothing of it is to be seen.
     """
 
     service: str
@@ -41,6 +45,8 @@ class RankConfig:
     engine_port: int
     boot_seconds: float
     shared: bool = False
+    shape: str | None = None
+    environment: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

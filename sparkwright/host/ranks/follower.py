@@ -7,6 +7,7 @@ those of all ranks, whoever lost power meanwhile.
 
 from __future__ import annotations
 
+import errno
 import hmac
 import socket
 import time
@@ -27,8 +28,8 @@ from sparkwright.host.ranks.link import (
     head_proof,
 )
 
-#: Seconds between two tries to reach the head.
-_RETRY = 1.0
+#: Seconds between two tries to reach the head, and before one with an address that is not there.
+_RETRY, _ABSENT = 1.0, 5.0
 
 
 class Follower:
@@ -47,7 +48,10 @@ class Follower:
                 code = self._session(self._connected())
             except (OSError, Lost, Late) as error:
                 self._board.say(WAITING, f"{self._head} is not there: {error}".rstrip(": "))
-                code = None
+                # Its own address comes with the cable, and with it what the engine is to know.
+                absent = isinstance(error, OSError) and error.errno == errno.EADDRNOTAVAIL
+                code = AGAIN if absent else None
+                time.sleep(_ABSENT if absent else 0)
             if code == AGAIN:
                 forgive(self._config)
             if code is not None:

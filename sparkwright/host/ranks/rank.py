@@ -11,7 +11,7 @@ from pathlib import Path
 
 from sparkwright.host.contracts.ranks import RankConfig
 from sparkwright.host.lib import documents, files
-from sparkwright.host.ranks import firewall
+from sparkwright.host.ranks import environment, firewall
 from sparkwright.host.ranks.engine import Board
 from sparkwright.host.ranks.follower import Follower
 from sparkwright.host.ranks.head import Head
@@ -25,6 +25,7 @@ def main(action: str, place: str) -> int:
         raise SystemExit(f"{place} can't be read")
     if action == "close":
         Board.ended(config)  # it may have lost power as it was
+        environment.write(config)
         firewall.close(config)
     elif action == "open":
         Board.ended(config)
