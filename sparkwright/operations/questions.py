@@ -157,7 +157,9 @@ def deep_smoke(host: Host, one: HostRun) -> dict[str, Any]:
     """Test the services for everything that the recipes promise; without a plan, for what their
     releases do."""
     if not one.plan_known:
-        there = awake_on(host, one)
+        there = {
+            name: service for name, service in awake_on(host, one).items() if not service.follower
+        }
         requests = {name: asked for name, service in there.items() if (asked := service.deep)}
         if lacking := sorted(there.keys() - requests.keys()):
             raise HostError(f"{', '.join(lacking)}: its release does not say what it must answer")

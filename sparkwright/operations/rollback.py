@@ -45,8 +45,7 @@ def _follows(
     """Whether the head of its cluster, on another host, says what it goes back to."""
     if name in planned:
         return planned[name].follower
-    gate = there[name].gate(there[name].status.current) if name in there else None
-    return gate is not None and gate.follower
+    return name in there and there[name].follower
 
 
 def _targets(

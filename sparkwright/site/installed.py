@@ -55,6 +55,12 @@ class Installed:
         return replace(kept.gate, name=self.name, unit=self.unit, secrets=self.secrets)
 
     @property
+    def follower(self) -> bool:
+        """Whether the head of its cluster, on another host, answers for it."""
+        gate = self.gate(self.status.current)
+        return gate is not None and gate.follower
+
+    @property
     def examined(self) -> ExaminedService:
         """What the doctor looks at; at a port that nobody has, where its release says none."""
         gate = self.gate(self.status.current)

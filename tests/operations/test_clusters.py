@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from sparkwright.config.secrets import Secret
 from sparkwright.config.settings import RolloutSettings
 from sparkwright.host.contracts.jobs import JobStatus
 from sparkwright.host.contracts.records import decode
+from sparkwright.host.contracts.status import KeptRelease, ServiceStatus
 from sparkwright.host.contracts.switch import SwitchJournal, request_of
 from sparkwright.operations import exclusive, services
 from sparkwright.operations.peer_keys import RunKeys
@@ -24,6 +26,7 @@ from sparkwright.operations.switching import UNIT
 from sparkwright.plan.missing import digest
 from sparkwright.plan.rollout import Rollout, batches
 from sparkwright.plan.services import changes
+from sparkwright.site.installed import Installed
 from tests.operations.harness import FakeHost, as_json, fake, run
 from tests.operations.sites import ENGINE, KEY, looked_at, running
 from tests.unit.builders import probe
@@ -233,3 +236,14 @@ def test_requests_of_the_version_before_are_still_read() -> None:
     document = as_json(one)
     del document["follower"]
     assert decode(type(one), document).follower is False
+
+
+@pytest.mark.parametrize("follower", [True, False])
+def test_without_a_plan_a_release_says_whether_its_rank_follows(follower: bool) -> None:
+    (service,) = HostRun(
+        "spark-2", pair()["spark-2"], (), KEYS, None, fake(None).memory, "10.0.0.2"
+    ).services
+    gate = replace(service.gate, follower=follower)
+    kept = KeptRelease(1.0, gate=gate)
+    status = ServiceStatus(OLD, None, {OLD: kept}, None, {}, None)
+    assert Installed("chat", "/opt/sparkwright/services/chat", status).follower is follower
