@@ -38,6 +38,8 @@ _ANSWER = 2 * 3600.0
 #: Headers of one connection, and not of the request.
 _HOP = ("connection", "keep-alive", "transfer-encoding", "host", "content-length", "upgrade")
 _SOON = 30
+#: Seconds by which a host's clock may be put right.
+_CLOCK = 60.0
 _NAME = "X-Sparkwright-Service"
 
 
@@ -57,6 +59,8 @@ class Waking:
         self._lock = threading.Lock()
         self._under_way: dict[str, tuple[str, threading.Event]] = {}
         self._waiting: dict[str, int] = {}
+        #: Whether somebody else was at work on the host, by service.
+        self.refused: dict[str, bool] = {}
 
     def asleep(self, service: str) -> str | None:
         """The service that runs instead; None once it is awake."""
@@ -82,8 +86,9 @@ class Waking:
             else:
                 since = exclusive.active(self._state).get(group)
                 left = since.at + known.stay_seconds - time.time() if since else 0.0
-                # A clock that was set back keeps nobody out for longer than that.
-                if 0 < left <= known.stay_seconds:
+                # A clock that was put right by seconds opens nothing; one that was set back by more
+                # keeps nobody out for longer than that.
+                if known.stay_seconds and 0 < left <= known.stay_seconds + _CLOCK:
                     raise Later(f"{since.service if since else group} was started just now", left)
                 ended = threading.Event()
                 self._under_way[group] = (service, ended)
@@ -107,7 +112,7 @@ class Waking:
 
     def _activate(self, group: str, service: str, ended: threading.Event) -> None:
         try:
-            by_itself.run(self._root, service, "request")
+            self.refused[service] = by_itself.run(self._root, service, "request") != 0
         finally:
             with self._lock:
                 del self._under_way[group]
@@ -165,6 +170,8 @@ class Handler(BaseHTTPRequestHandler):
         finally:
             self.waking.done(service)
         if self.waking.asleep(service) is not None:
+            if self.waking.refused.get(service):
+                raise Later(f"{service} sleeps, and somebody is at work on its host", _SOON)
             raise Later(f"{service} did not come up: sparkwright history says why", 10 * _SOON)
 
     def _comment(self, text: bytes) -> None:

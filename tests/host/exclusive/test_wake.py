@@ -91,3 +91,13 @@ def test_who_leaves_waits_no_more(night: Waking) -> None:
     night.go.set()
     until(lambda: night.proxy.post(CHAT).status == 200, "it serves")
     assert len(night.backend.seen) == 1  # nobody generates for the one that left
+
+
+def test_a_deploy_that_is_at_work_is_said_and_waited_for(night: Waking) -> None:
+    night.well = night.free = False
+    night.go.set()
+    answer = night.proxy.post(CHAT)
+    assert (answer.status, answer.headers["retry-after"]) == (503, "30")
+    assert "somebody is at work" in answer.data["error"]["message"]
+    night.well = night.free = True
+    assert night.proxy.post(CHAT).status == 200

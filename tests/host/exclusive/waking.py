@@ -42,6 +42,7 @@ class Waking:
         begun: what was activated, in its order.
         go: set when the switch may end.
         well: whether what is activated comes up.
+        free: whether nobody else is at work on the host.
     """
 
     place: Path
@@ -50,6 +51,7 @@ class Waking:
     begun: list[str] = field(default_factory=list)
     go: threading.Event = field(default_factory=threading.Event)
     well: bool = True
+    free: bool = True
 
     def run(self, root: Path, service: str, by: str) -> int:
         """In place of a switch."""
@@ -59,7 +61,7 @@ class Waking:
         runs = service if self.well else exclusive.running(root / "state")["evening"]
         exclusive.activate(root / "state", {"evening": runs}, by, "")
         asleep.tell(root / "state")
-        return 0
+        return 0 if self.free else by_itself.AGAIN
 
     def say(self, **changes: Any) -> None:
         """Change what a deploy said."""
