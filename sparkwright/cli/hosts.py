@@ -49,7 +49,9 @@ def command_line(
         dry: whether it only says what would be done.
     """
     words = [pyinfra(), "--dry" if dry else "--yes", *connecting.given()]
-    words += [word for name in limit for word in ("--limit", name)]
+    # pyinfra knows no group of all hosts by that name; everywhere else it is one.
+    chosen = () if "all" in limit else limit
+    words += [word for name in chosen for word in ("--limit", name)]
     words += [word for pair in overrides for word in ("--data", pair)]
     # JSON, since pyinfra would read a release's name such as 123456789012 as a number.
     arguments = {**arguments, "planless": planless or None}

@@ -49,7 +49,7 @@ def command(
         raise click.UsageError("--bootstrap goes with everything, not with --service")
     what = f"service {', '.join(services)}" if services else "everything of sparkwright's"
     where = ", ".join(limit) or f"all hosts of {inventory}"
-    confirm(f"Remove {what} from {where}?", yes=yes)
+    confirm(f"Remove {what} from {where}?", yes=yes, dry=False)
     answers, silent = ask_hosts(
         inventory, limit, overrides, "roles.removal.removed",
         planless=True,

@@ -14,6 +14,7 @@ from click.testing import CliRunner
 from docs.generate.commands import commands
 from sparkwright.cli import main
 from sparkwright.cli.connecting import OPTIONS, SECRETS
+from sparkwright.cli.hosts import command_line
 from tests.unit.builders import ROOT
 
 #: What of sparkwright/cli/ starts pyinfra.
@@ -71,3 +72,10 @@ def test_they_are_handed_to_pyinfra(monkeypatch: pytest.MonkeyPatch) -> None:
     first, second = seen
     assert first[2 : 2 + len(GOT)] == GOT
     assert not set(GOT) & set(second[2:])
+
+
+def test_all_hosts_are_a_group_everywhere() -> None:
+    words = command_line(Path("inventory/lab.py"), ("all", "spark-1"), (), "roles.status.status")
+    assert "--limit" not in words
+    words = command_line(Path("inventory/lab.py"), ("spark-1",), (), "roles.status.status")
+    assert words.count("--limit") == 1
