@@ -24,7 +24,8 @@ FAULTS = (
     *("test_load_balancer_faults.py", "test_load_balancer.py"),
     *("test_sharing.py", "test_takeover.py", "test_upgrade.py", "test_tls.py", "test_keys.py"),
     *("test_bare_host.py", "test_containerd_store.py", "test_first_week.py"),
-    *("test_imported_recipe.py", "test_own_model.py"),
+    *("test_imported_recipe.py", "test_own_model.py", "test_exclusive.py", "test_fabric.py"),
+    "test_shown.py",
 )
 
 

@@ -135,7 +135,6 @@ def test_one_that_does_not_come_up_is_taken_back(evening: Evening) -> None:
     assert evening.deploy().changed == {HOST}  # the good one, written over it
 
 
-@pytest.mark.faults
 def test_the_calendar_changes_them_by_itself(evening: Evening) -> None:
     evening.activate("coder")
     # A whole minute that is still to come once the deploy has ended.

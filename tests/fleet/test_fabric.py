@@ -85,7 +85,6 @@ def test_every_rail_is_measured(cabled: Site) -> None:
     assert each["ib_write_bw"] == [("passed", 92.57)] * 2
 
 
-@pytest.mark.faults
 def test_what_the_peer_does_not_answer_to_is_taken_back_by_all(cabled: Site) -> None:
     drop = ("INPUT", "-i", RAIL, "-p", "icmp", "-j", "DROP")
     inside("spark-2", "iptables", "-I", *drop)
