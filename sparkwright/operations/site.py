@@ -133,7 +133,8 @@ def _plan(
                 )
             ]
         )
-    hosts = {host.name: host for host in (list(inventory) if limit is None else limit)}
+    # In the inventory's order: of --limit pyinfra makes a set.
+    hosts = {host.name: host for host in inventory if limit is None or host in limit}
     planned = partial(_planned, inventory, hosts, groups, parameters)
     if planless.allowed(parameters["operations"]):
         unplanned = partial(planless.unplanned_run, hosts, parameters, _answers(parameters))
