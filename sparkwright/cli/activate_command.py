@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from sparkwright.cli import completion
-from sparkwright.cli.confirming import confirm, dry_option, yes_option
+from sparkwright.cli.confirming import confirm, dry_option, hosts_meant, yes_option
 from sparkwright.cli.connecting import connection_options
 from sparkwright.cli.control import why_option
 from sparkwright.cli.hosts import ask_hosts
@@ -59,8 +59,7 @@ def command(
     """
     *named, service = words
     inventory = Path(named[0]) if named else site_inventory()
-    where = ", ".join(limit) or f"all hosts of {inventory}"
-    confirm(f"Activate {service} on {where}?", yes=yes or dry)
+    confirm(f"Activate {service} on {hosts_meant(inventory, limit)}?", yes=yes or dry)
     if not dry:
         echo("Switching: running requests get their time (drain_seconds), boots take minutes.",
              err=True)  # fmt: skip

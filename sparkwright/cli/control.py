@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from sparkwright.cli.confirming import confirm
+from sparkwright.cli.confirming import confirm, hosts_meant
 from sparkwright.cli.hosts import ask_hosts
 from sparkwright.cli.options import print_json
 from sparkwright.cli.output import echo
@@ -46,8 +46,7 @@ def control(
 ) -> None:
     """Do it and end: with 0 only when every host answered, and did what was asked."""
     what = ", ".join(services) or "every service"
-    where = ", ".join(limit) or f"all hosts of {inventory}"
-    confirm(f"{action.capitalize()} {what} on {where}?", yes=yes, dry=False)
+    confirm(f"{action.capitalize()} {what} on {hosts_meant(inventory, limit)}?", yes=yes, dry=False)
     echo(_PATIENCE[action], err=True)
     answers, silent = ask_hosts(
         inventory, limit, overrides, "roles.control.controlled", planless=True,

@@ -109,7 +109,7 @@ def ask_hosts(
             sys.stderr.write(visible_but_colours(done.stderr or done.stdout or ""))
             sys.exit(done.returncode or 1)
         found = json.loads(file.read_text(encoding="utf-8"))
-        tell_what_is_broken(Path(f"{file}.progress"))
+        tell_what_is_broken(told)
     for name, said in found.items():
         if said["answer"] is None:
             why = said["refused"] or "no answer"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from sparkwright.cli.confirming import confirm, dry_option, yes_option
+from sparkwright.cli.confirming import confirm, dry_option, hosts_meant, yes_option
 from sparkwright.cli.connecting import connection_options, hosts_argument, pyinfra_json_option
 from sparkwright.cli.hosts import ask_hosts, become, command_line
 from sparkwright.cli.options import (
@@ -53,8 +53,10 @@ def prune_command(
     Directories without a receipt are never removed; while the plan is broken, no model and no image
     either.
     """
-    where = ", ".join(limit) or f"all hosts of {inventory}"
-    confirm(f"Remove what nobody needs of the models and images of {where}?", yes=yes or dry)
+    confirm(
+        f"Remove what nobody needs of the models and images of {hosts_meant(inventory, limit)}?",
+        yes=yes or dry,
+    )
     _show(inventory, overrides, limit, as_json=as_json, pruning=not dry)
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from sparkwright.cli import completion
-from sparkwright.cli.confirming import confirm, yes_option
+from sparkwright.cli.confirming import confirm, hosts_meant, yes_option
 from sparkwright.cli.connecting import hosts_argument
 from sparkwright.cli.hosts import ask_hosts
 from sparkwright.cli.options import json_option, print_json
@@ -48,8 +48,7 @@ def command(
     if services and bootstrap:
         raise click.UsageError("--bootstrap goes with everything, not with --service")
     what = f"service {', '.join(services)}" if services else "everything of sparkwright's"
-    where = ", ".join(limit) or f"all hosts of {inventory}"
-    confirm(f"Remove {what} from {where}?", yes=yes, dry=False)
+    confirm(f"Remove {what} from {hosts_meant(inventory, limit)}?", yes=yes, dry=False)
     answers, silent = ask_hosts(
         inventory, limit, overrides, "roles.removal.removed",
         planless=True,

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from sparkwright.cli import completion
-from sparkwright.cli.confirming import confirm, dry_option, yes_option
+from sparkwright.cli.confirming import confirm, dry_option, hosts_meant, yes_option
 from sparkwright.cli.connecting import hosts_argument, pyinfra_json_option
 from sparkwright.cli.hosts import become, command_line
 
@@ -39,8 +39,10 @@ def command(
     The plan stays as it is: a deploy switches forward again unless the tag is set back, too.
     """
     what = f"service {service}" if service else "every service"
-    where = ", ".join(limit) or f"all hosts of {inventory}"
-    confirm(f"Switch {what} of {where} back to {to or 'the release before'}?", yes=yes or dry)
+    confirm(
+        f"Switch {what} of {hosts_meant(inventory, limit)} back to {to or 'the release before'}?",
+        yes=yes or dry,
+    )
     words = command_line(
         inventory,
         limit,

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import time
-from dataclasses import replace
 from pathlib import Path
 
 from sparkwright.host.contracts.control import START, STOP, ControlAnswer, ControlRequest
@@ -98,9 +97,8 @@ class Control:
             if gate is None:
                 return  # a release of before gates were kept with it
             # Its port here: the proxy takes it back by itself, and is waited for.
-            found = check.run(replace(gate, proxy=None, warm_ups=0))
-            bad = [f"{name}: {one.name}: {one.detail}" for one in found.checks if not one.ok]
-            self.wrong += [*bad, *(f"    journal: {line}" for line in found.journal if bad)]
+            bad, journal = check.without_proxy(name, gate)
+            self.wrong += [*bad, *(f"    journal: {line}" for line in journal if bad)]
             if not bad and not self._place(name).back():
                 bad = [f"{name}: it answers, and its proxy does not take it back"]
                 self.wrong += bad

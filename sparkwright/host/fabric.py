@@ -22,7 +22,7 @@ from sparkwright.host.contracts.fabric import (
     Rail,
     Rdma,
 )
-from sparkwright.host.lib import docker, documents, icmp
+from sparkwright.host.lib import docker, documents, icmp, memory
 from sparkwright.host.lib.processes import Running
 
 TYPE_CHECKING = False
@@ -191,13 +191,6 @@ def several_nccl(root: Path) -> tuple[tuple[str, ...], ...]:
     return tuple(sorted(found))
 
 
-def meminfo(root: Path, key: str) -> int | None:
-    """A size of /proc/meminfo in bytes."""
-    text = documents.text(root / "proc/meminfo") or ""
-    found = re.search(rf"^{key}:\s+(\d+) kB", text, re.MULTILINE)
-    return int(found[1]) * 1024 if found else None
-
-
 def rails(root: Path, own: dict[str, tuple[str, ...]], *, ask: bool) -> tuple[Rail, ...]:
     """The network devices of the ConnectX, by cage and twin."""
     places = root / "sys/class/net"
@@ -255,7 +248,7 @@ def main(request: FabricRequest) -> FabricState:
         interfaces=own,
         management=str(routes[0].get("dev", "")) if routes else "",
         kernel=(documents.text(root / "proc/sys/kernel/osrelease") or "").strip(),
-        cma_total=meminfo(root, "CmaTotal"),
+        cma_total=memory.meminfo(root).get("CmaTotal"),
         driver=(documents.text(root / "sys/module/nvidia/version") or "").strip() or None,
         nccl=several_nccl(root),
         tools=tuple(name for name in _TOOLS if shutil.which(name)),

@@ -36,6 +36,7 @@ from sparkwright.host.contracts.exclusive import (
 from sparkwright.host.contracts.observation import ObservationRequest
 from sparkwright.host.contracts.records import encode
 from sparkwright.host.contracts.switch import GOOD, REVERTED
+from sparkwright.host.lib.systemd import UNITS
 from sparkwright.operations.changing import SERVICES_ROOT, Commands, change, look, operation
 from sparkwright.operations.control import SOCKETS
 from sparkwright.operations.locks import OWNER
@@ -46,7 +47,6 @@ from sparkwright.plan.services import DesiredService
 
 #: Text and mode, by path.
 Files = Mapping[str, tuple[str, int]]
-_UNITS = "/etc/systemd/system"
 #: Seconds for the program: it begins a switch, and waits for nothing.
 _BEGIN = 60
 
@@ -177,7 +177,7 @@ def files_of(
     return {
         **{path: (text, 0o600) for path, text in programs.items()},
         **{
-            f"{_UNITS}/{unit}": (
+            f"{UNITS}/{unit}": (
                 template(f"exclusive/{unit.removeprefix('sparkwright-')}.j2").render(context),
                 0o644,
             )
@@ -198,7 +198,7 @@ def request_of(files: Files, services_root: str) -> ObservationRequest:
 
 def _triggers(files: Files) -> tuple[str, ...]:
     """The units that start the others, of those that are wanted."""
-    return tuple(unit for unit in (TIMER, SOCKET) if f"{_UNITS}/{unit}" in files)
+    return tuple(unit for unit in (TIMER, SOCKET) if f"{UNITS}/{unit}" in files)
 
 
 def _groups(services_root: str) -> str:

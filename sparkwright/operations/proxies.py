@@ -22,6 +22,7 @@ from sparkwright.host.contracts.proxies import (
     ProxyRequest,
     ProxySwitch,
 )
+from sparkwright.host.lib.systemd import UNITS
 from sparkwright.host.proxy import configure as program
 from sparkwright.host.proxy import health as health_program
 from sparkwright.host.proxy import install
@@ -38,7 +39,6 @@ from sparkwright.proxy.haproxy import (
 
 #: HAProxy's, in every distribution.
 PACKAGE = "haproxy"
-_UNITS = "/etc/systemd/system"
 
 
 @operation()
@@ -142,13 +142,13 @@ def files_of(
         proxies.waiting_room: (rendered.waiting_room, 0o644),
         **proxies.tls_files,
         proxies.config: (rendered.config, 0o644),
-        f"{_UNITS}/{UNIT}": (rendered.unit, 0o644),
+        f"{UNITS}/{UNIT}": (rendered.unit, 0o644),
     }
     if health and health_unit:
         found |= {
             f"{proxies.home}/health.json": (health, 0o644),
             **{path: (text, 0o644) for path, text in _health_program(proxies.home).items()},
-            f"{_UNITS}/{HEALTH_UNIT}": (health_unit, 0o644),
+            f"{UNITS}/{HEALTH_UNIT}": (health_unit, 0o644),
         }
     return found
 
@@ -174,7 +174,7 @@ def _health_program(home: str) -> dict[str, str]:
 
 def units_of(files: Mapping[str, tuple[str, int]]) -> list[str]:
     """The units among the files of the proxies."""
-    return [unit for unit in (UNIT, HEALTH_UNIT) if f"{_UNITS}/{unit}" in files]
+    return [unit for unit in (UNIT, HEALTH_UNIT) if f"{UNITS}/{unit}" in files]
 
 
 def request_of(proxies: Proxies | None, files: Mapping[str, tuple[str, int]]) -> ObservationRequest:
@@ -220,11 +220,11 @@ def switched(
         return None
     home = proxies or _empty(services_root)
     keys = [home.keys, home.engine, home.former_keys]
-    managed = [home.config, home.waiting_room, *keys, f"{_UNITS}/{UNIT}", *home.tls_places]
+    managed = [home.config, home.waiting_room, *keys, f"{UNITS}/{UNIT}", *home.tls_places]
     health = [
         f"{home.home}/health.json",
         *_health_program(home.home),
-        f"{_UNITS}/{HEALTH_UNIT}",
+        f"{UNITS}/{HEALTH_UNIT}",
     ]
     return ProxySwitch(
         to=request(files, home, start=_free(proxies, seen)),
@@ -239,7 +239,7 @@ def request(files: Mapping[str, tuple[str, int]], home: Proxies, *, start: bool)
     return ProxyRequest(
         files=dict(files),
         unit=UNIT,
-        health=HEALTH_UNIT if f"{_UNITS}/{HEALTH_UNIT}" in files else None,
+        health=HEALTH_UNIT if f"{UNITS}/{HEALTH_UNIT}" in files else None,
         config=home.config,
         admin=home.admin_socket,
         states=home.states,
@@ -263,7 +263,7 @@ def _empty(services_root: str) -> Proxies:
 def _show_diff(home: Proxies, files: Mapping[str, tuple[str, int]]) -> None:
     """With ``--diff``, HAProxy's configuration and the units; keys are in a file of their own."""
     host = ctx_host.get()
-    shown = [home.config, *(f"{_UNITS}/{unit}" for unit in units_of(files))]
+    shown = [home.config, *(f"{UNITS}/{unit}" for unit in units_of(files))]
     if host.state.config.DIFF:
         texts = observed(host, ObservationRequest(texts=tuple(shown))).texts
         for path in shown:

@@ -15,12 +15,11 @@ from sparkwright.facts.observation import observed
 from sparkwright.facts.programs import laid_out
 from sparkwright.host.contracts.observation import ObservationRequest
 from sparkwright.host.contracts.watch import WatchInstallRequest
+from sparkwright.host.lib.systemd import UNITS
 from sparkwright.host.watch import install as program
 from sparkwright.host.watch import watch as watch_program
 from sparkwright.operations.changing import SERVICES_ROOT, Commands, change, operation
 from sparkwright.plan.missing import unwritten
-
-_UNITS = "/etc/systemd/system"
 
 
 @operation()
@@ -69,8 +68,8 @@ def files_of(watch: Watch | None) -> dict[str, tuple[str, int]]:
         **{path: (text, 0o644) for path, text in programs.items()},
         watch.config_path: (watch.config, 0o644),
         watch.expected_path: (watch.expected, 0o644),
-        f"{_UNITS}/{SERVICE}": (watch.service, 0o644),
-        f"{_UNITS}/{TIMER}": (watch.timer, 0o644),
+        f"{UNITS}/{SERVICE}": (watch.service, 0o644),
+        f"{UNITS}/{TIMER}": (watch.timer, 0o644),
     }
 
 

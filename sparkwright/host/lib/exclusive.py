@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import time
 from dataclasses import replace
@@ -16,14 +15,8 @@ from sparkwright.host.contracts.exclusive import (
     Groups,
     member,
 )
-from sparkwright.host.contracts.records import decode, encode
+from sparkwright.host.contracts.records import encode
 from sparkwright.host.lib import documents, files, systemd
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:  # typing takes 3 ms to import
-    from typing import TypeVar
-
-    T = TypeVar("T")
 
 #: Beside a service's releases, while it sleeps.
 ASLEEP = "asleep"
@@ -31,31 +24,36 @@ ASLEEP = "asleep"
 
 def groups(state: Path) -> Groups:
     """What the last deploy said; nothing of a file that another user than root wrote."""
-    found = _read(Groups, state / GROUPS) or Groups()
+    found = files.record(Groups, state / GROUPS) or Groups()
     # A group without members is none.
     return replace(found, groups={name: one for name, one in found.groups.items() if one.members})
 
 
 def active(state: Path) -> dict[str, Active]:
     """What was activated, by group."""
-    return (_read(ActiveServices, state / ACTIVE) or ActiveServices()).groups
+    return (files.record(ActiveServices, state / ACTIVE) or ActiveServices()).groups
 
 
 def running(state: Path) -> dict[str, str]:
     """The member of each group that runs."""
-    known = active(state)
-    return {name: member(one, known.get(name)) for name, one in groups(state).groups.items()}
+    return _running(state, groups(state))
 
 
 def sleeping(state: Path) -> dict[str, str]:
     """Services that sleep, and which one runs instead."""
-    runs = running(state)
+    known = groups(state)
+    runs = _running(state, known)
     return {
         one: runs[name]
-        for name, group in groups(state).groups.items()
+        for name, group in known.groups.items()
         for one in group.members
         if one != runs[name]
     }
+
+
+def _running(state: Path, known: Groups) -> dict[str, str]:
+    chosen = active(state)
+    return {name: member(one, chosen.get(name)) for name, one in known.groups.items()}
 
 
 def activate(state: Path, chosen: dict[str, str], by: str, why: str) -> None:
@@ -81,10 +79,3 @@ def mark(home: Path, unit: str, *, asleep: bool) -> None:
     files.write(place, "another one of its group runs\n", 0o644)
     if str(place) not in (documents.text(systemd.UNITS / unit) or ""):
         systemd.want_at_boot(unit, wanted=False)  # a release of before it was of a group
-
-
-def _read(cls: type[T], place: Path) -> T | None:
-    found = files.read(place)
-    with contextlib.suppress(ValueError, RecursionError):
-        return None if found is None else decode(cls, json.loads(found))
-    return None

@@ -7,11 +7,19 @@ and no link is followed: another user can't have root write elsewhere, or read s
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import stat
 from pathlib import Path
 
+from sparkwright.host.contracts.records import decode
 from sparkwright.host.lib import trusted
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # typing takes 3 ms to import
+    from typing import TypeVar
+
+    T = TypeVar("T")
 
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _OLD = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -70,6 +78,15 @@ def read(place: Path) -> str | None:
             with os.fdopen(found, encoding="utf-8") as file:
                 return file.read()
     except (OSError, ValueError):
+        return None
+
+
+def record(cls: type[T], place: Path) -> T | None:
+    """The same as a record, from JSON; None also when it does not make one."""
+    try:
+        found = read(place)
+        return None if found is None else decode(cls, json.loads(found))
+    except (ValueError, RecursionError):
         return None
 
 

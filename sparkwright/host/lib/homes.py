@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 from sparkwright.host.contracts.marks import MAINTENANCE, Maintenance, Stopped
-from sparkwright.host.contracts.records import decode
 from sparkwright.host.lib import files
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # typing takes 3 ms to import
     from collections.abc import Iterable, Mapping
-    from typing import TypeVar
-
-    T = TypeVar("T")
 
 STOPPED = "stopped.json"
 
@@ -38,17 +33,9 @@ def unit(name: str) -> str:
 
 def stopped(home: Path) -> Stopped | None:
     """By whom a service was stopped; ``holds`` tells whether it still is."""
-    return _written(Stopped, home / STOPPED)
+    return files.record(Stopped, home / STOPPED)
 
 
 def maintenance() -> Maintenance | None:
     """Who has the host in maintenance. What another user than root wrote is no mark."""
-    return _written(Maintenance, Path(MAINTENANCE))
-
-
-def _written(cls: type[T], place: Path) -> T | None:
-    try:
-        found = files.read(place)
-        return None if found is None else decode(cls, json.loads(found))
-    except (ValueError, RecursionError):
-        return None
+    return files.record(Maintenance, Path(MAINTENANCE))

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from sparkwright.host.lib import documents
+
 #: Sockets of whoever shows a desktop: X's, and Wayland's below each user's own directory.
 _DISPLAYS = (("/tmp/.X11-unix", "X*"), ("/run/user", "*/wayland-*"))
 
 
-def meminfo() -> dict[str, int]:
-    """/proc/meminfo in bytes."""
+def meminfo(root: Path = Path("/")) -> dict[str, int]:
+    """/proc/meminfo in bytes; nothing where there is none."""
     found = {}
-    for line in Path("/proc/meminfo").read_text().splitlines():
+    for line in (documents.text(root / "proc/meminfo") or "").splitlines():
         key, _, rest = line.partition(":")
         words = rest.split()
         if len(words) == 2:

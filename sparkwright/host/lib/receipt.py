@@ -6,13 +6,11 @@ those that another user may change, size and time say nothing.
 
 from __future__ import annotations
 
-import json
 import os
 import stat
 from pathlib import Path
 
 from sparkwright.host.contracts.receipt import Receipt, ReceiptEntry
-from sparkwright.host.contracts.records import decode
 from sparkwright.host.lib import files, trusted
 
 NAME = ".sparkwright-receipt.json"
@@ -24,11 +22,8 @@ def read(directory: str) -> Receipt | None:
 
     One that another user can have written is none.
     """
-    try:
-        receipt = decode(Receipt, json.loads(files.read(Path(directory, NAME)) or ""))
-    except ValueError:
-        return None
-    return receipt if receipt.version == VERSION else None
+    receipt = files.record(Receipt, Path(directory, NAME))
+    return receipt if receipt and receipt.version == VERSION else None
 
 
 def fault(path: str, entry: ReceiptEntry) -> str | None:

@@ -6,6 +6,7 @@ Root, because the API key is in a file of mode 0600: it is read here and never l
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from pathlib import Path
 
 from sparkwright.host.contracts.ranks import SERVING
@@ -203,6 +204,13 @@ def proxy_fault(request: SmokeRequest) -> str | None:
         if time.monotonic() > deadline:
             return fault
         time.sleep(0.5)
+
+
+def without_proxy(name: str, gate: SmokeRequest) -> tuple[list[str], tuple[str, ...]]:
+    """What fails of a service that is asked at its own port, as lines, and its journal then."""
+    found = run(replace(gate, proxy=None, warm_ups=0))
+    bad = [f"{name}: {one.name}: {one.detail}" for one in found.checks if not one.ok]
+    return bad, found.journal
 
 
 def run(request: SmokeRequest) -> SmokeAnswer:
