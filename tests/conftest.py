@@ -7,6 +7,8 @@ wheel), browser, fleet (virtual hosts), engine (the real vLLM; engine/bench: the
 from __future__ import annotations
 
 import os
+import signal
+import threading
 from pathlib import Path
 
 import pytest
@@ -42,11 +44,16 @@ settings.load_profile("sparkwright")
 
 
 def pytest_configure() -> None:
-    """Nothing is a terminal's: readline, which pdb imports, gives COLUMNS to every program that is
-    started, and Python's own view of the environment does not know of it."""
+    """What programs that are started inherit is the same everywhere.
+
+    Readline, which pdb imports, gives COLUMNS to every one, and Python's own view of the
+    environment does not know of it. A shell that runs this in the background has SIGINT ignored.
+    """
     for name in ("COLUMNS", "LINES"):
         os.environ.pop(name, None)
         os.unsetenv(name)
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

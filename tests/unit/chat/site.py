@@ -76,6 +76,18 @@ class Terminal:
             assert self._read(0.1), f"ended without {said!r}: {self.got!r}"
         return self.got
 
+    def interrupt(self) -> None:
+        """Press Ctrl-C while a line is waited for.
+
+        CPython's readline loses one that comes between its prompt and its ``select``.
+        """
+        stat = Path(f"/proc/{self.process.pid}/stat")
+        deadline = time.monotonic() + 30
+        while stat.read_text().rpartition(")")[2].split()[0] != "S":
+            assert time.monotonic() < deadline, self.got
+            time.sleep(0.01)
+        self.type("\x03")
+
     def ended(self, seconds: float = 30) -> int:
         """Its exit code, once it has ended."""
         deadline = time.monotonic() + seconds

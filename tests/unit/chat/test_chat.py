@@ -170,7 +170,7 @@ def test_ctrl_c_ends_an_answer_and_another_one_the_chat(site: Path, model: Model
         shown.type("And now?\n")
         shown.until("Still here.")
         shown.until("> ", 3)
-        shown.type("\x03")
+        shown.interrupt()
         assert shown.ended() == 130
     assert "Traceback" not in shown.got
     assert model.cut == 1
