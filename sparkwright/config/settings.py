@@ -345,7 +345,8 @@ class HostSettings(_Settings):
         catalog_directories: catalogs of the user's own, over the one that is shipped.
         registries: other people's recipes, for `sparkwright import @NAME` and `catalog search`:
             name -> git repository, ``https://…`` or a path of the controller. The lock pins each to
-            a commit. Nothing of them is served until it is imported.
+            a commit. Nothing of them is served until it is imported, but for arguments that vLLM's
+            own recipes have for a service that names a model (docs/own-models.md).
         lock_file: pins of everything, made by ``sparkwright lock``. One that is named must be
             there; ``fleet.lock`` is used when it is.
         notify: where ``sparkwright notify`` tells what begins, worsens and ends: ``ntfy:TOPIC`` or

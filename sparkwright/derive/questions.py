@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from sparkwright.catalog.gpus import GPUS
 from sparkwright.derive.subject import Subject
+from sparkwright.derive.vllm_recipe import Advice, outdated
 from sparkwright.findings import finding
 from sparkwright.findings.finding import INPUT, Finding, Severity
 from sparkwright.resolve.model_facts import ModelFacts
@@ -23,7 +24,7 @@ def gpu_question(host: str, where: str, repository: str) -> Finding:
     )  # fmt: skip
 
 
-def questions(subject: Subject, facts: ModelFacts) -> Iterator[Finding]:
+def questions(subject: Subject, facts: ModelFacts, said: Advice) -> Iterator[Finding]:
     """Everything that has to be said before the service can be planned."""
     host, model = subject.host, subject.repository
     given = subject.service.arguments
@@ -63,6 +64,13 @@ def questions(subject: Subject, facts: ModelFacts) -> Iterator[Finding]:
             host, f"{subject.where}.arguments.max_model_len",
             f"{subject.said} does not say how long a context the model was made for",
             "memory is planned by it", "a number of tokens, as the model's card gives it",
+        )  # fmt: skip
+    if least := outdated(subject, said):
+        yield _asked(
+            host, f"{subject.where}.image_tag",
+            f"vLLM's recipe needs vLLM {least}, and {subject.image.name}:{subject.tag} has "
+            f"{subject.vllm}",
+            f"{said.source} says so", "a tag with that vLLM, or this one, to try it all the same",
         )  # fmt: skip
     yield from _quantization(subject, facts)
 

@@ -14,6 +14,7 @@ from sparkwright.config.settings import ServiceSettings, SmokeSettings
 from sparkwright.derive import memory
 from sparkwright.derive.questions import questions
 from sparkwright.derive.subject import Subject
+from sparkwright.derive.vllm_recipe import Advice, advice
 from sparkwright.findings.finding import Finding
 from sparkwright.plan.derivation import Derivation, DerivedFact
 from sparkwright.plan.plan import GIB
@@ -48,28 +49,31 @@ class Derived:
 
 def derive(subject: Subject) -> Derived:
     """Make a recipe of a repository."""
-    open_ones = tuple(questions(subject, subject.facts))
+    said = advice(subject)
+    open_ones = tuple(questions(subject, subject.facts, said))
     if open_ones:
         return Derived(subject.service, questions=open_ones)
     parsers = {
-        "tool_call_parser": _parser(subject, "tools"),
-        "reasoning_parser": _parser(subject, "reasoning"),
+        "tool_call_parser": _parser(subject, "tools", said),
+        "reasoning_parser": _parser(subject, "reasoning", said),
     }
-    model = _model(subject, parsers)
-    arguments = dict(_arguments(subject, model, parsers))
+    model = _model(subject, parsers, said)
+    arguments = dict(_arguments(subject, model, parsers, said))
     service, repository = subject.service, subject.repository
+    recipe_and = "vLLM's recipe and " if said.source else ""
     recipe = Recipe(
         kind="recipe",
         name=f"{subject.name}.{model.name}",
-        title=f"{repository}, by its own files",
+        title=f"{repository}, by {recipe_and}its own files",
         status="expected",
-        source=subject.said,
+        source=f"{subject.said}; {said.source}" if said.source else subject.said,
         image=subject.image.name,
         body=Mounted(model=model.name, mount=f"/models/{repository.rpartition('/')[2]}"),
         served_names=(repository,),
         aliases=_aliases(subject, model),
         needs=_needs(subject, model),
         arguments={key: value for key, (value, _) in arguments.items()},
+        environment=dict(said.environment),
         boot_seconds=max(900, round(memory.weights_gib(model) * _SECONDS_PER_GIB)),
     )
     changes: dict[str, object] = {"recipe": recipe.name}
@@ -80,16 +84,18 @@ def derive(subject: Subject) -> Derived:
         model,
         recipe,
         Derivation(
-            {key: origin for key, (_, origin) in arguments.items()}, tuple(_facts(subject, model))
+            {key: origin for key, (_, origin) in arguments.items()},
+            tuple(_facts(subject, model, said)),
         ),
     )
 
 
-def _parser(subject: Subject, kind: str) -> str | None:
-    """What the service names, else what is known of the family."""
+def _parser(subject: Subject, kind: str, said: Advice) -> str | None:
+    """What the service names, else vLLM's recipe, else what is known of the family."""
     argument = {"tools": "tool_call_parser", "reasoning": "reasoning_parser"}[kind]
-    if argument in subject.service.arguments:
-        named = subject.service.arguments[argument]
+    given = {**said.arguments, **subject.service.arguments}
+    if argument in given:
+        named = given[argument]
         return named if isinstance(named, str) else None
     facts = subject.facts
     if kind == "tools":
@@ -97,7 +103,7 @@ def _parser(subject: Subject, kind: str) -> str | None:
     return parser("reasoning", facts.model_type, facts.template, subject.vllm)
 
 
-def _model(subject: Subject, parsers: Mapping[str, str | None]) -> Model:
+def _model(subject: Subject, parsers: Mapping[str, str | None], said: Advice) -> Model:
     """The catalog's entry of the repository, where it has one; else one by its files."""
     revision = subject.service.revision
     own = [one for one in subject.catalog.models.values() if one.repository == subject.repository]
@@ -120,7 +126,7 @@ def _model(subject: Subject, parsers: Mapping[str, str | None]) -> Model:
         architecture=facts.architecture,
         size_gib=round(subject.weights / GIB, 3) or 0.001,
         context=facts.context,
-        capabilities=tuple(_capabilities(subject, parsers)),
+        capabilities=tuple(_capabilities(subject, parsers, said)),
         kv=subject.resolved.kv,
         hybrid=facts.hybrid,
         sampling=(
@@ -135,8 +141,13 @@ def _model(subject: Subject, parsers: Mapping[str, str | None]) -> Model:
     )  # fmt: skip
 
 
-def _capabilities(subject: Subject, parsers: Mapping[str, str | None]) -> Iterator[Capability]:
+def _capabilities(
+    subject: Subject, parsers: Mapping[str, str | None], said: Advice
+) -> Iterator[Capability]:
     """What it claims by its files, and what vLLM can tell apart in its answers."""
+    drafting = said.arguments.get("speculative_config")
+    if isinstance(drafting, dict) and str(drafting.get("method", "")).endswith("mtp"):
+        yield "mtp"
     if subject.facts.vision:
         yield "image"
     if parsers["tool_call_parser"]:
@@ -151,10 +162,10 @@ _Argument = tuple[str, tuple[ArgumentValue, str]]
 
 
 def _arguments(
-    subject: Subject, model: Model, parsers: Mapping[str, str | None]
+    subject: Subject, model: Model, parsers: Mapping[str, str | None], said: Advice
 ) -> Iterator[_Argument]:
     """Each with who says so."""
-    given, gpu = subject.service.arguments, subject.gpu
+    given, gpu = {**said.arguments, **subject.service.arguments}, subject.gpu
     if gpu.unified:
         share = memory.spark_share(subject.settings, subject.catalog)
         origin = "a Spark's memory less system, sidecars and other services"
@@ -167,24 +178,28 @@ def _arguments(
             origin = f"image's default (vLLM {version} in {subject.image.name}:{subject.tag})"
     yield "gpu_memory_utilization", (share, origin)
     used = amount(given.get("gpu_memory_utilization")) or share
-    yield "max_model_len", _length(subject, model, used)
+    yield "max_model_len", _length(subject, model, used, given.get("kv_cache_dtype"))
     yield "max_num_seqs", (SEQUENCES, "sparkwright's default for one box")
     template = f"model_type and chat template of {subject.repository}@{subject.resolved.commit[:7]}"
     if parsers["tool_call_parser"]:
         yield "enable_auto_tool_choice", (True, template)
-    for name, value in parsers.items():
-        if value:
-            yield name, (value, template)
+    for name, parsed in parsers.items():
+        if parsed:
+            yield name, (parsed, said.source if name in said.arguments else template)
+    for name, value in said.arguments.items():
+        if name not in parsers and name != "enable_auto_tool_choice":
+            yield name, (value, said.source)
 
 
-def _length(subject: Subject, model: Model, share: float) -> tuple[ArgumentValue, str]:
+def _length(
+    subject: Subject, model: Model, share: float, dtype: ArgumentValue | None
+) -> tuple[ArgumentValue, str]:
     """The model's own context, or what of it fits."""
     context, pool = model.context, memory.pool_gib(subject.gpu)
     if context is None:
         return "auto", "replaced by the service's own"
     if pool is None:
         return "auto", f"vLLM's auto: what fits the card, of {context} in {subject.said}"
-    dtype = subject.service.arguments.get("kv_cache_dtype")
     fits = memory.fitting_context(model, context, share, dtype, pool)
     if fits is None and not model.kv:
         return "auto", f"vLLM's auto, of {context}: {subject.said} does not say its KV cache"
@@ -217,10 +232,11 @@ def _aliases(subject: Subject, model: Model) -> dict[str, Alias]:
     }  # fmt: skip
 
 
-def _facts(subject: Subject, model: Model) -> Iterator[DerivedFact]:
+def _facts(subject: Subject, model: Model, said: Advice) -> Iterator[DerivedFact]:
     """What is shown beside the arguments."""
     facts, config = subject.facts, subject.said
     image = "the service's own" if subject.service.image else "stock vLLM for this GPU"
+    yield from said.facts
     yield DerivedFact("gpu", subject.gpu.cap, subject.gpu.origin)
     yield DerivedFact("image", f"{subject.image.name}:{subject.tag}", f"{image}, the catalog's")
     yield DerivedFact("architecture", facts.architecture or "-", config)
@@ -230,8 +246,8 @@ def _facts(subject: Subject, model: Model) -> Iterator[DerivedFact]:
     files = f"files of {subject.repository}@{subject.resolved.commit[:7]}"
     yield DerivedFact("weights", size, model.source if model.source != config else files)
     yield DerivedFact("context", str(model.context or "-"), config)
-    said = ", ".join(("text", *model.capabilities))
-    yield DerivedFact("can do", said, f"{config}, chat template, parsers of vLLM {subject.vllm}")
+    can = ", ".join(("text", *model.capabilities))
+    yield DerivedFact("can do", can, f"{config}, chat template, parsers of vLLM {subject.vllm}")
     if facts.sampling:
         advised = ", ".join(f"{key} {value:g}" for key, value in sorted(facts.sampling.items()))
         yield DerivedFact("sampling", advised, subject.from_file("generation_config.json"))

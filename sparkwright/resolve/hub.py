@@ -13,6 +13,7 @@ from sparkwright.findings.finding import Finding
 from sparkwright.findings.user_error import mistake
 from sparkwright.resolve.kv_cache import kv_layers
 from sparkwright.resolve.model_facts import ModelFacts, facts_of
+from sparkwright.resolve.model_recipe import ModelRecipe
 from sparkwright.resolve.small_files import Unusable, bounded, download, parsed
 
 if TYPE_CHECKING:
@@ -53,6 +54,7 @@ class ResolvedModel:
         last_modified: day of that commit, where the hub says.
         kv: layers that keep keys and values, by the commit's own config.json.
         facts: what its small files say; None where they were not asked for.
+        recipe: of a registry of vLLM's own recipes, where one has it.
     """
 
     repository: str
@@ -61,6 +63,7 @@ class ResolvedModel:
     files: tuple[RemoteFile, ...]
     kv: tuple[KvLayers, ...] = ()
     facts: ModelFacts | None = None
+    recipe: ModelRecipe | None = None
 
     @property
     def size(self) -> int:

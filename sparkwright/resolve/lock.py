@@ -25,6 +25,7 @@ from sparkwright.findings.user_error import UserError, mistake
 from sparkwright.findings.validation import problems_of
 from sparkwright.resolve.hub import RemoteFile, ResolvedModel
 from sparkwright.resolve.model_facts import ModelFacts
+from sparkwright.resolve.model_recipe import ModelRecipe
 from sparkwright.resolve.references import ModelReference, References
 from sparkwright.resolve.registry import Blob, PlatformImage, ResolvedImage
 from sparkwright.resolve.resolution import Resolution
@@ -118,12 +119,13 @@ class LockedFile(_Locked):
 
 class LockedModel(_Locked):
     """What a revision stands for; ``kv`` by its own config.json, ``facts`` by that and others, of a
-    model that a service names without a recipe."""
+    model that a service names without a recipe; ``recipe`` is what vLLM's own recipes say of it."""
 
     commit: Commit
     date: dt.date | None = None
     kv: tuple[KvLayers, ...] = ()
     facts: ModelFacts | None = None
+    recipe: ModelRecipe | None = None
     files: dict[_Path, LockedFile]
 
     def model(self, repository: str) -> ResolvedModel:
@@ -138,6 +140,7 @@ class LockedModel(_Locked):
             ),
             self.kv,
             self.facts,
+            self.recipe,
         )
 
 
@@ -269,6 +272,7 @@ def _model(model: ResolvedModel) -> LockedModel:
         date=model.last_modified,
         kv=model.kv,
         facts=model.facts,
+        recipe=model.recipe,
         files={
             file.path: LockedFile(size=file.size, sha256=file.sha256, blob=file.blob_id)
             for file in model.files

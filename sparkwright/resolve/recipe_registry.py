@@ -90,6 +90,15 @@ class Snapshot:
             )
         return found
 
+    def naming(self, words: str) -> list[str]:
+        """Those of ``files`` whose text has these words."""
+        said = _git(
+            self.place, "grep", "-l", "-z", "--fixed-strings", "-e", words, self.commit, "--",
+            none=1,
+        )  # fmt: skip
+        named = {one.removeprefix(f"{self.commit}:") for one in said.split("\0")}
+        return [path for path in self.files() if path in named]
+
     def read(self, path: str) -> str:
         """The text of a file of ``files``."""
         return _git(self.place, "cat-file", "blob", f"{self.commit}:{path}")
@@ -167,7 +176,13 @@ def _bounded() -> None:
     resource.setrlimit(resource.RLIMIT_FSIZE, (MOST_BYTES, MOST_BYTES))
 
 
-def _git(place: Path, *words: str, shown: str = "") -> str:
+def _git(place: Path, *words: str, shown: str = "", none: int = 0) -> str:
+    """What git says.
+
+    Args:
+        shown: what messages name.
+        none: how it ends where there is nothing to say.
+    """
     settings = [word for one in _SETTINGS for word in ("-c", one)]
     environment = {
         **{name: value for name, value in os.environ.items() if not name.startswith("GIT_")},
@@ -182,7 +197,7 @@ def _git(place: Path, *words: str, shown: str = "") -> str:
         raise UserError(
             [mistake(shown or str(place), f"git did not end in {_SECONDS} s", "try again")]
         ) from None
-    if done.returncode != 0:
+    if done.returncode not in (0, none):
         said = done.stderr.decode("utf-8", "replace").strip().splitlines()
         what = f"git: {said[-1] if said else f'ended with {done.returncode}, without output'}"
         remedy = "check the address and this machine's network"

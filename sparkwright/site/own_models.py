@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 
@@ -20,12 +20,14 @@ from sparkwright.derive.gpu import Gpu, gpu_of
 from sparkwright.derive.questions import gpu_question
 from sparkwright.derive.service import derive
 from sparkwright.derive.subject import STOCK, Subject
+from sparkwright.derive.vllm_recipe import look_up
 from sparkwright.findings.finding import Finding
 from sparkwright.findings.user_error import UserError, mistake, suggest
 from sparkwright.plan.derivation import Derivation
 from sparkwright.resolve.hub import HubError, ResolvedModel, resolve_model
 from sparkwright.resolve.hub_token import hub_token
 from sparkwright.resolve.lock import Lock, read_lock
+from sparkwright.resolve.recipe_registry import snapshot
 
 #: Hub, repository, revision.
 Key = tuple[str, str, str]
@@ -104,6 +106,8 @@ def _known(
     known: dict[Key, ResolvedModel] = {}
     refused: dict[Key, Finding] = {}
     asked: dict[Key, tuple[str, str | None]] = {}
+    registries: dict[Key, list[tuple[str, str | None]]] = {}
+    at_commit = cache(snapshot)
     for key, host in wanted.items():
         endpoint, repository, revision = key
         try:
@@ -116,6 +120,10 @@ def _known(
         if locked and locked.facts:
             known[key] = locked.model(repository)
             continue
+        registries[key] = [
+            (address, (lock.registries or {}).get(address) if lock else None)
+            for address in sorted(host.settings.registries.values())
+        ]
         # A token in clear text on the network is nobody's secret any more.
         clear = not endpoint.startswith("https://")
         asked[key] = (
@@ -131,9 +139,13 @@ def _known(
         }
         for key, job in jobs.items():
             try:
-                known[key] = job.result()
+                found = job.result()
+                there = (at_commit(*one) for one in registries[key])
+                known[key] = replace(found, recipe=look_up(found.repository, there))
             except HubError as error:
                 refused[key] = error.problem
+            except UserError as error:
+                refused[key] = error.findings[0]
     return known, refused
 
 

@@ -11,15 +11,7 @@ from click.testing import CliRunner, Result
 from sparkwright.cli import main
 from sparkwright.resolve.lock import Lock, read_lock, render_lock
 from sparkwright.resolve.recipe_registry import with_registries
-from tests.unit.imports.recipes import FIXTURES
-
-
-def _git(folder: Path, *words: str) -> str:
-    identity = ("-c", "user.name=x", "-c", "user.email=x@example.com")
-    done = subprocess.run(
-        ["git", *identity, *words], cwd=folder, capture_output=True, text=True, check=True
-    )
-    return done.stdout.strip()
+from tests.unit.imports.recipes import FIXTURES, git, git_registry
 
 
 @pytest.fixture
@@ -27,10 +19,7 @@ def registry(tmp_path: Path) -> Path:
     """A git repository with the recipes of these tests."""
     there = tmp_path / "registry"
     subprocess.run(["cp", "-r", str(FIXTURES / "registry"), str(there)], check=True)
-    _git(there, "init", "--quiet")
-    _git(there, "add", "-A")
-    _git(there, "commit", "--quiet", "-m", "first")
-    return there
+    return git_registry(there)
 
 
 @pytest.fixture
@@ -60,7 +49,7 @@ def test_a_recipe_of_a_registry_is_imported_and_its_source_names_the_commit(
     result = _run("import", "@ours/pair/first", "--name", "two-sparks")
     assert result.exit_code == 0, result.output
     text = (site / "catalog/recipes/two-sparks.yaml").read_text()
-    commit = _git(registry, "rev-parse", "HEAD")
+    commit = git(registry, "rev-parse", "HEAD")
     assert f"{registry}@{commit}:recipes/pair/first.yaml" in text
     original = (site / "catalog/recipes/two-sparks.original").read_bytes()
     assert original == (registry / "recipes/pair/first.yaml").read_bytes()
@@ -71,17 +60,17 @@ def test_a_recipe_of_a_registry_is_imported_and_its_source_names_the_commit(
 
 
 def test_the_lock_pins_it_until_it_is_upgraded(site: Path, registry: Path) -> None:
-    first = _git(registry, "rev-parse", "HEAD")
+    first = git(registry, "rev-parse", "HEAD")
     lock = with_registries([str(registry)], Lock(images={}, models={}), upgrade=False)
     assert lock.registries == {str(registry): first}
     (site / "fleet.lock").write_text(render_lock(lock))
     assert read_lock(site / "fleet.lock") == lock
     (registry / "recipes/generated.yaml").unlink()
-    _git(registry, "commit", "--quiet", "-am", "second")
+    git(registry, "commit", "--quiet", "-am", "second")
     assert _run("import", "@ours/generated").exit_code == 0
     assert with_registries([str(registry)], lock, upgrade=False) == lock
     newer = with_registries([str(registry)], lock, upgrade=True)
-    assert newer.registries == {str(registry): _git(registry, "rev-parse", "HEAD")}
+    assert newer.registries == {str(registry): git(registry, "rev-parse", "HEAD")}
     (site / "fleet.lock").write_text(render_lock(newer))
     gone = _run("import", "@ours/generated")
     assert gone.exit_code == 2

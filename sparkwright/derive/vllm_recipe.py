@@ -1,0 +1,171 @@
+"""vLLM's own recipe of a repository: asked before the repository's files.
+
+It says how the engine's authors start a model: parsers, kernels, variables. How much of a host it
+takes stays what this host has, and whatever an import leaves out is left out here by the same code.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from sparkwright.catalog import ArgumentValue
+from sparkwright.catalog.gpus import UNIFIED
+from sparkwright.derive.subject import Subject
+from sparkwright.imports import vllm_recipes
+from sparkwright.imports.arguments import read_arguments
+from sparkwright.imports.foreign import Foreign, Options, Text
+from sparkwright.imports.remarks import CHANGED, Refused
+from sparkwright.imports.settling import settled, variables
+from sparkwright.imports.sources import of_files
+from sparkwright.imports.text import mapping, read_yaml
+from sparkwright.plan.derivation import DerivedFact
+from sparkwright.resolve.model_recipe import ModelRecipe
+from sparkwright.resolve.recipe_registry import Snapshot
+from sparkwright.vllm.arguments import PARALLEL
+from sparkwright.vllm.table import release
+
+#: Of a recipe, what says how to start the model. Its guide and its installation are for people.
+_KEYS = (
+    "meta", "model", "variants", "features", "opt_in_features", "strategy_overrides",
+    "hardware_overrides", "omni",
+)  # fmt: skip
+_INSTALLATION = ("dependencies", "install", "docker_source")
+#: vLLM's own image, of a version.
+_STOCK = re.compile(r"vllm/vllm-openai:v?(\d+\.\d+\.\d+)(-[a-z0-9_.-]+)?")
+#: Sized by the host that serves it.
+_SIZES = ("gpu_memory_utilization", "max_model_len", "max_num_seqs", *PARALLEL)
+
+
+@dataclass(frozen=True)
+class Advice:
+    """What a recipe says of a service.
+
+    Attributes:
+        source: who says it; empty where there is no recipe.
+        least_vllm: the version that it needs.
+        facts: what was taken, and what was not and why.
+    """
+
+    source: str = ""
+    arguments: Mapping[str, ArgumentValue] = field(default_factory=dict)
+    environment: Mapping[str, str] = field(default_factory=dict)
+    least_vllm: str | None = None
+    facts: tuple[DerivedFact, ...] = ()
+
+
+def look_up(repository: str, registries: Iterable[Snapshot]) -> ModelRecipe | None:
+    """The first recipe of these registries that serves a repository.
+
+    Raises:
+        UserError: for a registry that can't be read.
+    """
+    for registry in registries:
+        paths = registry.naming(repository)
+        for text in of_files(paths, registry.read, registry.source, registry.date()):
+            try:
+                data = read_yaml(text.text)
+                if vllm_recipes.is_one(data) and any(_variants(data, repository)):
+                    return ModelRecipe(source=text.source, data=_kept(data))
+            except Refused:
+                continue  # the guide of another model, or no recipe at all
+    return None
+
+
+def advice(subject: Subject) -> Advice:
+    """What the recipe of a service's model says for its host; nothing where there is none."""
+    found = subject.resolved.recipe
+    if found is None:
+        return Advice()
+    try:
+        return _advice(subject, found, _foreign(subject, found))
+    except Refused as refused:
+        said = f"not taken: {refused.observed} ({refused.reason})"
+        return Advice(facts=(DerivedFact("vLLM's recipe", said, found.source),))
+
+
+def _advice(subject: Subject, found: ModelRecipe, foreign: Foreign) -> Advice:
+    remarks, model = foreign.remarks, subject.repository
+    read = read_arguments(foreign.words, subject.vllm, remarks)
+    # What it needs is judged by the repository's files, not by the size of a datacentre's GPU.
+    foreign = replace(foreign, gpus=1, vram_gib=None)
+    arguments = settled(foreign, read.values, model, subject.vllm, _options(subject))
+    speculative = arguments.get("speculative_config")
+    if isinstance(speculative, dict) and speculative.get("model") not in (None, model):
+        remarks.left_out(
+            "speculative_config", str(speculative.get("model")), "it drafts with a second model",
+            "sparkwright import has both",
+        )  # fmt: skip
+        del arguments["speculative_config"]
+    elif isinstance(speculative, dict):
+        arguments["speculative_config"] = {
+            key: value for key, value in speculative.items() if key != "model"
+        }
+    taken = {key: value for key, value in arguments.items() if key not in _SIZES}
+    left_out = [
+        DerivedFact("not taken", one.observed, f"{found.source}: {one.reason}")
+        for one in remarks.findings
+        if not (one.id == CHANGED and (one.subject.key or "").rpartition(".")[2] in _SIZES)
+    ]
+    return Advice(
+        found.source, taken, variables(foreign, subject.vllm), foreign.least_vllm,
+        (DerivedFact("vLLM's recipe", foreign.title, found.source), *left_out),
+    )  # fmt: skip
+
+
+def outdated(subject: Subject, said: Advice) -> str | None:
+    """The vLLM that a recipe needs, where the image's is older; nobody is asked who named a tag."""
+    least, own = said.least_vllm, subject.vllm
+    if not least or not own or subject.service.image_tag or release(own) >= release(least):
+        return None
+    return least
+
+
+def _foreign(subject: Subject, found: ModelRecipe) -> Foreign:
+    """The variant of the repository that is named.
+
+    Raises:
+        Refused: where it is for another engine or another GPU.
+    """
+    name = next(_variants(found.data, subject.repository), None)
+    if name is None:
+        raise Refused("variants", "none has these weights", "the lock says otherwise")
+    # Its text is not read again, and no entry of the catalog gets its date.
+    text = Text(found.source, "", found.source, dt.date.min)
+    options = replace(_options(subject), variants=(name,))
+    (one,) = vllm_recipes.read(text, found.data, options)
+    if isinstance(one, Refused):
+        raise one
+    if one.container is None:
+        return one
+    stock = _STOCK.fullmatch(one.container)
+    if stock is None:
+        raise Refused("docker_image", one.container, "its arguments are for that image")
+    return replace(one, least_vllm=max(one.least_vllm or "0", stock[1], key=release))
+
+
+def _options(subject: Subject) -> Options:
+    return Options(
+        gpu=subject.settings.gpu or ("gb10" if subject.gpu.cap == UNIFIED else "rtx5090")
+    )
+
+
+def _variants(data: dict[str, Any], repository: str) -> Iterator[str]:
+    """Names of the variants with these weights, the usual one first."""
+    own = mapping(data, "model").get("model_id")
+    variants = mapping(data, "variants")
+    for name in sorted(variants, key=lambda one: one != "default"):
+        if (mapping(variants, name).get("model_id") or own) == repository:
+            yield name
+
+
+def _kept(data: Mapping[str, Any]) -> dict[str, Any]:
+    """As the lock can have it: plain data, in the order that it has there."""
+    kept = {key: data[key] for key in _KEYS if data.get(key) is not None}
+    model = kept["model"]
+    kept["model"] = {key: model[key] for key in model if key not in _INSTALLATION}
+    return dict(json.loads(json.dumps(kept, default=str)))
