@@ -6,6 +6,7 @@ import sys
 from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -14,11 +15,20 @@ from sparkwright.chat.server import Published, Unusable, opened
 from sparkwright.chat.targets import Target, targets
 from sparkwright.cli.completion import aliases, hosts, services
 from sparkwright.cli.findings import paint
-from sparkwright.cli.options import data_option, load, optional_inventory
+from sparkwright.cli.options import (
+    data_option,
+    json_option,
+    load,
+    optional_inventory,
+    print_json,
+)
 from sparkwright.config.inventory import read_inventory
 from sparkwright.findings.finding import Finding
 from sparkwright.findings.render import text
 from sparkwright.text.visible import paragraph, visible_prose
+
+if TYPE_CHECKING:
+    from sparkwright.cli.documents import Answered
 
 
 @click.command("chat")
@@ -36,6 +46,7 @@ from sparkwright.text.visible import paragraph, visible_prose
     help="Use this served name, with its sampling; else the service's first.",
 )  # fmt: skip
 @click.option("--prompt", default=None, metavar="TEXT", help="Have this answered, and end.")
+@json_option
 def command(
     inventory: Path,
     overrides: tuple[str, ...],
@@ -43,23 +54,28 @@ def command(
     service: str | None,
     model: str | None,
     prompt: str | None,
+    as_json: bool,
 ) -> None:
     """Talk to a service, with the sampling that its card advises for the name.
 
     The prompt comes from --prompt, from standard input where that is no terminal, or line by line.
     Reasoning is dimmed, and goes where the answer is not piped to. Ctrl-C ends an answer, another
     one the chat; Ctrl-D ends it too. Nothing of it is kept. A port that this machine does not
-    reach is reached through your ssh. Exit code 1: nobody answered.
+    reach is reached through your ssh. With --json an answer is one document, once it has ended.
+    Exit code 1: nobody answered.
     """
     planned = load(inventory, overrides, limit).or_raise()
     data = {host.name: host.data for host in read_inventory(inventory, overrides)}
     target, server = _first(targets(planned, data, service, model))
-    if prompt is None and not (sys.stdin.isatty() and sys.stdout.isatty()):
+    if prompt is None and (as_json or not (sys.stdin.isatty() and sys.stdout.isatty())):
         prompt = sys.stdin.read()
     if prompt is not None:
         if not prompt.strip():
             raise click.UsageError("the prompt is empty")
-        answer, stopped = _answered(target, server, [{"role": "user", "content": prompt}])
+        messages = [{"role": "user", "content": prompt}]
+        if as_json:
+            sys.exit(_as_document(target, server, messages))
+        answer, stopped = _answered(target, server, messages)
         if stopped:
             raise KeyboardInterrupt
         sys.exit(int(answer is None))
@@ -131,6 +147,26 @@ def _answered(
     how = "stopped; " if stopped else ""
     click.echo(click.style(f"({how}{answer.figures})", dim=True), err=True)
     return answer, stopped
+
+
+def _as_document(target: Target, server: Published, messages: list[dict[str, str]]) -> int:
+    """Print an answer as one document. Returns the exit code."""
+    answer, reasoning = Answer(server, target.body(messages)), ""
+    try:
+        with closing(answer.pieces()) as pieces:
+            for piece in pieces:
+                reasoning += piece.text if piece.reasoning else ""
+    except Failed as error:
+        click.echo(f"{paint('error')}: {target.where}: {paragraph(str(error))}", err=True)
+        return 1
+    document: Answered = {
+        "host": target.endpoint.host, "service": target.endpoint.service,
+        "model": target.served.name, "text": answer.text, "reasoning": reasoning,
+        "finish": answer.finish, "tokens": answer.tokens, "first_seconds": answer.first,
+        "seconds": answer.last, "tokens_per_second": answer.rate,
+    }  # fmt: skip
+    print_json(document)
+    return 0
 
 
 def _reason(said: str) -> None:

@@ -227,6 +227,21 @@ class Report(Page):
     front: str = ""
 
 
+class Answered(TypedDict):
+    """An answer to one prompt; ``tokens`` are those of reasoning and text together."""
+
+    host: str
+    service: str
+    model: str
+    text: str
+    reasoning: str
+    finish: str | None
+    tokens: int | None
+    first_seconds: float | None
+    seconds: float | None
+    tokens_per_second: float | None
+
+
 class Controlled(TypedDict):
     """What hosts did, by name, and those that did not answer."""
 
@@ -265,6 +280,7 @@ DOCUMENTS: dict[str, Any] = {
     "catalog search": list[Found],
     "catalog show": dict[str, Any],
     "catalog sources": dict[str, str],
+    "chat": Answered,
     "check": list[Finding],
     "diff": list[Difference],
     "discover": list[Box],

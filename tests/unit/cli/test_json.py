@@ -13,6 +13,8 @@ from docs.generate.commands import commands
 from docs.generate.json_documents import schema
 from sparkwright.cli.documents import DOCUMENTS, PYINFRAS
 from tests.unit.bench.test_command import ONE, _run, asked
+from tests.unit.chat.model import Model, speaking
+from tests.unit.chat.site import chat, written
 from tests.unit.cli.fleet_of_five import COMMANDS, fleet, run
 
 __all__ = ["asked", "fleet"]
@@ -20,7 +22,7 @@ jsonschema: Any = pytest.importorskip("jsonschema", reason="make setup installs 
 #: It hands its words over as they are, `--json` among them.
 _AS_IT_IS = {"deploy"}
 #: They show what goes on, and say so in their own pages.
-_STREAMS = {"chat", "logs", "shell", "top"}
+_STREAMS = {"logs", "shell", "top"}
 
 
 def _closed(found: Any) -> Any:
@@ -42,7 +44,7 @@ def test_every_command_has_it_and_a_type() -> None:
         assert "--json" in names or words in _AS_IT_IS | _STREAMS, words
     there = {words for words, _, _ in commands()}
     assert there - _STREAMS == {*DOCUMENTS, *PYINFRAS}
-    assert set(COMMANDS) == set(DOCUMENTS) - {"bench"}
+    assert set(COMMANDS) == set(DOCUMENTS) - {"bench", "chat"}
 
 
 @pytest.mark.parametrize("words", COMMANDS)
@@ -63,6 +65,27 @@ def test_what_is_printed_is_what_the_page_says(words: str, fleet: Path) -> None:
 def test_so_is_a_benchmark(asked: Any, tmp_path: Path) -> None:
     done = _run(*ONE, "--results", str(tmp_path / "results"), "--json")
     _judge("bench", json.loads(done.stdout))
+
+
+def test_so_is_an_answer(tmp_path: Path) -> None:
+    with speaking(Model()) as model:
+        site = written(tmp_path / "site", model.port)
+        model.deltas = [{"reasoning": "Hm."}, {"content": "Hello,\n"}, {"content": "world"}]
+        done = chat(site, "--prompt", "Say hello", "--json")
+    document = json.loads(done.stdout)
+    _judge("chat", document)
+    assert (document["text"], document["reasoning"]) == ("Hello,\nworld", "Hm.")
+    assert (document["host"], document["tokens"]) == ("box", 11)
+
+
+def test_an_answer_that_breaks_off_is_no_document(tmp_path: Path) -> None:
+    with speaking(Model()) as model:
+        site = written(tmp_path / "site", model.port)
+        model.deltas = [{"content": "Hello"}]
+        model.refuses = (400, "no")
+        done = chat(site, "--json", said="Say hello")
+    assert (done.exit_code, done.stdout) == (1, "")
+    assert "refused with HTTP 400" in done.stderr
 
 
 def test_a_key_that_the_page_does_not_name_is_found() -> None:
