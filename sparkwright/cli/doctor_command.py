@@ -10,7 +10,7 @@ import click
 from sparkwright.cli.connecting import hosts_argument
 from sparkwright.cli.findings import format_option, paint, print_findings
 from sparkwright.cli.hosts import ask_hosts
-from sparkwright.doctor.diagnose import diagnose, render
+from sparkwright.doctor.diagnose import diagnose_all, render
 from sparkwright.doctor.facts import facts
 
 
@@ -24,6 +24,6 @@ def command(inventory: Path, overrides: tuple[str, ...], limit: tuple[str, ...],
     only when every host answered and nothing was found.
     """
     answers, silent = ask_hosts(inventory, limit, overrides, "roles.doctor.doctor", planless=True)
-    found = {name: diagnose(name, facts(answer)) for name, answer in answers.items()}
+    found = diagnose_all({name: facts(answer) for name, answer in answers.items()})
     print_findings([one for each in found.values() for one in each], form, render(found, paint))
     sys.exit(int(bool(silent) or not found or any(found.values())))

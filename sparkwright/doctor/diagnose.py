@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from sparkwright.doctor import engine, hardware, host, logs, service, watched
+from sparkwright.doctor import engine, hardware, host, logs, ranks, service, watched
 from sparkwright.doctor.check import Check, Symptom
 from sparkwright.doctor.evaluated import evaluated
 from sparkwright.doctor.evaluated import watched as seen_by_watch
@@ -23,6 +23,7 @@ from sparkwright.text.screen import folded
 CHECKS: tuple[Check, ...] = (
     *logs.CHECKS,
     *service.CHECKS,
+    *ranks.CHECKS,
     *engine.CHECKS,
     *hardware.CHECKS,
     *host.CHECKS,
@@ -53,6 +54,14 @@ def diagnose(name: str, seen: Facts) -> list[Finding]:
     found += [finding for finding in seen.findings if finding.id not in _HARMLESS]
     exact = {one.subject.service for one in found if one.stops and not _vague(one)}
     return errors_first(one for one in found if one.subject.service not in exact or not _vague(one))
+
+
+def diagnose_all(seen: Mapping[str, Facts]) -> dict[str, list[Finding]]:
+    """What is wrong with every host, and between those that serve together."""
+    found = {name: diagnose(name, facts) for name, facts in seen.items()}
+    for name, id_, symptom in ranks.between(seen):
+        found[name] = errors_first([*found[name], found_on(name, id_, symptom)])
+    return found
 
 
 def watch_findings(host: str, watch: WatchReport | None, now: float) -> list[Finding]:

@@ -42,6 +42,9 @@ class Thresholds(WatchThresholds):
         memory_least_gib: available memory below which a host has none left.
         fetch_idle_seconds: without a byte for so long a fetch hangs.
         link_mbps: what a port of the ConnectX-7 between two Sparks has, in Mb/s.
+        stuck_busy, stuck_watts: a GB10 that is so busy, in percent, and draws less than so many
+            watts waits for another rank (96 % at 22 W were seen).
+        ranks_apart_gib: available memory by which the hosts of a cluster may differ.
         watch_silent_seconds: without a look for so long the watch does not run.
     """
 
@@ -58,6 +61,9 @@ class Thresholds(WatchThresholds):
     disk_hours: float = 48
     disk_urgent_hours: float = 6
     disk_least: float = 0.03
+    stuck_busy: float = 90
+    stuck_watts: float = 30
+    ranks_apart_gib: float = 8
     queue_seconds: float = 10
     ended: int = 20
     cut: float = 0.5

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from sparkwright.doctor.diagnose import CHECKS, diagnose, render
+from sparkwright.doctor.diagnose import CHECKS, diagnose, diagnose_all, render
 from sparkwright.doctor.facts import Facts
 from sparkwright.findings.finding import Severity
 from sparkwright.plan.plan import GIB
@@ -139,6 +139,7 @@ _LOW = {
     "spec_decode_num_draft_tokens_total": 302_000.0,
     "spec_decode_num_accepted_tokens_total": 15_000.0,
 }
+_STUCK = {"busy_percent": 96, "power_w": 22, "clock_mhz": 2400}
 _FULL = {"num_requests_running": 16.0, "num_requests_waiting": 9.0}
 
 ILL: dict[str, Callable[[], Facts]] = {
@@ -151,6 +152,7 @@ ILL: dict[str, Callable[[], Facts]] = {
     "stopped": lambda: _down(ActiveState="inactive"),
     "maintenance": lambda: spark(maintenance={"by": "ann@laptop", "at": NOW - 180, "why": "a fan"}),
     "restarts": lambda: spark(service=service(unit={"NRestarts": "2"})),
+    "stuck-collective": lambda: _rank(1, gpu=_STUCK),
     "ranks-missing": lambda: spark(
         service=service(waits="it waits for the other ranks: rank 1 (spark-2) is not there")
     ),
@@ -246,6 +248,68 @@ ILL: dict[str, Callable[[], Facts]] = {
 }
 
 
+def _rank(number: int, **changes: Any) -> Facts:
+    """One host of a cluster that serves well."""
+    cluster = ["--nnodes", "2", "--node-rank", str(number), "--master-addr", "192.168.177.11"]
+    said = ["INFO vLLM is using nccl==2.28.9", *changes.pop("log", [])]
+    own = container(words=[*WORDS, *cluster], **changes.pop("container", {}))
+    follower: dict[str, Any] = {"metrics": []} if number else {}
+    parts = {"log": said, "container": own, **follower, **changes.pop("service", {})}
+    own_gpu = {"driver": "580.95.05", "compute_cap": "12.1", **changes.pop("gpu", {})}
+    return spark(service=service(**parts), gpu=gpu(**own_gpu), **changes)
+
+
+#: What one rank may not have otherwise than the others, and how it is told.
+APART: dict[str, list[tuple[Facts, str]]] = {
+    "ranks-differ": [
+        (_rank(1, container={"image": "example:2"}), "image: spark-1 "),
+        (
+            _rank(1, container={"mounts": [{"source": "/opt/models/n", "target": "/model"}]}),
+            "weights: spark-1 /model from /opt/models/m, spark-2 /model from /opt/models/n",
+        ),
+        (_rank(1, gpu={"driver": "590.44.01"}), "driver: spark-1 580.95.05, spark-2 590.44.01"),
+        (_rank(1, log=["vLLM is using nccl==2.27.5"]), "NCCL: spark-1 2.28.9, spark-2 2.27.5"),
+    ],
+    "ranks-memory": [
+        (
+            _rank(1, memory={"MemTotal": 120 * GIB, "MemAvailable": 6 * GIB}),
+            "available: spark-1 18.0 GiB, spark-2 6.0 GiB",
+        ),
+    ],
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "other", "said"),
+    [(name, *one) for name, ones in APART.items() for one in ones],
+)
+def test_ranks_that_differ_are_named_on_each(name: str, other: Facts, said: str) -> None:
+    found = diagnose_all({"spark-1": _rank(0), "spark-2": other})
+    assert {host: [one.id for one in ones] for host, ones in found.items()} == {
+        "spark-1": [name], "spark-2": [name],
+    }  # fmt: skip
+    assert found["spark-1"][0].observed.startswith(said)
+
+
+def test_ranks_that_are_alike_and_services_of_their_own_are_well() -> None:
+    alone = spark(service=service(container=container(image="example:2")))
+    found = diagnose_all({"spark-1": _rank(0), "spark-2": _rank(1), "spark-3": alone})
+    assert found == {"spark-1": [], "spark-2": [], "spark-3": []}
+
+
+def test_a_stuck_collective_is_told_by_the_gpu_of_each_rank() -> None:
+    hangs = {"metrics": [look(NOW - 5, **_STILL), look(**_STILL)]}
+    head = diagnose("spark-1", _rank(0, gpu=_STUCK, service=hangs))
+    assert {one.id for one in head} == {"stuck-collective", "wedge"}
+    assert [one.id for one in diagnose("spark-2", _rank(1, gpu=_STUCK))] == ["stuck-collective"]
+    # One that computes, one that answers, one in its low-power state, and one that is no rank.
+    assert diagnose("spark-2", _rank(1, gpu={**_STUCK, "power_w": 71})) == []
+    assert diagnose("spark-1", _rank(0, gpu=_STUCK)) == []
+    slow = diagnose("spark-2", _rank(1, gpu={**_STUCK, "clock_mhz": 513}))
+    assert [one.id for one in slow] == ["gb10-low-power"]
+    assert diagnose("spark-1", spark(gpu=gpu(**_STUCK))) == []
+
+
 def test_nothing_is_found_on_a_healthy_host() -> None:
     assert diagnose("spark-1", spark()) == []
     assert render({"spark-1": []}) == "spark-1: nothing found"
@@ -264,7 +328,7 @@ def test_a_busy_host_is_healthy(version: str) -> None:
 
 
 def test_every_check_is_provoked_here() -> None:
-    assert {check.id for check in CHECKS} == {*SAID, *ILL}
+    assert {check.id for check in CHECKS} == {*SAID, *ILL, *APART}
 
 
 @pytest.mark.parametrize("name", sorted(SAID))
