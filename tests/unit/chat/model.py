@@ -40,6 +40,13 @@ class Model:
     seen: list[tuple[str, str, str | None, Any]] = field(default_factory=list)
     cut: int = 0
 
+    def left(self, seconds: float = 10) -> int:
+        """``cut``, once one was left: a server sees it at the second piece that nobody takes."""
+        deadline = time.monotonic() + seconds
+        while not self.cut and time.monotonic() < deadline:
+            time.sleep(0.02)
+        return self.cut
+
     @property
     def asked(self) -> list[Any]:
         """The bodies of the chats."""

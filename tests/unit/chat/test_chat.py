@@ -173,7 +173,7 @@ def test_ctrl_c_ends_an_answer_and_another_one_the_chat(site: Path, model: Model
         shown.interrupt()
         assert shown.ended() == 130
     assert "Traceback" not in shown.got
-    assert model.cut == 1
+    assert model.left() == 1
     assert model.asked[1]["messages"][1]["content"].startswith("0 1 2 3 ")
 
 
