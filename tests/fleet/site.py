@@ -152,10 +152,12 @@ class Site:
         assert run.code == (1 if refused else 0), run.output
         return run
 
-    def start(self, *words: str, deploy: str = "deploy.py") -> subprocess.Popen[bytes]:
+    def start(
+        self, *words: str, inventory: str = "inventory/virtual.py", deploy: str = "deploy.py"
+    ) -> subprocess.Popen[bytes]:
         """Start a run that the test will interrupt."""
         return subprocess.Popen(
-            self.command("--yes", *words, deploy=deploy),
+            self.command("--yes", *words, inventory=inventory, deploy=deploy),
             cwd=self.folder,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,

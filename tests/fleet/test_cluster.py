@@ -5,41 +5,23 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import pytest
 
 from lab import fleet, machines, network
 from lab.layout import DEPOT, REGISTRY_PORT
+from tests.fleet.cluster import BOTH, FOLLOWER, HEAD, INVENTORY, Pair
 from tests.fleet.site import MACHINES, ROOT, Site, bare, inside, ssh, until
 
-HEAD, FOLLOWER = "spark-1", "spark-2"
-INVENTORY = "inventory/cluster.py"
-BOTH = ("--limit", "sparks")
 #: Seconds that a whole start of both engines takes at most, on a machine that does other things.
 BOOT = 400
-CLUSTER = """
-_PAIR = {
-    "hosts": ["spark-1", "spark-2"], "fabric": "network", "interface": "host0",
-    "addresses": {"spark-1": "10.213.77.11", "spark-2": "10.213.77.12"},
-}
-for _, _data in sparks:
-    _data["clusters"] = {"pair": _PAIR}
-    _data["services"] = {
-        "tiny": {
-            "recipe": "lab-tiny-qwen3-2-ranks", "cluster": "pair", "port": 8010,
-            "first_answer_seconds": 120, "arguments": {"max_num_seqs": 4},
-        },
-    }
-"""
 
 pytestmark = [pytest.mark.real_engine, pytest.mark.timeout(1500)]
 
 
 @pytest.fixture(scope="module")
-def pair(site: Site) -> Iterator[Site]:
+def pair(site: Site) -> Iterator[Pair]:
     """Two hosts that serve one model, and nothing else."""
     site.power_on()
     site.repair()
@@ -48,9 +30,10 @@ def pair(site: Site) -> Iterator[Site]:
     registry = f"http://{DEPOT.address}:{REGISTRY_PORT}"
     push = [sys.executable, "-m", "lab.real_engine", "push", "--registry", registry]
     subprocess.run(push, cwd=ROOT, check=True)
-    inventory = (site.folder / "inventory/virtual.py").read_text()
-    (site.folder / INVENTORY).write_text(inventory + CLUSTER)
-    yield site
+    yield Pair(
+        site, "tiny", "lab-tiny", BOOT, recipe="lab-tiny-qwen3-2-ranks", port=8010,
+        first_answer_seconds=120, arguments={"max_num_seqs": 4},
+    )  # fmt: skip
     site.power_on()
     for host in (HEAD, FOLLOWER):
         network.link(MACHINES[host], up=True)
@@ -61,68 +44,20 @@ def pair(site: Site) -> Iterator[Site]:
         bare(host)
 
 
-def state(host: str) -> dict[str, Any]:
-    """How far the rank of a host is, by its own file."""
-    place = "/opt/sparkwright/services/tiny/rank-state.json"
-    return dict(json.loads(inside(host, "sh", "-c", f"cat {place} || echo '{{}}'")))
-
-
-def session() -> str | None:
-    """The session that both ranks serve; None where there is none."""
-    found = [state(host) for host in (HEAD, FOLLOWER)]
-    serving = {one.get("session") if one.get("step") == "serving" else None for one in found}
-    return serving.pop() if len(serving) == 1 else None
-
-
-def release(host: str) -> str:
-    """What `current` leads to."""
-    return inside(host, "readlink", "/opt/sparkwright/services/tiny/current").rpartition("/")[2]
-
-
-def generates(site: Site) -> bool:
-    """Whether a client gets an answer, at the head's proxy."""
-    body = json.dumps({"model": "lab-tiny", "prompt": "1 2 3", "max_tokens": 2})
-    said = inside(
-        HEAD, "curl", "-s", "-m", "30", "http://127.0.0.1:8010/v1/completions",
-        "-H", f"Authorization: Bearer {site.key}", "-H", "Content-Type: application/json",
-        "-d", body, "-w", "\n%{http_code}", "--retry", "0",
-    )  # fmt: skip
-    return said.endswith("200")
-
-
-def whole(site: Site, before: str | None) -> None:
-    """Wait until both ranks serve together, in another session than before, and it answers."""
-
-    def holds() -> bool:
-        time.sleep(1)
-        if session() in (None, before):
-            return False
-        try:
-            return generates(site)
-        except AssertionError:  # the proxy has nobody behind it yet
-            return False
-
-    until(holds, f"the cluster is whole again: {state(HEAD)} {state(FOLLOWER)}", BOOT)
-
-
-def deploy(site: Site, **keywords: Any) -> Any:
-    return site.deploy(*BOTH, inventory=INVENTORY, **keywords)
-
-
-def test_it_is_deployed_proved_and_left_alone_by_a_second_run(pair: Site) -> None:
-    run = deploy(pair)
+def test_it_is_deployed_proved_and_left_alone_by_a_second_run(pair: Pair) -> None:
+    run = pair.deploy()
     for host in (HEAD, FOLLOWER):
         (service,) = run.host(host)["services"]
         assert service["smoke"]["failures"] == []
     checks = {one["name"] for one in run.host(HEAD)["services"][0]["smoke"]["checks"]}
     assert "generation" in checks
     assert [one["name"] for one in run.host(FOLLOWER)["services"][0]["smoke"]["checks"]] == ["rank"]
-    assert release(HEAD) == release(FOLLOWER)
-    assert generates(pair)
-    assert deploy(pair).changed == set()
+    assert pair.release(HEAD) == pair.release(FOLLOWER)
+    assert pair.generates()
+    assert pair.deploy().changed == set()
 
 
-def test_others_reach_neither_the_engines_nor_the_ranks(pair: Site) -> None:
+def test_others_reach_neither_the_engines_nor_the_ranks(pair: Pair) -> None:
     """The attack: another host of the LAN connects to the head's ports, open on every address."""
 
     def connects(host: str, port: int) -> bool:
@@ -143,92 +78,96 @@ def test_others_reach_neither_the_engines_nor_the_ranks(pair: Site) -> None:
     assert connects("rtx-1", 8010)
 
 
-def test_a_part_of_a_cluster_is_not_deployed_alone(pair: Site) -> None:
-    run = pair.run("--yes", "--limit", HEAD, inventory=INVENTORY)
+def test_a_part_of_a_cluster_is_not_deployed_alone(pair: Pair) -> None:
+    run = pair.site.run("--yes", "--limit", HEAD, inventory=INVENTORY)
     assert run.code == 2
     assert "this run leaves out spark-2" in run.output
 
 
 @pytest.mark.parametrize("host", [FOLLOWER, HEAD])
-def test_an_engine_that_is_killed_comes_back_with_the_other(pair: Site, host: str) -> None:
-    before = session()
+def test_an_engine_that_is_killed_comes_back_with_the_other(pair: Pair, host: str) -> None:
+    before = pair.session()
     ssh(host, "docker kill sparkwright-tiny")
-    whole(pair, before)
+    pair.whole(before)
 
 
-def _power(_: Site) -> None:
+def _power(pair: Pair) -> None:
     machines.cut_power(MACHINES[FOLLOWER])
-    until(lambda: "rank 1 (spark-2)" in str(state(HEAD).get("missing")), "it says who is missing")
+    until(
+        lambda: "rank 1 (spark-2)" in str(pair.state(HEAD).get("missing")), "it says who is missing"
+    )
     fleet.up((FOLLOWER,))
 
 
-def _head_power(_: Site) -> None:
+def _head_power(pair: Pair) -> None:
     machines.cut_power(MACHINES[HEAD])
-    until(lambda: "the head (spark-1" in str(state(FOLLOWER).get("missing")), "it says so")
+    until(lambda: "the head (spark-1" in str(pair.state(FOLLOWER).get("missing")), "it says so")
     fleet.up((HEAD,))
 
 
-def _cable(_: Site) -> None:
+def _cable(pair: Pair) -> None:
     network.link(MACHINES[FOLLOWER], up=False)
-    until(lambda: "rank 1 (spark-2)" in str(state(HEAD).get("missing")), "it says who is missing")
+    until(
+        lambda: "rank 1 (spark-2)" in str(pair.state(HEAD).get("missing")), "it says who is missing"
+    )
     network.link(MACHINES[FOLLOWER], up=True)
 
 
 @pytest.mark.parametrize("fault", [_power, _head_power, _cable])
-def test_it_is_whole_again_after(pair: Site, fault: Callable[[Site], None]) -> None:
-    before = session()
+def test_it_is_whole_again_after(pair: Pair, fault: Callable[[Pair], None]) -> None:
+    before = pair.session()
     fault(pair)
-    whole(pair, before)
+    pair.whole(before)
 
 
-def test_a_new_release_is_that_of_both(pair: Site) -> None:
-    before = release(HEAD)
-    pair.edit(INVENTORY, '"max_num_seqs": 4', '"max_num_seqs": 3')
-    deploy(pair)
-    assert release(HEAD) == release(FOLLOWER) != before
-    assert generates(pair)
+def test_a_new_release_is_that_of_both(pair: Pair) -> None:
+    before = pair.release(HEAD)
+    pair.serve(arguments={"max_num_seqs": 3})
+    pair.deploy()
+    assert pair.release(HEAD) == pair.release(FOLLOWER) != before
+    assert pair.generates()
 
 
-def test_a_bad_release_is_taken_back_on_both(pair: Site) -> None:
-    before = release(HEAD)
+def test_a_bad_release_is_taken_back_on_both(pair: Pair) -> None:
+    before = pair.release(HEAD)
     # No engine starts with it, and no rule knows why.
-    bad = ', "hf_overrides": {"num_attention_heads": 3}'
-    pair.edit(INVENTORY, '"max_num_seqs": 3', f'"max_num_seqs": 3{bad}')
-    run = pair.run("--yes", *BOTH, inventory=INVENTORY)
-    pair.edit(INVENTORY, bad, "")
+    bad = {"hf_overrides": {"num_attention_heads": 3}}
+    pair.serve(arguments={"max_num_seqs": 3, **bad})
+    run = pair.site.run("--yes", *BOTH, inventory=INVENTORY)
+    pair.serve(arguments={"max_num_seqs": 3})
     assert run.code == 1, run.output
     assert run.refused == {HEAD}, run.output
     assert "what ran before runs again" in run.output
-    assert release(HEAD) == release(FOLLOWER) == before
-    assert generates(pair)
-    assert deploy(pair).changed == set()
+    assert pair.release(HEAD) == pair.release(FOLLOWER) == before
+    assert pair.generates()
+    assert pair.deploy().changed == set()
 
 
-def test_a_rollback_is_that_of_both(pair: Site) -> None:
-    before = release(HEAD)
-    pair.sparkwright("rollback", INVENTORY, *BOTH, "--yes")
-    assert release(HEAD) == release(FOLLOWER) != before
-    assert generates(pair)
+def test_a_rollback_is_that_of_both(pair: Pair) -> None:
+    before = pair.release(HEAD)
+    pair.site.sparkwright("rollback", INVENTORY, *BOTH, "--yes")
+    assert pair.release(HEAD) == pair.release(FOLLOWER) != before
+    assert pair.generates()
 
 
-def test_status_doctor_and_smoke_know_its_ranks(pair: Site) -> None:
-    deploy(pair)
-    assert "as planned" in pair.sparkwright("status", INVENTORY, *BOTH)
-    said = json.loads(pair.call("doctor", INVENTORY, *BOTH, "--json").stdout)
+def test_status_doctor_and_smoke_know_its_ranks(pair: Pair) -> None:
+    pair.deploy()
+    assert "as planned" in pair.site.sparkwright("status", INVENTORY, *BOTH)
+    said = json.loads(pair.site.call("doctor", INVENTORY, *BOTH, "--json").stdout)
     assert [one for one in said if one["severity"] == "error"] == []
 
 
-def test_a_follower_that_is_stopped_is_named_by_its_head(pair: Site) -> None:
-    before = session()
+def test_a_follower_that_is_stopped_is_named_by_its_head(pair: Pair) -> None:
+    before = pair.session()
     ssh(FOLLOWER, "sudo systemctl stop sparkwright-tiny")
     missing = ["rank 1 (spark-2) is not there"]
-    until(lambda: state(HEAD).get("missing") == missing, "it says who is missing")
+    until(lambda: pair.state(HEAD).get("missing") == missing, "it says who is missing")
     ssh(FOLLOWER, "sudo systemctl start sparkwright-tiny")
-    whole(pair, before)
+    pair.whole(before)
 
 
-def test_removal_leaves_nothing_of_it(pair: Site) -> None:
-    pair.sparkwright("remove", INVENTORY, *BOTH, "--yes")
+def test_removal_leaves_nothing_of_it(pair: Pair) -> None:
+    pair.site.sparkwright("remove", INVENTORY, *BOTH, "--yes")
     for host in (HEAD, FOLLOWER):
         assert "sparkwright-tiny" not in inside(host, "docker", "ps", "-a")
         assert "SPARKWRIGHT-" not in inside(host, "iptables", "-S")

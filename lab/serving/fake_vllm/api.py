@@ -17,6 +17,7 @@ from .faults import Faults
 from .http_server import Request, Response
 from .identity import Identity
 from .metrics import Metrics
+from .ranks import Ranks
 from .settings import Settings
 from .shapes import new_id
 from .text import compact, tokens_of
@@ -33,12 +34,14 @@ _HTML = "text/html; charset=utf-8"
 class Api:
     """The application: one handler for every request."""
 
-    def __init__(self, settings: Settings, identity: Identity, faults: Faults) -> None:
+    def __init__(
+        self, settings: Settings, identity: Identity, faults: Faults, ranks: Ranks
+    ) -> None:
         self.settings = settings
         self.version = identity.version
         self.faults = faults
         self.metrics = Metrics(settings, identity.version)
-        self.engine = Engine(settings, self.metrics, faults)
+        self.engine = Engine(settings, self.metrics, faults, ranks)
         self._keys = [hashlib.sha256(key.encode()).digest() for key in settings.keys]
         self._load = 0
         get: dict[str, Callable[[Request], Awaitable[Response]]] = {

@@ -20,6 +20,7 @@ from .gpu import find_gpu
 from .http_server import HttpServer
 from .identity import AEON, Identity, read_identity
 from .model import Model, read_weights
+from .ranks import Ranks, gather
 from .refusal import Refusal, print_refusal
 from .settings import Settings, check_frontend, read_settings
 from .table import Table, load_table
@@ -64,7 +65,7 @@ def _serve(arguments: argparse.Namespace, table: Table, identity: Identity) -> i
     # The real one prints an --api-key in clear here, and so does its fake.
     log.server("INFO", "utils.py:233", f"non-default args: {given(arguments, table)}")
     check_frontend(arguments, table)
-    listener = _bind(arguments.host, arguments.port)
+    listener = None if arguments.headless else _bind(arguments.host, arguments.port)
     time.sleep(min(0.5, boot_seconds / 4))
     gpu = find_gpu(aeon=identity.flavour == AEON)
     log.server("INFO", "__init__.py:216", f"Automatically detected platform cuda ({gpu.name}).")
@@ -72,6 +73,7 @@ def _serve(arguments: argparse.Namespace, table: Table, identity: Identity) -> i
     log.server("INFO", "model.py:1561", f"Using max model len {settings.max_model_len}")
     log.engine("INFO", "core.py:93", f"Initializing a V1 LLM engine (v{version}, fake)")
     faults.before_loading()
+    ranks = gather(arguments)
     _load(settings.model)
     if settings.drafter:
         log.engine("INFO", "gpu_model_runner.py:4412", "Loading drafter model...")
@@ -84,13 +86,17 @@ def _serve(arguments: argparse.Namespace, table: Table, identity: Identity) -> i
     time.sleep(max(0.0, boot_seconds - (time.monotonic() - begun)))
     took = time.monotonic() - begun
     log.engine("INFO", "core.py:282", f"init engine took {took:.2f} seconds")
-    return asyncio.run(_run(settings, identity, faults, listener))
+    if listener is None or ranks is None:
+        log.server("INFO", "serve.py:224", "FAKE: a follower; its head answers")
+        while True:
+            signal.pause()
+    return asyncio.run(_run(settings, identity, faults, ranks, listener))
 
 
 async def _run(
-    settings: Settings, identity: Identity, faults: Faults, listener: socket.socket
+    settings: Settings, identity: Identity, faults: Faults, ranks: Ranks, listener: socket.socket
 ) -> int:
-    api = Api(settings, identity, faults)
+    api = Api(settings, identity, faults, ranks)
     server = HttpServer(api.handle)
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 
 from .faults import Faults
 from .metrics import Metrics
+from .ranks import Ranks
 from .settings import Settings
 
 _BLOCK = 16
@@ -44,10 +45,11 @@ class Generation:
 class Engine:
     """Runs generations of one server."""
 
-    def __init__(self, settings: Settings, metrics: Metrics, faults: Faults) -> None:
+    def __init__(self, settings: Settings, metrics: Metrics, faults: Faults, ranks: Ranks) -> None:
         self._settings = settings
         self._metrics = metrics
         self._faults = faults
+        self._ranks = ranks
         self._slots = asyncio.Semaphore(settings.max_num_seqs)
         self._blocks: OrderedDict[int, None] = OrderedDict()
         self._seconds_per_token = 1 / float(os.environ.get("FAKE_VLLM_TOKENS_PER_SECOND") or "400")
@@ -73,6 +75,7 @@ class Engine:
             cached = self._count_prompt(generation)
             running = metrics.get("vllm:num_requests_running")
             self._faults.while_running(running, self._settings.max_num_seqs)
+            self._ranks.before_generation()
             await self._faults.before_generation()
             if self._first_token_seconds:
                 await asyncio.sleep(self._first_token_seconds)

@@ -1,0 +1,85 @@
+"""What comes between the steps of a switch over two hosts: both end with one release that answers.
+
+The engine is the lab's fake for vLLM, which joins and loses ranks as the real one was seen to
+(lab/serving/fake_vllm/ranks.py); test_cluster.py has the real one.
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+from collections.abc import Iterator
+from itertools import count
+
+import pytest
+
+from lab import fleet, machines
+from tests.fleet.bad_tags import IMAGE, add_faults
+from tests.fleet.cluster import BOTH, FOLLOWER, HEAD, INVENTORY, Pair
+from tests.fleet.site import MACHINES, Site, bare, inside, ssh, until
+
+PLACE = "/opt/sparkwright/state/switch"
+STEPS = ("writing", "draining", "stopping", "switching", "starting", "proving", "reverting")
+#: Each makes another release.
+SIZES = count(2)
+
+
+@pytest.fixture(scope="module")
+def pair(site: Site) -> Iterator[Pair]:
+    """Both serve; a start and a first answer have short deadlines."""
+    site.power_on()
+    site.repair()
+    for host in (HEAD, FOLLOWER):
+        bare(host)
+    made = Pair(
+        site, "qwen36", "qwen36-35b-heretic", 120, recipe="lab-qwen36-2-ranks", port=8000,
+        boot_seconds=40, first_answer_seconds=10,
+    )  # fmt: skip
+    add_faults(site)
+    made.deploy()
+    yield made
+    site.power_on()
+    for host in (HEAD, FOLLOWER):
+        ssh(host, "sudo systemctl disable --now sparkwright-qwen36; docker rm -f sparkwright-qwen36"
+            " || true")  # fmt: skip
+        bare(host)
+    site.restore(IMAGE)
+
+
+def step(host: str) -> str:
+    """How far the switch of a host is, by its own journal."""
+    text = inside(host, "sh", "-c", f"cat {PLACE}/progress.json 2>/dev/null || echo '{{}}'")
+    return str(json.loads(text).get("step"))
+
+
+@pytest.mark.timeout(400)
+@pytest.mark.parametrize("dark", [HEAD, FOLLOWER])
+@pytest.mark.parametrize("held", STEPS)
+def test_a_power_cut_at_each_step_leaves_both_with_one_release(
+    pair: Pair, held: str, dark: str
+) -> None:
+    """The controller dies with it; nobody but the hosts is there to end what was begun."""
+    pair.whole()
+    before = pair.release(HEAD)
+    inside(HEAD, "sh", "-c", f"mkdir -p {PLACE}; rm -f {PLACE}/progress.json {PLACE}/hold-*")
+    inside(HEAD, "touch", f"{PLACE}/hold-{held}")
+    if held == "reverting":
+        pair.serve(image_tag="lab-oom")
+    else:
+        pair.serve(arguments={"max_num_seqs": next(SIZES)})
+    run = pair.site.start(*BOTH, inventory=INVENTORY)
+    until(lambda: step(HEAD) == held, f"the head is {held}", 150)
+    run.send_signal(signal.SIGKILL)
+    run.wait()
+    machines.cut_power(MACHINES[dark])
+    if dark == HEAD:  # what was held on the disk of a host without power is let go there
+        upper = MACHINES[HEAD].home / "upper" / PLACE.removeprefix("/")
+        (upper / f"hold-{held}").unlink(missing_ok=True)
+    else:
+        inside(HEAD, "sh", "-c", f"rm -f {PLACE}/hold-*")
+    fleet.up((dark,))
+    until(lambda: step(HEAD) == "ended", "the head has ended", 200)
+    pair.whole()
+    assert pair.release(HEAD) == pair.release(FOLLOWER)
+    if held == "reverting":
+        assert pair.release(HEAD) == before
