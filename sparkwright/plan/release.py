@@ -138,8 +138,9 @@ def _context(plan: HostPlan, service: ServicePlan, resolution: Resolution) -> di
     settings, rank, home = plan.settings, service.rank, service_home(plan, service)
     inside = contents(plan, service, resolution)
     container = service.container
-    if rank is not None:
-        # What RDMA needs: memory that stays where it is.
+    rdma = rank is not None and rank.shape is not None
+    if rdma:
+        # Memory that stays where it is.
         container = replace(container, cap_add=tuple(sorted({*container.cap_add, "IPC_LOCK"})))
     secrets = [] if service.follower else [(f"{home}/secrets.env", SECRETS_MOUNT)]
     return {
@@ -148,7 +149,7 @@ def _context(plan: HostPlan, service: ServicePlan, resolution: Resolution) -> di
         "image": resolution.image(service.image).local_name(service.image),
         "home": home,
         "container": container,
-        "memlock": service.memlock or rank is not None,
+        "memlock": service.memlock or rdma,
         "boot_caches": BOOT_CACHES_MOUNT,
         "entrypoint": inside.entrypoint,
         "shm_gib": inside.shm_gib,
