@@ -9,12 +9,19 @@ from __future__ import annotations
 import os
 import signal
 import threading
+from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
 
+from sparkwright.catalog import load
+from sparkwright.findings.finding import Finding
+
 _HERE = Path(__file__).parent
+_SHIPPED = _HERE.parent / "catalog"
 #: Levels whose tests need more than Python, and the marker by which a run leaves them out.
 _MARKERS = {
     "browser": "browser",
@@ -54,6 +61,23 @@ def pytest_configure() -> None:
         os.unsetenv(name)
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _shipped_catalog_is_parsed_once() -> Iterator[None]:
+    """Its hundred files are the same for all tests; each test still has its own entries made."""
+    whole = load._read
+
+    @cache
+    def parsed(path: Path) -> dict[str, Any] | None:
+        return whole(path, [])
+
+    def read(path: Path, problems: list[Finding]) -> dict[str, Any] | None:
+        return parsed(path) if path.is_relative_to(_SHIPPED) else whole(path, problems)
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(load, "_read", read)
+        yield
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -12,6 +12,11 @@ from sparkwright.documents.bounds import DEEPEST, MOST, Unusable, bounded
 _BASE: type[yaml.SafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
+#: Levels that libyaml surely builds: it recurses, and a segmentation fault is no message. PyYAML's
+#: own Python ends much earlier, with an exception.
+_BUILT = 1000 if hasattr(yaml, "CSafeLoader") else 200
+
+
 def load(text: str) -> Any:
     """The value of a YAML text, None for an empty one.
 
@@ -19,12 +24,51 @@ def load(text: str) -> Any:
         Unusable: for what is no YAML, says a key twice, or is beyond the bounds.
     """
     try:
-        _within_bounds(text)
-        found = yaml.load(text, Loader=_Loader)
+        if not _shallow(text):
+            _within_bounds(text)
+        loader = _Loader(text)
+        try:
+            node = loader.get_single_node()
+            # It goes down level by level; where it is too deep, it says so with the line.
+            if not _few(node):
+                _within_bounds(text)
+            found = None if node is None else loader.construct_document(node)
+        finally:
+            loader.dispose()
     except yaml.YAMLError as error:
         raise _unusable(error) from None
     bounded(found)
     return found
+
+
+def _shallow(text: str) -> bool:
+    """Whether it can't be so deep that building it is a danger: a level of a block takes a column,
+    where it may hold a list besides, and one of another kind a bracket."""
+    widest = max(map(len, text.splitlines()), default=0)
+    return text.count("[") + text.count("{") + 2 * widest <= _BUILT
+
+
+def _few(root: yaml.Node | None) -> bool:
+    """Whether it is surely within the bounds; aliases, which can be without end, are not judged."""
+    seen: set[int] = set()
+    level = [] if root is None else [root]
+    for _ in range(DEEPEST):
+        below: list[yaml.Node] = []
+        for node in level:
+            if id(node) in seen:
+                return False
+            seen.add(id(node))
+            if isinstance(node, yaml.MappingNode):
+                for pair in node.value:
+                    below += pair
+            elif isinstance(node, yaml.SequenceNode):
+                below += node.value
+        if len(seen) + len(below) > MOST:
+            return False
+        if not below:
+            return True
+        level = below
+    return False
 
 
 def _within_bounds(text: str) -> None:
