@@ -15,7 +15,8 @@ from docs.generate.speeds import in_order
 from sparkwright.catalog import Catalog
 
 _INTRODUCTION = """\
-Twelve systems that sparkwright serves without a file of yours, each as its card publishes it.
+Twelve systems that sparkwright serves without a file of yours, each as its card publishes it, and
+recipes for several Sparks as others publish them.
 AEON's images are for arm64, so for DGX Sparks only; RTX 50 boxes run stock vLLM, by vLLM's own
 recipes.
 `sparkwright advise agents` names recipes for a workload, `sparkwright catalog show NAME` prints an

@@ -167,7 +167,7 @@ def test_advice_for_a_card_names_no_image_without_its_architecture(workload: str
 
 def test_the_catalog_lists_shows_and_sources() -> None:
     listed = json.loads(_run("catalog", "list", "--json").output)
-    assert len(listed["recipes"]) == 23
+    assert len(listed["recipes"]) == 27
     assert "kv-cache" in listed["rules"]
     assert "vllm: 0.20.1" in _run("catalog", "show", "vllm-openai").output
     sources = json.loads(_run("catalog", "sources", "--json").output)
@@ -232,6 +232,7 @@ def test_the_shell_completes_commands_and_recipes() -> None:
     assert complete("sparkwright check --recipe qwen35", 3) == [
         "qwen35-27b-dflash",
         "qwen35-27b-dflash-turboquant",
+        "qwen35-397b-int4-3-sparks",
         "qwen35-4b-rtx-16gb",
     ]
 
