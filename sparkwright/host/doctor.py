@@ -169,7 +169,7 @@ def service(
     running = own is not None and own.running
     server = Server(one.address, one.port)
     return ServiceSeen(
-        unit=shown,
+        unit=ranks.unit(one.home, shown),
         health=ranks.health(one.home) or health(server),
         log=tuple(said),
         container=own,

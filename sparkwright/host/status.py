@@ -78,7 +78,7 @@ def service(home: Path, request: StatusRequest) -> ServiceStatus:
         good=files.target(home / "good"),
         releases=every,
         container=container(name),
-        unit=systemd.unit(unit),
+        unit=ranks.unit(home, systemd.unit(unit)),
         health=ranks.health(home) or (health(Server(*place)) if place else None),
         texts={key: documents.text(one) for key, one in places.items()} if request.texts else {},
         stopped=homes.stopped(home),

@@ -58,6 +58,8 @@ class RankState:
         since: seconds since the epoch.
         missing: what is waited for, in words.
         session: of all ranks since the head's last start; another one after each.
+        failures: how often an engine of this release ended by itself. What systemd counts of the
+            unit are starts, and a rank starts with every session.
     """
 
     number: int = 0
@@ -66,3 +68,4 @@ class RankState:
     since: float = 0.0
     missing: tuple[str, ...] = ()
     session: str = ""
+    failures: int = 0

@@ -14,6 +14,12 @@ def state(home: str | Path) -> RankState | None:
     return documents.record(RankState, Path(home, STATE))
 
 
+def unit(home: str | Path, shown: dict[str, str]) -> dict[str, str]:
+    """What systemd shows of a unit; of a rank, ``NRestarts`` counts its failures alone."""
+    found = state(home)
+    return shown if found is None else {**shown, "NRestarts": str(found.failures)}
+
+
 def missing(home: str | Path) -> str | None:
     """What a rank waits for, in words; None where it does not wait, or for one of one host."""
     found = state(home)

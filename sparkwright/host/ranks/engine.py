@@ -48,7 +48,9 @@ class Board:
 
     def __init__(self, config: RankConfig, release: str) -> None:
         self._place = Path(config.home, STATE)
-        self._state = RankState(config.number, release)
+        known = documents.record(RankState, self._place)
+        failures = known.failures if known and known.release == release else 0
+        self._state = RankState(config.number, release, failures=failures)
 
     @classmethod
     def ended(cls, config: RankConfig) -> None:
@@ -56,6 +58,11 @@ class Board:
         known = documents.record(RankState, Path(config.home, STATE))
         if known is not None and known.step == SERVING:
             cls(config, known.release).say(WAITING, "its unit has ended")
+
+    def failed(self, why: str) -> None:
+        """Its engine ended by itself, or its cluster's did."""
+        self._state = replace(self._state, failures=self._state.failures + 1, since=0.0)
+        self.say(WAITING, why)
 
     def say(self, step: str, *missing: str, session: str = "") -> None:
         """Write down how far it is, when that changed."""

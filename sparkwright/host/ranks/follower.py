@@ -159,7 +159,7 @@ class Follower:
             link.send(ended=ended)
         except Lost as error:
             return self._left(str(error))
-        self._board.say(WAITING, ended)
+        self._board.failed(ended)
         return FAILED
 
     def _left(self, why: str) -> int:

@@ -77,9 +77,11 @@ class Head:
             self._until_over()
         assert self._over
         code, why = self._over
-        self._board.say(WAITING, why)
         if code == AGAIN:
+            self._board.say(WAITING, why)
             forgive(self._config)
+        else:
+            self._board.failed(why)
         return code
 
     # The session

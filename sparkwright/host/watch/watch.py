@@ -42,7 +42,7 @@ def sample(config: WatchConfig, now: float) -> Sample:
 
 def service(one: WatchedService, expected: ExpectedService | None) -> ServiceSample:
     """A service's unit, health, counters and drift."""
-    shown = systemd.unit(one.unit, timeout=10)
+    shown = ranks.unit(one.home, systemd.unit(one.unit, timeout=10))
     server = Server(one.address, one.port)
     rank = ranks.health(one.home)
     try:

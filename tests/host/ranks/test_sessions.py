@@ -40,9 +40,9 @@ def test_an_engine_that_ends_ends_all_and_all_start_afresh(cluster: Make, number
     assert [len(unit.engines) for unit in one.units] == [2, 2, 2]
     # It counts as a failed start on the rank whose engine ended, and on the head, whose start it
     # was; systemd gives up after some. The others are not at fault.
-    assert [unit.codes[:1] for unit in one.units] == [
-        [1 if unit in (one.head, one.units[number]) else 0] for unit in one.units
-    ]
+    fault = [int(unit in (one.head, one.units[number])) for unit in one.units]
+    assert [unit.codes[:1] for unit in one.units] == [[count] for count in fault]
+    assert [unit.state["failures"] for unit in one.units] == fault
 
 
 def test_a_host_that_falls_silent_ends_the_session(cluster: Make) -> None:

@@ -92,3 +92,20 @@ def test_the_watch_asks_no_follower(tmp_path: Path, active: None) -> None:
         None,
     )
     assert (seen.health, seen.progress) == (200, None)
+
+
+def test_a_rank_has_its_own_failures_for_restarts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It starts with every session of its cluster, and systemd counts that."""
+    monkeypatch.setattr(systemd, "unit", lambda *_, **__: {"NRestarts": "7"})
+    known = WatchedService("chat", "sparkwright-chat.service", "127.0.0.1", 1, str(tmp_path), 600)
+    assert watch.service(known, None).restarts == 7
+    _state(tmp_path)
+    assert watch.service(known, None).restarts == 0
+    config = Cluster(tmp_path / "other").followers[0].config
+    for _ in range(2):
+        Board(config, config.release).failed("its engine ended with code 1")
+    assert ranks.unit(config.home, {"NRestarts": "7"}) == {"NRestarts": "2"}
+    Board(config, "b" * 12).say(SERVING)
+    assert ranks.unit(config.home, {"NRestarts": "7"}) == {"NRestarts": "0"}
