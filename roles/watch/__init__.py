@@ -5,19 +5,24 @@ Installed last, so that it expects what was proved. ``sparkwright status`` shows
 
 from __future__ import annotations
 
+from functools import partial
+
 from pyinfra.context import ctx_host
 
+from sparkwright.operations import rollout
 from sparkwright.operations import watch as operations
-from sparkwright.operations.run import host_run
+from sparkwright.operations.run import host_run, run_of
 
 
 def watch() -> None:
     """Have the watch that the plan wants, or none."""
-    one = host_run(ctx_host.get())
+    host = ctx_host.get()
+    one = host_run(host)
     if one is not None:
         operations.installed(
             name="Watch: timer",
             watch=one.watch,
+            unless=partial(rollout.elsewhere, run_of(host), one),
             services_root=one.settings.services_root,
             break_lock=one.settings.break_lock,
         )

@@ -41,6 +41,17 @@ def leave(one: HostRun) -> None:
             one.outcomes[service.name] = Outcome("left", state.current, image)
 
 
+def elsewhere(run: Run, one: HostRun) -> bool:
+    """Whether a service of the host does not run what is planned: by its own outcome, or as a
+    follower by its head's."""
+    for service in one.services:
+        head = run.hosts.get(service.rank.hosts[0]) if service.rank and service.follower else None
+        outcome = (head or one).outcomes.get(service.name)
+        if (outcome and outcome.state != "sleeps") or (head and head.memory.failure is not None):
+            return True
+    return False
+
+
 def remember(
     one: HostRun, services: Sequence[ServiceSwitch], ended: SwitchResult, run: Run | None = None
 ) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from pyinfra.api.host import Host
@@ -24,16 +24,24 @@ from sparkwright.plan.missing import unwritten
 
 @operation()
 def installed(
-    watch: Watch | None, *, services_root: str = SERVICES_ROOT, break_lock: bool = False
+    watch: Watch | None,
+    *,
+    unless: Callable[[], bool] = lambda: False,
+    services_root: str = SERVICES_ROOT,
+    break_lock: bool = False,
 ) -> Commands:
     """Have the watch on the host, or none.
 
     Args:
         watch: its configuration and units (``sparkwright.doctor.watch.watch_of``); None takes it
             away.
+        unless: asked once everything before is done: whether it stays as it is.
         services_root: where the host's lock lies.
         break_lock: whether to take the lock from another run.
     """
+    if unless():
+        ctx_host.get().noop("what it would expect does not run: it stays as it is")
+        return
     files = files_of(watch)
     request = replace(request_of(files), services_root=services_root)
     seen = observed(ctx_host.get(), request)

@@ -57,6 +57,14 @@ def test_its_files_are_its_programs_and_what_they_read() -> None:
             {"watch": WATCH}, would=(f"write {EXPECTED}",), asks=(("install", INSTALL),),
         ),
         Case(
+            "what is planned was taken back", {
+                **IN_PLACE,
+                "files": {**IN_PLACE["files"], EXPECTED: {"sha256": "0", "mode": 0o644}},
+            },
+            {"watch": WATCH, "unless": lambda: True},
+            noop="what it would expect does not run: it stays as it is",
+        ),
+        Case(
             "another mode", {
                 **IN_PLACE,
                 "files": {
