@@ -152,6 +152,7 @@ def command(
     hosts = tuple(dict.fromkeys(target.host.plan.host for target in targets))
     ask = partial(_ask, inventory, overrides)
     before = ask(hosts, "facts")
+    targets = list(_awake(targets, before, asked=bool(names)))
     done = []
     for target in targets:
         if target.host.plan.host in before:
@@ -192,6 +193,28 @@ def _targets(
                 yield _Target(
                     host, service, tuple(filter(None, addresses)), api_key(source, os.environ)
                 )
+
+
+def _awake(
+    targets: list[_Target], before: Mapping[str, Facts], *, asked: bool
+) -> Iterator[_Target]:
+    """All but the exclusive services that sleep.
+
+    Raises:
+        UserError: for one of those that was named.
+    """
+    for target in targets:
+        seen, name = before.get(target.host.plan.host), target.service.name
+        runs = seen.sleeping.get(name) if seen else None
+        if runs is None:
+            yield target
+        elif asked:
+            raise UserError(
+                [mistake(f"--service {name}", f"{target.name} sleeps: {runs} runs",
+                         f"sparkwright activate {name}")]
+            )  # fmt: skip
+        else:
+            echo(f"{target.name} sleeps: {runs} runs", err=True)
 
 
 def _ask(

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from sparkwright.host.contracts.bench import BenchAnswer, BenchRequest, BenchService, Running
 from sparkwright.host.contracts.gpu import Gpu
-from sparkwright.host.lib import docker, documents, gpu, metrics
+from sparkwright.host.lib import docker, documents, exclusive, gpu, metrics
 from sparkwright.host.lib.http import NoAnswer, Server
 
 #: First line of a release's compose file (templates/serving/compose.yaml.j2).
@@ -82,4 +82,5 @@ def main(request: BenchRequest) -> BenchAnswer:
     if request.samples:
         return BenchAnswer(samples=under_load(request))
     services = {service.name: running(service) for service in request.services}
-    return BenchAnswer(first_gpu(), services, kernel=os.uname().release)
+    asleep = exclusive.sleeping(Path(request.state)) if request.state else {}
+    return BenchAnswer(first_gpu(), services, kernel=os.uname().release, sleeping=asleep)

@@ -147,6 +147,7 @@ def bench_facts(host: Host, one: HostRun, *, under_load: bool) -> dict[str, Any]
         ),
         samples=_SAMPLES if under_load else 0,
         seconds=_SECONDS,
+        state=f"{one.settings.services_root}/state",
     )
     answer = ask(host, bench, request, BenchAnswer, timeout=_SECONDS + 60)
     planned = {release.service.name: release.id for release in one.desired.releases}

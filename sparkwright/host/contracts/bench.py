@@ -24,11 +24,13 @@ class BenchRequest:
     Attributes:
         samples: of the GPU, one a second while a service is busy; 0 for none.
         seconds: how long the load is waited for.
+        state: directory that says which exclusive services sleep.
     """
 
     services: tuple[BenchService, ...] = ()
     samples: int = 0
     seconds: float = 90.0
+    state: str = ""
 
 
 @dataclass(frozen=True)
@@ -56,9 +58,11 @@ class BenchAnswer:
 
     Attributes:
         kernel: Linux's release; None where the program of another version answers.
+        sleeping: exclusive services that sleep -> the one of their group that runs.
     """
 
     gpu: Gpu | None = None
     services: dict[str, Running] = field(default_factory=dict)
     samples: tuple[Gpu, ...] = ()
     kernel: str | None = None
+    sleeping: dict[str, str] = field(default_factory=dict)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from sparkwright.bench import run
+from sparkwright.bench.host import Facts
 from sparkwright.bench.loads import Batch, Load, batches
 from sparkwright.bench.service import Service
 from sparkwright.bench.store import load, save
@@ -93,6 +95,25 @@ def test_it_measures_keeps_compares_and_says_what_is_out_of_range(
     assert kept.settings["num_speculative_tokens"] == 11
     assert [one.concurrency for one in kept.cells] == [1, 8]
     assert "FOLDER/config.json" in kept.generator.command
+
+
+def test_a_service_that_sleeps_is_passed_over_and_not_measured_by_name(
+    asked: list[Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = bench_command._ask
+
+    def asleep(*words: Any) -> dict[str, Facts]:
+        found = whole(*words)
+        return {name: replace(one, sleeping={"qwen36": "coder"}) for name, one in found.items()}
+
+    monkeypatch.setattr(bench_command, "_ask", asleep)
+    done = _run(*ONE, "--results", str(tmp_path / "results"))
+    assert (done.exit_code, done.stdout) == (0, "")
+    assert "spark-1/qwen36 sleeps: coder runs" in done.stderr
+    named = _run(*ONE, "--service", "qwen36", "--results", str(tmp_path / "results"))
+    assert named.exit_code == 2
+    assert "sparkwright activate qwen36" in named.stderr
+    assert not list((tmp_path / "results").rglob("*.json"))
 
 
 def test_every_figure_stands_below_its_own_head(asked: list[Any], tmp_path: Path) -> None:
