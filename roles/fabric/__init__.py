@@ -71,11 +71,12 @@ def addresses() -> None:
         )
 
 
-def looked(answers: str | None = None) -> None:
+def looked(answers: str | None = None, planless: bool = False) -> None:
     """Look at this host's part of the fabric, and at the image that it serves with.
 
     Args:
         answers: file that gets what the hosts answer.
+        planless: whether it goes by what the hosts say where the plan is broken.
     """
     ask_each("Fabric: look", _look)
 

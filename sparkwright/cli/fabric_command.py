@@ -16,16 +16,14 @@ from sparkwright.cli.findings import paint
 from sparkwright.cli.hosts import ask_hosts, become, command_line
 from sparkwright.cli.options import data_option, json_option, optional_inventory, print_json
 from sparkwright.cli.output import echo
-from sparkwright.config.fabric import FabricAddresses
 from sparkwright.config.inventory import HostInput, read_inventory
 from sparkwright.fabric.check import Fabric
-from sparkwright.fabric.groups import fabrics
+from sparkwright.fabric.groups import answered
 from sparkwright.fabric.judge import judge
 from sparkwright.fabric.measure import Plan, plan
 from sparkwright.fabric.result import FabricResult, result, rows
 from sparkwright.findings.render import text
 from sparkwright.findings.user_error import UserError, mistake
-from sparkwright.host.contracts.fabric import FabricState
 from sparkwright.host.contracts.fabric_measure import MeasureAnswer
 from sparkwright.host.contracts.records import decode, encode
 from sparkwright.site.fabric import fabric_problems, members
@@ -92,7 +90,7 @@ def test_command(
     or a host does not answer.
     """
     answers, silent = ask_hosts(inventory, limit, overrides, "roles.fabric.looked")
-    found = _fabrics(answers)
+    found = answered(answers)
     if not found and answers:
         what = "no host has a ConnectX"
         raise UserError([mistake(str(inventory), what, "name other hosts with --limit")])
@@ -114,18 +112,6 @@ def test_command(
     for one in [] if as_json else results:
         echo(_rendered(one))
     sys.exit(int(bool(silent) or not results or not all(one.well for one in results)))
-
-
-def _fabrics(answers: Mapping[str, Any]) -> tuple[Fabric, ...]:
-    states = {name: decode(FabricState, one["state"]) for name, one in answers.items()}
-    named = {
-        name: FabricAddresses.model_validate(one["addresses"])
-        for name, one in answers.items()
-        if one["addresses"]
-    }
-    images = {name: one.image for name, one in states.items() if one.image}
-    clusters = {name: tuple(one["cluster"]) for name, one in answers.items() if one["cluster"]}
-    return fabrics(states, named, clusters, images)
 
 
 def _plan(fabric: Fabric, answers: Mapping[str, Any]) -> Plan:

@@ -3,11 +3,43 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from sparkwright.config.fabric import FabricAddresses
 from sparkwright.fabric.cabling import cables, shape_of
 from sparkwright.fabric.check import Fabric
 from sparkwright.host.contracts.fabric import FabricState
+from sparkwright.host.contracts.records import decode
+
+
+def answered(answers: Mapping[str, Any]) -> tuple[Fabric, ...]:
+    """The fabrics of hosts that were asked (``roles.fabric.looked``): host -> its answer."""
+    states = {name: decode(FabricState, one["state"]) for name, one in answers.items()}
+    named = {
+        name: FabricAddresses.model_validate(one["addresses"])
+        for name, one in answers.items()
+        if one["addresses"]
+    }
+    images = {name: one.image for name, one in states.items() if one.image}
+    clusters = {name: tuple(one["cluster"]) for name, one in answers.items() if one["cluster"]}
+    return fabrics(states, named, clusters, images)
+
+
+def on_connectx(data: Mapping[str, Mapping[str, Any]]) -> tuple[str, ...]:
+    """Hosts of clusters on ConnectX-7, by settings that nobody has judged yet.
+
+    Args:
+        data: host -> its data.
+    """
+    found: dict[str, None] = {}
+    for host, own in data.items():
+        clusters = own.get("clusters")
+        for one in clusters.values() if isinstance(clusters, Mapping) else ():
+            if isinstance(one, Mapping) and one.get("fabric") == "cx7":
+                hosts = one.get("hosts")
+                if isinstance(hosts, list | tuple) and host in hosts:
+                    found[host] = None
+    return tuple(found)
 
 
 def fabrics(

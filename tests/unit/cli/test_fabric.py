@@ -10,12 +10,14 @@ from typing import Any
 
 import pytest
 
-from sparkwright.cli import fabric_command
+from sparkwright.cli import doctor_command, fabric_command
+from sparkwright.fabric.groups import on_connectx
 from sparkwright.fabric.measure import Plan
 from sparkwright.host.contracts.fabric import FabricState
 from sparkwright.host.contracts.fabric_measure import Gathered, MeasureAnswer, Pinged, Written
 from sparkwright.host.contracts.records import decode, encode
 from tests.unit.cli.fleet_of_five import run
+from tests.unit.doctor.builders import spark
 from tests.unit.fabric.states import pair
 
 _SITE = 'sparks = ["spark-1", "spark-2", "spark-3"]\n'
@@ -83,6 +85,40 @@ def test_faults_and_slow_links_are_told_at_once(monkeypatch: pytest.MonkeyPatch)
     assert "pair, not well" in done.output
     assert "error: fabric-cma: spark-2" in done.output
     assert done.output.count("failed") == 2  # one twin, the other
+
+
+def test_the_doctor_judges_the_fabric_of_a_cluster(
+    site: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = []
+    states = pair()
+    states["spark-2"] = replace(states["spark-2"], cma_total=0)
+
+    def ask(
+        _: object, limit: tuple[str, ...], __: object, operation: str, *, planless: bool
+    ) -> tuple[dict[str, Any], list[str]]:
+        asked.append((operation, limit))
+        assert planless
+        if operation == "roles.doctor.doctor":
+            return {name: encode(spark()) for name in ("spark-1", "spark-2", "spark-3")}, []
+        answer = {"image": None, "addresses": None, "cluster": ["spark-1", "spark-2"]}
+        return {name: {**answer, "state": encode(states[name])} for name in limit}, []
+
+    monkeypatch.setattr(doctor_command, "ask_hosts", ask)
+    clusters = {"pair": {"hosts": ["spark-1", "spark-2"], "fabric": "cx7"}}
+    assert run("doctor").exit_code == 0
+    assert [operation for operation, _ in asked] == ["roles.doctor.doctor"]
+    (site / "group_data/all.py").write_text(f"clusters = {clusters!r}\n")
+    done = run("doctor")
+    assert done.exit_code == 1
+    assert "spark-2: 1 error" in done.output
+    assert "fabric-cma" in done.output
+    assert asked[-1] == ("roles.fabric.looked", ("spark-1", "spark-2"))
+
+
+@pytest.mark.parametrize("clusters", ["x", {"pair": 7}, {"pair": {"fabric": "cx7", "hosts": 7}}])
+def test_clusters_that_are_none_do_not_stop_the_doctor(clusters: object) -> None:
+    assert on_connectx({"spark-1": {"clusters": clusters}}) == ()
 
 
 def test_only_looking_measures_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
