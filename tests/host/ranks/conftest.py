@@ -13,8 +13,8 @@ def cluster(tmp_path: Path) -> Iterator[Callable[..., Cluster]]:
     """Makes clusters, and ends them."""
     made: list[Cluster] = []
 
-    def make(ranks: int = 2) -> Cluster:
-        made.append(Cluster(tmp_path / str(len(made)), ranks))
+    def make(ranks: int = 2, answers_at: int | None = None) -> Cluster:
+        made.append(Cluster(tmp_path / str(len(made)), ranks, answers_at=answers_at))
         return made[-1]
 
     yield make

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import signal
+import socket
+import time
 from collections.abc import Callable
 
 import pytest
@@ -43,6 +45,37 @@ def test_an_engine_that_ends_ends_all_and_all_start_afresh(cluster: Make, number
     fault = [int(unit in (one.head, one.units[number])) for unit in one.units]
     assert [unit.codes[:1] for unit in one.units] == [[count] for count in fault]
     assert [unit.state["failures"] for unit in one.units] == fault
+
+
+def test_engines_that_live_and_do_not_generate_begin_a_new_session(cluster: Make) -> None:
+    """The head's /health says nothing of the other ranks: a token is asked for."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    one = cluster(2, port)
+    one.start()
+    before = one.whole()
+    time.sleep(4)  # several questions, all of them answered
+    assert one.session == before
+    stuck = one.head.place / "stuck"
+    stuck.touch()
+    until(lambda: "do not generate" in str(one.head.state["missing"]))
+    stuck.unlink()
+    one.whole(before)
+    assert [len(unit.engines) for unit in one.units] == [2, 2]
+    assert one.head.codes == [1]
+
+
+def test_engines_that_never_answer_are_no_start(cluster: Make) -> None:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    one = cluster(2, port)
+    (one.head.place / "stuck").touch()
+    one.start()
+    one.whole()
+    until(lambda: "after the start" in str(one.head.state["missing"]))
+    until(lambda: one.head.codes == [1])
 
 
 def test_a_host_that_falls_silent_ends_the_session(cluster: Make) -> None:

@@ -27,6 +27,29 @@ case $1 in show) echo ActiveState=active ;; esac
 """
 #: Says that it runs, and for which release.
 ENGINE = 'echo "$$ $(basename $(readlink -f .))" >> "$0"; exec sleep 1000'
+#: The head's, as it answers; while a file `stuck` lies beside its list it gives no token.
+ANSWERING = """
+import http.server, os, sys, time
+from pathlib import Path
+place, port = Path(sys.argv[1]), int(sys.argv[2])
+with place.open("a") as file:
+    file.write(f"{os.getpid()} {Path('.').resolve().name}\\n")
+class Handler(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.answer(b"vllm:generation_tokens_total 0\\n")
+    def do_POST(self):
+        while place.with_name("stuck").exists():
+            time.sleep(0.1)
+        self.answer(b"{}")
+    def answer(self, body):
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+    def log_message(self, *_):
+        pass
+http.server.ThreadingHTTPServer(("127.0.0.1", port), Handler).serve_forever()
+"""
 PROGRAM = """
 import sys
 from pathlib import Path
@@ -36,9 +59,16 @@ systemd.UNITS = Path(sys.argv[2])
 for module in (follower, head, link):
     module.PATIENCE, module.BEAT = 2.0, 0.2
 follower.LINGER, head.HEAD_LINGER = 0.6, 0.2
+head.IDLE, head.TOKEN, head.SILENT = 0.3, 0.5, 2.0
 from sparkwright.host.ranks import rank
 sys.exit(rank.main("run", sys.argv[1]))
 """
+
+
+def _engine(place: Path, number: int, answers_at: int | None) -> tuple[str, ...]:
+    if number == 0 and answers_at is not None:
+        return (sys.executable, "-c", ANSWERING, str(place), str(answers_at))
+    return ("/bin/sh", "-c", ENGINE, str(place))
 
 
 class Unit:
@@ -60,7 +90,7 @@ class Unit:
             (place / "bin" / name).write_text("#!/bin/sh\n")
             (place / "bin" / name).chmod(0o755)
         (self.home / "releases").mkdir(parents=True)
-        Path(config.secrets).write_text(f"SPARKWRIGHT_RANKS={key}\n")
+        Path(config.secrets).write_text(f"SPARKWRIGHT_RANKS={key}\nVLLM_API_KEY=sk-of-clients\n")
         self.stage(OLD)
         (self.home / "current").symlink_to(f"releases/{OLD}")
 
@@ -146,7 +176,9 @@ class Unit:
 class Cluster:
     """All ranks of a service."""
 
-    def __init__(self, place: Path, ranks: int = 2, port: int = 29501) -> None:
+    def __init__(
+        self, place: Path, ranks: int = 2, port: int = 29501, answers_at: int | None = None
+    ) -> None:
         net = 1 + os.getpid() % 250
         addresses = tuple(NETWORK.format(net, 11 + number) for number in range(ranks))
         self.units = [
@@ -162,10 +194,10 @@ class Cluster:
                     addresses=addresses,
                     port=port,
                     secrets=str(place / f"host-{number}/chat/secrets.env"),
-                    command=("/bin/sh", "-c", ENGINE, str(place / f"host-{number}/engines")),
+                    command=_engine(place / f"host-{number}/engines", number, answers_at),
                     model="chat",
-                    engine_port=1,
-                    boot_seconds=600.0,
+                    engine_port=answers_at or 1,
+                    boot_seconds=600.0 if answers_at is None else 10.0,
                 ),
             )
             for number in range(ranks)
