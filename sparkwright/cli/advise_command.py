@@ -82,6 +82,11 @@ def command(workload: Workload, gpu: str, hosts: int, as_json: bool) -> None:
             echo(f"   on {hosts} hosts: {_SPREAD[over.by]}: {over.why} ({over.source})")
         if spark_only(recipe, catalog):
             echo("   for DGX Sparks only: its image is for arm64 alone")
+    for recipe in catalog.recipes.values():
+        if recipe.ranks and recipe.ranks.world == hosts and GPUS[gpu] in recipe.needs.compute_caps:
+            name = click.style(recipe.name, bold=True)
+            echo(f"What {hosts} hosts hold together, {recipe.status} here: {name}")
+            echo(f"   {recipe.title} ({recipe.source})")
 
 
 def _measured(choice: Choice) -> str:

@@ -157,3 +157,10 @@ def test_what_no_host_holds_needs_ranks() -> None:
 
 def _text(workload: str) -> str:
     return CliRunner().invoke(main, ["advise", workload, "--hosts", "2"]).output
+
+
+def test_what_several_sparks_hold_together_is_named_for_as_many_of_them() -> None:
+    assert "unproven here: minimax-m27-nvfp4-2-sparks" in _text("chat")
+    one = CliRunner().invoke(main, ["advise", "chat"]).output
+    card = CliRunner().invoke(main, ["advise", "chat", "--gpu", "rtx5090", "--hosts", "2"]).output
+    assert "hosts hold together" not in one + card
