@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from sparkwright.catalog import Catalog, load_catalog
+from sparkwright.catalog import Catalog, Recipe, load_catalog
 from sparkwright.config.parse import parse_settings
 from sparkwright.host.contracts.gpu import Gpus
 from sparkwright.host.contracts.observation import Observation
@@ -32,6 +32,11 @@ RTX = {"qwen36": {"recipe": "qwen36-35b-a3b-nvfp4-rtx5090"}}
 def catalog() -> Catalog:
     """The shipped catalog."""
     return load_catalog([ROOT / "catalog"])
+
+
+def alone() -> dict[str, Recipe]:
+    """Its recipes that one host serves."""
+    return {name: one for name, one in catalog().recipes.items() if one.ranks is None}
 
 
 #: One architecture of an image of 9 GiB.

@@ -28,7 +28,7 @@ from sparkwright.catalog import Alias
 from sparkwright.config.secrets import VARIABLE
 from sparkwright.endpoints import FORMATS, Endpoint
 from sparkwright.endpoints.endpoint import Key, ServedName
-from tests.unit.builders import ROOT, catalog
+from tests.unit.builders import ROOT, alone
 from tests.unit.endpoints.test_endpoints import exported, lab
 
 KEY = "sk-a-key-for-tests-only"
@@ -38,7 +38,7 @@ SCHEMA = ROOT / "tests/fixtures/clients/openclaw-2026.9.6.schema.json"
 def every_recipe() -> list[Endpoint]:
     """An endpoint of each recipe, with all their names and figures."""
     found: list[Endpoint] = []
-    for recipe in catalog().recipes:
+    for recipe in alone():
         found += exported(box=({"llm": {"recipe": recipe}}, {})).endpoints
     return found
 

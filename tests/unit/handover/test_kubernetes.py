@@ -11,13 +11,11 @@ import yaml
 
 from sparkwright.findings.user_error import UserError
 from sparkwright.plan.container import BOOT_CACHES
-from tests.unit.builders import COMMIT, DIGEST, catalog
+from tests.unit.builders import COMMIT, DIGEST, alone, catalog
 from tests.unit.handover.services import HERETIC, HOSTILE, container, files, manifests
 from tests.unit.plan.test_release import CARD
 
-RECIPES = sorted(
-    name for name, one in catalog().recipes.items() if not catalog().images[one.image].build
-)
+RECIPES = sorted(name for name, one in alone().items() if not catalog().images[one.image].build)
 
 
 def validate(text: str) -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from sparkwright.config.inventory import HostInput
 from sparkwright.plan.release import render_release
 from sparkwright.site.fleet import plan_fleet
-from tests.unit.builders import catalog, origin, plan, resolution
+from tests.unit.builders import alone, origin, plan, resolution
 
 VALID: dict[str, Any] = {
     "services": {
@@ -99,7 +99,7 @@ _words = st.text(st.characters(blacklist_categories=["Cs", "Cc"]), min_size=1, m
 
 
 @given(
-    st.sampled_from(sorted(name for name, one in catalog().recipes.items() if not one.ranks)),
+    st.sampled_from(sorted(alone())),
     st.dictionaries(st.from_regex(r"[A-Z][A-Z0-9_]{0,10}", fullmatch=True), _words, max_size=3),
     # One that begins with a dash is refused: tests/unit/security/test_ways_around.py.
     st.lists(

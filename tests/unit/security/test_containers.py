@@ -10,9 +10,9 @@ import yaml
 from sparkwright.catalog.containers import CAPABILITIES
 from sparkwright.findings.user_error import UserError
 from sparkwright.plan.release import Release, render_release
-from tests.unit.builders import catalog, plan, resolution
+from tests.unit.builders import alone, catalog, plan, resolution
 
-RECIPES = sorted(catalog().recipes)
+RECIPES = sorted(alone())
 HERETIC = "qwen36-35b-a3b-heretic-dflash"
 BOTH = ("default", "strict")
 

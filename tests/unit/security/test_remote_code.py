@@ -14,7 +14,7 @@ from sparkwright.plan.release import render_release
 from sparkwright.resolve.hub import RemoteFile, ResolvedModel
 from sparkwright.resolve.resolution import Resolution
 from sparkwright.site.fleet import PlannedHost, plan_fleet, with_geometry
-from tests.unit.builders import COMMIT, catalog, origin, plan, resolution
+from tests.unit.builders import COMMIT, alone, origin, plan, resolution
 
 HERETIC = "qwen36-35b-a3b-heretic-dflash"
 BODY, DRAFTER = "AEON-7/Qwen3.6-35B-A3B-heretic-NVFP4", "z-lab/Qwen3.6-35B-A3B-DFlash"
@@ -90,7 +90,7 @@ def test_nothing_is_said_where_no_code_runs(lock: Path) -> None:
     assert judged(planned(lock, trusting=False), body=["gemma4_patched.py"]) == []
 
 
-@pytest.mark.parametrize("recipe", sorted(catalog().recipes))
+@pytest.mark.parametrize("recipe", sorted(alone()))
 def test_no_recipe_runs_a_repositorys_code(recipe: str) -> None:
     host = plan({"s": {"recipe": recipe}})
     (service,) = host.services

@@ -11,7 +11,7 @@ from sparkwright.host.smoke import deep
 from sparkwright.smoke import smoke_request
 from sparkwright.smoke.deep import LONG, deep_request, deep_seconds
 from tests.host.smoke.deep import request
-from tests.unit.builders import catalog, plan, wanted
+from tests.unit.builders import alone, catalog, plan, wanted
 
 
 def of(recipe: str, **arguments: Any) -> DeepRequest:
@@ -29,7 +29,7 @@ def test_the_production_recipe_is_asked_for_everything() -> None:
     assert made.thinking_tokens == 2048
 
 
-@pytest.mark.parametrize("recipe", sorted(catalog().recipes))
+@pytest.mark.parametrize("recipe", sorted(alone()))
 def test_every_recipe_can_be_asked_and_skips_only_with_a_reason(recipe: str) -> None:
     made = of(recipe)
     assert set(made.skip) <= {one.name for one in deep.CHECKS}
