@@ -350,8 +350,8 @@ def launched(model: Path, *words: str, healthy: bool = True, **env: str) -> Iter
         process.wait(10)
 
 
-def wait_healthy(server: Server) -> None:
-    end = time.monotonic() + 10
+def wait_healthy(server: Server, seconds: float = 10) -> None:
+    end = time.monotonic() + seconds
     while time.monotonic() < end and server.process.poll() is None:
         with contextlib.suppress(OSError):
             if server.ask("GET", "/health")[0] == 200:
@@ -360,8 +360,8 @@ def wait_healthy(server: Server) -> None:
     raise AssertionError(server.log.read_text())
 
 
-def wait_until(holds: Callable[[], bool]) -> None:
-    end = time.monotonic() + 10
+def wait_until(holds: Callable[[], bool], seconds: float = 10) -> None:
+    end = time.monotonic() + seconds
     while not holds():
         assert time.monotonic() < end
         time.sleep(0.02)
