@@ -72,7 +72,9 @@ def image_of(foreign: Foreign, catalog: Catalog, options: Options) -> Chosen:
         own = image.tags.get(tag)
         if image.repository == repository and own and digest in (None, own.digest):
             vllm = options.vllm or own.vllm
-            if image.name == _name(repository, tag):  # of an import, not of the library
+            moves = tag in _MOVING and own.digest is None
+            # Of an import, or one that the library knows no more of than an import does.
+            if image.name == _name(repository, tag) or vllm is None or moves:
                 _risks(foreign, repository, tag, own.digest, vllm)
             return Chosen(image.name, tag, vllm, None)
     return _new(foreign, catalog, repository, tag, digest, options)

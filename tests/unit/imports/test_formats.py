@@ -73,7 +73,11 @@ def test_a_recipe_without_a_command_is_started_by_its_defaults() -> None:
 def test_version_1_has_doubled_braces_local_images_and_a_drafter_in_its_json() -> None:
     result = of_folder(REGISTRY)["first"]
     made = recipe(result)
-    assert made["image"] == "ghcr.io-spark-arena-dgx-vllm-eugr-nightly-latest"
+    assert made["image"] == "spark-arena-nightly"
+    risks = [one.observed for one in result.findings if one.id == "import-risk"]
+    # The library's entry of it says no more of it than an import knows.
+    assert "latest moves" in risks
+    assert any("nobody says which vLLM it holds" in one for one in risks)
     assert made["drafter"] == {
         "model": "example-first-26b-assistant", "mount": "/models/example-first-26b-assistant"
     }  # fmt: skip
