@@ -220,13 +220,13 @@ class Site:
         return done.stdout + done.stderr
 
 
-def ssh(host: str, command: str) -> str:
+def ssh(host: str, command: str, seconds: float = 60) -> str:
     """What a command prints on a host; it must succeed."""
     done = subprocess.run(
         [*fleet.ssh_command(MACHINES[host]), command],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=seconds,
         check=False,
     )
     assert done.returncode == 0, f"{host}: {command}: {done.stdout}{done.stderr}"

@@ -50,8 +50,11 @@ def engine(site: Site) -> Iterator[Site]:
     inventory = (site.folder / "inventory/virtual.py").read_text()
     (site.folder / "inventory/real.py").write_text(inventory + SERVICES)
     yield site
+    # An engine that became healthy a moment ago may let the whole time pass that Docker gives it.
     ssh(
-        HOST, "sudo systemctl disable --now sparkwright-tiny; docker rm -f sparkwright-tiny || true"
+        HOST,
+        "sudo systemctl disable --now sparkwright-tiny; docker rm -f sparkwright-tiny || true",
+        120,
     )
     bare(HOST)
 
