@@ -10,8 +10,6 @@ import yaml
 from sparkwright.documents.bounds import DEEPEST, MOST, Unusable, bounded
 
 _BASE: type[yaml.SafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-
-
 #: Levels that libyaml surely builds: it recurses, and a segmentation fault is no message. PyYAML's
 #: own Python ends much earlier, with an exception.
 _BUILT = 1000 if hasattr(yaml, "CSafeLoader") else 200
@@ -29,7 +27,6 @@ def load(text: str) -> Any:
         loader = _Loader(text)
         try:
             node = loader.get_single_node()
-            # It goes down level by level; where it is too deep, it says so with the line.
             if not _few(node):
                 _within_bounds(text)
             found = None if node is None else loader.construct_document(node)

@@ -6,7 +6,7 @@ import json
 import time
 from typing import Any
 
-from tests.fleet.site import Site, inside, until
+from tests.fleet.site import Site, bare, inside, until
 
 HEAD, FOLLOWER = "spark-1", "spark-2"
 INVENTORY = "inventory/cluster.py"
@@ -20,6 +20,14 @@ for _, _data in sparks:
     _data["clusters"] = {"pair": _PAIR}
     _data["services"] = SERVICES
 """
+
+
+def empty(site: Site) -> None:
+    """Both hosts are on, and serve nothing."""
+    site.power_on()
+    site.repair()
+    for host in (HEAD, FOLLOWER):
+        bare(host)
 
 
 class Pair:

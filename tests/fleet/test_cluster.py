@@ -11,7 +11,7 @@ import pytest
 
 from lab import fleet, machines, network
 from lab.layout import DEPOT, REGISTRY_PORT
-from tests.fleet.cluster import BOTH, FOLLOWER, HEAD, INVENTORY, Pair
+from tests.fleet.cluster import BOTH, FOLLOWER, HEAD, INVENTORY, Pair, empty
 from tests.fleet.site import MACHINES, ROOT, Site, bare, inside, ssh, until
 
 #: Seconds that a whole start of both engines takes at most, on a machine that does other things.
@@ -23,10 +23,7 @@ pytestmark = [pytest.mark.real_engine, pytest.mark.timeout(1500)]
 @pytest.fixture(scope="module")
 def pair(site: Site) -> Iterator[Pair]:
     """Two hosts that serve one model, and nothing else."""
-    site.power_on()
-    site.repair()
-    for host in (HEAD, FOLLOWER):
-        bare(host)
+    empty(site)
     registry = f"http://{DEPOT.address}:{REGISTRY_PORT}"
     push = [sys.executable, "-m", "lab.real_engine", "push", "--registry", registry]
     subprocess.run(push, cwd=ROOT, check=True)

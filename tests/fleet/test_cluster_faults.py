@@ -6,7 +6,6 @@ The engine is the lab's fake for vLLM, which joins and loses ranks as the real o
 
 from __future__ import annotations
 
-import json
 import signal
 from collections.abc import Iterator
 from itertools import count
@@ -15,11 +14,10 @@ import pytest
 
 from lab import fleet, machines
 from tests.fleet.bad_tags import IMAGE, add_faults
-from tests.fleet.cluster import BOTH, FOLLOWER, HEAD, INVENTORY, Pair
+from tests.fleet.cluster import BOTH, FOLLOWER, HEAD, INVENTORY, Pair, empty
 from tests.fleet.site import MACHINES, Site, bare, inside, ssh, until
+from tests.fleet.test_switch_faults import PLACE, STEPS, step
 
-PLACE = "/opt/sparkwright/state/switch"
-STEPS = ("writing", "draining", "stopping", "switching", "starting", "proving", "reverting")
 #: Each makes another release.
 SIZES = count(2)
 
@@ -27,10 +25,7 @@ SIZES = count(2)
 @pytest.fixture(scope="module")
 def pair(site: Site) -> Iterator[Pair]:
     """Both serve; a start and a first answer have short deadlines."""
-    site.power_on()
-    site.repair()
-    for host in (HEAD, FOLLOWER):
-        bare(host)
+    empty(site)
     made = Pair(
         site, "qwen36", "qwen36-35b-heretic", 120, recipe="lab-qwen36-2-ranks", port=8000,
         boot_seconds=40, first_answer_seconds=10,
@@ -44,12 +39,6 @@ def pair(site: Site) -> Iterator[Pair]:
             " || true")  # fmt: skip
         bare(host)
     site.restore(IMAGE)
-
-
-def step(host: str) -> str:
-    """How far the switch of a host is, by its own journal."""
-    text = inside(host, "sh", "-c", f"cat {PLACE}/progress.json 2>/dev/null || echo '{{}}'")
-    return str(json.loads(text).get("step"))
 
 
 @pytest.mark.timeout(400)
