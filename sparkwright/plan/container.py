@@ -23,6 +23,7 @@ SHM_GIB = 16.0
 #: compiled graphs and autotuning, the kernels that FlashInfer, Triton, inductor, PyTorch, CuTe and
 #: TVM build, and what the driver makes of PTX (vLLM 0.24.0, envs.py; the libraries' own docs).
 #: Seen to be all of it on a GPU, and to belong to its path: another mount point compiles anew.
+#: And Python's bytecode: images built by uv, vLLM's own too, have none (vllm#55422).
 BOOT_CACHES_MOUNT = "/var/cache/boot"
 BOOT_CACHES = {
     "VLLM_CACHE_ROOT": f"{BOOT_CACHES_MOUNT}/vllm",
@@ -33,6 +34,7 @@ BOOT_CACHES = {
     "CUDA_CACHE_PATH": f"{BOOT_CACHES_MOUNT}/cuda",
     "CUTE_DSL_CACHE_DIR": f"{BOOT_CACHES_MOUNT}/cute_dsl",
     "TVM_FFI_CACHE_DIR": f"{BOOT_CACHES_MOUNT}/tvm_ffi",
+    "PYTHONPYCACHEPREFIX": f"{BOOT_CACHES_MOUNT}/pycache",
 }
 
 #: ``export "$key"`` evaluates nothing of the value. No file, no key, no start.
