@@ -38,11 +38,11 @@ from sparkwright.cli.options import (
     data_option,
     json_option,
     limit_option,
-    load,
     print_json,
     site_inventory,
 )
 from sparkwright.cli.output import echo
+from sparkwright.cli.planned import load
 from sparkwright.config.inventory import read_inventory, ssh_address
 from sparkwright.config.secrets import VARIABLE, Secret, api_key
 from sparkwright.config.tls import clients_ca, scheme

@@ -21,10 +21,10 @@ from sparkwright.cli.options import (
     inventory_and_directory,
     json_option,
     limit_option,
-    load,
     print_json,
 )
 from sparkwright.cli.output import echo
+from sparkwright.cli.planned import load
 from sparkwright.config.places import PACKAGE
 from sparkwright.findings.user_error import UserError, mistake
 from sparkwright.host.contracts.fetch import FetchFile, FetchRequest

@@ -15,13 +15,8 @@ from sparkwright.chat.server import Published, Unusable, opened
 from sparkwright.chat.targets import Target, targets
 from sparkwright.cli.completion import aliases, hosts, services
 from sparkwright.cli.findings import paint
-from sparkwright.cli.options import (
-    data_option,
-    json_option,
-    load,
-    optional_inventory,
-    print_json,
-)
+from sparkwright.cli.options import data_option, json_option, optional_inventory, print_json
+from sparkwright.cli.planned import load
 from sparkwright.config.inventory import read_inventory
 from sparkwright.findings.finding import Finding
 from sparkwright.findings.render import text

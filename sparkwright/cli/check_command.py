@@ -13,7 +13,8 @@ import click
 from sparkwright.catalog import load_catalog
 from sparkwright.cli.completion import recipes, tags
 from sparkwright.cli.findings import format_option, paint, print_findings
-from sparkwright.cli.options import data_option, limit_option, load_judged, site_inventory
+from sparkwright.cli.options import data_option, limit_option, site_inventory
+from sparkwright.cli.planned import load_judged
 from sparkwright.config import places
 from sparkwright.config.inventory import HostInput, overrides_by_key, read_inventory
 from sparkwright.findings.exit_codes import MISTAKEN

@@ -8,8 +8,9 @@ from pathlib import Path
 import click
 
 from sparkwright.cli import completion
-from sparkwright.cli.options import inventory_argument, load
+from sparkwright.cli.options import inventory_argument
 from sparkwright.cli.output import echo
+from sparkwright.cli.planned import load
 from sparkwright.config.inventory import read_inventory, ssh_address
 from sparkwright.config.keys import DEFAULT
 from sparkwright.endpoints import FORMATS

@@ -12,8 +12,9 @@ import click
 from sparkwright.cli import completion
 from sparkwright.cli.connecting import connection_options
 from sparkwright.cli.hosts import ask_hosts
-from sparkwright.cli.options import data_option, json_option, load, optional_inventory, print_json
+from sparkwright.cli.options import data_option, json_option, optional_inventory, print_json
 from sparkwright.cli.output import echo
+from sparkwright.cli.planned import load
 from sparkwright.config.keys import DEFAULT, KeyFile, rotated
 from sparkwright.findings.user_error import UserError, mistake, suggest
 from sparkwright.report.keys import render, rows

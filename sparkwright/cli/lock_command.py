@@ -10,8 +10,9 @@ from pathlib import Path
 
 import click
 
-from sparkwright.cli.options import inventory_argument, json_option, load, print_json
+from sparkwright.cli.options import inventory_argument, json_option, print_json
 from sparkwright.cli.output import echo
+from sparkwright.cli.planned import load
 from sparkwright.findings.finding import Finding, errors
 from sparkwright.findings.user_error import UserError
 from sparkwright.plan.plan import HostPlan

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import click
 
-from sparkwright.cli.options import inventory_argument, json_option, load, print_json
+from sparkwright.cli.options import inventory_argument, json_option, print_json
 from sparkwright.cli.output import echo
+from sparkwright.cli.planned import load
 from sparkwright.config.inventory import lan_address, read_inventory
 from sparkwright.findings.user_error import UserError, mistake
 from sparkwright.monitoring import KEY, Scraped, files

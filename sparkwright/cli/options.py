@@ -4,21 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
 from sparkwright.cli.completion import hosts
-from sparkwright.config.inventory import limited, read_inventory
 from sparkwright.config.inventory import site_inventory as site_inventory
-from sparkwright.config.renamed import with_new_names
-from sparkwright.findings.user_error import UserError
-from sparkwright.resolve.lock import to_resolution
-from sparkwright.site.fleet import Fleet, PlannedHost, plan_fleet, with_geometry
-from sparkwright.site.judged import site_problems
-from sparkwright.site.resolution import locks
 from sparkwright.text.visible import visible_json
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
@@ -80,41 +72,6 @@ def json_option(command: _Command) -> _Command:
     return click.option(
         "--json", "as_json", is_flag=True, help="Print JSON instead of text (docs/json.md)."
     )(command)
-
-
-def load(
-    inventory: Path, overrides: tuple[str, ...], limit: tuple[str, ...], *, anew: bool = False
-) -> Fleet:
-    """Plan the hosts of an inventory; with ``anew``, models that services name are asked for."""
-    fleet = plan_fleet(limited(read_inventory(inventory, overrides), limit), anew=anew)
-    return Fleet(_by_locked_geometry(fleet.hosts), fleet.problems)
-
-
-def load_judged(inventory: Path, overrides: tuple[str, ...], limit: tuple[str, ...]) -> Fleet:
-    """Plan the hosts of an inventory, and judge all that a deploy judges before it begins."""
-    inputs = read_inventory(inventory, overrides)
-    everyone = {host.name: with_new_names(host.data) for host in inputs}
-    fleet = plan_fleet(limited(inputs, limit))
-    problems = [*fleet.problems, *site_problems(fleet.hosts, everyone)]
-    hosts = fleet.hosts
-    with suppress(UserError):  # a lock that can't be read is among the problems
-        hosts = _by_locked_geometry(hosts)
-    return Fleet(hosts, tuple(dict.fromkeys(problems)))
-
-
-def _by_locked_geometry(hosts: dict[str, PlannedHost]) -> dict[str, PlannedHost]:
-    """The hosts judged by the locked models' own configurations, where everything is locked."""
-    known = locks(hosts)
-    judged = dict(hosts)
-    for name, host in hosts.items():
-        path = host.plan.settings.lock_file
-        lock = known[path]
-        if lock is not None:
-            with suppress(UserError):  # `lock --check` reports an incomplete lock
-                judged |= with_geometry(
-                    {name: host}, to_resolution([host.plan.references], lock, path)
-                )
-    return judged
 
 
 def print_json(data: Any) -> None:

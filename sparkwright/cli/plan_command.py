@@ -10,13 +10,14 @@ import click
 
 from sparkwright.catalog import Catalog
 from sparkwright.cli.findings import paint
-from sparkwright.cli.options import inventory_argument, json_option, load_judged, print_json
+from sparkwright.cli.options import inventory_argument, json_option, print_json
 from sparkwright.cli.output import echo
+from sparkwright.cli.planned import load_judged
 from sparkwright.findings.exit_codes import MISTAKEN
 from sparkwright.findings.finding import errors
 from sparkwright.findings.render import data, text
 from sparkwright.plan.command import container_environment, serve_command
-from sparkwright.plan.plan import GIB, ServicePlan
+from sparkwright.plan.plan import ServicePlan
 from sparkwright.plan.terms import Terms, terms
 from sparkwright.resolve.lock import Lock
 from sparkwright.rules import assumed_hardware
@@ -26,6 +27,7 @@ from sparkwright.rules.rule import LEAST_SPARK_GIB, Context
 from sparkwright.site.fleet import PlannedHost
 from sparkwright.site.resolution import locks
 from sparkwright.text.screen import folded
+from sparkwright.text.sizes import GIB
 
 _WIDTH = 48
 

@@ -12,10 +12,10 @@ from sparkwright.cli.options import (
     inventory_and_directory,
     json_option,
     limit_option,
-    load_judged,
     print_json,
 )
 from sparkwright.cli.output import echo
+from sparkwright.cli.planned import load_judged
 from sparkwright.config.secrets import shown
 from sparkwright.handover import FORMATS, Format
 from sparkwright.plan.release import render_release

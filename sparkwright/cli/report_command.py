@@ -11,8 +11,9 @@ import click
 from sparkwright.bench.history import LAST
 from sparkwright.bench.store import load as load_results
 from sparkwright.catalog import load_catalog
-from sparkwright.cli.options import data_option, json_option, limit_option, load, print_json
+from sparkwright.cli.options import data_option, json_option, limit_option, print_json
 from sparkwright.cli.output import echo
+from sparkwright.cli.planned import load
 from sparkwright.config.places import catalogs
 from sparkwright.findings.finding import Finding
 from sparkwright.findings.user_error import UserError, mistake

@@ -17,9 +17,9 @@ from sparkwright.derive.subject import Subject
 from sparkwright.derive.vllm_recipe import Advice, advice
 from sparkwright.findings.finding import Finding
 from sparkwright.plan.derivation import Derivation, DerivedFact
-from sparkwright.plan.plan import GIB
 from sparkwright.rules.memory import DEFAULT_UTILIZATION
 from sparkwright.rules.model import THINKING_TOKENS
+from sparkwright.text.sizes import GIB
 from sparkwright.vllm.arguments import amount
 from sparkwright.vllm.families import SWITCH, parser
 from sparkwright.vllm.table import nearest, table

@@ -8,8 +8,8 @@ from sparkwright.doctor import thresholds
 from sparkwright.doctor.check import Check, Symptom
 from sparkwright.doctor.facts import Facts
 from sparkwright.findings.finding import Severity
-from sparkwright.plan.plan import GIB
 from sparkwright.text.marks import in_maintenance
+from sparkwright.text.sizes import GIB
 
 #: The most that those who run Sparks leave it at (timothystewart6/ubuntu-gb10).
 _SWAPPINESS = 10

@@ -12,9 +12,9 @@ from sparkwright.doctor.evaluated import still
 from sparkwright.doctor.facts import Facts
 from sparkwright.findings.finding import Severity
 from sparkwright.host.contracts.doctor import ContainerSeen, ServiceSeen
+from sparkwright.text.sizes import GIB
 
 _NCCL = re.compile(r"\bnccl==([0-9.]+)")
-_GIB = 1024**3
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ def _differing(group: Collection[Rank]) -> Iterator[tuple[str, str]]:
 
 def _short_of_memory(group: Collection[Rank]) -> Iterator[tuple[str, str]]:
     free = {
-        rank.host: rank.facts.memory["MemAvailable"] / _GIB
+        rank.host: rank.facts.memory["MemAvailable"] / GIB
         for rank in group
         if rank.facts.unified and "MemAvailable" in rank.facts.memory
     }

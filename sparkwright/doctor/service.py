@@ -10,8 +10,8 @@ from sparkwright.doctor.check import Check, Symptom
 from sparkwright.doctor.facts import Facts
 from sparkwright.findings.finding import Severity
 from sparkwright.host.contracts.doctor import ContainerSeen
-from sparkwright.rules.memory import SHARES
 from sparkwright.text.marks import stopped
+from sparkwright.vllm.gb10 import SHARES
 
 
 def _containers(facts: Facts) -> Iterator[tuple[str, ContainerSeen]]:

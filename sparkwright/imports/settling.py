@@ -12,9 +12,9 @@ from sparkwright.imports.arguments import known_to
 from sparkwright.imports.command_line import expands
 from sparkwright.imports.foreign import Foreign, Options
 from sparkwright.imports.text import line
-from sparkwright.rules.memory import MOST_ON_GB10
 from sparkwright.rules.rule import LEAST_SPARK_GIB
 from sparkwright.vllm.arguments import PARALLEL, known_variables
+from sparkwright.vllm.gb10 import MOST_ON_GB10
 from sparkwright.vllm.table import release
 
 #: The share of a Spark where a recipe says none.

@@ -19,8 +19,8 @@ from sparkwright.host.lib.pickles import is_pickle
 from sparkwright.operations import jobs, runtime
 from sparkwright.operations.changing import MODELS_ROOT, Commands, change, operation
 from sparkwright.operations.fetching import HUB_TOKEN, Sources, job_state, job_unit
-from sparkwright.plan.plan import GIB
 from sparkwright.resolve.hub import HubError, RemoteFile, resolve_model
+from sparkwright.text.sizes import GIB
 
 
 @operation()

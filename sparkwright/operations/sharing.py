@@ -17,9 +17,9 @@ from sparkwright.operations.run import HostRun, Run
 from sparkwright.plan.desired import DesiredImage
 from sparkwright.plan.missing import shared
 from sparkwright.plan.peers import peers
-from sparkwright.plan.plan import GIB
 from sparkwright.plan.uplink import environment
 from sparkwright.resolve import build_context
+from sparkwright.text.sizes import GIB
 
 #: One host at a time fills the cache; the others find it filled.
 _FETCHING = Lock()

@@ -30,8 +30,6 @@ from sparkwright.resolve.references import (
     References,
 )
 
-GIB = 1024**3
-
 
 @dataclass(frozen=True)
 class ProxyPlan:

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from sparkwright.findings.finding import Finding
 from sparkwright.host.contracts.observation import Disk
 from sparkwright.plan.missing import missing_models
-from sparkwright.plan.plan import GIB
 from sparkwright.preflight.checks import HostCheck, error
+from sparkwright.text.sizes import GIB
 
 #: Unpacked bytes of an image per byte pulled: 9 GB and 22 GB by the card of
 #: vllm-spark-omni-q36, 21.4 GB and 50.6 GB by the repository of aeon-vllm-ultimate (2026-08-17).

@@ -8,10 +8,10 @@ from dataclasses import replace
 from sparkwright.findings.finding import Finding
 from sparkwright.host.contracts.observation import Observation
 from sparkwright.plan.desired import Desired
-from sparkwright.plan.plan import GIB
 from sparkwright.preflight.checks import HostCheck
 from sparkwright.preflight.gpu import given
 from sparkwright.rules import Hardware, check_host
+from sparkwright.text.sizes import GIB
 
 
 def hardware_of(host: HostCheck) -> Hardware:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from sparkwright.findings.finding import Finding
-from sparkwright.plan.plan import GIB
 from sparkwright.preflight.checks import HOSTS, HostCheck, error, warning
 from sparkwright.preflight.hardware import hardware_of
 from sparkwright.rules.memory import utilization
 from sparkwright.rules.rule import Context
+from sparkwright.text.sizes import GIB
 
 
 def check(host: HostCheck) -> Iterator[Finding]:

@@ -11,12 +11,12 @@ from dataclasses import dataclass, replace
 
 from sparkwright.host.contracts.gpu import Gpu
 from sparkwright.host.contracts.load import HostLoad, ServiceLoad
+from sparkwright.text.sizes import GIB
 from sparkwright.text.visible import visible
 
 #: 80 columns hold them all.
 COLUMNS = ("HOST", "SERVICE", "TOK/S", "RUN", "WAIT", "KV", "ACC", "GPU", "W", "°C", "MEM GiB")
 _NAME, _FIGURE = 10, 9
-_GIB = 1 << 30
 
 
 @dataclass(frozen=True)
@@ -114,7 +114,7 @@ def _names(line: Line) -> tuple[str, str]:
 def _cells(line: Line) -> tuple[str, ...]:
     memory = None
     if line.used is not None:
-        memory = f"{line.used / _GIB:.0f}/{(line.total or 0) / _GIB:.0f}"
+        memory = f"{line.used / GIB:.0f}/{(line.total or 0) / GIB:.0f}"
     figures = (
         None if line.tokens is None else f"{line.tokens:.1f}",
         _number(line.running),

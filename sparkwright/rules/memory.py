@@ -13,23 +13,15 @@ from dataclasses import dataclass
 from sparkwright.catalog import Model
 from sparkwright.findings.finding import Severity
 from sparkwright.rules.rule import Context, Match, Rule
+from sparkwright.vllm.gb10 import MOST_ON_GB10, SAFE_BATCH, SHARES
 
 #: What vLLM 0.20 to 0.33 take when nothing is set, for an image whose version no card says.
 DEFAULT_UTILIZATION = 0.92
-#: The share of a Spark above which unified memory thrashes.
-MOST_ON_GB10 = 0.88
-#: The shares that the cards give, as a remedy.
-SHARES = (
-    "0.60 beside ASR and TTS sidecars, 0.70 to 0.85 where the model is the dominant workload, and "
-    f"never above {MOST_ON_GB10:g}"
-)
 #: GiB for activations, CUDA graphs and the engine itself: an estimate of this project, on the
 #: small side, so that what it refuses would fail for certain.
 OVERHEAD_GIB = 2.0
 #: GiB that the system of a Spark needs for itself: an estimate of this project.
 SYSTEM_GIB = 8.0
-#: The batch that has hung Sparks, and the largest that has not.
-SAFE_BATCH = 32768
 
 #: Bytes of one number in the KV cache. NVFP4: 4 bits and a scale of 8 bits per 16 numbers;
 #: turboquant_k8v4 of vLLM: 8 bits for keys, 4 for values; tq_k8v4 of aeon-vllm-ultimate: "4-bit K +

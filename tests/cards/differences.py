@@ -8,19 +8,16 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import yaml
-
 from sparkwright.config.parse import parse_settings
 from sparkwright.plan.plan import plan_host
 from sparkwright.plan.release import render_release
 from tests.cards.read import HERE
+from tests.libyaml import safe_load
 from tests.unit import builders
 
 #: What a key is that one side does not have.
 ABSENT = "(none)"
-COMMANDS: list[dict[str, Any]] = yaml.safe_load(
-    (HERE / "commands.yaml").read_text(encoding="utf-8")
-)
+COMMANDS: list[dict[str, Any]] = safe_load((HERE / "commands.yaml").read_text(encoding="utf-8"))
 _ROUND = {"--net": "--network"}
 
 
@@ -52,7 +49,7 @@ def of_service(recipe: str, tag: str) -> dict[str, str]:
     settings = parse_settings("spark-1", services, builders.origin)
     plan = plan_host("spark-1", settings, builders.catalog(), builders.origin)
     release = render_release(plan, plan.services[0], builders.resolution(plan))
-    rendered: dict[str, Any] = yaml.safe_load(release.compose)["services"]["vllm"]
+    rendered: dict[str, Any] = safe_load(release.compose)["services"]["vllm"]
     return _of_compose(rendered)
 
 

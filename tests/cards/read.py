@@ -16,6 +16,8 @@ from typing import Any
 
 import yaml
 
+from tests.libyaml import safe_load
+
 HERE = Path(__file__).parent
 #: The first words of each card's text.
 BEGINS = {
@@ -69,7 +71,7 @@ def sections(card: str, text: str) -> dict[str, str]:
     Raises:
         ValueError: a section does not begin as sections.yaml says.
     """
-    listed = yaml.safe_load((HERE / "sections.yaml").read_text(encoding="utf-8"))[card]
+    listed = safe_load((HERE / "sections.yaml").read_text(encoding="utf-8"))[card]
     starts, at = [], 0
     for name, words in listed:
         found = text.find(words, at)
@@ -171,7 +173,7 @@ def all_tables(directory: Path) -> list[Table]:
 
 def compared() -> dict[str, Any]:
     """compared.yaml."""
-    found: dict[str, Any] = yaml.safe_load((HERE / "compared.yaml").read_text(encoding="utf-8"))
+    found: dict[str, Any] = safe_load((HERE / "compared.yaml").read_text(encoding="utf-8"))
     return found
 
 

@@ -21,7 +21,7 @@ from lab.hub.serving import running as hub_running
 from lab.hub.store import Store
 from lab.real_engine import build, image, local
 from lab.real_engine.layout import RECIPE
-from sparkwright.cli.options import load
+from sparkwright.cli.planned import load
 from sparkwright.host.contracts.smoke import SmokeRequest
 from sparkwright.plan.release import Release, render_release
 from sparkwright.site.resolution import pinned

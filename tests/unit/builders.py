@@ -15,11 +15,12 @@ from sparkwright.host.contracts.observation import Observation
 from sparkwright.host.contracts.records import decode, encode
 from sparkwright.host.lib.gpu import parse
 from sparkwright.plan.desired import Desired
-from sparkwright.plan.plan import GIB, HostPlan, plan_host
+from sparkwright.plan.plan import HostPlan, plan_host
 from sparkwright.plan.release import render_release
 from sparkwright.resolve.hub import RemoteFile, ResolvedModel
 from sparkwright.resolve.registry import Blob, PlatformImage, ResolvedImage
 from sparkwright.resolve.resolution import Resolution
+from sparkwright.text.sizes import GIB
 
 ROOT = Path(__file__).resolve().parents[2]
 DIGEST = f"sha256:{'ab' * 32}"

@@ -11,7 +11,6 @@ from functools import cache
 from typing import Any
 
 import pytest
-import yaml
 
 from docs.generate.deviations import concerned
 from sparkwright.plan.container import BOOT_CACHES
@@ -23,9 +22,10 @@ from tests.cards.differences import (
     of_card,
     of_service,
 )
+from tests.libyaml import safe_load
 from tests.unit.builders import ROOT, catalog
 
-DECLARED: list[dict[str, Any]] = yaml.safe_load(
+DECLARED: list[dict[str, Any]] = safe_load(
     (ROOT / "docs/deviations.yaml").read_text(encoding="utf-8")
 )
 ENTRIES = {entry["recipe"]: entry for entry in COMMANDS}

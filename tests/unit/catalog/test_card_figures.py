@@ -10,14 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from docs.generate.cards import CARDS as PUBLISHED
 from tests.cards.read import HERE, dates, figures, versions
+from tests.libyaml import safe_load
 from tests.unit.builders import ROOT, catalog
 from tests.unit.catalog.test_card_tables import matched
 
-CARDS: dict[str, Any] = yaml.safe_load((HERE / "figures.yaml").read_text(encoding="utf-8"))
+CARDS: dict[str, Any] = safe_load((HERE / "figures.yaml").read_text(encoding="utf-8"))
 FILES = sorted((ROOT / "catalog").rglob("*.yaml"))
 #: Keys whose figures are this project's, or names.
 _OURS = {
@@ -116,7 +116,7 @@ def _unverified(source: str) -> bool:
 
 
 def _all(path: Path) -> list[Fact]:
-    data = yaml.safe_load(path.read_text(encoding="utf-8"))
+    data = safe_load(path.read_text(encoding="utf-8"))
     if data["kind"] == "causes":  # from which prompt length on it is looked at: this project's
         data["causes"] = [{**one, "prompt_tokens": None} for one in data["causes"]]
     if data["kind"] == "measurement":
@@ -143,7 +143,7 @@ def test_a_figure_is_in_the_section_that_its_source_names(path: Path) -> None:
 
 @pytest.mark.parametrize("path", FILES, ids=[path.stem for path in FILES])
 def test_a_date_is_one_of_its_card(path: Path) -> None:
-    data = yaml.safe_load(path.read_text(encoding="utf-8"))
+    data = safe_load(path.read_text(encoding="utf-8"))
 
     def each(node: Any) -> Iterator[tuple[str, str]]:
         if isinstance(node, dict):

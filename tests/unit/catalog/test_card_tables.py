@@ -8,16 +8,16 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-import yaml
 
 from sparkwright.catalog import Variables
 from sparkwright.catalog.measurements import Row
 from tests.cards.read import HERE, compared
+from tests.libyaml import safe_load
 from tests.unit.builders import catalog
 
 TABLES: dict[tuple[Any, ...], dict[str, Any]] = {
     tuple(table["at"]): table
-    for table in yaml.safe_load((HERE / "tables.yaml").read_text(encoding="utf-8"))
+    for table in safe_load((HERE / "tables.yaml").read_text(encoding="utf-8"))
 }
 COMPARED = [one for one in compared()["tables"] if "because" not in one]
 _NUMBER = re.compile(r"(?<![\w.])(-?\d[\d,]*(?:\.\d+)?)([Kk](?!\w))?")

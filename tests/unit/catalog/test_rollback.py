@@ -6,13 +6,13 @@ import json
 from typing import Any
 
 import pytest
-import yaml
 from click.testing import CliRunner
 
 from sparkwright.cli import main
 from sparkwright.findings.finding import errors
 from sparkwright.plan.release import render_release
 from sparkwright.rules import assumed_hardware, check_host
+from tests.libyaml import safe_load
 from tests.unit.builders import catalog, plan, resolution
 
 AEON = catalog().images["aeon-vllm-ultimate"]
@@ -30,7 +30,7 @@ ELSEWHERE = {name for name in OF_AEON if "rtx" in name}
 def _service(recipe: str, tag: str) -> dict[str, Any]:
     host = plan({"s": {"recipe": recipe, "image_tag": tag}})
     release = render_release(host, host.services[0], resolution(host))
-    service: dict[str, Any] = yaml.safe_load(release.compose)["services"]["vllm"]
+    service: dict[str, Any] = safe_load(release.compose)["services"]["vllm"]
     return service
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from sparkwright.catalog import load_catalog
 from sparkwright.catalog.draft import PLACEHOLDERS
 from sparkwright.catalog.schema import KINDS, schema
 from sparkwright.cli import main
+from tests.libyaml import safe_load
 from tests.unit.builders import ROOT, catalog
 from tests.unit.derive.repositories import REPOSITORY, on_the_hub, repository
 
@@ -37,9 +39,16 @@ def valid(path: Path) -> dict[str, Any]:
     """What a file says, held against the schema that its first line names."""
     text = path.read_text()
     named = text.splitlines()[0].removeprefix("# yaml-language-server: $schema=")
-    data: dict[str, Any] = yaml.safe_load(text)
+    data: dict[str, Any] = safe_load(text)
     jsonschema.validate(data, json.loads((path.parent / named).read_text()))
     return data
+
+
+@cache
+def shipped() -> list[dict[str, Any]]:
+    """Every shipped entry, as JSON has it."""
+    texts = [path.read_text() for path in sorted((ROOT / "catalog").rglob("*.yaml"))]
+    return [json.loads(json.dumps(safe_load(text), default=str)) for text in texts]
 
 
 @pytest.mark.parametrize("kind", sorted(PLACEHOLDERS))
@@ -103,13 +112,11 @@ def test_nothing_is_written_over(here: Path) -> None:
 def test_the_schema_takes_every_shipped_entry_and_explains_its_keys(kind: str) -> None:
     found = json.loads(run("catalog", "schema", kind).output)
     assert found == schema(kind)
-    checked = 0
-    for path in sorted((ROOT / "catalog").rglob("*.yaml")):
-        data = yaml.safe_load(path.read_text())
-        if data["kind"] == kind:
-            jsonschema.validate(json.loads(json.dumps(data, default=str)), found)
-            checked += 1
-    assert checked
+    entries = [one for one in shipped() if one["kind"] == kind]
+    assert entries
+    validator = jsonschema.Draft202012Validator(found)
+    for entry in entries:
+        validator.validate(entry)
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.validate({"kind": kind, "name": "x"}, found)
     jsonschema.validate({"kind": kind, "name": "x", "extends": True}, found)

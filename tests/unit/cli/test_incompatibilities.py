@@ -8,18 +8,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from click.testing import CliRunner
 
 from sparkwright.catalog.load import load_catalog
 from sparkwright.cli import main
 from sparkwright.rules.issues import all_issues
+from tests.libyaml import safe_load
 from tests.unit.builders import ROOT
 
 _FILE = ROOT / "tests/cards/incompatibilities.yaml"
 _KEYS = {"card", "section", "says", "from", "tag", "arguments", "environment", "settings", "data",
          "finds", "also", "names"}  # fmt: skip
-ROWS: list[dict[str, Any]] = yaml.safe_load(_FILE.read_text(encoding="utf-8"))["rows"]
+ROWS: list[dict[str, Any]] = safe_load(_FILE.read_text(encoding="utf-8"))["rows"]
 #: The five cards, by the names that sources of the catalog cite them by.
 CARDS = {row["card"] for row in ROWS}
 

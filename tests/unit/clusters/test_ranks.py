@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from sparkwright.config.keys import Keys
 from sparkwright.config.secrets import Secret
@@ -17,6 +16,7 @@ from sparkwright.proxy.proxies import proxies_of
 from sparkwright.site.services import desired_services
 from sparkwright.smoke.outside import entrances
 from tests import systemd
+from tests.libyaml import safe_load
 from tests.unit.clusters.fleets import data, desired, names, of_ranks, pair, planned
 
 ENGINE = "sk-of-the-engine-0123456789"
@@ -27,7 +27,7 @@ KEYS = Keys(
 
 def compose(one: Desired) -> dict[str, Any]:
     """The container of a host's first service."""
-    found: dict[str, Any] = yaml.safe_load(one.releases[0].compose)["services"]["vllm"]
+    found: dict[str, Any] = safe_load(one.releases[0].compose)["services"]["vllm"]
     return found
 
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import yaml
-
 from docs.generate.cards import CARDS
 from sparkwright.doctor.diagnose import CHECKS
 from sparkwright.rules import rule_ids
+from tests.libyaml import safe_load
 from tests.unit.builders import ROOT, catalog
 
 
@@ -16,7 +15,7 @@ def test_twelve_systems_and_several_sparks_have_a_recipe() -> None:
 
 
 def test_known_issues_name_rules_that_exist() -> None:
-    entries = yaml.safe_load((ROOT / "docs/known-issues.yaml").read_text())
+    entries = safe_load((ROOT / "docs/known-issues.yaml").read_text())
     known = rule_ids(catalog())
     cards = tuple(name for name, *_ in CARDS)
     for entry in entries:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-import yaml
 
 from sparkwright.catalog import Recipe, load_catalog
 from sparkwright.catalog.entries import Alias, Mounted, Needs, TagChange
@@ -13,6 +12,7 @@ from sparkwright.config.inventory import HostInput
 from sparkwright.findings.finding import Severity
 from sparkwright.plan.release import render_release
 from sparkwright.site.fleet import plan_fleet
+from tests.libyaml import safe_load
 from tests.unit.builders import resolution
 from tests.unit.docs.markdown import ROOT
 
@@ -22,7 +22,7 @@ NAMES = {"minimal": "my-gemma4", "complete": "my-qwen36"}
 
 def example(file: str) -> dict[str, Any]:
     """An example as it is written."""
-    data: dict[str, Any] = yaml.safe_load((EXAMPLES / f"{file}.yaml").read_text(encoding="utf-8"))
+    data: dict[str, Any] = safe_load((EXAMPLES / f"{file}.yaml").read_text(encoding="utf-8"))
     return data
 
 

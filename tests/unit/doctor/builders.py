@@ -6,7 +6,7 @@ from typing import Any
 
 from sparkwright.doctor.facts import Facts, facts
 from sparkwright.host.lib import metrics
-from sparkwright.plan.plan import GIB
+from sparkwright.text.sizes import GIB
 from tests.unit.builders import ROOT
 
 NOW = 1_800_000_000.0

@@ -10,7 +10,7 @@ import pytest
 from sparkwright.doctor.diagnose import CHECKS, diagnose, diagnose_all, render
 from sparkwright.doctor.facts import Facts
 from sparkwright.findings.finding import Severity
-from sparkwright.plan.plan import GIB
+from sparkwright.text.sizes import GIB
 from tests.unit.doctor.builders import (
     CONFIG,
     NOW,

@@ -19,6 +19,7 @@ from sparkwright.doctor.diagnose import CHECKS
 from sparkwright.monitoring import Scraped, files
 from sparkwright.monitoring.alerts import rules
 from sparkwright.monitoring.dashboard import dashboard
+from tests.libyaml import safe_load
 from tests.unit.builders import ROOT, SPARK, plan
 
 PROMTOOL = shutil.which("promtool")
@@ -83,9 +84,7 @@ def test_what_is_behind_a_proxy_is_scraped_with_the_key(tmp_path: Path) -> None:
     (vllm,) = json.loads(found["targets/vllm.json"])
     assert vllm["targets"] == ["10.0.0.5:8000"]
     assert "targets/local/spark-1.json" not in found
-    jobs = {
-        job["job_name"]: job for job in yaml.safe_load(found["prometheus.yml"])["scrape_configs"]
-    }
+    jobs = {job["job_name"]: job for job in safe_load(found["prometheus.yml"])["scrape_configs"]}
     assert jobs["vllm"]["authorization"] == {"credentials_file": "api_key"}
     assert "authorization" not in jobs["node"]
 
@@ -94,7 +93,7 @@ def test_with_tls_it_is_scraped_by_https(tmp_path: Path) -> None:
     found = written(tmp_path, tls="own")
     (vllm,) = json.loads(found["targets/vllm.json"])
     assert vllm["labels"]["__scheme__"] == "https"
-    (job, _) = yaml.safe_load(found["prometheus.yml"])["scrape_configs"]
+    (job, _) = safe_load(found["prometheus.yml"])["scrape_configs"]
     assert job["tls_config"] == {"ca_file": "ca.crt"}
 
 
@@ -138,7 +137,7 @@ def test_the_command_writes_it(tmp_path: Path) -> None:
     assert done.exit_code == 0, done.output
     assert done.stdout == f"5 files for 3 hosts in {out}\n"
     assert f"the fleet's API key beside prometheus.yml, in {out}/api_key" in done.stderr
-    assert yaml.safe_load((out / "prometheus.yml").read_text())["rule_files"]
+    assert safe_load((out / "prometheus.yml").read_text())["rule_files"]
     taken = tmp_path / "taken"
     taken.write_text("")
     done = CliRunner().invoke(main, ["monitoring", inventory, "--output", str(taken / "x")])

@@ -22,12 +22,12 @@ from string import Template
 from typing import Any
 
 import pytest
-import yaml
 
 from sparkwright.catalog import Alias
 from sparkwright.config.secrets import VARIABLE
 from sparkwright.endpoints import FORMATS, Endpoint
 from sparkwright.endpoints.endpoint import Key, ServedName
+from tests.libyaml import safe_load
 from tests.unit.builders import ROOT, alone
 from tests.unit.endpoints.test_endpoints import exported, lab
 
@@ -81,7 +81,7 @@ def test_python_dotenv_puts_the_key_in(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_open_webui_finds_an_address_for_every_key() -> None:
-    fragment = yaml.safe_load(FORMATS["open-webui"](lab()))
+    fragment = safe_load(FORMATS["open-webui"](lab()))
     environment = fragment["services"]["open-webui"]["environment"]
     filled = environment["OPENAI_API_KEYS"].replace(":?an API key of the fleet}", "}")
     keys = [key.strip() for key in Template(filled).substitute({VARIABLE: KEY}).split(";")]
@@ -144,7 +144,7 @@ def test_litellm_routes_by_it(monkeypatch: pytest.MonkeyPatch) -> None:
             )
             for host, context in (("small", 8192), ("large", 262144))
         )  # fmt: skip
-        config = yaml.safe_load(FORMATS["litellm"]([small, large]))
+        config = safe_load(FORMATS["litellm"]([small, large]))
         for entry in config["model_list"]:
             types.Deployment(**entry)
         router = litellm.Router(model_list=config["model_list"], **config["router_settings"])
@@ -166,10 +166,10 @@ def test_litellm_s_proxy_takes_every_recipe(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setenv(VARIABLE, KEY)
     reason = "litellm is not installed: make clients"
     litellm: Any = pytest.importorskip("litellm", reason=reason)
-    config = yaml.safe_load(FORMATS["litellm"](lab()))
+    config = safe_load(FORMATS["litellm"](lab()))
     router = litellm.Router(model_list=config["model_list"], **config["router_settings"])
     hosts = {"qwen36-35b-heretic": 2, "qwen36-35b": 1, "qwen36-fast": 3, "qwen36-deep": 3}
     for name, number in hosts.items():
         assert len(router.get_model_list(model_name=name)) == number
-    config = yaml.safe_load(FORMATS["litellm"](every_recipe()))
+    config = safe_load(FORMATS["litellm"](every_recipe()))
     assert litellm.Router(model_list=config["model_list"]).get_model_names()

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from click.testing import CliRunner, Result
 
 from sparkwright.cli import main
@@ -17,6 +16,7 @@ from sparkwright.endpoints.endpoint import key_command
 from sparkwright.endpoints.fleet import Exported, export
 from sparkwright.findings.user_error import UserError
 from sparkwright.site.fleet import PlannedHost
+from tests.libyaml import safe_load
 from tests.unit.builders import ROOT, RTX, SPARK, catalog, plan
 
 SECRET = "sk-this-must-never-be-written-anywhere"
@@ -130,7 +130,7 @@ def test_the_longest_answer_leaves_room_for_a_prompt(length: int) -> None:
 def test_tools_and_thoughts_are_offered_where_the_service_takes_them() -> None:
     bare = one(spark(arguments={"enable_auto_tool_choice": None, "reasoning_parser": None}))
     assert (bare.tools, bare.reasoning) == (False, False)
-    for entry in yaml.safe_load(FORMATS["litellm"]([bare]))["model_list"]:
+    for entry in safe_load(FORMATS["litellm"]([bare]))["model_list"]:
         assert "chat_template_kwargs" not in entry["litellm_params"]
 
 
@@ -174,7 +174,7 @@ def test_a_name_of_different_models_is_said() -> None:
 
 
 def test_litellm_shares_a_name_among_hosts() -> None:
-    config = yaml.safe_load(FORMATS["litellm"](lab()))
+    config = safe_load(FORMATS["litellm"](lab()))
     fast = [entry for entry in config["model_list"] if entry["model_name"] == "qwen36-fast"]
     assert [entry["litellm_params"]["api_base"] for entry in fast] == [
         f"http://{host}:8000/v1" for host in ("spark-1", "spark-2", "rtx-1")
@@ -185,7 +185,7 @@ def test_litellm_shares_a_name_among_hosts() -> None:
 
 
 def test_open_webui_has_a_key_for_every_address() -> None:
-    fragment = yaml.safe_load(FORMATS["open-webui"](lab()))
+    fragment = safe_load(FORMATS["open-webui"](lab()))
     environment = fragment["services"]["open-webui"]["environment"]
     assert all(isinstance(value, str) for value in environment.values())
     addresses = environment["OPENAI_API_BASE_URLS"].split(";")

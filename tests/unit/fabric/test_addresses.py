@@ -6,12 +6,12 @@ import re
 from dataclasses import replace
 
 import pytest
-import yaml
 from pydantic import ValidationError
 
 from sparkwright.config.fabric import FabricAddresses
 from sparkwright.fabric.addresses import addresses_of, netplan, pending, pings, problems
 from sparkwright.host.contracts.fabric import FabricState, Ping, Rail, Rdma
+from tests.libyaml import safe_load
 
 PAIR = FabricAddresses(shape="pair", hosts=("spark-1", "spark-2"))
 RING = FabricAddresses(shape="ring", hosts=("spark-1", "spark-2", "spark-3"))
@@ -33,7 +33,7 @@ def host(*cages: int) -> FabricState:
 
 def test_a_pair_is_written_as_others_write_it() -> None:
     given = addresses_of(PAIR, "spark-1", host(1))
-    assert yaml.safe_load(netplan(PAIR, given)) == {
+    assert safe_load(netplan(PAIR, given)) == {
         "network": {
             "version": 2,
             "ethernets": {

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import yaml
-
 from sparkwright.handover import FORMATS
+from tests.libyaml import safe_load_all
 from tests.quadlet import sections
 from tests.unit.builders import plan, resolution
 
@@ -32,7 +31,7 @@ def files(form: str, host: str = "spark-1", **settings: Any) -> dict[str, str]:
 def manifests(host: str = "spark-1", **settings: Any) -> dict[str, Any]:
     """Kind -> manifest."""
     (text,) = files("kubernetes", host, **settings).values()
-    return {one["kind"]: one for one in yaml.safe_load_all(text)}
+    return {one["kind"]: one for one in safe_load_all(text)}
 
 
 def container(host: str = "spark-1", **settings: Any) -> dict[str, Any]:

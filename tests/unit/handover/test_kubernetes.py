@@ -11,6 +11,7 @@ import yaml
 
 from sparkwright.findings.user_error import UserError
 from sparkwright.plan.container import BOOT_CACHES
+from tests.libyaml import safe_load_all
 from tests.unit.builders import COMMIT, DIGEST, alone, catalog
 from tests.unit.handover.services import HERETIC, HOSTILE, container, files, manifests
 from tests.unit.plan.test_release import CARD
@@ -23,7 +24,7 @@ def validate(text: str) -> None:
     kubernetes: Any = pytest.importorskip(
         "kubernetes_validate", reason="make setup installs kubernetes-validate"
     )
-    for document in yaml.safe_load_all(text):
+    for document in safe_load_all(text):
         kubernetes.validate(document, kubernetes.latest_version(), strict=True)
 
 

@@ -6,12 +6,12 @@ import json
 from typing import Any
 
 import pytest
-import yaml
 
 from sparkwright.findings.user_error import UserError
 from sparkwright.plan.command import argument_words
 from sparkwright.plan.container import BOOT_CACHES
 from sparkwright.plan.release import Release, render_release
+from tests.libyaml import safe_load
 from tests.unit.builders import COMMIT, DIGEST, RTX, SPARK, plan, resolution, wanted
 
 
@@ -23,7 +23,7 @@ def release(services: Any = SPARK, **data: Any) -> Release:
 
 def compose(text: str) -> dict[str, Any]:
     """The one container of a compose file, as Compose reads it."""
-    data = yaml.safe_load(text)
+    data = safe_load(text)
     assert list(data["services"]) == ["vllm"]
     service: dict[str, Any] = data["services"]["vllm"]
     return service
@@ -257,7 +257,7 @@ def test_gpus_of_a_service_are_given_by_name_and_all_of_them_otherwise() -> None
 
 
 def _devices(rendered: Release) -> Any:
-    service = yaml.safe_load(rendered.compose)["services"]["vllm"]
+    service = safe_load(rendered.compose)["services"]["vllm"]
     return service["deploy"]["resources"]["reservations"]["devices"]
 
 

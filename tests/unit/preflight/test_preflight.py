@@ -11,9 +11,9 @@ from sparkwright.findings.finding import Severity, errors
 from sparkwright.host.contracts.gpu import Gpus
 from sparkwright.host.contracts.records import encode
 from sparkwright.host.lib.gpu import IDENTITY, NAMES, parse
-from sparkwright.plan.plan import GIB
 from sparkwright.preflight.judge import judge
 from sparkwright.resolve.lock import Lock, LockedFile, render_lock
+from sparkwright.text.sizes import GIB
 from tests.unit.builders import RTX, SPARK, gpus, plan, probe, wanted
 
 NOW = 1000.0

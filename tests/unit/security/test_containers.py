@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-import yaml
 
 from sparkwright.catalog.containers import CAPABILITIES
 from sparkwright.findings.user_error import UserError
 from sparkwright.plan.release import Release, render_release
+from tests.libyaml import safe_load
 from tests.unit.builders import alone, catalog, plan, resolution
 
 RECIPES = sorted(alone())
@@ -25,7 +25,7 @@ def release(recipe: str = HERETIC, **settings: Any) -> Release:
 
 def container(recipe: str = HERETIC, **settings: Any) -> dict[str, Any]:
     """Its container, as Compose reads it."""
-    read: dict[str, Any] = yaml.safe_load(release(recipe, **settings).compose)["services"]["vllm"]
+    read: dict[str, Any] = safe_load(release(recipe, **settings).compose)["services"]["vllm"]
     return read
 
 
@@ -55,7 +55,7 @@ def test_docker_inspect_has_no_key_to_show(recipe: str, hardening: str) -> None:
 
 
 def test_strict_takes_the_rest() -> None:
-    text = yaml.safe_load(release(hardening="strict").compose)
+    text = safe_load(release(hardening="strict").compose)
     found = text["services"]["vllm"]
     assert found["read_only"] is True
     assert found["ipc"] == "private"

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from click.testing import CliRunner
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
@@ -36,6 +35,7 @@ from sparkwright.site.fleet import PlannedHost, plan_fleet
 from sparkwright.tls.authority import HOST_VALID, authority, host_certificate, subject_names
 from sparkwright.tls.host import identity
 from sparkwright.tls.names import names_of, own_name
+from tests.libyaml import safe_load
 from tests.unit.builders import ROOT, SPARK, catalog, plan
 
 NOW = dt.datetime.now(dt.UTC)
@@ -375,8 +375,8 @@ def test_every_client_is_told_the_ca_and_none_the_key(site: Path) -> None:
     assert json.loads(FORMATS["json"](endpoints))["endpoints"][0]["ca"] == ca
     for name in ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "NODE_EXTRA_CA_CERTS"):
         assert f"\n{name}={ca}\n" in FORMATS["env"](endpoints)
-    assert yaml.safe_load(FORMATS["litellm"](endpoints))["litellm_settings"] == {"ssl_verify": ca}
-    (service,) = yaml.safe_load(FORMATS["open-webui"](endpoints))["services"].values()
+    assert safe_load(FORMATS["litellm"](endpoints))["litellm_settings"] == {"ssl_verify": ca}
+    (service,) = safe_load(FORMATS["open-webui"](endpoints))["services"].values()
     assert service["volumes"] == [f"{ca}:{service['environment']['SSL_CERT_FILE']}:ro"]
     assert "https://spark-1:8000/v1" in FORMATS["openclaw"](endpoints)
 

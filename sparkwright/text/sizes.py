@@ -1,0 +1,4 @@
+"""Units of sizes."""
+
+#: Bytes.
+GIB = 1024**3
