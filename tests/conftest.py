@@ -10,7 +10,6 @@ import gc
 import os
 import signal
 import threading
-from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -60,12 +59,12 @@ def pytest_configure() -> None:
     for name in ("COLUMNS", "LINES"):
         os.environ.pop(name, None)
         os.unsetenv(name)
+    _parse_the_shipped_catalog_once()
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-@pytest.fixture(scope="session", autouse=True)
-def _shipped_catalog_is_parsed_once() -> Iterator[None]:
+def _parse_the_shipped_catalog_once() -> None:
     """Its hundred files are the same for all tests; each test still has its own entries made."""
     whole = load._read
 
@@ -76,9 +75,7 @@ def _shipped_catalog_is_parsed_once() -> Iterator[None]:
     def read(path: Path, problems: list[Finding]) -> dict[str, Any] | None:
         return parsed(path) if path.is_relative_to(_SHIPPED) else whole(path, problems)
 
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(load, "_read", read)
-        yield
+    load._read = read
 
 
 def pytest_collection_finish() -> None:

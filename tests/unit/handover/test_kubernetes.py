@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib
 import re
+from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
 import pytest
@@ -19,11 +21,20 @@ from tests.unit.plan.test_release import CARD
 RECIPES = sorted(name for name, one in alone().items() if not catalog().images[one.image].build)
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _schemas_are_read_once() -> Iterator[None]:
+    """The library reads a megabyte of them for each document."""
+    utils: Any = pytest.importorskip(
+        "kubernetes_validate.utils", reason="make setup installs kubernetes-validate"
+    )
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(utils, "schema_contents", cache(utils.schema_contents))
+        yield
+
+
 def validate(text: str) -> None:
     """By Kubernetes' own schemas, in which nothing unknown is allowed."""
-    kubernetes: Any = pytest.importorskip(
-        "kubernetes_validate", reason="make setup installs kubernetes-validate"
-    )
+    kubernetes: Any = importlib.import_module("kubernetes_validate")
     for document in safe_load_all(text):
         kubernetes.validate(document, kubernetes.latest_version(), strict=True)
 
