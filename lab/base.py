@@ -1,7 +1,7 @@
 """The base file systems of the machines: Debian 13, made once with mmdebstrap and kept.
 
 Hosts have what a deploy needs; a bare one is as Debian's installer leaves it, and packages of what
-it lacks lie beside it, for the depot's apt repository.
+it lacks lie beside it, for the depot's apt repository. One has the newest Docker that Debian has.
 """
 
 from __future__ import annotations
@@ -27,6 +27,15 @@ BARE = (
     "systemd", "systemd-sysv", "dbus", "openssh-server", "python3", "sudo", "iproute2",
     "ca-certificates", "curl", "iptables",
 )  # fmt: skip
+#: Of these one host has what Debian's unstable has, on this suite: Docker 28.5, Compose 2.40 and
+#: containerd 2.1 when this was written.
+UNSTABLE = "sid"
+NEWEST = ("docker.io", "docker-cli", "docker-compose", "containerd")
+_NEWEST = (
+    *(one for one in PACKAGES if one not in NEWEST),
+    *(f"{one}/{UNSTABLE}" for one in NEWEST),
+)
+MIRROR = "http://deb.debian.org/debian"
 #: What a bare host can have from the depot.
 OFFERED = ("docker.io", "docker-cli", "docker-compose", "haproxy", "earlyoom")
 #: Where those lie in the bare base: below apt's own place for them, out of its sight.
@@ -50,7 +59,24 @@ def ensure_bare() -> Path:
         f"APT_CONFIG=$MMDEBSTRAP_APT_CONFIG {download} {' '.join(OFFERED)}",
         f'mkdir -p "$1/{DEBS}" && mv "$1"/var/cache/apt/archives/*.deb "$1/{DEBS}"',
     )
-    return _made("bare", BARE, _place("bare", BARE + OFFERED), hooks)
+    options = tuple(f"--customize-hook={hook}" for hook in hooks)
+    return _made("bare", BARE, _place("bare", BARE + OFFERED), options)
+
+
+def newest_path() -> Path:
+    """Where the base tree with the newest Docker is, once it is made."""
+    return _place("newest", _NEWEST)
+
+
+def ensure_newest() -> Path:
+    """That of a host with the newest Docker: everything else is of the suite."""
+    # Unstable is signed for a week, and a mirror may be a snapshot.
+    settings = (f'APT::Default-Release "{SUITE}"', 'Acquire::Check-Valid-Until "false"')
+    return _made(
+        "newest", _NEWEST, newest_path(),
+        tuple(f"--aptopt={one}" for one in settings),
+        tuple(f"deb {MIRROR} {suite} main" for suite in (SUITE, UNSTABLE)),
+    )  # fmt: skip
 
 
 def _place(name: str, packages: tuple[str, ...]) -> Path:
@@ -58,7 +84,13 @@ def _place(name: str, packages: tuple[str, ...]) -> Path:
     return CACHE / f"{name}-{key}"
 
 
-def _made(name: str, packages: tuple[str, ...], base: Path, hooks: tuple[str, ...] = ()) -> Path:
+def _made(
+    name: str,
+    packages: tuple[str, ...],
+    base: Path,
+    options: tuple[str, ...] = (),
+    sources: tuple[str, ...] = (),
+) -> Path:
     if base.is_dir():
         return base
     started = time.monotonic()
@@ -81,9 +113,10 @@ def _made(name: str, packages: tuple[str, ...], base: Path, hooks: tuple[str, ..
             "--dpkgopt=path-exclude=/usr/share/doc/*",
             "--dpkgopt=path-exclude=/usr/share/man/*",
             "--dpkgopt=path-exclude=/usr/share/locale/*",
-            *(f"--customize-hook={hook}" for hook in hooks),
+            *options,
             SUITE,
             str(building),
+            *sources,
         ],
         env={**os.environ, "TMPDIR": str(scratch)},
         stdout=subprocess.DEVNULL,

@@ -59,8 +59,10 @@ def up(only: tuple[str, ...] = ()) -> None:
             if bare:
                 packages.install((*packages.NEEDED, "gnupg"))
                 apt.publish(bare)
+            newest = base.ensure_newest() if any(one.newest for one in hosts) else None
             for machine in asleep:
-                machines.start(machine, bare if bare and machine.bare else tree)
+                own = bare if machine.bare else newest if machine.newest else None
+                machines.start(machine, own or tree)
             if asleep:
                 say(f"booting {', '.join(machine.name for machine in asleep)}")
             repositories.result()

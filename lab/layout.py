@@ -30,7 +30,8 @@ class Machine:
         memory_kib: what /proc/meminfo shows as MemTotal; None leaves this machine's own.
         dgx: whether it has the release files of DGX OS.
         bare: whether it has neither Docker nor NVIDIA's container toolkit.
-        containerd: whether its Docker has containerd's image store, as fresh ones of 29 have.
+        newest: whether its Docker is the newest that Debian has, with containerd's image store, as
+            fresh ones of 29 have.
     """
 
     name: str
@@ -39,7 +40,7 @@ class Machine:
     memory_kib: int | None = None
     dgx: bool = False
     bare: bool = False
-    containerd: bool = False
+    newest: bool = False
 
     @property
     def machine(self) -> str:
@@ -71,14 +72,14 @@ HOSTS = (
     Machine("rtx-1", "10.213.77.13", "rtx5090", BOX_MEMORY),
     Machine("hopper-1", "10.213.77.14", "h200", BOX_MEMORY),
 )
-#: More Sparks, for measurements with many hosts, a bare box, and one with the image store of newer
-#: Dockers: they come up only when they are named.
+#: More Sparks, for measurements with many hosts, a bare box, and one with the newest Docker: they
+#: come up only when they are named.
 SPARES = (
     *(
         Machine(f"spark-{n}", f"10.213.77.{20 + n}", "gb10", SPARK_MEMORY, dgx=True)
         for n in range(3, 9)
     ),
     Machine("bare-1", "10.213.77.31", "rtx5090", BOX_MEMORY, bare=True),
-    Machine("newdocker-1", "10.213.77.32", "rtx5090", BOX_MEMORY, containerd=True),
+    Machine("newdocker-1", "10.213.77.32", "rtx5090", BOX_MEMORY, newest=True),
 )
 MACHINES = (DEPOT, *HOSTS, *SPARES)

@@ -172,7 +172,7 @@ def _binds(machine: Machine) -> list[str]:
         ]
     # On a real directory Docker uses overlay2; on our overlay it would fall back to copying.
     found = [f"--bind={machine.home}/docker:/var/lib/docker"]
-    if machine.containerd:
+    if machine.newest:
         found.append(f"--bind={machine.home}/containerd:/var/lib/containerd")
     return found
 
@@ -215,7 +215,7 @@ def _configure(machine: Machine) -> None:
         if not machine.bare:
             runtime = {"args": [], "path": "nvidia-container-runtime"}
             daemon["runtimes"] = {"nvidia": runtime}
-        if machine.containerd:
+        if machine.newest:
             daemon["features"] = {"containerd-snapshotter": True}
         _write(root, "etc/docker/daemon.json", json.dumps(daemon, indent=4) + "\n")
         fakes.install(machine)

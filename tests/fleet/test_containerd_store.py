@@ -1,4 +1,4 @@
-"""A host whose Docker has containerd's image store: from nothing to an answer, and pruned."""
+"""The newest Docker, with containerd's image store: from nothing to an answer, and pruned."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from lab.layout import SPARES
 from tests.fleet.site import Site, answers, inside
 from tests.fleet.spares import as_installed
 
-(NEW,) = (one for one in SPARES if one.containerd)
+(NEW,) = (one for one in SPARES if one.newest)
 INVENTORY = "inventory/newdocker.py"
 
 
@@ -29,6 +29,8 @@ def _images() -> list[str]:
 
 @pytest.mark.timeout(600)
 def test_an_image_with_provenance_comes_serves_and_goes(fresh: Site) -> None:
+    version = inside(NEW.name, "docker", "version", "--format", "{{.Server.Version}}")
+    assert int(version.split(".")[0]) >= 28
     driver = inside(NEW.name, "docker", "info", "--format", "{{.DriverStatus}}")
     assert "io.containerd.snapshotter.v1" in driver
     run = fresh.run("--yes", inventory=INVENTORY)

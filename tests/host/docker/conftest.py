@@ -61,11 +61,20 @@ class Engine:
         return ["nsenter", "-t", str(self.pid), "-n"]
 
 
-@pytest.fixture(scope="module")
-def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
-    tree = base.path()
+#: Debian's Docker, and its newest.
+_TREES = {
+    "stable": (base.path(), "python -m lab up"),
+    "newest": (base.newest_path(), "python -m lab up --only newdocker-1"),
+}
+
+
+@pytest.fixture(scope="module", params=_TREES)
+def engine(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Engine]:
+    tree, remedy = _TREES[request.param]
     if os.geteuid() != 0 or not (tree / "usr/sbin/dockerd").exists():
-        pytest.skip("needs root, and the lab's base tree (python -m lab up)")
+        pytest.skip(f"needs root, and the lab's base tree ({remedy})")
     if shutil.which("docker") is None:
         pytest.skip("needs the docker command")
     place = tmp_path_factory.mktemp("engine")

@@ -1,0 +1,58 @@
+"""Two boxes on a cable of their own: what one announces by mDNS, the other finds."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from sparkwright.discover.names import Candidate
+
+#: A network namespace with one end of a cable; the other end is that of a second one, within.
+_NETWORK = """
+unshare --net sleep 60 & box=$!
+trap 'kill $box $announcing' EXIT
+until [ "$(readlink /proc/$box/ns/net)" != "$(readlink /proc/$$/ns/net)" ]; do sleep 0.05; done
+ip link add laptop type veth peer name box netns $box
+ip address add 10.99.0.1/24 dev laptop && ip link set laptop up && ip link set lo up
+nsenter -t $box -n sh -c 'ip address add 10.99.0.2/24 dev box && ip link set box up'
+nsenter -t $box -n "$1" -c "$3" >&2 & announcing=$!
+"$1" -c "$2"
+"""
+#: The box: SSH, as avahi announces it; and one that would have a public address dialled.
+_BOX = """
+import socket, time, zeroconf
+network = zeroconf.Zeroconf(interfaces=["10.99.0.2"])
+for name, address in (("spark-7", "10.99.0.2"), ("elsewhere", "8.8.8.8")):
+    network.register_service(zeroconf.ServiceInfo(
+        "_ssh._tcp.local.", f"{name}._ssh._tcp.local.", port=22, server=f"{name}.local.",
+        addresses=[socket.inet_aton(address)],
+    ))
+time.sleep(60)
+"""
+_LAPTOP = """
+from sparkwright.discover.names import announced
+for _ in range(10):
+    found = announced(2)
+    if found:
+        break
+print(found)
+"""
+
+
+def test_a_box_that_announces_ssh_is_found() -> None:
+    if os.geteuid() != 0:
+        pytest.skip("network namespaces need root")
+    pytest.importorskip("zeroconf", reason="make setup installs zeroconf")
+    done = subprocess.run(
+        ["unshare", "--net", "sh", "-c", _NETWORK, "sh", sys.executable, _LAPTOP, _BOX],
+        capture_output=True,
+        text=True,
+        timeout=90,
+        check=False,
+    )
+    assert done.stdout.strip() == repr([Candidate("spark-7.local", ("10.99.0.2",), "mDNS")]), (
+        done.stderr
+    )
