@@ -25,7 +25,7 @@ nsenter -t $box -n "$1" -c "$3" >&2 & announcing=$!
 _BOX = """
 import socket, time, zeroconf
 network = zeroconf.Zeroconf(interfaces=["10.99.0.2"])
-for name, address in (("spark-7", "10.99.0.2"), ("elsewhere", "8.8.8.8")):
+for name, address in (("elsewhere", "8.8.8.8"), ("spark-7", "10.99.0.2")):
     network.register_service(zeroconf.ServiceInfo(
         "_ssh._tcp.local.", f"{name}._ssh._tcp.local.", port=22, server=f"{name}.local.",
         addresses=[socket.inet_aton(address)],
@@ -36,7 +36,7 @@ _LAPTOP = """
 from sparkwright.discover.names import announced
 for _ in range(10):
     found = announced(2)
-    if found:
+    if any(one.name == "spark-7.local" for one in found):
         break
 print(found)
 """
