@@ -4,7 +4,8 @@ Sources: the vendors' guides (Docker Engine on Ubuntu and Debian, NVIDIA Contain
 Linux), deepops' roles, and Debian's and Ubuntu's own packages. The keys are pinned by their
 fingerprints: Docker's as its guide prints it, NVIDIA's as in NVIDIA/libnvidia-container#280, CUDA's
 as in NVIDIA/cuda-repo-management#34 (Debian 12), and by #39 there, 8793F200 for Debian 13, whose
-apt no longer takes the older one.
+apt no longer takes the older one: all of it as Pardus' installer of drivers pins it, which brings
+that key to its users.
 """
 
 from __future__ import annotations
