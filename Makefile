@@ -3,7 +3,7 @@ SHELL := /bin/bash
 PYTHON ?= python3
 SUDO := $(if $(filter 0,$(shell id -u)),,sudo)
 BIN := .venv/bin
-# Tests start a thousand Pythons: without bytecode each compiles the same modules, half of a run.
+# Tests start a thousand Pythons: without bytecode each compiles the same modules again, 0.2 s.
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
