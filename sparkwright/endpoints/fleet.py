@@ -25,7 +25,7 @@ class Exported:
     """What clients can reach, and notes for the user.
 
     Attributes:
-        notes: what was left out, and names that stand for different models.
+        notes: what was left out, who takes turns, and names that stand for different models.
     """
 
     endpoints: tuple[Endpoint, ...]
@@ -80,6 +80,7 @@ def export(
             source = source_of(settings, name)
             key = Key(names[source], source)
             found.append(endpoint_of(planned.plan, service, planned.catalog, reached, key))
+        notes.extend(_taking_turns(planned.plan))
     if not found and not problems:
         problems.append(
             mistake(
@@ -143,6 +144,14 @@ def _variables(hosts: Mapping[str, PlannedHost], name: str) -> dict[Source, str]
                 variable += "_"
             found[source] = variable
     return found
+
+
+def _taking_turns(plan: HostPlan) -> Iterator[str]:
+    """Services of which all but one sleep: which one is awake, the host alone knows."""
+    for group, names in plan.groups.items():
+        asked = any(one.on_request for one in plan.services if one.name in names)
+        sleeping = "a request has one that sleeps activated" if asked else "the others answer 503"
+        yield f"{plan.host}: of {', '.join(names)} one runs at a time ({group}): {sleeping}"
 
 
 def _ambiguous(endpoints: Iterable[Endpoint]) -> Iterator[str]:

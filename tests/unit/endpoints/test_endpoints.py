@@ -167,6 +167,20 @@ def test_a_clients_own_key_is_that_of_the_services_that_know_it() -> None:
         export(hosts, addresses, "opencla")
 
 
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({}, "the others answer 503"),
+        ({"activate": "on-request"}, "a request has one that sleeps activated"),
+    ],
+)
+def test_who_takes_turns_is_said(more: dict[str, str], said: str) -> None:
+    one = {**SPARK["qwen36"], "exclusive": "day", "proxy": True, **more}
+    services = {"qwen36": one, "coder": {**one, "port": 8001, "served_names": ["coder"]}}
+    (note,) = exported(spark_1=(services, {}), spark_2=(SPARK, {})).notes
+    assert note == f"spark-1: of qwen36, coder one runs at a time (day): {said}"
+
+
 def test_a_name_of_different_models_is_said() -> None:
     other = {"gemma": {"recipe": "gemma4-26b-a4b-stock", "served_names": ["qwen36-fast"]}}
     (note,) = exported(spark_1=(SPARK, {}), spark_2=(other, {})).notes
