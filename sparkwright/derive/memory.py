@@ -14,6 +14,7 @@ from sparkwright.rules.memory import (
     kv_bytes_per_token,
 )
 from sparkwright.rules.rule import LEAST_SPARK_GIB
+from sparkwright.text.sizes import GIB
 from sparkwright.vllm.arguments import amount
 
 #: The most that a derived service takes of a Spark: the cards give 0.70 to 0.85 to a model that
@@ -69,7 +70,7 @@ def fitting_context(
     per_token = kv_bytes_per_token(model, str(kv_dtype or "auto"), context)
     if not per_token:
         return None
-    room = (pool * share - weights_gib(model) - OVERHEAD_GIB) * 1024**3 * _FILLED
+    room = (pool * share - weights_gib(model) - OVERHEAD_GIB) * GIB * _FILLED
     if room >= per_token * context:
         return context
     fits = int(room / per_token) // _STEP * _STEP
@@ -80,5 +81,5 @@ def least_vram_gib(model: Model, context: int, kv_dtype: ArgumentValue | None) -
     """Memory of a card below which not even a short context fits: for a card that is not named."""
     short = min(context, 8192)
     per_token = kv_bytes_per_token(model, str(kv_dtype or "auto"), short) or 0.0
-    needed = weights_gib(model) + OVERHEAD_GIB + per_token * short / 1024**3
+    needed = weights_gib(model) + OVERHEAD_GIB + per_token * short / GIB
     return math.ceil(needed / DEFAULT_UTILIZATION * 10) / 10

@@ -9,6 +9,7 @@ from sparkwright.imports.foreign import Foreign, Options, Text
 from sparkwright.imports.remarks import Refused, Remarks
 from sparkwright.imports.sparkrun import environment
 from sparkwright.imports.text import line, mapping, words
+from sparkwright.text.sizes import GIB
 
 #: Our name of a GPU -> theirs.
 _BOXES = {
@@ -100,7 +101,7 @@ def _variant(
         environment=variables,
         least_vllm=str(variant.get("min_vllm_version") or model.get("min_vllm_version") or "0"),
         gpus=tp if isinstance(tp, int) and tp > 0 else 1,
-        vram_gib=size * 1e9 / 1024**3 if isinstance(size, int | float) else None,
+        vram_gib=size * 1e9 / GIB if isinstance(size, int | float) else None,
         context=_positive(model.get("context_length")),
         notes=[spoken],
     )

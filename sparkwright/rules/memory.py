@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from sparkwright.catalog import Model
 from sparkwright.findings.finding import Severity
 from sparkwright.rules.rule import Context, Match, Rule
+from sparkwright.text.sizes import GIB
 from sparkwright.vllm.gb10 import MOST_ON_GB10, SAFE_BATCH, SHARES
 
 #: What vLLM 0.20 to 0.33 take when nothing is set, for an image whose version no card says.
@@ -99,7 +100,7 @@ def budget(context: Context) -> Budget:
     length = planned_length(context)
     dtype = str(context.value("kv_cache_dtype") or "auto")
     per_token = kv_bytes_per_token(context.body, dtype, int(length)) if length else None
-    one = None if per_token is None or length is None else per_token * length / shared / 1024**3
+    one = None if per_token is None or length is None else per_token * length / shared / GIB
     return Budget(share, weights, drafter, kv, one)
 
 
