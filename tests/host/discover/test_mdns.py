@@ -10,6 +10,8 @@ import pytest
 
 from sparkwright.discover.names import Candidate
 
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="makes network namespaces")
+
 #: A network namespace with one end of a cable; the other end is that of a second one, within.
 _NETWORK = """
 unshare --net sleep 60 & box=$!
@@ -43,8 +45,6 @@ print(found)
 
 
 def test_a_box_that_announces_ssh_is_found() -> None:
-    if os.geteuid() != 0:
-        pytest.skip("network namespaces need root")
     pytest.importorskip("zeroconf", reason="make setup installs zeroconf")
     done = subprocess.run(
         ["unshare", "--net", "sh", "-c", _NETWORK, "sh", sys.executable, _LAPTOP, _BOX],
