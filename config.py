@@ -17,7 +17,7 @@ sys.dont_write_bytecode = bool(os.environ.get("PYTHONDONTWRITEBYTECODE"))
 # A role in this folder's roles/ goes before the library's of the same name.
 sys.path.insert(0, str(Path(__file__).parent))
 
-from sparkwright.operations import site  # noqa: E402
+from sparkwright.run import site  # noqa: E402
 
 config.REQUIRE_PYINFRA_VERSION = ">=3.10,<4"
 site.install()

@@ -18,13 +18,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from sparkwright.bench.results import Result
-from sparkwright.bench.store import save
+from sparkwright.checks.configuration.parts import Memory, Part
+from sparkwright.checks.smoke.result import Smoke
+from sparkwright.extras.bench.results import Result
+from sparkwright.extras.bench.store import save
+from sparkwright.extras.report.inputs import LastRun, Switch
 from sparkwright.host.contracts.smoke import CheckResult
-from sparkwright.report.page.inputs import LastRun, Switch
-from sparkwright.report.run import Row, ServiceRow, as_json
-from sparkwright.rules.parts import Memory, Part
-from sparkwright.smoke.result import Smoke
+from sparkwright.results.run import Row, ServiceRow, as_json
 
 TAG = "2026-06-18-v0.23.0-dflashfix"
 IMAGE = f"ghcr.io/aeon-7/aeon-vllm-ultimate:{TAG}"

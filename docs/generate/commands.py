@@ -9,7 +9,7 @@ import click
 
 from docs.generate.markdown import GENERATED, table
 from sparkwright.cli import main
-from sparkwright.cli.connecting import OPTIONS
+from sparkwright.cli.lib.connecting import OPTIONS
 
 _INTRODUCTION = """\
 Run `sparkwright` (or `python -m sparkwright`) in the site's folder, beside `group_data/`. `pyinfra

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 
 from docs.generate.markdown import GENERATED, table
 from sparkwright.catalog import Catalog
-from sparkwright.doctor.diagnose import CHECKS
-from sparkwright.fabric import judge as fabric
+from sparkwright.checks.fabric import judge as fabric
+from sparkwright.checks.service.diagnose import CHECKS
 
 _INTRODUCTION = """\
 What `sparkwright doctor` finds, with the likely cause and the remedy. The watch on the hosts and
@@ -26,7 +26,9 @@ def page(catalog: Catalog) -> str:
     """The whole page."""
     parts = [
         "# Diagnoses",
-        GENERATED.format(what="sparkwright/doctor, sparkwright/fabric or catalog/causes"),
+        GENERATED.format(
+            what="sparkwright/checks/service, sparkwright/checks/fabric or catalog/causes"
+        ),
         _INTRODUCTION,
         table(
             ("diagnosis", "severity", "likely cause", "remedy", "source"),

@@ -10,7 +10,7 @@ from docs.generate.commands import commands
 from docs.generate.markdown import GENERATED, table
 from docs.generate.schema import in_words
 from sparkwright.catalog.schema import documented
-from sparkwright.cli.documents import DOCUMENTS, PYINFRAS
+from sparkwright.cli.lib.documents import DOCUMENTS, PYINFRAS
 
 _INTRODUCTION = """\
 Every command that prints has `--json`: one document on standard output, and nothing else there;
@@ -46,7 +46,10 @@ def page() -> str:
                 rows.append((f"`{words}`", f"[{found['title']}](#{found['title'].lower()})"))
             else:
                 rows.append((f"`{words}`", in_words(found)))
-    parts = ["# JSON", GENERATED.format(what="the types that sparkwright/cli/documents.py names")]
+    parts = [
+        "# JSON",
+        GENERATED.format(what="the types that sparkwright/cli/lib/documents.py names"),
+    ]
     parts += [_INTRODUCTION.format(pyinfra=pyinfra), "## Commands"]
     parts += [table(("command", "document"), rows), "## Types"]
     parts += [_type(name, types[name]) for name in sorted(types)]

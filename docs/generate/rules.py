@@ -10,8 +10,8 @@ import yaml
 
 from docs.generate.markdown import GENERATED, table
 from sparkwright.catalog import Catalog
-from sparkwright.rules import RULES
-from sparkwright.vllm.arguments import RULE_IDS
+from sparkwright.checks.configuration import RULES
+from sparkwright.engines.vllm.arguments import RULE_IDS
 
 _INTRODUCTION = """\
 Known mistakes are refused in the plan, before any host is connected to; `sparkwright check` finds
@@ -28,7 +28,9 @@ def page(catalog: Catalog, known_issues: Path) -> str:
     """The whole page."""
     parts = [
         "# Rules",
-        GENERATED.format(what="sparkwright/rules, the catalog or docs/known-issues.yaml"),
+        GENERATED.format(
+            what="sparkwright/checks/configuration, the catalog or docs/known-issues.yaml"
+        ),
         _INTRODUCTION,
         table(("rule", "severity", "finds", "why", "source"), _rules(catalog)),
         "## Known issues of the cards",

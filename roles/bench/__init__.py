@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from functools import partial
 
-from sparkwright.operations.asked import ask_each
-from sparkwright.operations.questions import bench_facts
+from sparkwright.run.asked import ask_each
+from sparkwright.run.questions import bench_facts
 
 
 def facts(answers: str | None = None) -> None:

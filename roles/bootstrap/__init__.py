@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from pyinfra.context import ctx_host
 
-from sparkwright.operations.run import host_run
 from sparkwright.plan.uplink import environment
+from sparkwright.run.state import host_run
 
 
 def bootstrap() -> None:
@@ -19,7 +19,9 @@ def bootstrap() -> None:
     if one is None or not one.settings.bootstrap:
         return
     # Half a second to import, of pyinfra's own operations: only for who asks for it.
-    from sparkwright.operations.bootstrap import looking, reboot, steps
+    from sparkwright.operations.bootstrap import steps
+    from sparkwright.run import bootstrap as looking
+    from sparkwright.run import reboot
 
     found = looking.decided(host, one)
     if found is None:

@@ -12,7 +12,7 @@ from sparkwright.host.contracts.exclusive import ActivateRequest
 from sparkwright.host.contracts.records import encode
 from sparkwright.operations import control, exclusive
 from sparkwright.operations.locks import OWNER
-from sparkwright.operations.run import Run, host_run, run_of
+from sparkwright.run.state import Run, host_run, run_of
 
 ACTIVATE = "activate"
 

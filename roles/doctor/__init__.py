@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from sparkwright.operations.asked import ask_each
-from sparkwright.operations.questions import examined
+from sparkwright.run.asked import ask_each
+from sparkwright.run.questions import examined
 
 
 def doctor(answers: str | None = None, planless: bool = False) -> None:

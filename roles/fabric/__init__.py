@@ -7,19 +7,19 @@ import json
 from pyinfra.api.host import Host
 from pyinfra.context import ctx_host
 
-from sparkwright.fabric import addresses as planned
-from sparkwright.fabric.measure import Plan
+from sparkwright.checks.fabric import addresses as planned
+from sparkwright.extras.fabric_test.measure import Plan
 from sparkwright.facts.asking import HostError
 from sparkwright.findings.render import text
 from sparkwright.host.contracts.fabric_measure import MeasureAnswer
 from sparkwright.host.contracts.records import decode, encode
-from sparkwright.operations.asked import ask_each
 from sparkwright.operations.changing import paint
 from sparkwright.operations.connections import addresses as connection
 from sparkwright.operations.fabric import addresses as operations
 from sparkwright.operations.fabric.looking import state_of
-from sparkwright.operations.fabric.testing import measured as steps
-from sparkwright.operations.run import HostRun, host_run, refuse, run_of
+from sparkwright.run.asked import ask_each
+from sparkwright.run.fabric_testing import measured as steps
+from sparkwright.run.state import HostRun, host_run, refuse, run_of
 
 
 def addresses() -> None:

@@ -6,8 +6,8 @@ from pyinfra.context import ctx_host
 
 from sparkwright.host.contracts.proof import ModelAt, ProofRequest
 from sparkwright.operations import gpu, images, jobs, models
-from sparkwright.operations.run import host_run
 from sparkwright.plan.missing import missing_images, missing_models
+from sparkwright.run.state import host_run
 
 
 def fetched() -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pyinfra.context import ctx_host
 
 from sparkwright.operations import images
-from sparkwright.operations.run import host_run, run_of
-from sparkwright.operations.sharing import build_of, sources
 from sparkwright.resolve.registry_account import account
+from sparkwright.run.sharing import build_of, sources
+from sparkwright.run.state import host_run, run_of
 
 
 def image() -> None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from sparkwright.operations import keys
-from sparkwright.operations.asked import ask_each
+from sparkwright.run import keys
+from sparkwright.run.asked import ask_each
 
 
 def known(answers: str | None = None) -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from functools import partial
 
-from sparkwright.operations.asked import ask_each
-from sparkwright.operations.questions import logged
+from sparkwright.run.asked import ask_each
+from sparkwright.run.questions import logged
 
 
 def logs(

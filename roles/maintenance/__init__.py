@@ -8,7 +8,7 @@ from sparkwright.host.contracts.maintenance import MaintenanceRequest
 from sparkwright.host.contracts.records import encode
 from sparkwright.operations import control
 from sparkwright.operations.locks import OWNER
-from sparkwright.operations.run import host_run
+from sparkwright.run.state import host_run
 
 
 def maintenance(

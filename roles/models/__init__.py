@@ -6,9 +6,10 @@ from pyinfra.api.host import Host
 from pyinfra.context import ctx_host
 
 from sparkwright.host.contracts.records import encode
-from sparkwright.operations import disk_usage, questions
-from sparkwright.operations.asked import ask_each
-from sparkwright.operations.run import HostRun, host_run
+from sparkwright.operations import disk_usage
+from sparkwright.run import questions
+from sparkwright.run.asked import ask_each
+from sparkwright.run.state import HostRun, host_run
 
 
 def listed(answers: str | None = None, planless: bool = False) -> None:

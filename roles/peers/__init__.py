@@ -5,8 +5,8 @@ from __future__ import annotations
 from pyinfra.context import ctx_host
 
 from sparkwright.operations import peers as operations
-from sparkwright.operations.run import host_run, run_of
-from sparkwright.operations.sharing import asked_for, sources
+from sparkwright.run.sharing import asked_for, sources
+from sparkwright.run.state import host_run, run_of
 
 
 def peers() -> None:

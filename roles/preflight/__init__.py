@@ -9,8 +9,8 @@ from functools import partial
 
 from pyinfra.context import ctx_host
 
-from sparkwright.operations import preflight as operations
-from sparkwright.operations.run import host_run, run_of
+from sparkwright.run import preflight as operations
+from sparkwright.run.state import host_run, run_of
 
 
 def preflight() -> None:

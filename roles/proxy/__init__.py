@@ -12,10 +12,10 @@ from functools import partial
 from pyinfra.context import ctx_host
 
 from sparkwright.operations import proxies
-from sparkwright.operations.run import host_run
 from sparkwright.plan.services import serves_already
 from sparkwright.plan.uplink import environment
 from sparkwright.resolve.packages import brought
+from sparkwright.run.state import host_run
 
 
 def proxy() -> None:

@@ -6,7 +6,7 @@ from pyinfra.context import ctx_host
 
 from sparkwright.host.contracts.records import encode
 from sparkwright.operations import removal
-from sparkwright.operations.run import host_run
+from sparkwright.run.state import host_run
 
 
 def removed(

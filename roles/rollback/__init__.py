@@ -6,9 +6,10 @@ from functools import partial
 
 from pyinfra.context import ctx_host
 
-from sparkwright.operations import batches, rollout, services
-from sparkwright.operations.rollback import targets_of
-from sparkwright.operations.run import host_run, run_of
+from sparkwright.operations import services
+from sparkwright.run import batches, rollout
+from sparkwright.run.rollback import targets_of
+from sparkwright.run.state import host_run, run_of
 
 
 def rollback(to: str | None = None, service: str | None = None, planless: bool = False) -> None:

@@ -14,10 +14,11 @@ from functools import partial
 
 from pyinfra.context import ctx_host
 
-from sparkwright.operations import batches, exclusive, rollout, services
-from sparkwright.operations.run import host_run, run_of
-from sparkwright.operations.together import together
+from sparkwright.operations import exclusive, services
 from sparkwright.plan.services import serves_already
+from sparkwright.run import batches, rollout
+from sparkwright.run.state import host_run, run_of
+from sparkwright.run.together import together
 
 
 def serving() -> None:

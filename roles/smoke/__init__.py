@@ -5,11 +5,11 @@ from __future__ import annotations
 
 from pyinfra.context import ctx_host
 
-from sparkwright.operations import rollout
+from sparkwright.checks.smoke import smoke_request
+from sparkwright.checks.smoke.outside import entrances
 from sparkwright.operations import smoke as operations
-from sparkwright.operations.run import host_run
-from sparkwright.smoke import smoke_request
-from sparkwright.smoke.outside import entrances
+from sparkwright.run import rollout
+from sparkwright.run.state import host_run
 
 
 def smoke() -> None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from sparkwright.operations.asked import ask_each
-from sparkwright.operations.questions import deep_smoke
+from sparkwright.run.asked import ask_each
+from sparkwright.run.questions import deep_smoke
 
 
 def smoke(answers: str | None = None, planless: bool = False) -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from functools import partial
 
-from sparkwright.operations.asked import ask_each
-from sparkwright.operations.load import followed
-from sparkwright.operations.questions import compared
+from sparkwright.run.asked import ask_each
+from sparkwright.run.load import followed
+from sparkwright.run.questions import compared
 
 
 def status(answers: str | None = None, planless: bool = False) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyinfra.context import ctx_host
 
 from sparkwright.operations import directories
-from sparkwright.operations.run import host_run
+from sparkwright.run.state import host_run
 from sparkwright.site import services as desired
 
 

@@ -9,9 +9,9 @@ from functools import partial
 
 from pyinfra.context import ctx_host
 
-from sparkwright.operations import rollout
 from sparkwright.operations import watch as operations
-from sparkwright.operations.run import host_run, run_of
+from sparkwright.run import rollout
+from sparkwright.run.state import host_run, run_of
 
 
 def watch() -> None:

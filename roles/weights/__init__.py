@@ -5,8 +5,8 @@ from __future__ import annotations
 from pyinfra.context import ctx_host
 
 from sparkwright.operations import models
-from sparkwright.operations.run import host_run, run_of
-from sparkwright.operations.sharing import sources
+from sparkwright.run.sharing import sources
+from sparkwright.run.state import host_run, run_of
 
 
 def weights() -> None:

@@ -11,12 +11,12 @@ from sparkwright.bootstrap.box import Box, Kind, box_of
 from sparkwright.bootstrap.judged import Judged
 from sparkwright.bootstrap.sources import packages_of
 from sparkwright.bootstrap.steps import StepPlan
+from sparkwright.checks.host.checks import error
 from sparkwright.config.bootstrap import Packaged, Step
 from sparkwright.config.settings import HostSettings
 from sparkwright.findings.finding import Finding, errors
 from sparkwright.host.contracts.bootstrap import BootstrapRequest, BootstrapState
 from sparkwright.plan.plan import HostPlan
-from sparkwright.preflight.checks import error
 
 #: Findings of preflight that are gone once a step is done.
 CURES: dict[str, frozenset[str]] = {

@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import sys
 from contextlib import suppress
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import click
 
 from sparkwright import __version__
-from sparkwright.cli.output import echo
+from sparkwright.cli.lib.output import echo
 from sparkwright.findings.exit_codes import MISTAKEN
 from sparkwright.findings.user_error import UserError, mistake, suggest
 
@@ -70,6 +71,27 @@ SECTIONS = {
     },
 }
 
+#: Commands of extras.
+_EXTRAS = {
+    name: f"sparkwright.extras.{folder}.command"
+    for name, folder in {
+        "bench": "bench",
+        "chat": "chat",
+        "discover": "discover",
+        "endpoints": "endpoints",
+        "import": "imports",
+        "monitoring": "monitoring",
+        "notify": "notify",
+        "render": "handover",
+        "report": "report",
+    }.items()
+}
+
+
+def module_of(command: str) -> str:
+    """Name of the module that defines a command."""
+    return _EXTRAS.get(command, f"sparkwright.cli.{command}")
+
 
 class _Lazy(click.Group):
     """Loads a command's module on use, so that `check` does not wait for the others."""
@@ -82,7 +104,7 @@ class _Lazy(click.Group):
         """A command, from the module of its name."""
         if cmd_name not in self.list_commands(ctx):
             return None
-        module = __import__(f"sparkwright.cli.{cmd_name}_command", fromlist=["command"])
+        module = import_module(module_of(cmd_name))
         command: click.Command = module.command
         return command
 

@@ -15,9 +15,9 @@ from sparkwright.catalog.data import Name
 from sparkwright.catalog.draft import PLACEHOLDERS, SCHEMAS, draft
 from sparkwright.catalog.gpus import GPUS
 from sparkwright.catalog.schema import KINDS, schema
-from sparkwright.cli.completion import recipes
-from sparkwright.cli.options import json_option, print_json
-from sparkwright.cli.output import echo
+from sparkwright.cli.lib.completion import recipes
+from sparkwright.cli.lib.options import json_option, print_json
+from sparkwright.cli.lib.output import echo
 from sparkwright.config.inventory import HostInput
 from sparkwright.config.places import catalogs
 from sparkwright.findings.user_error import UserError, mistake, suggest

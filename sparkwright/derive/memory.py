@@ -5,17 +5,17 @@ from __future__ import annotations
 import math
 
 from sparkwright.catalog import ArgumentValue, Catalog, Model
-from sparkwright.config.settings import HostSettings, ServiceSettings
-from sparkwright.derive.gpu import Gpu
-from sparkwright.rules.memory import (
+from sparkwright.checks.configuration.memory import (
     DEFAULT_UTILIZATION,
     OVERHEAD_GIB,
     SYSTEM_GIB,
     kv_bytes_per_token,
 )
-from sparkwright.rules.rule import LEAST_SPARK_GIB
+from sparkwright.checks.configuration.rule import LEAST_SPARK_GIB
+from sparkwright.config.settings import HostSettings, ServiceSettings
+from sparkwright.derive.gpu import Gpu
+from sparkwright.engines.vllm.arguments import amount
 from sparkwright.text.sizes import GIB
-from sparkwright.vllm.arguments import amount
 
 #: The most that a derived service takes of a Spark: the cards give 0.70 to 0.85 to a model that
 #: has it for itself.

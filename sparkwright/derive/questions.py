@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from sparkwright.catalog.gpus import GPUS
 from sparkwright.derive.subject import Subject
 from sparkwright.derive.vllm_recipe import Advice, outdated
+from sparkwright.engines.vllm.table import nearest, table
 from sparkwright.findings import finding
 from sparkwright.findings.finding import INPUT, Finding, Severity
 from sparkwright.resolve.model_facts import ModelFacts
-from sparkwright.vllm.table import nearest, table
 
 _OWN_RECIPE = "write it as a recipe: 'sparkwright catalog new recipe NAME --model {}'"
 

@@ -10,19 +10,19 @@ from sparkwright.catalog import Alias, ArgumentValue, Model, Mounted, Needs, Rec
 from sparkwright.catalog.claims import License
 from sparkwright.catalog.data import OWN
 from sparkwright.catalog.models import Capability, Sampling
+from sparkwright.checks.configuration.memory import DEFAULT_UTILIZATION
+from sparkwright.checks.configuration.model import THINKING_TOKENS
 from sparkwright.config.settings import ServiceSettings, SmokeSettings
 from sparkwright.derive import memory
 from sparkwright.derive.questions import questions
 from sparkwright.derive.subject import Subject
 from sparkwright.derive.vllm_recipe import Advice, advice
+from sparkwright.engines.vllm.arguments import amount
+from sparkwright.engines.vllm.families import SWITCH, parser
+from sparkwright.engines.vllm.table import nearest, table
 from sparkwright.findings.finding import Finding
 from sparkwright.plan.derivation import Derivation, DerivedFact
-from sparkwright.rules.memory import DEFAULT_UTILIZATION
-from sparkwright.rules.model import THINKING_TOKENS
 from sparkwright.text.sizes import GIB
-from sparkwright.vllm.arguments import amount
-from sparkwright.vllm.families import SWITCH, parser
-from sparkwright.vllm.table import nearest, table
 
 #: Sequences at once: a household's clients, with room in the KV cache for long ones.
 SEQUENCES = 16

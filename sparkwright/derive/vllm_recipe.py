@@ -16,6 +16,8 @@ from typing import Any
 from sparkwright.catalog import ArgumentValue
 from sparkwright.catalog.gpus import UNIFIED
 from sparkwright.derive.subject import Subject
+from sparkwright.engines.vllm.arguments import PARALLEL
+from sparkwright.engines.vllm.table import release
 from sparkwright.imports import vllm_recipes
 from sparkwright.imports.arguments import read_arguments
 from sparkwright.imports.foreign import Foreign, Options, Text
@@ -26,8 +28,6 @@ from sparkwright.imports.text import mapping, read_yaml
 from sparkwright.plan.derivation import DerivedFact
 from sparkwright.resolve.model_recipe import ModelRecipe
 from sparkwright.resolve.recipe_registry import Snapshot
-from sparkwright.vllm.arguments import PARALLEL
-from sparkwright.vllm.table import release
 
 #: Of a recipe, what says how to start the model. Its guide and its installation are for people.
 _KEYS = (

@@ -8,10 +8,10 @@ from typing import Any
 
 from sparkwright.catalog import Catalog
 from sparkwright.catalog.gpus import GPUS, MACHINES
+from sparkwright.engines.vllm.table import release
 from sparkwright.imports.foreign import Foreign, Options
 from sparkwright.imports.names import distinct, slug
 from sparkwright.imports.remarks import Refused
-from sparkwright.vllm.table import release
 
 _REFERENCE = re.compile(
     r"(?:(?P<host>[a-z0-9-]+(?:\.[a-z0-9-]+)*(?::\d{1,5})?)/)?"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pyinfra.context import ctx_host
 
+from sparkwright.checks.host.docker import LEAST_DOCKER, docker_findings, toolkit_findings
 from sparkwright.facts.observation import observed
 from sparkwright.operations.changing import Commands, operation, verified
-from sparkwright.preflight.docker import LEAST_DOCKER, docker_findings, toolkit_findings
 
 
 @operation()

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pyinfra.api.host import Host
 from pyinfra.context import ctx_host
 
-from sparkwright.doctor.gpu_container import explained
+from sparkwright.checks.service.gpu_container import explained
 from sparkwright.facts.answers import HostError, of_each, typed
 from sparkwright.facts.asking import ask
 from sparkwright.facts.memory import memory
@@ -22,8 +22,8 @@ from sparkwright.host.contracts.observation import ObservationRequest
 from sparkwright.host.contracts.proof import ProofRequest
 from sparkwright.operations.changing import SERVICES_ROOT, Commands, change, operation
 from sparkwright.operations.live import Live
-from sparkwright.report.progress import Job as Line
-from sparkwright.report.progress import line
+from sparkwright.results.progress import Job as Line
+from sparkwright.results.progress import line
 
 #: Seconds between two lines of progress.
 _LINE_EVERY = 5

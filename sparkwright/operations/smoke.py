@@ -8,6 +8,10 @@ from ipaddress import ip_address
 from pyinfra.api.host import Host
 from pyinfra.context import ctx_host
 
+from sparkwright.checks.smoke import outside, smoke_of
+from sparkwright.checks.smoke.firewalls import unreachable
+from sparkwright.checks.smoke.outside import Entrance, Outside
+from sparkwright.checks.smoke.result import Smoke
 from sparkwright.config.settings import is_loopback
 from sparkwright.facts.answers import invalid, of_each
 from sparkwright.facts.asking import HostError, ask
@@ -20,10 +24,6 @@ from sparkwright.host.contracts.smoke import SmokeAnswer, SmokeRequest, SmokeReq
 from sparkwright.host.smoke import check as program
 from sparkwright.operations.changing import Commands, look, operation, paint
 from sparkwright.operations.connections import addresses
-from sparkwright.smoke import outside, smoke_of
-from sparkwright.smoke.firewalls import unreachable
-from sparkwright.smoke.outside import Entrance, Outside
-from sparkwright.smoke.result import Smoke
 
 _LABEL = "sparkwright-check"
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pyinfra.api.host import Host
 from pyinfra.context import ctx_host
 
-from sparkwright.doctor.watch import SERVICE, TIMER, Watch
+from sparkwright.checks.service.watch import SERVICE, TIMER, Watch
 from sparkwright.facts.asking import ask
 from sparkwright.facts.memory import memory
 from sparkwright.facts.observation import observed
@@ -33,8 +33,7 @@ def installed(
     """Have the watch on the host, or none.
 
     Args:
-        watch: its configuration and units (``sparkwright.doctor.watch.watch_of``); None takes it
-            away.
+        watch: its configuration and units (``checks.service.watch.watch_of``); None takes it away.
         unless: asked once everything before is done: whether it stays as it is.
         services_root: where the host's lock lies.
         break_lock: whether to take the lock from another run.

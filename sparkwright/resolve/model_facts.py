@@ -14,7 +14,7 @@ from typing import Annotated, Any
 from pydantic import Field, StringConstraints
 
 from sparkwright.catalog.data import Data
-from sparkwright.vllm.families import marks
+from sparkwright.engines.vllm.families import marks
 
 _WORD = r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}"
 Word = Annotated[str, StringConstraints(pattern=rf"^{_WORD}$")]

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from sparkwright.catalog import Catalog, load_catalog
+from sparkwright.checks.configuration import assumed_hardware, check_host, unknown_silences
 from sparkwright.config import places
 from sparkwright.config.inventory import HostInput
 from sparkwright.config.parse import parse_settings
@@ -18,7 +19,6 @@ from sparkwright.findings.user_error import UserError, mistake
 from sparkwright.plan.plan import HostPlan, Pins, plan_host
 from sparkwright.resolve.hub import ResolvedModel
 from sparkwright.resolve.resolution import Resolution
-from sparkwright.rules import assumed_hardware, check_host, unknown_silences
 from sparkwright.site.own_models import ReadHost, with_recipes
 from sparkwright.tls.host import problems as tls_problems
 

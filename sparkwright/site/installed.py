@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 
+from sparkwright.checks.configuration.model import THINKING_TOKENS
+from sparkwright.checks.smoke.deep import LONG
 from sparkwright.config.settings import RolloutSettings
 from sparkwright.host.contracts.doctor import ExaminedService
 from sparkwright.host.contracts.smoke import DeepRequest, SmokeRequest
@@ -12,8 +14,6 @@ from sparkwright.host.contracts.status import HostStatus, ServiceStatus
 from sparkwright.host.contracts.switch import ServiceSwitch
 from sparkwright.proxy.haproxy import Proxies
 from sparkwright.proxy.proxies import leave_and_return
-from sparkwright.rules.model import THINKING_TOKENS
-from sparkwright.smoke.deep import LONG
 
 #: What a service and a release can be called: nothing that leads out of their directories.
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,40}")

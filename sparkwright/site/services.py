@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from sparkwright.checks.smoke import smoke_request
 from sparkwright.config.keys import Keys
 from sparkwright.config.secrets import Secret
 from sparkwright.host.contracts.directories import Directory
@@ -14,7 +15,6 @@ from sparkwright.plan.release import Release
 from sparkwright.plan.services import DesiredService
 from sparkwright.proxy.haproxy import Proxies
 from sparkwright.proxy.proxies import leave_and_return
-from sparkwright.smoke import smoke_request
 
 #: Requests after a start, before a service counts as ready: the first ones compile kernels.
 WARM_UPS = 2

@@ -12,8 +12,8 @@ from pathlib import Path
 from lab import example_report
 from sparkwright.catalog import load_catalog
 from sparkwright.config.places import CATALOG
-from sparkwright.report.page.arrange import page_of
-from sparkwright.report.page.render import html
+from sparkwright.extras.report.arrange import page_of
+from sparkwright.extras.report.render import html
 from tests.browser.chromium import look, screenshot
 
 _WIDTH = 1280

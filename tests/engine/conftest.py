@@ -21,11 +21,11 @@ from lab.hub.serving import running as hub_running
 from lab.hub.store import Store
 from lab.real_engine import build, image, local
 from lab.real_engine.layout import RECIPE
-from sparkwright.cli.planned import load
+from sparkwright.checks.smoke import smoke_request
+from sparkwright.cli.lib.planned import load
 from sparkwright.host.contracts.smoke import SmokeRequest
 from sparkwright.plan.release import Release, render_release
 from sparkwright.site.resolution import pinned
-from sparkwright.smoke import smoke_request
 from tests.engine import registry
 from tests.held import held_for_tests
 from tests.host.lab.test_serving import free_port

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from sparkwright.doctor.thresholds import THRESHOLDS
+from sparkwright.checks.service.thresholds import THRESHOLDS
 from sparkwright.host import load
 from sparkwright.host.contracts.load import LoadRequest
 from sparkwright.host.contracts.records import encode

@@ -33,7 +33,7 @@ PLAN = {
 _CONFIG = """
 from sparkwright.config import parse
 parse.CONNECTION_KEYS += ("fake_delay", "fake_delay_jitter", "fake_responses")
-from sparkwright.operations import site
+from sparkwright.run import site
 site.install()
 """
 

@@ -11,11 +11,11 @@ from sparkwright.config.settings import RolloutSettings
 from sparkwright.host.contracts.observation import Observation
 from sparkwright.host.contracts.records import encode
 from sparkwright.operations.peer_keys import RunKeys
-from sparkwright.operations.run import HostRun, Run, attach
 from sparkwright.plan.missing import digest
 from sparkwright.plan.rollout import Rollout, batches
 from sparkwright.plan.services import DesiredService
 from sparkwright.proxy.proxies import proxies_of
+from sparkwright.run.state import HostRun, Run, attach
 from tests.operations.harness import FakeHost, fake
 from tests.unit.builders import SPARK, plan, probe, wanted
 

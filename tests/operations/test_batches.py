@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from sparkwright.facts.asking import HostError
-from sparkwright.operations import batches
-from sparkwright.operations.run import Run
 from sparkwright.operations.switching import SwitchResult
+from sparkwright.run import batches
+from sparkwright.run.state import Run
 from tests.operations.harness import FakeHost
 from tests.operations.sites import site, spark
 

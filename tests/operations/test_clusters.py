@@ -20,12 +20,12 @@ from sparkwright.host.contracts.status import KeptRelease, ServiceStatus
 from sparkwright.host.contracts.switch import SwitchJournal, request_of
 from sparkwright.operations import exclusive, services
 from sparkwright.operations.peer_keys import RunKeys
-from sparkwright.operations.rollback import targets_of
-from sparkwright.operations.run import HostRun, Run, attach
 from sparkwright.operations.switching import UNIT
 from sparkwright.plan.missing import digest
 from sparkwright.plan.rollout import Rollout, batches
 from sparkwright.plan.services import changes
+from sparkwright.run.rollback import targets_of
+from sparkwright.run.state import HostRun, Run, attach
 from sparkwright.site.installed import Installed
 from tests.operations.harness import FakeHost, as_json, fake, run
 from tests.operations.sites import ENGINE, KEY, looked_at, running

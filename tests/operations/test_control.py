@@ -14,8 +14,9 @@ from sparkwright.host.contracts.control import RESTART, STOP, ControlAnswer, Con
 from sparkwright.host.contracts.logs import LogLine, LogsAnswer
 from sparkwright.host.contracts.maintenance import MaintenanceAnswer, MaintenanceRequest
 from sparkwright.host.contracts.marks import Maintenance
-from sparkwright.operations import control, preflight
-from sparkwright.operations.run import HostRun
+from sparkwright.operations import control
+from sparkwright.run import preflight
+from sparkwright.run.state import HostRun
 from tests.operations.emergencies import host, pyinfra, sparkwright, write_site
 from tests.operations.harness import FakeHost, Ran, as_json, busy, fake, run
 from tests.operations.sites import looked_at, site, spark

@@ -15,12 +15,13 @@ from sparkwright.host.contracts.smoke import DeepAnswer, DeepCheckResult, SmokeR
 from sparkwright.host.contracts.status import HostStatus
 from sparkwright.host.contracts.switch import ServiceSwitch
 from sparkwright.host.contracts.verify_models import Verified
-from sparkwright.operations import disk_usage, planless, questions, rollback
-from sparkwright.operations.run import HostRun, attach
+from sparkwright.operations import disk_usage
+from sparkwright.run import planless, questions, rollback
+from sparkwright.run.state import HostRun, attach
 from tests.operations.emergencies import host, sparkwright, unreachable, write_site
 from tests.operations.harness import FakeHost, fake
 from tests.unit.builders import probe
-from tests.unit.doctor import builders as ill
+from tests.unit.checks.service import builders as ill
 from tests.unit.report.test_status import answer
 
 ROOT = "/data/sparkwright"

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from sparkwright.operations import ending
-from sparkwright.operations.run import Run
-from sparkwright.report.run import Outcome
-from sparkwright.smoke.result import Smoke
+from sparkwright.checks.smoke.result import Smoke
+from sparkwright.results.run import Outcome
+from sparkwright.run import ending
+from sparkwright.run.state import Run
 from tests.operations.sites import looked_at, site, spark
 
 PASSED = Smoke(6, 6, 2.8, ())

@@ -13,8 +13,8 @@ from sparkwright.host.contracts.jobs import JobStatus
 from sparkwright.host.contracts.records import decode
 from sparkwright.host.contracts.switch import SwitchJournal, request_of
 from sparkwright.operations import exclusive, services
-from sparkwright.operations.rollout import asleep
 from sparkwright.operations.switching import UNIT
+from sparkwright.run.rollout import asleep
 from tests.operations.emergencies import host, sparkwright, write_site
 from tests.operations.harness import FakeHost, Ran, as_json, busy, fake, run
 from tests.operations.sites import host_run, looked_at, running, site, spark, written

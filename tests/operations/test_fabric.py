@@ -21,7 +21,7 @@ from sparkwright.operations.fabric import addresses
 from tests.operations.harness import fake, run
 from tests.operations.real import host_of, real_state
 from tests.operations.sites import site, spark
-from tests.unit.fabric.test_addresses import host as state_of_host
+from tests.unit.checks.fabric.test_addresses import host as state_of_host
 
 TEXT = "network:\n  version: 2\n"
 PINGS = [Ping("192.168.177.12", "enp1s0f1np1", 8972)]

@@ -12,8 +12,8 @@ import pytest
 
 from sparkwright.facts.asking import HostError
 from sparkwright.host.contracts.load import HostLoad, ServiceLoad
-from sparkwright.operations import load
-from sparkwright.operations.run import HostRun
+from sparkwright.run import load
+from sparkwright.run.state import HostRun
 from tests.operations.harness import FakeHost
 from tests.operations.sites import site, spark
 

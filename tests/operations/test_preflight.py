@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from sparkwright.host.contracts.jobs import JobStatus
-from sparkwright.operations import preflight, reaching
-from sparkwright.operations.run import HostRun, host_run
 from sparkwright.operations.switching import UNIT
+from sparkwright.run import preflight, reaching
+from sparkwright.run.state import HostRun, host_run
 from tests.operations.harness import ANN, FakeHost, Said, as_json, run
 from tests.operations.sites import site, spark
 from tests.unit.builders import gpus, probe

@@ -13,9 +13,9 @@ from sparkwright.host.contracts.disk_usage import DiskUsageRequest
 from sparkwright.host.contracts.proxies import HEALTH_UNIT
 from sparkwright.host.contracts.status import HostStatus
 from sparkwright.host.contracts.verify_models import Verified
-from sparkwright.operations import asked, installed, questions
-from sparkwright.operations.run import HostRun
 from sparkwright.proxy.haproxy import UNIT
+from sparkwright.run import asked, installed, questions
+from sparkwright.run.state import HostRun
 from tests.operations.harness import FakeHost, Said, run
 from tests.operations.sites import running, site, spark, written
 from tests.unit.builders import probe

@@ -10,10 +10,11 @@ from sparkwright.facts.asking import HostError
 from sparkwright.host.contracts.smoke import CheckResult
 from sparkwright.host.contracts.status import HostStatus, KeptRelease, ServiceStatus
 from sparkwright.host.contracts.switch import HistoryEntry
-from sparkwright.operations import rollback, rollout, services
-from sparkwright.operations.run import HostRun, Run
+from sparkwright.operations import services
 from sparkwright.operations.switching import SwitchResult
-from sparkwright.report.run import Outcome
+from sparkwright.results.run import Outcome
+from sparkwright.run import rollback, rollout
+from sparkwright.run.state import HostRun, Run
 from tests.operations.harness import FakeHost, Said
 from tests.operations.sites import looked_at, running, site, spark
 from tests.unit.builders import SPARK, probe

@@ -13,10 +13,11 @@ import pytest
 from sparkwright.config.secrets import SecretText
 from sparkwright.facts.asking import HostError
 from sparkwright.host.contracts.fetch import TlsIdentity
-from sparkwright.operations import bundle_server, peers, sharing
+from sparkwright.operations import peers
 from sparkwright.operations.peer_keys import CONTROLLER, Peer
-from sparkwright.operations.run import Run
 from sparkwright.resolve import build_context
+from sparkwright.run import bundle_server, sharing
+from sparkwright.run.state import Run
 from sparkwright.tls.host import PeerCertificate
 from tests.operations.harness import FakeHost
 from tests.operations.sites import looked_at, site, spark

@@ -22,9 +22,9 @@ from sparkwright.config.settings import RolloutSettings
 from sparkwright.facts import hooks
 from sparkwright.facts.memory import memory
 from sparkwright.findings.finding import Finding, Severity
-from sparkwright.operations import site
 from sparkwright.operations.connections import Connections
-from sparkwright.operations.run import run_of
+from sparkwright.run import site
+from sparkwright.run.state import run_of
 from sparkwright.site.desired import DesiredFleet, DesiredHost
 from tests.unit.builders import plan, wanted
 

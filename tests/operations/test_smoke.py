@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from sparkwright.checks.smoke.result import Smoke
 from sparkwright.host.contracts.smoke import CheckResult, SmokeAnswer, SmokeRequest, SmokeRequests
 from sparkwright.operations import smoke
-from sparkwright.smoke.result import Smoke
 from tests.operations.harness import Said, as_json, fake, run
 from tests.unit.builders import probe
 

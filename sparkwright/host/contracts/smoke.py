@@ -135,7 +135,7 @@ class DeepCheckResult:
     Attributes:
         verdict: passed, failed or skipped.
         detail: what was observed, or why it was skipped.
-        cause: a key of sparkwright/smoke/checks.yaml, if it failed for a known cause.
+        cause: a key of sparkwright/checks/smoke/checks.yaml, if it failed for a known cause.
     """
 
     name: str

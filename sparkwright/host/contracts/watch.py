@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class Thresholds:
-    """Where something begins to be wrong; see sparkwright/doctor/thresholds.py."""
+    """Where something begins to be wrong; see sparkwright/checks/service/thresholds.py."""
 
     drafted: float
     collapsed: float

@@ -17,7 +17,7 @@ class Fault(check.Failure):
     """A check failed.
 
     Attributes:
-        cause: one of the causes in sparkwright/smoke/checks.yaml.
+        cause: one of the causes in sparkwright/checks/smoke/checks.yaml.
     """
 
     def __init__(self, cause: str, observed: str) -> None:

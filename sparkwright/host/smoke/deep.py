@@ -1,8 +1,8 @@
 """Checks everything that a service must be able to do. Runs on the host as root.
 
 Root, because the API key is in a file of mode 0600: it is read here and never leaves the host.
-What a service must be able to do is decided on the controller (sparkwright/smoke/deep.py) and
-comes with the request; what a failure means is in sparkwright/smoke/checks.yaml.
+The controller decides what a service must be able to do (sparkwright/checks/smoke/deep.py): it
+comes with the request; what a failure means is in sparkwright/checks/smoke/checks.yaml.
 """
 
 from __future__ import annotations

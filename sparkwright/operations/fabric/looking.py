@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pyinfra.api.host import Host
 
-from sparkwright.fabric.answers import wrong
+from sparkwright.checks.fabric.answers import wrong
 from sparkwright.facts.answers import invalid
 from sparkwright.facts.asking import Sudo, ask
 from sparkwright.host import fabric

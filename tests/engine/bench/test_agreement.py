@@ -17,13 +17,13 @@ from typing import Any
 
 import pytest
 
-from sparkwright.bench import aiperf
-from sparkwright.bench.loads import Batch, Load
-from sparkwright.bench.results import Cell
-from sparkwright.bench.run import measure
-from sparkwright.bench.service import reach
-from sparkwright.bench.tool import find
 from sparkwright.config.secrets import Secret
+from sparkwright.extras.bench import aiperf
+from sparkwright.extras.bench.loads import Batch, Load
+from sparkwright.extras.bench.results import Cell
+from sparkwright.extras.bench.run import measure
+from sparkwright.extras.bench.service import reach
+from sparkwright.extras.bench.tool import find
 from sparkwright.findings.user_error import UserError
 from tests.host.lab.test_serving import KEY, NGRAM, Server, launched, make_model
 

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from sparkwright.discover.names import Candidate
+from sparkwright.extras.discover.names import Candidate
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="makes network namespaces")
 
@@ -35,7 +35,7 @@ for name, address in (("elsewhere", "8.8.8.8"), ("spark-7", "10.99.0.2")):
 time.sleep(60)
 """
 _LAPTOP = """
-from sparkwright.discover.names import announced
+from sparkwright.extras.discover.names import announced
 for _ in range(10):
     found = announced(2)
     if any(one.name == "spark-7.local" for one in found):

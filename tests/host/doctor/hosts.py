@@ -14,7 +14,7 @@ import pytest
 
 from lab.fakes import GPUS
 from tests import docker_api
-from tests.unit.doctor.builders import STARTED, WORDS
+from tests.unit.checks.service.builders import STARTED, WORDS
 
 KEY = "sk-a-key-of-this-fleet"
 

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from sparkwright.doctor.diagnose import diagnose
-from sparkwright.doctor.facts import facts
+from sparkwright.checks.service.diagnose import diagnose
+from sparkwright.checks.service.facts import facts
 from sparkwright.facts import programs
 from sparkwright.facts.answers import parse
 from sparkwright.host import doctor as collect
@@ -21,7 +21,7 @@ from sparkwright.host.contracts.outcome import Outcome
 from sparkwright.host.lib import processes
 from sparkwright.host.lib.http import Server
 from tests.host.doctor.hosts import KEY, Vllm, host, inspected, program, vllm
-from tests.unit.doctor.builders import RELEASE
+from tests.unit.checks.service.builders import RELEASE
 
 
 def ask(server: Vllm, place: Path, **changes: Any) -> dict[str, Any]:

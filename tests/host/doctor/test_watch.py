@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from sparkwright.doctor.watch import SERVICE, TIMER, watch_of
+from sparkwright.checks.service.watch import SERVICE, TIMER, watch_of
 from sparkwright.host import removal
 from sparkwright.host.contracts.records import decode
 from sparkwright.host.contracts.removal import RemovalRequest
@@ -21,7 +21,7 @@ from sparkwright.host.watch import install
 from sparkwright.host.watch import watch as program
 from sparkwright.operations import watch as operation
 from sparkwright.plan.desired import Desired
-from sparkwright.report.status import deployment, render_status, well
+from sparkwright.results.status import deployment, render_status, well
 from tests.host.doctor.hosts import host, inspected, vllm
 from tests.host.doctor.hosts import program as put
 from tests.unit.builders import plan, wanted

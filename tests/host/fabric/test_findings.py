@@ -9,8 +9,8 @@ import pytest
 
 from lab.fabric.shapes import pair, ring, switch
 from lab.fabric.tree import Port, Spark
-from sparkwright.fabric.check import Fabric
-from sparkwright.fabric.judge import CHECKS, judge
+from sparkwright.checks.fabric.check import Fabric
+from sparkwright.checks.fabric.judge import CHECKS, judge
 from sparkwright.findings.finding import Finding
 from tests.host.fabric.looking import Look
 

@@ -10,7 +10,7 @@ import pytest
 from lab.fabric import tree
 from lab.fabric.shapes import pair, ring, switch
 from lab.fabric.tree import Port, Spark
-from sparkwright.fabric.cabling import cables, shape_of, unknown_neighbours
+from sparkwright.checks.fabric.cabling import cables, shape_of, unknown_neighbours
 from sparkwright.host import fabric
 from sparkwright.host.contracts.fabric import FabricRequest, FabricState, Gid, Neighbour
 from sparkwright.host.contracts.records import decode, encode

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from sparkwright.fabric import all_gather
+from sparkwright.extras.fabric_test import all_gather
 from sparkwright.host import fabric_measure as program
 from sparkwright.host.contracts.fabric_measure import (
     Gather,

@@ -11,8 +11,8 @@ import pytest
 
 from sparkwright.config.secrets import Secret
 from sparkwright.facts.asking import HostError
-from sparkwright.operations import bundle_server
 from sparkwright.operations.peer_keys import Peer, RunKeys
+from sparkwright.run import bundle_server
 from tests.host.fetch.conftest import Fetch
 from tests.host.peer_sharing import free_port
 

@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from lab.fabric import rails
-from sparkwright.fabric.cabling import cables, shape_of
-from sparkwright.fabric.check import Fabric
-from sparkwright.fabric.judge import judge
+from sparkwright.checks.fabric.cabling import cables, shape_of
+from sparkwright.checks.fabric.check import Fabric
+from sparkwright.checks.fabric.judge import judge
 from sparkwright.host.contracts.fabric import FabricState
 from sparkwright.host.contracts.records import decode
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from sparkwright.config.notices import address
-from sparkwright.notify.send import send
+from sparkwright.extras.notify.send import send
 from tests.host.notify.receivers import http, smtp
 
 TITLE, BODY = (

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from sparkwright.config.notices import address
-from sparkwright.notify import send as sending
-from sparkwright.notify.send import send
+from sparkwright.extras.notify import send as sending
+from sparkwright.extras.notify.send import send
 from tests.host.notify.receivers import http, smtp
 from tests.host.security.hostile import body, line, serving, silent
 

@@ -6,9 +6,9 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
+from sparkwright.checks.smoke.deep import deep_request
 from sparkwright.host.contracts.smoke import DeepCheckResult, DeepRequest, SmokeRequest
 from sparkwright.host.smoke import deep
-from sparkwright.smoke.deep import deep_request
 from tests.host.lab.test_serving import KEY, NGRAM, Server
 from tests.unit.builders import catalog, plan, wanted
 

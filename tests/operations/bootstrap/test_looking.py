@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from sparkwright.operations import preflight
-from sparkwright.operations.bootstrap import looking
+from sparkwright.run import bootstrap as looking
+from sparkwright.run import preflight
 from tests.operations.harness import FakeHost, Said, run
 from tests.operations.sites import site, spark
 from tests.unit.bootstrap.states import DGX

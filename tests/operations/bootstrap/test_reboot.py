@@ -9,7 +9,7 @@ import pytest
 
 from sparkwright.facts.asking import HostError
 from sparkwright.host.contracts.bootstrap import BootstrapState
-from sparkwright.operations.bootstrap import reboot
+from sparkwright.run import reboot
 from tests.operations.harness import FakeHost, Said, fake, run
 from tests.unit.bootstrap.states import UBUNTU
 from tests.unit.builders import probe

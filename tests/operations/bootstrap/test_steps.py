@@ -19,7 +19,8 @@ from sparkwright.facts import others
 from sparkwright.facts.memory import memory
 from sparkwright.findings.user_error import UserError, mistake
 from sparkwright.host.contracts.lock import LockAnswer
-from sparkwright.operations.bootstrap import looking, steps
+from sparkwright.operations.bootstrap import steps
+from sparkwright.run import bootstrap as looking
 from tests.operations.harness import ANN, fake, run
 from tests.operations.real import host_of, on, real_state
 from tests.operations.sites import host_run, spark

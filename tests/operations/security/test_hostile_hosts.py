@@ -17,22 +17,10 @@ from sparkwright.facts.answers import MOST_TEXT
 from sparkwright.host.contracts.jobs import WatchedJob
 from sparkwright.host.contracts.proof import ProofRequest
 from sparkwright.host.contracts.records import encode
-from sparkwright.operations import (
-    disk_usage,
-    ending,
-    installed,
-    jobs,
-    locks,
-    preflight,
-    proxies,
-    questions,
-    removal,
-    services,
-    smoke,
-    watch,
-)
-from sparkwright.operations.rollback import targets_of
+from sparkwright.operations import disk_usage, jobs, locks, proxies, removal, services, smoke, watch
 from sparkwright.operations.switching import UNIT
+from sparkwright.run import ending, installed, preflight, questions
+from sparkwright.run.rollback import targets_of
 from tests.operations.harness import FakeHost, Said, run
 from tests.operations.sites import looked_at, running, site, spark
 from tests.unit.builders import probe

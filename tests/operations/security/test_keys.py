@@ -11,9 +11,9 @@ from sparkwright.config.keys import Keys
 from sparkwright.config.secrets import Secret
 from sparkwright.facts.asking import HostError
 from sparkwright.host.contracts.lock import LockAnswer
-from sparkwright.operations import keys
-from sparkwright.operations.run import HostRun
 from sparkwright.proxy.haproxy import key_hash
+from sparkwright.run import keys
+from sparkwright.run.state import HostRun
 from tests.operations.harness import FakeHost
 from tests.operations.sites import ENGINE, KEY, KEYS, host_run, looked_at, spark
 from tests.unit.builders import SPARK

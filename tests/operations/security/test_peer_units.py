@@ -21,9 +21,10 @@ from sparkwright.host.contracts.jobs import Job
 from sparkwright.host.contracts.outcome import Outcome
 from sparkwright.host.fetch.peer_client import Identity, PeerClient
 from sparkwright.host.lib import journal, systemd
-from sparkwright.operations import bundle_server, peers
+from sparkwright.operations import peers
 from sparkwright.operations.fetching import Sources
 from sparkwright.operations.peer_keys import CONTROLLER, Peer, RunKeys
+from sparkwright.run import bundle_server
 
 HOME = "/opt/sparkwright/runtime/abc"
 JOB = peers.server_job(HOME, Sources(addresses=("10.0.0.2",)))

@@ -6,12 +6,12 @@ import socket
 
 import pytest
 
+from sparkwright.checks.smoke.outside import Entrance
+from sparkwright.checks.smoke.result import Smoke
 from sparkwright.findings.finding import Finding
 from sparkwright.host.contracts.firewall import Firewall
 from sparkwright.host.contracts.smoke import CheckResult, SmokeAnswer, SmokeRequest
 from sparkwright.operations import smoke
-from sparkwright.smoke.outside import Entrance
-from sparkwright.smoke.result import Smoke
 from tests.operations.harness import Said, fake, run
 from tests.unit.builders import probe
 from tests.unit.security.test_outside import HERE, server

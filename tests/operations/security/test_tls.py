@@ -9,8 +9,8 @@ import pytest
 
 from sparkwright.host.contracts.proxies import HEALTH_UNIT
 from sparkwright.operations import proxies
-from sparkwright.operations.run import HostRun
 from sparkwright.proxy.haproxy import UNIT
+from sparkwright.run.state import HostRun
 from tests.operations.harness import as_json, fake, run
 from tests.operations.sites import host_run, spark, written
 from tests.unit.builders import SPARK, probe

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from sparkwright.catalog import Model, Recipe
 from sparkwright.catalog.data import OWN
 from sparkwright.catalog.models import Format
-from sparkwright.rules.model import QUANTIZATION
+from sparkwright.checks.configuration.model import QUANTIZATION
 
 MODEL: dict[str, Any] = {
     "kind": "model", "name": "mine", "repository": "me/mine", "family": "mine", "role": "body",

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from sparkwright.checks.configuration import assumed_hardware, check_host
 from sparkwright.cli import main
 from sparkwright.findings.finding import errors
 from sparkwright.plan.release import render_release
-from sparkwright.rules import assumed_hardware, check_host
 from tests.libyaml import safe_load
 from tests.unit.builders import catalog, plan, resolution
 

@@ -11,16 +11,19 @@ import pytest
 from click.testing import CliRunner, Result
 
 from lab import example_report
-from sparkwright.cli import bundle_command, discover_command, init_command, main
+from sparkwright.cli import bundle as bundle_command
+from sparkwright.cli import init as init_command
+from sparkwright.cli import main, module_of
 from sparkwright.config.inventory import read_inventory
 from sparkwright.config.tls import CA
-from sparkwright.discover.asking import Box
+from sparkwright.extras.discover import command as discover_command
+from sparkwright.extras.discover.asking import Box
 from sparkwright.host.contracts.records import encode
 from sparkwright.resolve.lock import from_resolution, render_lock
 from sparkwright.site.fleet import plan_fleet
 from tests.unit.builders import ROOT, resolution
-from tests.unit.doctor import builders as ill
-from tests.unit.fabric import states as fabric
+from tests.unit.checks.fabric import states as fabric
+from tests.unit.checks.service import builders as ill
 from tests.unit.report.test_status import answer
 
 SPARKS = ("spark-1", "spark-2", "spark-3")
@@ -173,11 +176,11 @@ def fleet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (tmp_path / ".sparkwright" / name).write_text(f"sk-a-key-of-sixteen-or-more-{name}")
         (tmp_path / ".sparkwright" / name).chmod(0o600)
     for words in COMMANDS:
-        module = importlib.import_module(f"sparkwright.cli.{words.split()[0]}_command")
+        module = importlib.import_module(module_of(words.split()[0]))
         if hasattr(module, "ask_hosts"):
             monkeypatch.setattr(module, "ask_hosts", ask_hosts)
     for other in ("control", "deployments"):
-        monkeypatch.setattr(f"sparkwright.cli.{other}.ask_hosts", ask_hosts)
+        monkeypatch.setattr(f"sparkwright.cli.lib.{other}.ask_hosts", ask_hosts)
     for name in ("_contexts", "_runtimes"):
         monkeypatch.setattr(bundle_command, name, lambda *_: None)
     monkeypatch.setattr(bundle_command, "_fetch", lambda *_, **__: True)

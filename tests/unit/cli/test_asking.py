@@ -12,7 +12,9 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from sparkwright.cli import main, progress, rollback_command
+from sparkwright.cli import main
+from sparkwright.cli import rollback as rollback_command
+from sparkwright.cli.lib import progress
 
 
 @pytest.fixture
@@ -51,7 +53,7 @@ def test_who_says_yes_is_obeyed(became: list[list[str]]) -> None:
 
 
 def test_the_former_name_of_verify_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    from sparkwright.cli import models_command
+    from sparkwright.cli import models as models_command
 
     monkeypatch.setattr(models_command, "become", lambda _: None)
     done = CliRunner().invoke(main, ["models", "verify", "inventory/lab.py"])

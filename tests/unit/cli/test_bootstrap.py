@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from sparkwright.cli import bootstrap_command, hosts, main
+from sparkwright.cli import bootstrap as bootstrap_command
+from sparkwright.cli import main
+from sparkwright.cli.lib import hosts
 
 
 @pytest.fixture

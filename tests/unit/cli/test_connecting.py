@@ -12,9 +12,9 @@ import pytest
 from click.testing import CliRunner
 
 from docs.generate.commands import commands
-from sparkwright.cli import main
-from sparkwright.cli.connecting import OPTIONS, SECRETS
-from sparkwright.cli.hosts import command_line
+from sparkwright.cli import main, module_of
+from sparkwright.cli.lib.connecting import OPTIONS, SECRETS
+from sparkwright.cli.lib.hosts import command_line
 from tests.unit.builders import ROOT
 
 #: What of sparkwright/cli/ starts pyinfra.
@@ -31,7 +31,7 @@ def _going_to_hosts() -> dict[str, click.Command]:
     """Commands whose module starts pyinfra, by their words; of groups, all."""
     found = {}
     for words, command, _ in commands():
-        file = ROOT / f"sparkwright/cli/{words.split()[0]}_command.py"
+        file = ROOT / f"{module_of(words.split()[0]).replace('.', '/')}.py"
         tree = ast.parse(file.read_text(encoding="utf-8"))
         names = {one.name for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)
                  for one in node.names}  # fmt: skip

@@ -11,7 +11,10 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from sparkwright.cli import control, logs_command, main, maintenance_command
+from sparkwright.cli import logs as logs_command
+from sparkwright.cli import main
+from sparkwright.cli import maintenance as maintenance_command
+from sparkwright.cli.lib import control
 from tests.unit.builders import ROOT
 
 SITE = "inventory/lab.py"

@@ -10,15 +10,16 @@ from typing import Any
 
 import pytest
 
-from sparkwright.cli import doctor_command, fabric_command
-from sparkwright.fabric.groups import on_connectx
-from sparkwright.fabric.measure import Plan
+from sparkwright.checks.fabric.groups import on_connectx
+from sparkwright.cli import doctor as doctor_command
+from sparkwright.cli import fabric as fabric_command
+from sparkwright.extras.fabric_test.measure import Plan
 from sparkwright.host.contracts.fabric import FabricState
 from sparkwright.host.contracts.fabric_measure import Gathered, MeasureAnswer, Pinged, Written
 from sparkwright.host.contracts.records import decode, encode
+from tests.unit.checks.fabric.states import pair
+from tests.unit.checks.service.builders import spark
 from tests.unit.cli.fleet_of_five import run
-from tests.unit.doctor.builders import spark
-from tests.unit.fabric.states import pair
 
 _SITE = 'sparks = ["spark-1", "spark-2", "spark-3"]\n'
 

@@ -11,8 +11,8 @@ import pytest
 from click.testing import CliRunner
 
 from sparkwright.catalog.load import load_catalog
+from sparkwright.checks.configuration.issues import all_issues
 from sparkwright.cli import main
-from sparkwright.rules.issues import all_issues
 from tests.libyaml import safe_load
 from tests.unit.builders import ROOT
 
@@ -89,7 +89,7 @@ def test_every_recipe_as_it_is_passes(tmp_path: Path) -> None:
 
 
 def test_every_issue_of_the_catalog_has_a_row() -> None:
-    """But for those that only a host's real hardware shows: tests/unit/rules/test_rules.py."""
+    """But for those that only real hardware shows: checks/configuration/test_rules.py."""
     tried = {name for row in ROWS for name in (*row["finds"], *row.get("also", {}))}
     catalog = load_catalog([ROOT / "catalog"])
     assert set(all_issues(catalog)) - tried == {"omni-gb10-only", "stock-nvfp4-kv"}

@@ -11,11 +11,11 @@ import pytest
 
 from docs.generate.commands import commands
 from docs.generate.json_documents import schema
-from sparkwright.cli.documents import DOCUMENTS, PYINFRAS
-from tests.unit.bench.test_command import ONE, _run, asked
-from tests.unit.chat.model import Model, speaking
-from tests.unit.chat.site import chat, written
+from sparkwright.cli.lib.documents import DOCUMENTS, PYINFRAS
 from tests.unit.cli.fleet_of_five import COMMANDS, fleet, run
+from tests.unit.extras.bench.test_command import ONE, _run, asked
+from tests.unit.extras.chat.model import Model, speaking
+from tests.unit.extras.chat.site import chat, written
 
 __all__ = ["asked", "fleet"]
 jsonschema: Any = pytest.importorskip("jsonschema", reason="make setup installs jsonschema")

@@ -8,11 +8,13 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from sparkwright.cli import deployments, main, notify_command
+from sparkwright.cli import main
+from sparkwright.cli.lib import deployments
 from sparkwright.config.notices import Address
+from sparkwright.extras.notify import command as notify_command
+from sparkwright.extras.notify import timer
 from sparkwright.host.contracts.records import encode
-from sparkwright.notify import timer
-from tests.unit.notify.builders import WEDGE, host
+from tests.unit.extras.notify.builders import WEDGE, host
 
 
 class _Site:

@@ -9,14 +9,20 @@ import pytest
 from click.testing import CliRunner
 
 from sparkwright.cli import (
-    deployments,
-    doctor_command,
-    main,
-    models_command,
-    remove_command,
+    doctor as doctor_command,
 )
+from sparkwright.cli import (
+    main,
+)
+from sparkwright.cli import (
+    models as models_command,
+)
+from sparkwright.cli import (
+    remove as remove_command,
+)
+from sparkwright.cli.lib import deployments
 from sparkwright.host.contracts.records import encode
-from tests.unit.doctor import builders as ill
+from tests.unit.checks.service import builders as ill
 from tests.unit.report.test_status import answer
 
 USAGE: dict[str, Any] = {"things": [], "foreign": []}

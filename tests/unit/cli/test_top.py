@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from sparkwright.cli import hosts, main
+from sparkwright.cli import main
+from sparkwright.cli.lib import hosts
 from sparkwright.host.contracts.records import encode
-from tests.unit.chat.site import terminal, written
+from tests.unit.extras.chat.site import terminal, written
 from tests.unit.report.test_load import SPARK, after
 
 #: Writes the lines of said.json to its descriptor, each after its seconds.
@@ -100,7 +101,7 @@ def test_at_a_terminal_one_screen_is_drawn_anew_and_ctrl_c_gives_the_old_one_bac
 ) -> None:
     says(site, (0, WELL), (0.5, LATER), (600, SILENT))
     program = (
-        "import sparkwright.cli.hosts as hosts; from sparkwright.cli import main;"
+        "import sparkwright.cli.lib.hosts as hosts; from sparkwright.cli import main;"
         f"hosts.pyinfra = lambda: {str(site / 'pyinfra')!r}; main(prog_name='sparkwright')"
     )
     with terminal(site, "top", program=("-c", program)) as shown:

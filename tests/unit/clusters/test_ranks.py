@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
+from sparkwright.checks.smoke.outside import entrances
 from sparkwright.config.keys import Keys
 from sparkwright.config.secrets import Secret
-from sparkwright.endpoints.fleet import export
+from sparkwright.extras.endpoints.fleet import export
 from sparkwright.plan.desired import Desired
 from sparkwright.proxy.proxies import proxies_of
 from sparkwright.site.services import desired_services
-from sparkwright.smoke.outside import entrances
 from tests import systemd
 from tests.libyaml import safe_load
 from tests.unit.clusters.fleets import data, desired, names, of_ranks, pair, planned

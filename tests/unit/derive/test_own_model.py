@@ -8,15 +8,15 @@ from typing import Any
 import pytest
 
 from sparkwright.catalog.gpus import GPUS
+from sparkwright.checks.configuration.model import THINKING_TOKENS
+from sparkwright.checks.smoke.deep import deep_request
 from sparkwright.config.settings import HostSettings
+from sparkwright.engines.vllm.families import families
+from sparkwright.engines.vllm.table import table
 from sparkwright.findings.finding import errors
 from sparkwright.plan.release import render_release
 from sparkwright.resolve.lock import Lock, from_resolution, read_lock, render_lock
-from sparkwright.rules.model import THINKING_TOKENS
 from sparkwright.site.resolution import ask, pinned
-from sparkwright.smoke.deep import deep_request
-from sparkwright.vllm.families import families
-from sparkwright.vllm.table import table
 from tests.unit.builders import resolution
 from tests.unit.derive.repositories import (
     COMMIT,

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from docs.generate.cards import CARDS
-from sparkwright.doctor.diagnose import CHECKS
-from sparkwright.rules import rule_ids
+from sparkwright.checks.configuration import rule_ids
+from sparkwright.checks.service.diagnose import CHECKS
 from tests.libyaml import safe_load
 from tests.unit.builders import ROOT, catalog
 

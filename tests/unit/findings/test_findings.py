@@ -8,17 +8,18 @@ from dataclasses import replace
 import pytest
 from click.testing import CliRunner, Result
 
-from sparkwright.cli import doctor_command, main
-from sparkwright.doctor.diagnose import diagnose
+from sparkwright.checks.configuration import assumed_hardware, check_host
+from sparkwright.checks.host.judge import judge
+from sparkwright.checks.service.diagnose import diagnose
+from sparkwright.cli import doctor as doctor_command
+from sparkwright.cli import main
 from sparkwright.findings.finding import Finding, Severity, Subject, errors
 from sparkwright.findings.render import counts, data, text
 from sparkwright.findings.sarif import sarif
 from sparkwright.findings.user_error import UserError, mistake
 from sparkwright.host.contracts.records import encode
-from sparkwright.preflight.judge import judge
-from sparkwright.rules import assumed_hardware, check_host
 from tests.unit.builders import SPARK, catalog, plan, probe, wanted
-from tests.unit.doctor import builders as ill
+from tests.unit.checks.service import builders as ill
 
 WHOLE = Finding(
     "kv-cache", Severity.ERROR,

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
+from sparkwright.checks.configuration import assumed_hardware, check_host
+from sparkwright.checks.configuration.parts import memory_of
+from sparkwright.checks.host import memory as preflight_memory
+from sparkwright.checks.host.checks import HostCheck
 from sparkwright.findings.user_error import UserError
-from sparkwright.preflight import memory as preflight_memory
-from sparkwright.preflight.checks import HostCheck
-from sparkwright.rules import assumed_hardware, check_host
-from sparkwright.rules.parts import memory_of
 from tests.unit.builders import SPARK, catalog, plan, probe, wanted
 
 RECIPE = SPARK["qwen36"]["recipe"]

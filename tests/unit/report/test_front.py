@@ -9,18 +9,18 @@ from typing import Any
 import pytest
 
 from lab import example_report
-from sparkwright.bench.results import Result
+from sparkwright.checks.configuration.parts import Memory, Part
+from sparkwright.extras.bench.results import Result
+from sparkwright.extras.report.arrange import page_of
+from sparkwright.extras.report.contents import Page
+from sparkwright.extras.report.front import ago, front, groups, line
+from sparkwright.extras.report.inputs import LastRun, Reported
+from sparkwright.extras.report.render import html, plain
 from sparkwright.findings.finding import Finding, Severity, Subject
 from sparkwright.findings.user_error import mistake
-from sparkwright.report.page.arrange import page_of
-from sparkwright.report.page.contents import Page
-from sparkwright.report.page.front import ago, front, groups, line
-from sparkwright.report.page.inputs import LastRun, Reported
-from sparkwright.report.page.render import html, plain
-from sparkwright.report.run import Row
-from sparkwright.rules.parts import Memory, Part
-from tests.unit.bench.builders import cell, result
+from sparkwright.results.run import Row
 from tests.unit.builders import catalog
+from tests.unit.extras.bench.builders import cell, result
 
 NOON = dt.datetime(2026, 7, 8, 12, tzinfo=dt.UTC)
 DAY = dt.timedelta(days=1)

@@ -7,7 +7,7 @@ from typing import Any
 
 from sparkwright.host.contracts.gpu import Gpu
 from sparkwright.host.contracts.load import HostLoad, ServiceLoad
-from sparkwright.report.load import Line, Seen, lines, table
+from sparkwright.results.load import Line, Seen, lines, table
 from tests.unit.security.test_terminal import EVIL, harmless
 
 GIB = 1 << 30

@@ -16,22 +16,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lab import example_report
-from sparkwright.bench.history import Regression
-from sparkwright.bench.results import Result
+from sparkwright.checks.configuration.parts import Memory, Part, memory_of
+from sparkwright.extras.bench.history import Regression
+from sparkwright.extras.bench.results import Result
+from sparkwright.extras.report.arrange import page_of
+from sparkwright.extras.report.contents import Page, natural
+from sparkwright.extras.report.findings import findings, likely
+from sparkwright.extras.report.inputs import LastRun, Switch, read_deep, read_history, read_last_run
+from sparkwright.extras.report.render import html, plain
+from sparkwright.extras.report.text import text
+from sparkwright.extras.report.words import count, hosts_in_short
 from sparkwright.findings.finding import Finding
 from sparkwright.findings.user_error import mistake
-from sparkwright.report.page.arrange import page_of
-from sparkwright.report.page.contents import Page, natural
-from sparkwright.report.page.findings import findings, likely
-from sparkwright.report.page.inputs import LastRun, Switch, read_deep, read_history, read_last_run
-from sparkwright.report.page.render import html, plain
-from sparkwright.report.page.text import text
-from sparkwright.report.page.words import count, hosts_in_short
-from sparkwright.report.run import Row, as_json
-from sparkwright.rules.parts import Memory, Part, memory_of
+from sparkwright.results.run import Row, as_json
 from sparkwright.text.visible import visible_text
-from tests.unit.bench.builders import cell, result
 from tests.unit.builders import SPARK, catalog, plan
+from tests.unit.extras.bench.builders import cell, result
 
 NOON = dt.datetime(2026, 7, 8, 12, tzinfo=dt.UTC)
 

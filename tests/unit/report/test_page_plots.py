@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sparkwright.report.page.plots import Bar, Line, bars, lines, number
+from sparkwright.extras.report.plots import Bar, Line, bars, lines, number
 
 #: Any text that XML can hold at all.
 _words = st.text(st.characters(exclude_categories=["Cc", "Cs"], exclude_characters="\ufffe\uffff"),

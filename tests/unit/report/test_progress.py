@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sparkwright.host.contracts.fetch import FetchProgress
-from sparkwright.report.progress import Job, line
+from sparkwright.results.progress import Job, line
 
 
 def test_sums_bytes_and_rates_and_says_how_long() -> None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from sparkwright.checks.smoke import smoke_of
+from sparkwright.checks.smoke.result import Smoke
 from sparkwright.host.contracts.smoke import CheckResult
-from sparkwright.report.run import Row, ServiceRow, as_json, render
-from sparkwright.smoke import smoke_of
-from sparkwright.smoke.result import Smoke
+from sparkwright.results.run import Row, ServiceRow, as_json, render
 
 SERVICE = ServiceRow(
     name="qwen36",

@@ -11,10 +11,10 @@ import pytest
 from click.testing import CliRunner, Result
 
 from lab import example_report
-from sparkwright.bench.store import save
 from sparkwright.cli import main
-from tests.unit.bench.builders import cell, result
+from sparkwright.extras.bench.store import save
 from tests.unit.builders import ROOT
+from tests.unit.extras.bench.builders import cell, result
 
 
 def _run(*words: str) -> Result:

@@ -7,12 +7,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from sparkwright.extras.report.inputs import read_history
 from sparkwright.findings.finding import Finding
 from sparkwright.host.contracts.lock import Owner
 from sparkwright.host.contracts.switch import HistoryEntry
 from sparkwright.plan.rollout import behind_another_proxy, earlier
-from sparkwright.report.page.inputs import read_history
-from sparkwright.report.status import (
+from sparkwright.results.status import (
     Deployment,
     deployment,
     render_diff,

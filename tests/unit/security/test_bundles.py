@@ -16,11 +16,11 @@ import pytest
 from sparkwright.facts.asking import HostError
 from sparkwright.findings.user_error import UserError
 from sparkwright.operations import runtime as operation
-from sparkwright.operations import sharing
 from sparkwright.resolve import build_context, lock_contexts, runtime
 from sparkwright.resolve.carried_runtime import DIGESTS, carried_runtime, pinned_digest
 from sparkwright.resolve.lock import Lock, LockedImage, from_resolution, read_lock, render_lock
 from sparkwright.resolve.runtime import ARCHITECTURES, PYTHONS, RuntimeBundleError
+from sparkwright.run import sharing
 from tests.unit.builders import COMMIT, DIGEST, SPARK, plan, resolution
 
 EVIL = b"import os; os.system('id > /root/owned')\n"

@@ -12,8 +12,11 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from sparkwright.cli import control, logs_command, main, maintenance_command
-from sparkwright.cli.journals import journalctl
+from sparkwright.cli import logs as logs_command
+from sparkwright.cli import main
+from sparkwright.cli import maintenance as maintenance_command
+from sparkwright.cli.lib import control
+from sparkwright.cli.lib.journals import journalctl
 from tests.unit.builders import ROOT
 
 #: Sets the window's title, hides a line, turns its direction, and writes another host's line.

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from sparkwright.discover import names
+from sparkwright.extras.discover import names
 
 HOSTILE = (
     "-oProxyCommand=touch /tmp/owned", "spark; touch /tmp/owned", "spark\nsparks = []",

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from sparkwright.checks.smoke.firewalls import unreachable
+from sparkwright.checks.smoke.outside import Outside
 from sparkwright.host.contracts.firewall import Firewall
-from sparkwright.smoke.firewalls import unreachable
-from sparkwright.smoke.outside import Outside
-from tests.unit.smoke.test_firewalls import FIREWALLD, NFT, UFW
+from tests.unit.checks.smoke.test_firewalls import FIREWALLD, NFT, UFW
 
 SHUT = [Outside("qwen36", None, "no answer", ("192.168.1.11", 8000))]
 EVIL = (

@@ -13,7 +13,14 @@ from sparkwright.cli import main
 from sparkwright.findings.user_error import UserError
 from tests import quadlet as reader
 from tests.unit.cli.fleet_of_five import fleet as fleet
-from tests.unit.handover.services import HERETIC, HOSTILE, container, files, manifests, quadlet
+from tests.unit.extras.handover.services import (
+    HERETIC,
+    HOSTILE,
+    container,
+    files,
+    manifests,
+    quadlet,
+)
 
 BOTH = ("default", "strict")
 

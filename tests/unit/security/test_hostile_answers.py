@@ -12,9 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sparkwright.bench import host as bench
-from sparkwright.doctor.diagnose import diagnose
-from sparkwright.doctor.facts import facts
+from sparkwright.checks.host.judge import judge
+from sparkwright.checks.service.diagnose import diagnose
+from sparkwright.checks.service.facts import facts
+from sparkwright.extras.bench import host as bench
 from sparkwright.facts import programs
 from sparkwright.facts.answers import MOST_DEPTH, MOST_TEXT, HostError, of_each, parse
 from sparkwright.facts.programs import BEGIN, END
@@ -31,9 +32,8 @@ from sparkwright.host.contracts.smoke import DeepAnswer, SmokeAnswer
 from sparkwright.host.contracts.status import HostStatus
 from sparkwright.host.contracts.verify_models import Verified
 from sparkwright.plan.missing import shared
-from sparkwright.preflight.judge import judge
-from sparkwright.report.disk_usage import render as render_usage
-from sparkwright.report.status import deployment, render_diff, render_history, render_status
+from sparkwright.results.disk_usage import render as render_usage
+from sparkwright.results.status import deployment, render_diff, render_history, render_status
 from tests.unit.builders import plan, wanted
 
 #: What every question is answered with.

@@ -20,7 +20,7 @@ from sparkwright.imports.sources import of_path
 from sparkwright.resolve import recipe_registry
 from sparkwright.resolve.recipe_registry import snapshot
 from tests.unit.builders import ROOT
-from tests.unit.imports.recipes import minimal, of_text, recipe, said
+from tests.unit.extras.imports.recipes import minimal, of_text, recipe, said
 
 BOMBS = {
     "laughs": "a0: &a0 [x]\n"

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from sparkwright.cli import key_command, main
+from sparkwright.cli import key as key_command
+from sparkwright.cli import main
 from sparkwright.config.keys import ENGINE, KeyFile, Keys, keys_of
 from sparkwright.config.parse import parse_settings
 from sparkwright.config.secrets import VARIABLE

@@ -9,13 +9,13 @@ import pytest
 
 from sparkwright.config.notices import Address, NoticeSettings, addresses
 from sparkwright.config.parse import parse_settings
+from sparkwright.extras.notify import timer
+from sparkwright.extras.notify.current import current
+from sparkwright.extras.notify.said import Notice, Recipient, Told, news
+from sparkwright.extras.notify.words import body, title
 from sparkwright.findings.finding import Finding
 from sparkwright.findings.user_error import UserError
-from sparkwright.notify import timer
-from sparkwright.notify.current import current
-from sparkwright.notify.said import Notice, Recipient, Told, news
-from sparkwright.notify.words import body, title
-from tests.unit.notify.builders import NOW, WEDGE, finding, host
+from tests.unit.extras.notify.builders import NOW, WEDGE, finding, host
 
 KEY = "sk-0123456789abcdefghijklmnopqrstuvwxyz"
 PROMPT = "my doctor says that the tumour is back"

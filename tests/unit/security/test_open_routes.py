@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
+from sparkwright.checks.configuration import assumed_hardware, check_host
+from sparkwright.checks.smoke.outside import Entrance, entrances
+from sparkwright.engines.vllm.routes import INFERENCE, OPEN
 from sparkwright.findings.user_error import UserError
 from sparkwright.proxy.proxies import proxies_of
-from sparkwright.rules import assumed_hardware, check_host
-from sparkwright.smoke.outside import Entrance, entrances
-from sparkwright.vllm.routes import INFERENCE, OPEN
 from tests.unit.builders import SPARK, catalog, plan
 
 CAPTURES = Path(__file__).parents[2] / "fixtures/vllm/0.24.0"

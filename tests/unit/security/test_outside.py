@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from sparkwright.smoke import outside
-from sparkwright.smoke.outside import Entrance, look
-from sparkwright.vllm.routes import INFERENCE
+from sparkwright.checks.smoke import outside
+from sparkwright.checks.smoke.outside import Entrance, look
+from sparkwright.engines.vllm.routes import INFERENCE
 
 HERE = "127.0.0.1"
 

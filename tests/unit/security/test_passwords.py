@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from sparkwright.cli import main
-from sparkwright.cli.connecting import SECRETS
+from sparkwright.cli.lib.connecting import SECRETS
 from tests.unit.builders import ROOT
 
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from sparkwright.cli import lock_command
+from sparkwright.checks.host.judge import judge
+from sparkwright.cli import lock as lock_command
 from sparkwright.findings.finding import Severity
 from sparkwright.host.lib.pickles import is_pickle
 from sparkwright.plan.desired import Desired
-from sparkwright.preflight.judge import judge
 from sparkwright.resolve.hub import RemoteFile, ResolvedModel
 from sparkwright.resolve.lock import from_resolution, render_lock
 from sparkwright.resolve.pickles import fetched, finding

@@ -14,17 +14,17 @@ import pytest
 from click.testing import CliRunner
 from pyinfra.connectors import local, ssh, util
 
-from sparkwright.cli.options import print_json
+from sparkwright.cli.lib.options import print_json
 from sparkwright.facts import hooks, output
 from sparkwright.findings.finding import Finding, Severity, Subject
 from sparkwright.findings.render import text
 from sparkwright.host.contracts.fetch import FetchProgress
 from sparkwright.host.contracts.lock import Owner
 from sparkwright.operations.live import Live
-from sparkwright.report.disk_usage import render as render_usage
-from sparkwright.report.progress import Job, line
-from sparkwright.report.run import Row, render
-from sparkwright.report.status import deployment, render_diff, render_history, render_status
+from sparkwright.results.disk_usage import render as render_usage
+from sparkwright.results.progress import Job, line
+from sparkwright.results.run import Row, render
+from sparkwright.results.status import deployment, render_diff, render_history, render_status
 from sparkwright.text.lock_owner import described
 from sparkwright.text.visible import visible, visible_but_colours
 

@@ -25,8 +25,8 @@ from sparkwright.cli import main
 from sparkwright.config.inventory import HostInput
 from sparkwright.config.places import CATALOG
 from sparkwright.config.tls import CA, CA_DIRECTORY
-from sparkwright.endpoints import FORMATS
-from sparkwright.endpoints.fleet import export
+from sparkwright.extras.endpoints import FORMATS
+from sparkwright.extras.endpoints.fleet import export
 from sparkwright.findings.user_error import UserError
 from sparkwright.plan.plan import HostPlan
 from sparkwright.proxy.haproxy import Proxies, render_proxies

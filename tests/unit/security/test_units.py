@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from sparkwright.checks.service.watch import watch_of
 from sparkwright.config.templates import template
-from sparkwright.doctor.watch import watch_of
+from sparkwright.extras.notify import timer
 from sparkwright.host.lib import sandbox
-from sparkwright.notify import timer
 from sparkwright.proxy.haproxy import render_proxies
 from sparkwright.proxy.proxies import health_unit, proxies_of
 from tests import systemd

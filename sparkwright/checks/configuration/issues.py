@@ -1,0 +1,57 @@
+"""The catalog's known issues as rules."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from sparkwright.catalog import Catalog
+from sparkwright.catalog.issues import Issue
+from sparkwright.checks.configuration.rule import Context, Match, Rule
+from sparkwright.findings.finding import Severity
+
+
+def issue_matches(context: Context) -> Iterator[Match]:
+    """Issues of the service's image, of what that is built on, of body and drafter that apply."""
+    image, tag = context.image, context.service.image.tag
+    issues = [(issue, tag) for issue in (*image.issues, *context.body.issues)]
+    if image.build:
+        base = context.catalog.images[image.build.base]
+        issues += [(issue, image.build.base_tag) for issue in base.issues]
+    if context.drafter:
+        issues += [(issue, tag) for issue in context.drafter.issues]
+    for issue, tagged in issues:
+        if facts := issue.met(tagged, context.facts):
+            yield Match(
+                key=_key(facts),
+                observed=f"{issue.what}{context.defaulted(facts)}",
+                remedy=issue.instead,
+                reason=issue.why,
+                source=issue.source,
+                severity=Severity(issue.severity),
+                id=issue.id,
+            )
+
+
+def all_issues(catalog: Catalog) -> dict[str, Issue]:
+    """Every issue of the catalog by id."""
+    issues = [issue for image in catalog.images.values() for issue in image.issues]
+    issues += [issue for model in catalog.models.values() for issue in model.issues]
+    return {issue.id: issue for issue in issues}
+
+
+def _key(facts: Sequence[str]) -> str:
+    """The setting to look at: the last fact that is an argument or a variable."""
+    for fact in reversed(facts):
+        kind, _, name = fact.partition(".")
+        if kind == "speculative":
+            return f"arguments.speculative_config.{name}"
+        if kind in ("argument", "environment"):
+            return f"{kind}{'s' if kind == 'argument' else ''}.{name}"
+    return "recipe"
+
+
+#: The roof over the catalog's issues, each of which brings its own id, reason and source.
+RULE = Rule(
+    "known-issue", Severity.ERROR, "what a card says does not work", "", "the catalog",
+    issue_matches,
+)  # fmt: skip

@@ -1,0 +1,199 @@
+"""Memory: what weights, KV cache and everything else take of a host, and whether it fits.
+
+A Spark has one pool for CPU and GPU: every service's share, sidecars and the system come out of it.
+A card of its own is the service's alone. ``shm_size`` is a limit and no use, and Docker leaves it
+aside under ``ipc: host``, so that it is counted nowhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from sparkwright.catalog import Model
+from sparkwright.checks.configuration.rule import Context, Match, Rule
+from sparkwright.engines.vllm.gb10 import MOST_ON_GB10, SAFE_BATCH, SHARES
+from sparkwright.findings.finding import Severity
+from sparkwright.text.sizes import GIB
+
+#: What vLLM 0.20 to 0.33 take when nothing is set, for an image whose version no card says.
+DEFAULT_UTILIZATION = 0.92
+#: GiB for activations, CUDA graphs and the engine itself: an estimate of this project, on the
+#: small side, so that what it refuses would fail for certain.
+OVERHEAD_GIB = 2.0
+#: GiB that the system of a Spark needs for itself: an estimate of this project.
+SYSTEM_GIB = 8.0
+
+#: Bytes of one number in the KV cache. NVFP4: 4 bits and a scale of 8 bits per 16 numbers;
+#: turboquant_k8v4 of vLLM: 8 bits for keys, 4 for values; tq_k8v4 of aeon-vllm-ultimate: "4-bit K +
+#: 4-bit V" (card of vllm-ultimate-dgx-spark, recipe C).
+KV_BYTES = {
+    "auto": 2.0, "bfloat16": 2.0, "float16": 2.0, "fp8": 1.0, "fp8_e4m3": 1.0, "fp8_e5m2": 1.0,
+    "nvfp4": 0.5625, "tq_k8v4": 0.5, "turboquant_k8v4": 0.75,
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Budget:
+    """One service's memory, in GiB; None where unknown.
+
+    Attributes:
+        share: what vLLM may take, by gpu_memory_utilization.
+        kv: what is left of it for the KV cache.
+        context: what one sequence of the full length takes of that.
+    """
+
+    share: float | None
+    weights: float | None
+    drafter: float
+    kv: float | None
+    context: float | None
+
+
+def pool_gib(context: Context) -> float | None:
+    """The memory that gpu_memory_utilization is a share of."""
+    hardware = context.hardware
+    return hardware.memory_gib if hardware.unified else hardware.vram_gib
+
+
+def utilization(context: Context) -> float:
+    """The share that vLLM takes: what is written, else its default."""
+    return context.number("gpu_memory_utilization") or DEFAULT_UTILIZATION
+
+
+def kv_bytes_per_token(model: Model, dtype: str, length: int) -> float | None:
+    """Bytes of one token's keys and values, averaged over a sequence of this length."""
+    width = KV_BYTES.get(dtype.lower())
+    if not model.kv or width is None:
+        return None
+    total = 0.0
+    for layer in model.kv:
+        kept = 1.0 if layer.window is None else min(1.0, layer.window / max(1, length))
+        total += layer.layers * 2 * layer.heads * layer.head_dim * width * kept
+    return total
+
+
+def planned_length(context: Context) -> float | None:
+    """Tokens that one sequence may take; None where vLLM takes what fits (``auto``, ``-1``)."""
+    written = context.arguments.get("max_model_len")
+    if written is not None and str(written).strip().lower() in ("auto", "-1"):
+        return None
+    return context.number("max_model_len") or context.body.context
+
+
+def parts(context: Context) -> int:
+    """How many GPUs of a cluster's hosts share the model; each host is judged for its own part, so
+    that the smallest decides."""
+    ranks = context.recipe.ranks
+    return ranks.world if ranks is not None and context.service.rank is not None else 1
+
+
+def budget(context: Context) -> Budget:
+    """The service's memory as far as the catalog knows it."""
+    pool = pool_gib(context)
+    share = None if pool is None else pool * utilization(context)
+    weights = context.body.loaded_gib or context.body.size_gib
+    drafter = (context.drafter.size_gib or 0.0) if context.drafter else 0.0
+    shared = parts(context)
+    weights, drafter = weights and weights / shared, drafter / shared
+    kv = None if share is None or weights is None else share - weights - drafter - OVERHEAD_GIB
+    length = planned_length(context)
+    dtype = str(context.value("kv_cache_dtype") or "auto")
+    per_token = kv_bytes_per_token(context.body, dtype, int(length)) if length else None
+    one = None if per_token is None or length is None else per_token * length / shared / GIB
+    return Budget(share, weights, drafter, kv, one)
+
+
+def _share_on_gb10(context: Context) -> Iterator[Match]:
+    value, written = utilization(context), "gpu_memory_utilization" in context.arguments
+    if context.hardware.unified and value > MOST_ON_GB10:
+        yield Match(
+            "arguments.gpu_memory_utilization",
+            f"{value:g} of a Spark's memory" if written else f"not set, so vLLM takes {value:g}",
+            SHARES,
+        )
+
+
+def _batch_on_gb10(context: Context) -> Iterator[Match]:
+    value = context.number("max_num_batched_tokens")
+    if context.hardware.unified and value is not None and value > SAFE_BATCH:
+        yield Match(
+            "arguments.max_num_batched_tokens",
+            f"{value:g} batched tokens on a Spark",
+            f"max_num_batched_tokens: {SAFE_BATCH}",
+        )
+
+
+def _unified(context: Context) -> Iterator[Match]:
+    total = context.hardware.memory_gib
+    first = min(service.name for service in context.plan.services)
+    if not context.hardware.unified or total is None or context.service.name != first:
+        return  # said once per host
+    parts = []
+    shares: dict[str, float] = {}
+    for service in context.plan.services:
+        own = budget(Context(context.plan, service, context.catalog, context.hardware))
+        shares[service.name] = own.share or 0.0
+        group = f" ({service.exclusive}: one at a time)" if service.exclusive else ""
+        parts.append(f"{service.name} {own.share or 0:.0f}{group}")
+    needed = SYSTEM_GIB + context.plan.largest(shares)
+    for name, size in context.plan.settings.sidecars.items():
+        needed += size
+        parts.append(f"{name} {size:.0f}")
+    if needed > total:
+        yield Match(
+            "arguments.gpu_memory_utilization",
+            f"{needed:.0f} GiB of {total:.0f} GiB: {', '.join(parts)}, system {SYSTEM_GIB:.0f}",
+            f"smaller shares (gpu_memory_utilization: {SHARES}), fewer services or sidecars",
+        )
+
+
+def _fits(context: Context) -> Iterator[Match]:
+    own = budget(context)
+    if own.kv is None or own.share is None or own.weights is None:
+        return
+    pool = "memory" if context.hardware.unified else "the card's own memory"
+    if own.kv <= 0:
+        yield Match(
+            "arguments.gpu_memory_utilization",
+            f"{own.share:.1f} GiB of {pool} for {own.weights:g} GiB of weights, "
+            f"{own.drafter:g} GiB of drafter and about {OVERHEAD_GIB:g} GiB of the engine leave "
+            "nothing for the KV cache",
+            "a larger gpu_memory_utilization, or a smaller body",
+        )
+    elif own.context is not None and own.context > own.kv:
+        length = planned_length(context) or 0
+        fits = int(length * own.kv / own.context) // 1024 * 1024
+        yield Match(
+            "arguments.max_model_len",
+            f"one sequence of {length:g} tokens takes {own.context:.1f} GiB of KV cache, "
+            f"and {own.kv:.1f} GiB are left",
+            f"max_model_len: {fits}, or a smaller kv_cache_dtype",
+        )
+
+
+RULES = (
+    Rule(
+        "gb10-memory-share", Severity.ERROR, "too large a share of a Spark's memory",
+        "CPU and GPU share one pool, and it thrashes above 0.88",
+        "card of vllm-ultimate-dgx-spark, recipe A; card of Qwen3.6-35B-A3B-heretic-NVFP4, "
+        "quickstart", _share_on_gb10,
+    ),
+    Rule(
+        "gb10-batched-tokens", Severity.WARNING, "a batch that has hung Sparks",
+        "65536 has hung Sparks, 32768 is what the cards run in production",
+        "AEON-7/vllm-dflash#1; the cards' serve commands", _batch_on_gb10,
+    ),
+    Rule(
+        "unified-memory", Severity.ERROR, "services and sidecars that need more than a Spark has",
+        "weights, KV caches, sidecars and the system come out of one pool",
+        "card of vllm-ultimate-dgx-spark, recipe A (sidecars); card of vllm-dflash, "
+        "troubleshooting (15 to 20 GB for the host)",
+        _unified,
+    ),
+    Rule(
+        "kv-cache", Severity.ERROR, "weights or a context that do not fit the share",
+        "vLLM ends at start when one full sequence does not fit into the KV cache",
+        "vLLM's check of the KV cache at start; sizes: the models' cards", _fits,
+    ),
+)  # fmt: skip

@@ -1,0 +1,67 @@
+"""What a host's memory goes to, part by part, as far as the plan knows it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from sparkwright.catalog import Catalog
+from sparkwright.checks.configuration.memory import SYSTEM_GIB, budget
+from sparkwright.checks.configuration.rule import Context, assumed_hardware
+from sparkwright.plan.plan import HostPlan
+
+
+@dataclass(frozen=True)
+class Part:
+    """One part of the memory, in GiB; ``mark`` draws it in a bar of characters."""
+
+    mark: str
+    name: str
+    gib: float
+
+
+@dataclass(frozen=True)
+class Memory:
+    """A host's memory.
+
+    Attributes:
+        total_gib: None where it is not known before a host was looked at.
+        unified: whether CPU and GPU share it.
+    """
+
+    total_gib: float | None
+    unified: bool
+    parts: tuple[Part, ...]
+
+    @property
+    def free_gib(self) -> float | None:
+        """What is left; less than nothing where the parts do not fit."""
+        if self.total_gib is None:
+            return None
+        return self.total_gib - sum(part.gib for part in self.parts)
+
+
+def _counted(plan: HostPlan, shares: Mapping[str, float]) -> Iterator[str]:
+    """The services whose parts are added up: of an exclusive group its largest alone."""
+    for service in plan.services:
+        group = plan.groups.get(service.exclusive or "", (service.name,))
+        if service.name == max(group, key=lambda name: shares[name]):
+            yield service.name
+
+
+def memory_of(plan: HostPlan, catalog: Catalog) -> Memory:
+    """Weights, KV caches, sidecars and the system of a planned host."""
+    hardware = assumed_hardware(plan)
+    parts: list[Part] = []
+    needs = {one.name: budget(Context(plan, one, catalog, hardware)) for one in plan.services}
+    for name in _counted(plan, {name: own.share or 0.0 for name, own in needs.items()}):
+        own = needs[name]
+        weights = (own.weights or 0) + own.drafter
+        parts.append(Part("#", f"{name} weights", weights))
+        rest = max(0.0, (own.share or 0) - weights)
+        parts.append(Part("=", f"{name} KV cache and engine", rest))
+    parts += [Part("+", name, size) for name, size in plan.settings.sidecars.items()]
+    if hardware.unified:
+        parts.append(Part("o", "system", SYSTEM_GIB))
+    total = hardware.memory_gib if hardware.unified else hardware.vram_gib
+    return Memory(total, hardware.unified, tuple(parts))

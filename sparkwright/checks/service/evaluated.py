@@ -1,0 +1,135 @@
+"""The doctor's looks, judged by the watch's own evaluation: one judgement for both."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from sparkwright.checks.service import thresholds
+from sparkwright.checks.service.check import Symptom
+from sparkwright.checks.service.facts import Facts, Planned
+from sparkwright.findings.finding import Severity
+from sparkwright.host.contracts.doctor import Look, ServiceSeen
+from sparkwright.host.contracts.watch import (
+    Sample,
+    ServiceSample,
+    WatchedService,
+    WatchReport,
+)
+from sparkwright.host.watch import evaluation
+from sparkwright.text.lock_owner import age
+
+DRAFTED = "spec_decode_num_draft_tokens_total"
+ACCEPTED = "spec_decode_num_accepted_tokens_total"
+PROGRESS = ("generation_tokens_total", "prompt_tokens_total", "iteration_tokens_total_count")
+#: Seconds after the start within which a first request is compiling, not hanging.
+_FIRST = 180.0
+#: Of a service that is not planned it is not known how long it boots.
+_FOREVER = 1e9
+
+
+def evaluated(facts: Facts) -> Iterator[tuple[str, Symptom]]:
+    """What the watch would report, by check, as far as one or two samples show it."""
+    limits = thresholds.THRESHOLDS
+    disks = {disk.path: (disk.free, disk.total) for disk in facts.disks if disk.total}
+    found = evaluation.judge([Sample(facts.now, disks=disks)], [], limits)
+    for name, service, planned in facts.each():
+        boot = planned.boot_seconds if planned else _FOREVER
+        known = WatchedService(name, "", "", 0, "", boot)
+        ring = [
+            Sample(at, services={name: sample}) for at, sample in _samples(facts, service, planned)
+        ]
+        found += evaluation.judge(ring, [known], limits.at_once())
+    for one in found:
+        symptom = Symptom(one.seen, one.service, severity=Severity(one.severity))
+        if one.name == "acceptance-collapse" and one.service:
+            symptom = _collapse(symptom, facts.services[one.service], facts.planned)
+        yield one.name, symptom
+    state = evaluation.gpu_state(facts.gpu, limits, thresholds.HEAT, thresholds.BRAKE)
+    for key, name in evaluation.GPU_FINDINGS:
+        words = getattr(state, key)
+        if words and not (key == "silent" and "version mismatch" in facts.gpu.said):
+            said = f"nvidia-smi: {words}" if key == "silent" else words
+            yield name, Symptom(said, severity=Severity.ERROR)
+
+
+def watched(watch: WatchReport | None, now: float) -> Iterator[tuple[str, Symptom]]:
+    """What the watch on the host saw over hours, by check; and whether it still looks."""
+    if watch is None:
+        return
+    if now - watch.at > thresholds.THRESHOLDS.watch_silent_seconds:
+        yield "watch-asleep", Symptom(f"the watch has not looked for {age(now - watch.at)}")
+        return
+    for one in watch.findings:
+        observed = f"{one.seen} (watched for {age(now - one.since)})"
+        known = {str(severity): severity for severity in Severity}
+        severity = known.get(one.severity, Severity.WARNING)
+        yield one.name, Symptom(observed, one.service, severity=severity)
+
+
+def still(service: ServiceSeen) -> bool:
+    """Whether requests ran at both looks and nothing came out in between."""
+    return (
+        service.healthy
+        and len(service.metrics) > 1
+        and all(look["num_requests_running"] > 0 for look in service.metrics)
+        and all(service.between(name) == 0 for name in PROGRESS)
+    )
+
+
+def compiling(facts: Facts, service: ServiceSeen, planned: Planned | None) -> bool:
+    """Whether it is young and has not generated anything: the first request takes its time."""
+    boot = planned.boot_seconds if planned else 0
+    nothing = service.metrics[-1]["generation_tokens_total"] == 0
+    return nothing and facts.uptime(service) < _FIRST + boot
+
+
+def drafting(service: ServiceSeen) -> tuple[Look, ...]:
+    """Looks to judge acceptance by: the two where they say enough, else the server's whole life."""
+    lately = service.between(DRAFTED)
+    if lately is not None and lately >= thresholds.THRESHOLDS.drafted:
+        return service.metrics
+    # Every counter begins at zero.
+    return (Look(at=0, values={}), *service.metrics) if service.metrics else ()
+
+
+def _samples(
+    facts: Facts, service: ServiceSeen, planned: Planned | None
+) -> Iterator[tuple[float, ServiceSample]]:
+    """A service's looks as samples of the watch, oldest first."""
+    plain = ServiceSample(service.health.code, service.unit.get("ActiveState"), service.restarts)
+    uptime = facts.uptime(service)
+    if uptime and plain.health is None and not service.metrics:
+        yield facts.now - uptime, plain
+    for look in drafting(service):
+        young = compiling(facts, service, planned)
+        sample = replace(
+            plain,
+            running=look["num_requests_running"],
+            waiting=look["num_requests_waiting"],
+            cache=look["kv_cache_usage_perc"],
+            drafted=look[DRAFTED],
+            accepted=look[ACCEPTED],
+            progress=None if young else sum(look[name] for name in PROGRESS),
+        )
+        # At its start it served, as far as is known.
+        served = replace(sample, health=200)
+        yield (look.at, sample) if look.values else (facts.now - uptime, served)
+    if not service.metrics:
+        yield facts.now, plain
+
+
+def _collapse(symptom: Symptom, service: ServiceSeen, planned: dict[str, Planned]) -> Symptom:
+    """The defect of older tags, or a drafter that does not fit."""
+    own = planned.get(symptom.service or "")
+    cached = service.container and "enable_prefix_caching" in service.container.arguments
+    if own and own.corrupts and cached:
+        return symptom
+    return Symptom(
+        symptom.observed,
+        symptom.service,
+        reason="the drafter does not fit body or context: another model's, a sliding window "
+        "that the tag ignores beyond 2048 tokens, or a cache that an old tag corrupted",
+        remedy="restart the service and look again; then tag 2026-06-11-pr41703 or later, "
+        "and sparkwright verify INVENTORY for body and drafter",
+    )

@@ -1,0 +1,103 @@
+"""The deep smoke test's request: what a service must be able to do, by its plan and the catalog.
+
+Pure: which checks do not apply, and why, is decided here and tested without a host.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from sparkwright.catalog import ArgumentValue, Catalog
+from sparkwright.checks.configuration.model import THINKING_TOKENS
+from sparkwright.checks.smoke import smoke_request
+from sparkwright.host.contracts.smoke import DeepRequest
+from sparkwright.plan.plan import ServicePlan
+from sparkwright.plan.release import Release
+
+#: Check -> the least tokens of its prompt.
+LONG = {"long-2k": 2048, "long-16k": 16384}
+#: The checks' time beyond one answer's deadline each: for reading and writing many tokens, and a
+#: minute for everything around them.
+_CHECKS = 16
+_LONG_SECONDS = 400
+
+
+def deep_request(release: Release, catalog: Catalog) -> DeepRequest:
+    """What the host's program must know of a service, by its plan and its model's entry."""
+    service = release.service
+    arguments = dict(service.arguments)
+    caching = arguments.get("enable_prefix_caching")
+    return DeepRequest(
+        service=smoke_request(release, warm_ups=0),
+        tool_parser=_text(arguments.get("tool_call_parser")),
+        reasoning_parser=_text(arguments.get("reasoning_parser")),
+        thinking_tokens=max(THINKING_TOKENS, service.smoke.max_tokens),
+        max_num_seqs=_whole(arguments.get("max_num_seqs")),
+        context=_whole(arguments.get("max_model_len")),
+        prefix_caching=caching if isinstance(caching, bool) else None,
+        skip=_skipped(service, arguments, catalog),
+    )
+
+
+def deep_seconds(request: DeepRequest) -> int:
+    """How long a service's checks take at most: the boot, and every check's deadline."""
+    service = request.service
+    answers = _CHECKS * service.first_answer_seconds + _LONG_SECONDS
+    tokens = request.thinking_tokens // 2 + 13 * (request.max_num_seqs or 0)
+    return service.boot_seconds + answers + tokens + 10 * len(service.served_names)
+
+
+def _skipped(
+    service: ServicePlan, arguments: Mapping[str, ArgumentValue], catalog: Catalog
+) -> dict[str, str]:
+    model = catalog.models[service.body.name]
+    skip: dict[str, str] = {}
+    thinks = None
+    if "thinking" not in model.capabilities:
+        thinks = f"{model.name} has no reasoning"
+    elif not arguments.get("reasoning_parser"):
+        thinks = "no reasoning_parser: reasoning would be in the content"
+    if thinks:
+        skip |= {"thinking-off": thinks, "thinking-on": thinks}
+    elif "thinking-only" in model.capabilities:
+        skip["thinking-off"] = f"{model.name} thinks before every answer"
+    if "tools" not in model.capabilities:
+        skip["tools"] = f"{model.name} has no tool calling"
+    elif not (arguments.get("enable_auto_tool_choice") and arguments.get("tool_call_parser")):
+        skip["tools"] = "no enable_auto_tool_choice with a tool_call_parser"
+    if "image" not in model.capabilities:
+        skip["image"] = f"{model.name} has no vision"
+    elif off := _vision_off(arguments):
+        skip["image"] = f"{off}: served without vision"
+    context = _whole(arguments.get("max_model_len"))
+    for name, tokens in LONG.items():
+        # The prompt is a little longer than its name says, and the answer needs room too.
+        if context is not None and context < tokens * 1.2 + 512:
+            skip[name] = f"a context of {context} tokens has no room for it"
+    if arguments.get("enable_prefix_caching") is False:
+        skip["prefix-cache"] = "prefix caching is off"
+    if "speculative_config" not in arguments:
+        skip["speculation"] = "no speculative_config"
+    if _whole(arguments.get("max_num_seqs")) is None:
+        skip["concurrency"] = "no max_num_seqs: vLLM decides how many run at once"
+    return skip
+
+
+def _vision_off(arguments: Mapping[str, ArgumentValue]) -> str | None:
+    """The argument by which a model with vision is served without it."""
+    if arguments.get("language_model_only") is True:
+        return "language_model_only"
+    limits = arguments.get("limit_mm_per_prompt")
+    if isinstance(limits, dict) and limits.get("image") == 0:
+        return "limit_mm_per_prompt of no image"
+    return None
+
+
+def _whole(value: ArgumentValue | None) -> int | None:
+    """A positive whole number; None for -1, ``auto`` and sizes with a suffix, which vLLM reads."""
+    text = str(value)
+    return int(text) if text.isascii() and text.isdigit() and int(text) > 0 else None
+
+
+def _text(value: ArgumentValue | None) -> str | None:
+    return value if isinstance(value, str) else None

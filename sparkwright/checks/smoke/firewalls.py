@@ -1,0 +1,241 @@
+"""Why others do not reach a port that answers on its host, and the one command that opens it.
+
+A service that listens on its host's own network is met by the rules for input of ufw, firewalld and
+nftables; ports that Docker publishes are not.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from ipaddress import ip_network
+
+from sparkwright.checks.smoke.outside import Outside
+from sparkwright.findings.finding import Finding, Severity, Subject
+from sparkwright.host.contracts.firewall import Firewall
+
+CHECK = "unreachable"
+_FAMILIES = ("ip", "ip6", "inet")
+#: Family, table and chain -> its lines.
+_Chains = dict[tuple[str, str, str], list[str]]
+#: What a host calls its tables and chains becomes part of a command that somebody will paste.
+_NAME = re.compile(r"[A-Za-z0-9_.-]+")
+_REASON = "it answers on the host itself, and nobody else gets to it"
+
+
+@dataclass(frozen=True)
+class _Closed:
+    """A firewall that lets no connection in, and the command that changes that."""
+
+    what: str
+    command: str
+    after: str = ""
+
+
+def unreachable(found: Sequence[Outside], needed: Sequence[int], seen: Firewall) -> Finding | None:
+    """The finding of a host's ports that did not answer here; None where all did.
+
+    Args:
+        found: what was seen from this machine.
+        needed: every port that other machines are to reach.
+        seen: the host's firewall.
+    """
+    shut = [one for one in found if one.closed]
+    ports = sorted({one.closed[1] for one in shut if one.closed})
+    if not ports:
+        return None
+    told = "; ".join(f"{one.name}: {one.note}" for one in shut)
+    closed = next(_closing(ports, sorted({*needed, *ports}), seen), None)
+    if closed is None:
+        what = "nothing in the rules of ufw, firewalld or nftables explains it"
+        remedy = (
+            "look at what lies between: another network or VLAN, a guest Wi-Fi that separates its "
+            "devices, a VPN, the router's own rules"
+        )
+    else:
+        what, remedy = closed.what, f"{closed.command}{closed.after}"
+    return Finding(
+        CHECK, Severity.WARNING, Subject(), f"{told}; {what}",
+        "every published port takes connections from the LAN", _REASON, remedy,
+        "docs/troubleshooting.md",
+    )  # fmt: skip
+
+
+def _closing(ports: list[int], needed: list[int], seen: Firewall) -> Iterator[_Closed]:
+    """The firewalls that let one of the ports' connections not in."""
+    lan = _network(seen.network)
+    if seen.ufw and not all(_in_ufw(port, seen.ufw) for port in ports):
+        listed = ",".join(map(str, needed))
+        yield _Closed(
+            "ufw is active and does not allow it",
+            f"sudo ufw allow proto tcp from {lan} to any port {listed}",
+        )
+    if seen.firewalld is not None:
+        zone, text = _zone(seen.firewalld, seen.interface)
+        if zone and not all(_in_firewalld(port, text) for port in ports):
+            family = "ipv6" if ":" in lan else "ipv4"
+            rules = " ".join(
+                f"--add-rich-rule='rule family={family} source address={lan} "
+                f"port port={port} protocol=tcp accept'"
+                for port in needed
+            )
+            yield _Closed(
+                f"firewalld's zone {zone} does not allow it",
+                f"sudo firewall-cmd --permanent --zone={zone} {rules} "
+                "&& sudo firewall-cmd --reload",
+            )
+    if seen.nft and not seen.ufw and seen.firewalld is None:
+        shut = [one for one in _input_chains(seen.nft) if not all(map(one.admits, ports))]
+        if shut:
+            names = ", ".join(one.name for one in shut)
+            yield _Closed(
+                f"nftables' {names} does not accept it",
+                " && ".join(one.opened(lan, needed, iptables=seen.iptables) for one in shut),
+                " (and in /etc/nftables.conf, or where your rules are kept, to outlast a reboot)",
+            )
+
+
+def _network(said: str | None) -> str:
+    """The LAN, for a command that somebody will paste: nothing but a network."""
+    try:
+        return str(ip_network(said or ""))
+    except ValueError:
+        return "LAN/24"
+
+
+def _ranges(text: str, between: str) -> Iterator[tuple[int, int]]:
+    for one in re.findall(rf"\d+(?:{between}\d+)?", text):
+        first, _, last = one.partition(between)
+        yield int(first), int(last or first)
+
+
+def _has(port: int, text: str, between: str) -> bool:
+    return any(first <= port <= last for first, last in _ranges(text, between))
+
+
+def _in_ufw(port: int, status: str) -> bool:
+    """Whether ufw lets a port's connections in, from anywhere or from somewhere."""
+    for line in status.splitlines():
+        to = re.match(
+            r"([\d:,]+)(/tcp)?(?: \(.*?\))*\s+(ALLOW|LIMIT)(?: IN)?\s+(?!FWD|OUT)\S", line
+        )
+        if to and _has(port, to[1], ":"):
+            return True
+    return re.search(r"^Default: allow \(incoming\)", status, re.MULTILINE) is not None
+
+
+def _zone(listed: str, interface: str | None) -> tuple[str | None, str]:
+    """The zone that an interface is in, else an active one; its text."""
+    active: list[tuple[str, str]] = []
+    for block in re.split(r"\n(?=\S)", listed.strip()):
+        head = re.match(r"([\w-]+) \((?:default, )?active\)", block)
+        if head is None:
+            continue
+        names = re.search(r"^ +interfaces: *(.*)$", block, re.MULTILINE)
+        if names and interface in names[1].split():
+            return head[1], block
+        active.append((head[1], block))
+    return active[0] if active else (None, "")
+
+
+def _in_firewalld(port: int, zone: str) -> bool:
+    if re.search(r"^ +target: ACCEPT$", zone, re.MULTILINE):
+        return True
+    ports = re.search(r"^ +ports: *(.*)$", zone, re.MULTILINE)
+    listed = [one.removesuffix("/tcp") for one in ports[1].split()] if ports else []
+    rich = re.findall(r'port port="?([\d-]+)"? protocol="?tcp"? accept', zone)
+    return any(_has(port, one, "-") for one in (*listed, *rich) if "/" not in one)
+
+
+@dataclass(frozen=True)
+class _Chain:
+    """A chain of nftables that input passes; ``inner`` are the rules of chains that it jumps to."""
+
+    family: str
+    table: str
+    chain: str
+    lines: tuple[str, ...]
+    inner: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        return f"{self.family} {self.table} {self.chain}"
+
+    @property
+    def closes(self) -> bool:
+        """Whether what no rule lets in is dropped."""
+        last = self.lines[-1] if self.lines else ""
+        return any(re.search(r"\bpolicy drop\b", line) for line in self.lines[:3]) or bool(
+            re.match(r"(counter packets \d+ bytes \d+ )?(drop|reject)\b", last)
+        )
+
+    def admits(self, port: int) -> bool:
+        """Whether a rule lets a port's connections in, wherever they come from."""
+        if not self.closes:
+            return True
+        for line in (*self.lines, *self.inner):
+            to = re.search(r"\btcp dport (\{[^}]*\}|[\d-]+)", line)
+            accepts = line.split(" comment ")[0].rstrip().endswith("accept")
+            if to and accepts and _has(port, to[1], "-"):
+                return True
+        return False
+
+    def opened(self, lan: str, ports: list[int], *, iptables: bool) -> str:
+        listed = ", ".join(map(str, ports))
+        six = ip_network(lan).version == 6 if "LAN" not in lan else False
+        if iptables and (self.table, self.chain) == ("filter", "INPUT"):
+            return (
+                f"sudo {'ip6tables' if six else 'iptables'} -I INPUT -p tcp -s {lan} -m multiport "
+                f"--dports {listed.replace(' ', '')} -j ACCEPT"
+            )
+        family = "ip6" if six else "ip"
+        rule = f"{family} saddr {lan} tcp dport {{ {listed} }} accept"
+        return f"sudo nft insert rule {self.name} '{rule}'"
+
+
+def _input_chains(ruleset: str) -> Iterator[_Chain]:
+    """The chains at the hook ``input`` of IP's families, with the rules of those that they jump to.
+
+    Bridges and ARP have hooks of that name, too, which are about other packets
+    (ovh/debian-cis#366).
+    """
+    chains = _chains(ruleset)
+    for (family, table, chain), lines in chains.items():
+        named = all(map(_NAME.fullmatch, (table, chain)))
+        if named and family in _FAMILIES and "hook input" in "".join(lines[:1]):
+            further = [
+                chains.get((family, table, one), []) for one in _jumps(chains, lines, family, table)
+            ]
+            inner = tuple(line for some in further for line in some)
+            yield _Chain(family, table, chain, tuple(lines), inner)
+
+
+def _jumps(chains: _Chains, lines: list[str], family: str, table: str) -> list[str]:
+    """The chains that rules lead to, also by others."""
+    found: dict[str, None] = {}
+    left = list(lines)
+    while left:
+        for name in re.findall(r"\b(?:jump|goto) ([\w.-]+)", left.pop()):
+            if name not in found:
+                found[name] = None
+                left += chains.get((family, table, name), [])
+    return list(found)
+
+
+def _chains(ruleset: str) -> _Chains:
+    """Every chain's lines, by family, table and name."""
+    found: _Chains = {}
+    table: list[str] = []
+    lines: list[str] | None = None
+    for line in map(str.strip, ruleset.splitlines()):
+        words = line.split()
+        if words[:1] == ["table"]:
+            table = words
+        elif words[:1] == ["chain"] and len(words) > 1 and len(table) > 2:
+            lines = found.setdefault((table[1], table[2], words[1]), [])
+        elif line == "}":
+            lines = None
+        elif lines is not None and line:
+            lines.append(line)
+    return found

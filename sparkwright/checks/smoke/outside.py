@@ -1,0 +1,213 @@
+"""What a neighbour gets of a host without the key: asked from the controller, over the network.
+
+Each inference route of vLLM's is asked without a key and with a wrong one, with an empty object:
+nothing is generated even where nobody asks for the key. Ports that only the host itself is to reach
+must not take a connection.
+"""
+
+from __future__ import annotations
+
+import secrets
+import socket
+import ssl
+import threading
+import time
+from collections.abc import Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+
+from sparkwright.config.settings import EVERY_ADDRESS, is_loopback
+from sparkwright.config.tls import scheme
+from sparkwright.engines.vllm.routes import INFERENCE
+from sparkwright.host.contracts.smoke import CheckResult
+from sparkwright.plan.plan import HostPlan
+
+CHECK = "outside"
+#: What a server answers that lets nobody in, or has no such route.
+_REFUSALS = (401, 404)
+#: Seconds for one connection, and for all that is asked of a host.
+_CONNECT, _ALL = 2.0, 15.0
+_AT_ONCE = 8
+#: Bytes of an answer that are read: its status is in the first line.
+_HEAD = 1024
+
+
+@dataclass(frozen=True)
+class Entrance:
+    """How others reach a service of a host.
+
+    Attributes:
+        name: of the service; ``load balancer NAME`` for a fleet's.
+        bind, port: where clients connect; port None where only the host itself does.
+        closed: ports that are the host's alone.
+        https: whether clients connect by https.
+    """
+
+    name: str
+    bind: str
+    port: int | None
+    closed: tuple[int, ...] = ()
+    https: bool = False
+
+
+@dataclass(frozen=True)
+class Outside:
+    """What others get there.
+
+    Attributes:
+        result: None where it can't be told.
+        note: why it can't.
+        closed: address and port that took no connection.
+    """
+
+    name: str
+    result: CheckResult | None
+    note: str = ""
+    closed: tuple[str, int] | None = None
+
+
+def entrances(plan: HostPlan) -> tuple[Entrance, ...]:
+    """The entrances of a host's services and load balancers.
+
+    Not of a service that listens without a proxy where others reach it: that it is open is what a
+    rule says, and what the user has silenced.
+    """
+    found = []
+    for service in plan.services:
+        if service.follower:
+            continue  # nothing of it listens for clients
+        inner = (service.port, service.proxy.health_port) if service.proxy else ()
+        if service.proxy or is_loopback(service.bind):
+            https = scheme(plan.settings, proxied=service.proxy is not None) == "https"
+            at = (service.client_bind, service.client_port)
+            found.append(_entrance(service.name, *at, inner, https=https))
+    for name, balancer in sorted(plan.settings.load_balancer.items()):
+        https = plan.settings.tls is not None
+        found.append(_entrance(f"load balancer {name}", balancer.bind, balancer.port, https=https))
+    return tuple(found)
+
+
+def _entrance(
+    name: str, bind: str, port: int, inner: tuple[int, ...] = (), *, https: bool
+) -> Entrance:
+    if is_loopback(bind):
+        return Entrance(name, bind, None, (port, *inner), https)
+    return Entrance(name, bind, port, inner, https)
+
+
+def look(
+    entrances: Sequence[Entrance], address: str | None, ipv4: str | None = None
+) -> list[Outside]:
+    """Ask at all of them, within 15 seconds.
+
+    Args:
+        address: the host's, as this machine reaches it by itself; None where it does not.
+        ipv4: where that is one of IPv6, the host's of IPv4: services listen there by default.
+    """
+    if address is None:
+        why = "this machine reaches the host through a tunnel or another host"
+        return [Outside(one.name, None, why) for one in entrances]
+    until = time.monotonic() + _ALL
+    with ThreadPoolExecutor(max_workers=_AT_ONCE) as pool:
+        return [_look(pool, one, address, ipv4, until) for one in entrances]
+
+
+def _look(pool: Executor, one: Entrance, address: str, ipv4: str | None, until: float) -> Outside:
+    began = time.monotonic()
+    reached = pool.map(partial(_unreachable, address), one.closed)
+    wrong = [
+        f"port {port} takes connections at {address}: it must be the host's alone"
+        for port, why in zip(one.closed, reached, strict=True)
+        if why is None
+    ]
+    if one.port is not None:
+        at = one.bind
+        if one.bind in EVERY_ADDRESS:
+            at = address if one.bind == "::" or ":" not in address else ipv4 or address
+        if why := _unreachable(at, one.port):
+            if not wrong:
+                note = f"{at}:{one.port} does not answer here: {why}"
+                return Outside(one.name, None, note, (at, one.port))
+        else:
+            asked = [(*route, key) for route in INFERENCE for key in (None, _wrong_key())]
+            opened = partial(_opened, at, one.port, until, https=one.https)
+            wrong += filter(None, pool.map(opened, asked))
+    detail = ", ".join(wrong) or "nothing without the key"
+    return Outside(one.name, CheckResult(CHECK, not wrong, time.monotonic() - began, detail))
+
+
+def _unreachable(address: str, port: int) -> str | None:
+    """Why no connection is taken; None where one is."""
+    try:
+        socket.create_connection((address, port), timeout=_CONNECT).close()
+    except OSError as error:
+        return str(error)
+    return None
+
+
+def _host(address: str) -> str:
+    return f"[{address}]" if ":" in address else address
+
+
+def _wrong_key() -> str:
+    return f"sk-{secrets.token_hex(24)}"
+
+
+def _opened(
+    address: str, port: int, until: float, asked: tuple[str, str, str | None], *, https: bool
+) -> str | None:
+    """What is wrong with the answer to a request that must be refused; None if nothing is."""
+    method, path, key = asked
+    how = "with a wrong key" if key else "without the key"
+    body = "{}" if method == "POST" else ""
+    lines = [f"{method} {path} HTTP/1.1", f"Host: {_host(address)}:{port}", "Connection: close"]
+    lines += ["Content-Type: application/json", f"Content-Length: {len(body)}"]
+    lines += [f"Authorization: Bearer {key}"] if key else []
+    try:
+        request = "\r\n".join([*lines, "", body]).encode()
+        status = _status(address, port, request, until, https=https)
+    except (OSError, ValueError) as error:
+        return f"{method} {path} {how}: {error}"
+    return None if status in _REFUSALS else f"{method} {path} answers HTTP {status} {how}"
+
+
+def _connected(address: str, port: int, until: float, *, https: bool) -> socket.socket:
+    """A connection; by https to whoever answers, since nothing that is secret is sent."""
+    connection = socket.create_connection((address, port), timeout=_CONNECT)
+    if not https:
+        return connection
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    found = context.wrap_socket(connection, do_handshake_on_connect=False)
+    left = max(0.0, until - time.monotonic())
+    end = threading.Timer(left, found.shutdown, (socket.SHUT_RDWR,))
+    end.start()
+    try:
+        found.do_handshake()
+    except BaseException:
+        found.close()
+        raise
+    finally:
+        end.cancel()
+    return found
+
+
+def _status(address: str, port: int, request: bytes, until: float, *, https: bool) -> int:
+    """The status of the answer. However slowly it comes, nothing is waited for beyond ``until``."""
+    with _connected(address, port, until, https=https) as connection:
+        connection.sendall(request)
+        head = b""
+        while b"\r\n" not in head and len(head) < _HEAD:
+            left = until - time.monotonic()
+            if left <= 0:
+                raise TimeoutError("no answer in time")
+            connection.settimeout(left)
+            got = connection.recv(_HEAD)
+            if not got:
+                break
+            head += got
+    words = head.split(b" ", 2)
+    if len(words) < 2 or not words[0].startswith(b"HTTP/") or not words[1].isdigit():
+        raise ValueError("no HTTP answer")
+    return int(words[1][:3])

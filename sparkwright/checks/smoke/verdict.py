@@ -1,0 +1,153 @@
+"""The deep smoke test's results: typed, as a table with what failures mean, and as files."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Literal
+from urllib.parse import quote
+
+from pydantic import BaseModel, ConfigDict, computed_field
+
+from sparkwright.checks.smoke.checks import Cause, cause_of, checks
+from sparkwright.findings.finding import Finding, Severity, Subject
+from sparkwright.findings.render import Paint, text
+from sparkwright.text.screen import folded
+from sparkwright.text.table import columns, folded_rows
+from sparkwright.text.visible import visible
+
+#: Where results lie for other commands, one file per host and service.
+DIRECTORY = Path(".sparkwright/smoke")
+_WIDTH = 96
+"""Characters of a detail in the table; what failed is shown in full below it."""
+#: The column of the table in which equal hosts differ.
+_SECONDS = 4
+_MARKS = {"passed": "ok", "failed": "FAILED", "skipped": "skipped"}
+
+
+class CheckResult(BaseModel):
+    """One check's result.
+
+    Attributes:
+        seconds: what it took; 0 for what was skipped by the plan.
+        cause: what the host's program made of a failure; see checks.yaml.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    name: str
+    verdict: Literal["passed", "failed", "skipped"]
+    seconds: float
+    detail: str
+    cause: str | None = None
+
+
+class DeepVerdict(BaseModel):
+    """All checks of one service on one host.
+
+    Attributes:
+        at: when they ended, RFC 3339.
+        planned: the release that the checks were made for.
+        release: the one that runs; None where none does.
+        journal: the service's last lines, when anything failed.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    host: str
+    service: str
+    recipe: str
+    at: str
+    planned: str
+    release: str | None
+    checks: tuple[CheckResult, ...]
+    journal: tuple[str, ...] = ()
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """The checks that failed, with what that means."""
+        subject = Subject(self.host, self.service)
+        return tuple(_finding(one, subject) for one in self.checks if one.verdict == "failed")
+
+
+def verdicts(host: str, answer: Mapping[str, Any], now: datetime) -> list[DeepVerdict]:
+    """A host's answer (roles/smoke/deep.py), with what each failure means."""
+    return [
+        DeepVerdict(
+            host=host,
+            service=name,
+            recipe=one["recipe"],
+            at=now.astimezone(UTC).isoformat(timespec="seconds"),
+            planned=one["planned"],
+            release=one["release"],
+            checks=tuple(map(CheckResult.model_validate, one["checks"])),
+            journal=tuple(one["journal"]),
+        )
+        for name, one in answer.items()
+    ]
+
+
+def _finding(check: CheckResult, subject: Subject) -> Finding:
+    known = cause_of(check.name, check.cause) or Cause(
+        meaning="the cause is not known",
+        remedy=f"journalctl -u sparkwright-{subject.service}",
+        source="sparkwright",
+    )
+    return Finding(
+        id=check.name, severity=Severity.ERROR, subject=subject, observed=check.detail,
+        expected=checks()[check.name].asks if check.name in checks() else "",
+        reason=known.meaning, remedy=known.remedy, source=known.source,
+    )  # fmt: skip
+
+
+def render(found: Sequence[DeepVerdict], paint: Paint = str) -> str:
+    """Every check in a table, then every failure with what it means and where to look."""
+    rows = [("HOST", "SERVICE", "CHECK", "VERDICT", "SECONDS", "DETAIL")]
+    rows += [
+        (
+            one.host,
+            one.service,
+            check.name,
+            _MARKS[check.verdict],
+            "-" if check.verdict == "skipped" else f"{check.seconds:.1f}",
+            check.detail if len(check.detail) <= _WIDTH else f"{check.detail[: _WIDTH - 1]}…",
+        )
+        for one in found
+        for check in one.checks
+    ]
+    table = columns(folded_rows(rows, _SECONDS, _number))
+    return "\n".join([*table, *_details(found, paint)])
+
+
+def _details(found: Sequence[DeepVerdict], paint: Paint) -> Iterator[str]:
+    for one in found:
+        if one.release and one.release != one.planned:
+            yield ""
+            yield (
+                f"{one.host} {one.service}: release {visible(one.release)} runs, and was asked for "
+                f"what {one.planned} is planned to do: see `sparkwright diff`"
+            )
+    if failed := [finding for one in found for finding in one.findings]:
+        yield ""
+        yield text(failed, paint=paint)
+    for hosts, journal in folded((f"{one.host} {one.service}", one.journal) for one in found):
+        if journal:
+            yield f"{', '.join(hosts)}:"
+        for line in journal:
+            yield f"    journal: {visible(line)}"
+
+
+def _number(seconds: str) -> float:
+    return -1 if seconds == "-" else float(seconds)
+
+
+def save(found: Sequence[DeepVerdict], directory: Path = DIRECTORY) -> None:
+    """Write ``<host>-<service>.json`` for each; a name is no path."""
+    directory.parent.mkdir(mode=0o700, exist_ok=True)
+    directory.mkdir(exist_ok=True)
+    for one in found:
+        path = directory / f"{quote(one.host, safe='@')}-{quote(one.service, safe='')}.json"
+        path.write_text(json.dumps(one.model_dump(), indent=1) + "\n", encoding="utf-8")

@@ -1,0 +1,72 @@
+"""``sparkwright bootstrap``: bare hosts are made ready, by named steps. Runs pyinfra."""
+
+from __future__ import annotations
+
+import json
+import sys
+from functools import partial
+from pathlib import Path
+from typing import get_args
+
+import click
+
+from sparkwright.cli.lib.connecting import connection_options, pyinfra_json_option
+from sparkwright.cli.lib.hosts import become, command_line
+from sparkwright.cli.lib.options import inventory_argument
+from sparkwright.config.bootstrap import Step
+from sparkwright.config.inventory import limited, read_inventory
+from sparkwright.findings.user_error import UserError, mistake
+
+
+@click.command("bootstrap")
+@inventory_argument
+@partial(connection_options, but="--password")
+@click.option(
+    "--step",
+    "steps",
+    multiple=True,
+    type=click.Choice(get_args(Step)),
+    metavar="STEP",
+    help="Take this step instead of those in the settings (repeatable): "
+    f"{', '.join(get_args(Step))}.",
+)
+@click.option("--dry", is_flag=True, help="Only show what would be done.")
+@click.option("--password", is_flag=True, help="Ask once for the password of sudo.")
+@click.option("--reboot", is_flag=True, help="Reboot a host whose new driver needs it, and wait.")
+@pyinfra_json_option
+def command(
+    inventory: Path, overrides: tuple[str, ...], limit: tuple[str, ...], steps: tuple[str, ...],
+    dry: bool, password: bool, reboot: bool,
+) -> None:  # fmt: skip
+    """Make bare hosts ready for a deploy: Docker, NVIDIA's container toolkit, and the like.
+
+    \b
+    sparkwright bootstrap --limit my-spark --password --step sudoers --step docker
+
+    A deploy does the same for hosts whose settings name steps (`bootstrap = [...]`); this is for a
+    first time with a password. What is there already is left as it is.
+    """
+    hosts = limited(read_inventory(inventory, overrides), limit)
+    asked = any(one.data.get("bootstrap") for one in hosts)
+    if not steps and not asked:
+        where = f"{inventory}: bootstrap"
+        remedy = 'name them: --step docker, or bootstrap = ["docker"] in group_data'
+        raise UserError([mistake(where, "no host's settings name a step", remedy)])
+    if steps:
+        overrides = (*overrides, f"bootstrap={json.dumps(list(dict.fromkeys(steps)))}")
+    if reboot:
+        overrides = (*overrides, "bootstrap_reboot=True")
+    words = command_line(inventory, limit, overrides, "roles.bootstrap.bootstrap")
+    if dry:
+        words[words.index("--yes")] = "--dry"
+    if password:
+        if not _asks():
+            what = "--password asks on a terminal, and there is none"
+            raise UserError([mistake("command line", what, "run it where you can be asked")])
+        words.insert(1, "--same-sudo-password")
+    become(words)
+
+
+def _asks() -> bool:
+    """Whether somebody can be asked."""
+    return sys.stdin.isatty()

@@ -1,0 +1,43 @@
+"""``sparkwright ca``: the site's CA, for clients to import."""
+
+from __future__ import annotations
+
+import hashlib
+import ssl
+
+import click
+
+from sparkwright.cli.lib.options import json_option, print_json
+from sparkwright.cli.lib.output import echo
+from sparkwright.config.tls import CA
+from sparkwright.findings.user_error import UserError, mistake
+
+
+@click.command("ca")
+@json_option
+def command(as_json: bool) -> None:
+    """Print the certificate of the site's own CA, for clients to import.
+
+    With `tls = "own"` the first deploy makes it. Its fingerprint goes to standard error: compare it
+    where the certificate came over a network. Its private key is never printed. No host is
+    contacted.
+    """
+    try:
+        pem = CA.read_text(encoding="utf-8")
+        fingerprint = hashlib.sha256(ssl.PEM_cert_to_DER_cert(pem)).hexdigest().upper()
+    except (OSError, ValueError):
+        raise UserError(
+            [
+                mistake(
+                    str(CA),
+                    "this site has no CA of its own yet",
+                    'set tls = "own" in group_data/all.py and deploy: that makes it',
+                )
+            ]
+        ) from None
+    pairs = ":".join(fingerprint[at : at + 2] for at in range(0, len(fingerprint), 2))
+    if as_json:
+        print_json({"certificate": pem, "sha256": pairs})
+        return
+    click.echo(pem, nl=False)
+    echo(f"SHA-256 fingerprint: {pairs}", err=True)

@@ -1,0 +1,93 @@
+"""``sparkwright check``: every mistake in an inventory or a recipe, without a host."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import click
+
+from sparkwright.catalog import load_catalog
+from sparkwright.cli.lib.completion import recipes, tags
+from sparkwright.cli.lib.findings import format_option, paint, print_findings
+from sparkwright.cli.lib.options import data_option, limit_option, site_inventory
+from sparkwright.cli.lib.planned import load_judged
+from sparkwright.config import places
+from sparkwright.config.inventory import HostInput, overrides_by_key, read_inventory
+from sparkwright.findings.exit_codes import MISTAKEN
+from sparkwright.findings.finding import Finding, errors
+from sparkwright.findings.render import count, counts, text
+from sparkwright.findings.user_error import UserError
+from sparkwright.site.fleet import plan_fleet
+
+
+@click.command("check")
+@click.argument("inventory", type=click.Path(path_type=Path, dir_okay=False), required=False)
+@click.option(
+    "--recipe",
+    shell_complete=recipes,
+    help="Check one recipe of the catalog instead of an inventory.",
+)
+@click.option("--tag", shell_complete=tags, help="With --recipe: on this tag of its image.")
+@data_option
+@limit_option
+@format_option
+def command(
+    inventory: Path | None,
+    recipe: str | None,
+    tag: str | None,
+    overrides: tuple[str, ...],
+    limit: tuple[str, ...],
+    form: str,
+) -> None:
+    """Find every known mistake in an inventory, or in one recipe.
+
+    Exit code 2 when anything would stop a run, as every command has it for the same mistake.
+    """
+    if inventory is not None and recipe is not None:
+        raise click.UsageError("name an inventory or --recipe, not both")
+    if recipe is not None:
+        service = {"recipe": recipe, **({"image_tag": tag} if tag else {})}
+        data = {"catalog_directories": _own_catalogs(), "services": {"recipe": service}}
+        wrong: list[Finding] = []
+        data |= overrides_by_key(overrides, wrong)
+        if wrong:
+            raise UserError(wrong)
+        data |= _cluster_of(recipe, data)
+        fleet = plan_fleet([HostInput("any host", data, lambda _: "command line")])
+    else:
+        fleet = load_judged(inventory or site_inventory(), overrides, limit)
+    hosts = fleet.hosts.values()
+    findings = [*fleet.problems, *(one for host in hosts for one in host.violations)]
+    services = sum(len(host.plan.services) for host in hosts)
+    checked = f"{count(len(hosts), 'host')}, {count(services, 'service')}"
+    silenced = sum(finding.silenced is not None for finding in findings)
+    summary = f"{checked}: {counts(findings)}, {silenced} silenced"
+    print_findings(findings, form, "\n".join(filter(None, [text(findings, paint=paint), summary])))
+    sys.exit(MISTAKEN if errors(findings) else 0)
+
+
+def _cluster_of(recipe: str, data: Mapping[str, Any]) -> dict[str, Any]:
+    """A cluster for a recipe that is spread over several hosts; the catalog's mistakes are told
+    later."""
+    with suppress(UserError):
+        known = load_catalog(places.catalogs(tuple(data["catalog_directories"]))).recipes
+        ranks = known[recipe].ranks if recipe in known else None
+        if ranks and ranks.world > 1:
+            hosts = ["any host", *(f"host {number}" for number in range(2, ranks.world + 1))]
+            services = {"recipe": {**data["services"]["recipe"], "cluster": "any"}}
+            return {"clusters": {"any": {"hosts": hosts}}, "services": services}
+    return {}
+
+
+def _own_catalogs() -> list[str]:
+    """What the site's inventory adds to the shipped catalog; nothing where there is no site."""
+    try:
+        hosts = read_inventory(site_inventory())
+    except UserError:
+        return []
+    named = (host.data.get("catalog_directories") or () for host in hosts)
+    return list(dict.fromkeys(directory for one in named for directory in one))

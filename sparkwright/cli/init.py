@@ -1,0 +1,127 @@
+"""``sparkwright init``: a site of the user's own, ready for its first run."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import click
+
+from sparkwright.catalog import load_catalog
+from sparkwright.catalog.gpus import GPUS, VRAM
+from sparkwright.cli.lib.options import json_option, print_json
+from sparkwright.cli.lib.output import echo
+from sparkwright.config.places import catalogs
+from sparkwright.config.skeleton import (
+    FILES,
+    INVENTORY,
+    NewHost,
+    contents,
+    nothing_in_the_way,
+    without_recipe,
+    write,
+)
+from sparkwright.extras.discover.command import found
+from sparkwright.findings.user_error import UserError, mistake
+from sparkwright.text.visible import visible
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]*")
+
+
+@click.command("init")
+@click.argument("folder", type=click.Path(path_type=Path), metavar="NAME")
+@click.option("--host", "names", multiple=True, metavar="NAME", help="A host, as SSH knows it.")
+@click.option(
+    "--gpu",
+    "gpus",
+    multiple=True,
+    type=click.Choice(sorted(GPUS), case_sensitive=False),
+    help="The GPU of each --host, in the same order.",
+)
+@click.option("--discover", is_flag=True, help="Take the hosts that `discover` finds.")
+@click.option("--mdns/--no-mdns", default=True, help="With --discover: whether mDNS is asked.")
+@json_option
+def command(
+    folder: Path,
+    names: tuple[str, ...],
+    gpus: tuple[str, ...],
+    discover: bool,
+    mdns: bool,
+    as_json: bool,
+) -> None:
+    """Write a new site into the folder NAME: deploy.py, config.py, inventory, group_data.
+
+    \b
+    sparkwright init my-lab --host spark-1 --gpu gb10 --host rtx-1 --gpu rtx5090
+    sparkwright init my-lab --discover
+
+    Without --host the inventory is an example to edit. Nothing is overwritten: when a file is in
+    the way, nothing is written at all.
+    """
+    hosts = _discovered(folder, names, mdns) if discover else _hosts(names, gpus)
+    catalog = load_catalog(catalogs())
+    files = contents(hosts, catalog)
+    write(folder, files)
+    without = without_recipe(hosts, catalog)
+    if as_json:
+        print_json({"folder": str(folder), "files": list(files),
+                    "without_recipe": [host.name for host in without]})  # fmt: skip
+        return
+    echo(f"{folder}: {len(files)} files written")
+    for host in without:
+        echo(
+            f"{click.style('-->', fg='yellow')} {host.name}: no recipe of the catalog fits the"
+            f" {VRAM[host.gpu]:g} GiB of {host.gpu}: it has no services until"
+            f" {folder / INVENTORY} names a recipe of your own",
+            err=True,
+        )
+    if not hosts:
+        echo(f"The hosts in {folder / INVENTORY} are an example: put in your own.")
+    echo("Next:")
+    enter = "" if folder.resolve() == Path.cwd() else f"cd {shlex.quote(str(folder))} && "
+    echo(f"    {enter}sparkwright check")
+    echo("    sparkwright deploy --dry")
+    echo("    sparkwright deploy")
+
+
+def _discovered(folder: Path, names: tuple[str, ...], mdns: bool) -> list[NewHost]:
+    """The boxes of the LAN that have a GPU, told with those that are left out."""
+    if names:
+        raise click.UsageError("--discover finds the hosts: leave out --host")
+    # Looked at before the LAN is asked, which takes a while.
+    nothing_in_the_way(folder, FILES)
+    boxes = found(mdns=mdns)
+    for box in boxes:
+        said = f"{box.shown or box.why} ({box.source})"
+        echo(f"{box.name}: {visible(said)}{'' if box.gpu else ': left out'}", err=True)
+    hosts = [NewHost(box.name, box.gpu) for box in boxes if box.gpu]
+    if not hosts:
+        what = f"{len(boxes)} hosts were found, and none with a GPU that the catalog knows"
+        remedy = "log in once by ssh to each, or name them: --host NAME --gpu GPU"
+        raise UserError([mistake("command line: --discover", what, remedy)])
+    return hosts
+
+
+def _hosts(names: tuple[str, ...], gpus: tuple[str, ...]) -> list[NewHost]:
+    if len(names) != len(gpus):
+        raise click.UsageError(
+            f"{len(names)} --host and {len(gpus)} --gpu: give every --host its --gpu"
+        )
+    problems = [
+        mistake(
+            f"command line: --host {name}",
+            "this is no host name or address",
+            "give the name alone; ssh_user and ssh_port go into the inventory or ~/.ssh/config",
+        )
+        for name in names
+        if not _NAME.fullmatch(name)
+    ]
+    problems += [
+        mistake(f"command line: --host {name}", "it is named twice", "name every host once")
+        for name in dict.fromkeys(names)
+        if names.count(name) > 1
+    ]
+    if problems:
+        raise UserError(problems)
+    return [NewHost(name, gpu) for name, gpu in zip(names, gpus, strict=True)]

@@ -1,0 +1,127 @@
+"""pyinfra's own options of connection and sudo, for every command that goes to hosts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+import click
+
+from sparkwright.cli.lib.options import inventory_argument
+from sparkwright.cli.lib.progress import verbosity_options
+from sparkwright.findings.user_error import UserError, mistake
+
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+
+_META = "sparkwright.pyinfra"
+_ON_A_COMMAND_LINE = "a password on a command line is read by every user of this machine"
+_PROMPT = "--ssh-password-prompt asks for it, or reads it from standard input"
+_KEY = "leave it out: pyinfra asks where a key needs one, and ssh-agent keeps it"
+#: Names of pyinfra's options that hold a secret -> what to use instead.
+SECRETS = {
+    "--ssh-password": _PROMPT, "--password": _PROMPT,
+    "--ssh-key-password": _KEY, "--key-password": _KEY,
+}  # fmt: skip
+#: pyinfra's names, the placeholder of the value (None: a flag), and one sentence.
+OPTIONS: tuple[tuple[tuple[str, ...], str | None, str], ...] = (
+    (("--ssh-user", "--user"), "NAME", "Log in as this user."),
+    (("--ssh-port", "--port"), "PORT", "Connect to this port."),
+    (("--ssh-key", "--key"), "FILE", "Log in with this private key."),
+    (("--ssh-password-prompt",), None, "Ask once for the password of SSH."),
+    (("--same-sudo-password",), None, "Ask once for the password of sudo, of all hosts."),
+    (("--use-sudo-password",), None, "Ask for the password of sudo where a host wants one."),
+    (("--use-sudo-login",), None, "Use a login shell with sudo."),
+    (("--sudo",), None, "Run everything with sudo."),
+    (("--sudo-user",), "NAME", "Be this user with sudo."),
+    (("--su-user",), "NAME", "Be this user with su."),
+    (("--dzdo",), None, "Run everything with dzdo."),
+    (("--dzdo-user",), "NAME", "Be this user with dzdo."),
+    (("--shell-executable",), "SHELL", "Run commands with this shell instead of sh."),
+    (("--parallel",), "NUMBER", "Work on this many hosts at a time."),
+)
+
+
+def hosts_argument(command: _Command) -> _Command:
+    """``[INVENTORY]`` with ``--data``, ``--limit``, and all of the connection."""
+    return connection_options(inventory_argument(command))
+
+
+def connection_options(command: _Command, but: str | None = None) -> _Command:
+    """pyinfra's options of connection and sudo.
+
+    The command has no arguments for them: `given` has what to hand to pyinfra.
+
+    Args:
+        but: a name that means something else to this command.
+    """
+
+    def ours() -> None: ...
+
+    for name in SECRETS:
+        if name != but:
+            click.option(name, hidden=True, expose_value=False, callback=_refused)(ours)
+    _keeping(ours, OPTIONS)
+    verbosity_options(ours)
+    # Last in the help, wherever the decorator stands: click has the last ones first.
+    own = getattr(command, "__click_params__", [])
+    setattr(command, "__click_params__", [*getattr(ours, "__click_params__"), *own])  # noqa: B009, B010
+    return command
+
+
+def ssh_options(command: _Command) -> _Command:
+    """Those of the connection that the system's own ssh takes, too (``cli/ssh.py``)."""
+    _keeping(command, OPTIONS[:3])
+    return command
+
+
+def _keeping(command: Callable[..., Any], options: Sequence[tuple[Any, Any, str]]) -> None:
+    for names, metavar, told in reversed(options):
+        click.option(
+            *names,
+            metavar=metavar,
+            is_flag=metavar is None,
+            type=click.IntRange(1) if metavar in ("PORT", "NUMBER") else None,
+            expose_value=False,
+            callback=_kept,
+            help=told,
+        )(command)
+
+
+def pyinfra_json_option(command: _Command) -> _Command:
+    """``--json`` of a command that becomes pyinfra, which prints it."""
+    return click.option(
+        "--json", is_flag=True, expose_value=False, callback=_kept,
+        help="Print pyinfra's JSON instead of text (docs/json.md).",
+    )(command)  # fmt: skip
+
+
+def given() -> list[str]:
+    """The words for pyinfra of the command that runs."""
+    context = click.get_current_context(silent=True)
+    return [] if context is None else list(context.meta.get(_META, ()))
+
+
+def without_secrets(words: Sequence[str]) -> None:
+    """Judge words that go to pyinfra as they are.
+
+    Raises:
+        UserError: for each password among them.
+    """
+    names = [word.partition("=")[0] for word in words]
+    if problems := [_secret(name) for name in dict.fromkeys(names) if name in SECRETS]:
+        raise UserError(problems)
+
+
+def _kept(context: click.Context, option: click.Parameter, value: Any) -> None:
+    if value:
+        words = context.meta.setdefault(_META, [])
+        words += [option.opts[0]] if value is True else [option.opts[0], str(value)]
+
+
+def _refused(_: click.Context, option: click.Parameter, value: Any) -> None:
+    if value is not None:
+        raise UserError([_secret(option.opts[0])])
+
+
+def _secret(name: str) -> Any:
+    return mistake(f"command line: {name}", _ON_A_COMMAND_LINE, SECRETS[name])

@@ -1,0 +1,314 @@
+"""What every command prints with --json, as types. docs/json.md is made of them, and a test holds
+what commands print against them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import (
+    Any,
+    NotRequired,  # pydantic wants these before Python 3.12
+)
+
+from typing_extensions import TypedDict
+
+from sparkwright.catalog.advice import Choice
+from sparkwright.catalog.spread import Spread
+from sparkwright.checks.smoke.verdict import DeepVerdict
+from sparkwright.extras.bench.compare import Verdict
+from sparkwright.extras.bench.results import Result
+from sparkwright.extras.discover.asking import Box
+from sparkwright.extras.fabric_test.result import FabricResult
+from sparkwright.extras.notify.dispatch import Sent
+from sparkwright.extras.report.contents import Page
+from sparkwright.findings.finding import Finding
+from sparkwright.host.contracts.control import ControlAnswer
+from sparkwright.host.contracts.disk_usage import DiskUsage
+from sparkwright.host.contracts.exclusive import ActivateAnswer
+from sparkwright.host.contracts.marks import Maintenance
+from sparkwright.host.contracts.removal import RemovalAnswer
+from sparkwright.host.contracts.switch import HistoryEntry
+from sparkwright.imports.search import Found
+from sparkwright.plan.derivation import DerivedFact
+from sparkwright.results.status import Deployment
+
+
+class Advised(Choice):
+    """A recipe for a workload, best first; ``spread`` over the hosts of ``--hosts``."""
+
+    spark_only: bool
+    spread: Spread | None
+
+
+class Value(TypedDict("Value", {"from": str | None})):
+    """An argument of vLLM or a variable, and which file says so."""
+
+    name: str
+    value: Any
+
+
+class PlannedModel(TypedDict):
+    """A model that a service needs; ``gib`` is null where its size is not known."""
+
+    repository: str
+    revision: str
+    gib: float | None
+
+
+class Budget(TypedDict):
+    """Memory of a service, in GiB; null where it is not known before a host was looked at."""
+
+    share: float | None
+    weights: float | None
+    drafter: float | None
+    kv_cache: float | None
+    one_full_context: float | None
+
+
+class PlannedService(TypedDict):
+    """One service as it is planned."""
+
+    name: str
+    recipe: str
+    title: str
+    image: str
+    digest: str | None
+    port: int
+    served_names: list[str]
+    derived: list[DerivedFact]
+    arguments: list[Value]
+    environment: list[Value]
+    command: list[str]
+    container_environment: dict[str, str]
+    models: list[PlannedModel]
+    licenses: dict[str, str]
+    image_gib: float | None
+    budget_gib: Budget
+
+
+class HostMemory(TypedDict):
+    """Memory of a host, in GiB."""
+
+    total_gib: float | None
+    kind: str
+    system_gib: float
+    sidecars_gib: dict[str, float]
+
+
+class PlannedHost(TypedDict):
+    """One host as it is planned, and what is wrong with that."""
+
+    host: str
+    models_root: str
+    locked: bool
+    memory: HostMemory
+    services: list[PlannedService]
+    findings: list[Finding]
+
+
+class LockReport(TypedDict):
+    """What became of one lock: what is wrong with it, or which pins changed in it."""
+
+    file: str
+    state: str
+    wrong: list[str]
+    changes: list[str]
+
+
+class KeyRow(TypedDict):
+    """One value of a key, never the value itself."""
+
+    name: str
+    state: str
+    created: str | None
+    hosts: list[str]
+
+
+class ChangedKey(TypedDict):
+    """A key that was rotated, retired or revoked, and the hosts of which that is not sure."""
+
+    name: str
+    state: str
+    missing: list[str]
+
+
+class KeyPlace(TypedDict, total=False):
+    """Where a client finds the key: a variable, and the file or command that has it."""
+
+    variable: str
+    file: str
+    command: list[str]
+
+
+class ClientEndpoint(TypedDict):
+    """A service as its clients see it; ``names`` with the sampling that the card advises."""
+
+    id: str
+    host: str
+    service: str
+    base_url: str
+    api_key: KeyPlace
+    ca: NotRequired[str]
+    model: str
+    context: int | None
+    max_output: int | None
+    images: bool
+    tools: bool
+    reasoning: bool
+    names: dict[str, dict[str, Any]]
+
+
+class Endpoints(TypedDict):
+    """Every endpoint of the fleet."""
+
+    endpoints: list[ClientEndpoint]
+
+
+class NewSite(TypedDict):
+    """A site that was written, and hosts for which no recipe fits."""
+
+    folder: str
+    files: list[str]
+    without_recipe: list[str]
+
+
+class Certificate(TypedDict):
+    """The certificate of the site's CA, in PEM, and its fingerprint."""
+
+    certificate: str
+    sha256: str
+
+
+class Bundle(TypedDict):
+    """A directory for a site without internet, and what of it is missing."""
+
+    directory: str
+    bytes: int
+    missing: list[str]
+
+
+class Difference(TypedDict):
+    """What a deploy would change in the files of a host's services, as unified diffs."""
+
+    host: str
+    text: str
+
+
+class Load(TypedDict):
+    """What was measured: prompts, requests at a time, tokens."""
+
+    category: str
+    concurrency: int
+    prompt_tokens: int | None
+    max_tokens: int
+    temperature: float | None
+
+
+class Compared(TypedDict):
+    """One load against the card's figures, and likely causes by their names."""
+
+    load: Load
+    verdicts: list[Verdict]
+    causes: list[str]
+
+
+class Measured(TypedDict):
+    """One service's newest result, judged."""
+
+    result: Result
+    comparison: list[Compared]
+    regressions: list[dict[str, Any]]
+    well: bool
+
+
+@dataclass(frozen=True)
+class Report(Page):
+    """The page, and its first line: what is wrong, and where."""
+
+    front: str = ""
+
+
+class Answered(TypedDict):
+    """An answer to one prompt; ``tokens`` are those of reasoning and text together."""
+
+    host: str
+    service: str
+    model: str
+    text: str
+    reasoning: str
+    finish: str | None
+    tokens: int | None
+    first_seconds: float | None
+    seconds: float | None
+    tokens_per_second: float | None
+
+
+class Controlled(TypedDict):
+    """What hosts did, by name, and those that did not answer."""
+
+    hosts: dict[str, ControlAnswer]
+    silent: list[str]
+
+
+class InMaintenance(TypedDict):
+    """What a host did; ``now`` is null where it is not in maintenance."""
+
+    host: str
+    now: Maintenance | None
+    done: list[str]
+    left: list[str]
+    wrong: list[str]
+
+
+class Activation(TypedDict):
+    """What became of a switch on each host, and hosts that did not answer."""
+
+    hosts: dict[str, ActivateAnswer]
+    silent: list[str]
+
+
+#: A command's words -> the type of the document that it prints. Those that are not here become
+#: pyinfra, and print pyinfra's own.
+DOCUMENTS: dict[str, Any] = {
+    "activate": Activation,
+    "advise": list[Advised],
+    "bench": list[Measured],
+    "bundle": Bundle,
+    "ca": Certificate,
+    "catalog list": dict[str, list[str]],
+    "catalog new": list[str],
+    "catalog schema": dict[str, Any],
+    "catalog search": list[Found],
+    "catalog show": dict[str, Any],
+    "catalog sources": dict[str, str],
+    "chat": Answered,
+    "check": list[Finding],
+    "diff": list[Difference],
+    "discover": list[Box],
+    "doctor": list[Finding],
+    "endpoints": Endpoints,
+    "fabric test": list[FabricResult],
+    "history": dict[str, list[HistoryEntry]],
+    "import": list[Finding],
+    "init": NewSite,
+    "key list": list[KeyRow],
+    "key retire": ChangedKey,
+    "key revoke": ChangedKey,
+    "key rotate": ChangedKey,
+    "lock": list[LockReport],
+    "maintenance": InMaintenance,
+    "models list": dict[str, DiskUsage],
+    "models prune": dict[str, DiskUsage],
+    "monitoring": list[str],
+    "notify": list[Sent],
+    "plan": list[PlannedHost],
+    "remove": dict[str, RemovalAnswer],
+    "render": list[str],
+    "report": Report,
+    "restart": Controlled,
+    "smoke": list[DeepVerdict],
+    "start": Controlled,
+    "status": dict[str, Deployment],
+    "stop": Controlled,
+}
+#: Commands that become pyinfra.
+PYINFRAS = ("bootstrap", "deploy", "fabric addresses", "models verify", "rollback", "verify")

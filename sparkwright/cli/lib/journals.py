@@ -1,0 +1,89 @@
+"""Following the journals of hosts, each over an ssh of its own."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import suppress
+
+import click
+
+from sparkwright.cli.lib.log_lines import echo, of_host
+from sparkwright.cli.lib.ssh import ssh_command
+from sparkwright.config.inventory import HostInput
+from sparkwright.host.contracts.logs import LogsAnswer
+from sparkwright.host.logs import lines_of
+from sparkwright.text.visible import visible
+
+#: Bytes of one line of the journal's JSON: what is longer is passed over.
+_LONGEST = 1 << 20
+#: What systemd makes cursors of; a host says it, and its own shell gets it back.
+_CURSOR = re.compile(r"[A-Za-z0-9=;]{1,400}")
+_NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,40}")
+
+
+def follow(
+    hosts: Mapping[str, tuple[HostInput, LogsAnswer]], services: Sequence[str], *, as_json: bool
+) -> None:
+    """Print what comes, until every host is gone.
+
+    Args:
+        hosts: by name, with what it had said until now.
+        services: only these; every one without.
+    """
+    printing = threading.Lock()
+    running: list[subprocess.Popen[bytes]] = []
+
+    def one(name: str) -> None:
+        host, answer = hosts[name]
+        units = {
+            f"sparkwright-{service}.service": service
+            for service in answer.known
+            if _NAME.fullmatch(service) and (not services or service in services)
+        }
+        if not units:
+            return
+        words = ssh_command(host, journalctl(units, answer.cursor), tty=False)
+        process = subprocess.Popen(
+            words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        )
+        running.append(process)
+        assert process.stdout
+        assert process.stderr
+        while raw := process.stdout.readline(_LONGEST):
+            with suppress(ValueError, RecursionError):
+                entry = json.loads(raw)
+                if isinstance(entry, dict):
+                    with printing:
+                        for line in of_host(name, lines_of(entry, units)):
+                            echo(line, as_json=as_json)
+        said = process.stderr.read(4000).decode(errors="replace").strip().splitlines()
+        last = visible(said[-1]) if said else "the connection has ended"
+        click.echo(f"{click.style(name, fg='red')}: {last}", err=True)
+
+    pool = ThreadPoolExecutor(max_workers=max(1, len(hosts)))
+    before = signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # and end every ssh
+    try:
+        for ended in as_completed([pool.submit(one, name) for name in hosts]):
+            ended.result()
+    finally:
+        signal.signal(signal.SIGTERM, before)
+        for process in running:
+            process.kill()
+        pool.shutdown(cancel_futures=True)
+
+
+def journalctl(units: Mapping[str, str], cursor: str | None) -> list[str]:
+    """The command that follows units from a cursor on, or from now on."""
+    words = ["sudo", "-n", "journalctl", "--follow", "--quiet", "--all", "--output=json"]
+    if cursor and _CURSOR.fullmatch(cursor):
+        words += ["--no-tail", f"--after-cursor={cursor}"]
+    else:
+        words += ["--lines=0"]
+    return [*words, *(f"--unit={unit}" for unit in units)]

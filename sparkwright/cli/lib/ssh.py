@@ -1,0 +1,72 @@
+"""The system's own ssh to a host of the inventory, with the data by which pyinfra connects."""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from sparkwright.cli.lib.connecting import given
+from sparkwright.config.inventory import HostInput, ssh_address
+from sparkwright.findings.user_error import UserError, mistake
+
+#: pyinfra's data, and what ssh_config calls it.
+_OPTIONS = {
+    "ssh_port": "Port",
+    "ssh_user": "User",
+    "ssh_key": "IdentityFile",
+    "ssh_known_hosts_file": "UserKnownHostsFile",
+}
+
+
+def ssh_command(host: HostInput, command: Sequence[str], *, tty: bool) -> list[str]:
+    """The command line that runs a command on a host; its words are quoted for a POSIX shell.
+
+    Args:
+        tty: whether it gets a terminal there, so that somebody may answer: ssh, and sudo.
+
+    Raises:
+        UserError: where there is no ssh here, or the host is not reached by it.
+    """
+    program = shutil.which("ssh")
+    if program is None:
+        what = "there is no ssh on this machine"
+        raise UserError([mistake("command line", what, "install OpenSSH's client")])
+    address = ssh_address(host.name.removeprefix("@ssh/"), host.data)
+    if address.startswith("@"):
+        what = f"{host.name} is not reached by SSH"
+        raise UserError([mistake("command line", what, "log in there yourself", host.name)])
+    words = [program, "-t" if tty else "-T", *_options({**host.data, **_given()})]
+    words += [] if tty else ["-o", "BatchMode=yes"]
+    # Nothing after -- is an option, whatever the inventory calls the host.
+    return [*words, "--", address, shlex.join(command)]
+
+
+def _given() -> dict[str, str]:
+    """What the command line says of user, port and key, over the inventory."""
+    words = given()
+    named = {f"--{key.replace('_', '-')}": key for key in _OPTIONS}
+    return {named[word]: after for word, after in pairwise(words) if word in named}
+
+
+def _options(data: Mapping[str, Any]) -> Iterator[str]:
+    if file := data.get("ssh_config_file"):
+        yield from ("-F", str(Path(str(file)).expanduser()))
+    for key, name in _OPTIONS.items():
+        if (value := data.get(key)) not in (None, ""):
+            text = str(Path(str(value)).expanduser()) if "File" in name else str(value)
+            # A path with a blank is one path.
+            yield from ("-o", f'{name}="{text}"' if "File" in name else f"{name}={text}")
+    if data.get("ssh_key"):
+        yield from ("-o", "IdentitiesOnly=yes")
+    # pyinfra's own default: a host that is new is taken down, another key is refused.
+    yield from ("-o", f"StrictHostKeyChecking={_checking(data)}")
+    if data.get("ssh_forward_agent"):
+        yield "-A"
+
+
+def _checking(data: Mapping[str, Any]) -> str:
+    return str(data.get("ssh_strict_host_key_checking") or "accept-new")

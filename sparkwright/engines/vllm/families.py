@@ -1,0 +1,47 @@
+"""Parsers of tool calls and reasoning, by what a model's own files say."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Literal
+
+import yaml
+
+from sparkwright.engines.vllm.table import nearest, table
+
+_FILE = Path(__file__).resolve().parent / "families.yaml"
+#: In a template that has a request's ``enable_thinking`` switch the thinking.
+SWITCH = "enable_thinking"
+Kind = Literal["tools", "reasoning"]
+_ARGUMENT: Mapping[Kind, str] = {"tools": "tool_call_parser", "reasoning": "reasoning_parser"}
+
+
+@cache
+def families() -> Mapping[str, Mapping[Kind, Mapping[str, str]]]:
+    """model_type -> kind of parser -> text of the chat template -> parser, in order."""
+    found: dict[str, dict[Kind, dict[str, str]]] = yaml.safe_load(_FILE.read_text(encoding="utf-8"))
+    return found
+
+
+@cache
+def marks() -> tuple[str, ...]:
+    """Every text that a chat template is searched for."""
+    found = {mark for one in families().values() for kind in one.values() for mark in kind}
+    return tuple(sorted({*found, SWITCH} - {""}))
+
+
+def parser(
+    kind: Kind, model_type: str | None, template: Collection[str], vllm: str | None
+) -> str | None:
+    """The parser for a model; None where none is known, or where this vLLM has not got it.
+
+    Args:
+        template: those of ``marks`` that its chat template has.
+    """
+    for mark, name in families().get(model_type or "", {}).get(kind, {}).items():
+        if not mark or mark in template:
+            known = table(nearest(vllm)).names[_ARGUMENT[kind]] if vllm else (name,)
+            return name if name in known else None
+    return None

@@ -1,0 +1,124 @@
+"""Who is spoken to: services of the planned fleet that answer to a name."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sparkwright.config.inventory import ssh_address
+from sparkwright.config.secrets import VARIABLE, Secret, Source, api_key
+from sparkwright.config.settings import EVERY_ADDRESS, LOOPBACK, is_loopback
+from sparkwright.extras.endpoints.endpoint import Endpoint, Key, ServedName
+from sparkwright.extras.endpoints.fleet import endpoint_of
+from sparkwright.findings.user_error import UserError, mistake, suggest
+from sparkwright.site.fleet import PlannedHost
+
+
+@dataclass(frozen=True)
+class Target:
+    """One name of one service of one host.
+
+    Attributes:
+        endpoint: the service, at the address that clients connect to.
+        served: the name, with what is advised for it.
+        published: whether other machines can connect to it.
+        inner: address and port at which the host itself reaches it.
+        data: the host's data of inventory and group_data.
+    """
+
+    endpoint: Endpoint
+    served: ServedName
+    published: bool
+    inner: tuple[str, int]
+    data: Mapping[str, Any]
+
+    @property
+    def where(self) -> str:
+        """``spark-1: qwen36``."""
+        return f"{self.endpoint.host}: {self.endpoint.service}"
+
+    @property
+    def key(self) -> Secret:
+        """The fleet's own key, from where the site keeps it. None is made.
+
+        Raises:
+            UserError: when there is none, or others may read it.
+        """
+        return _key(self.endpoint.key.source)
+
+    def body(self, messages: list[dict[str, str]]) -> dict[str, Any]:
+        """A request, with the sampling of the name."""
+        body: dict[str, Any] = {"model": self.served.name, "messages": messages, "stream": True}
+        body |= {"stream_options": {"include_usage": True}, **self.served.figures}
+        if self.endpoint.reasoning and self.served.thinking is not None:
+            body["chat_template_kwargs"] = {"enable_thinking": self.served.thinking}
+        return body
+
+
+def targets(
+    hosts: Mapping[str, PlannedHost],
+    data: Mapping[str, Mapping[str, Any]],
+    service: str | None = None,
+    model: str | None = None,
+) -> list[Target]:
+    """Everyone who can be spoken to: replicas of one service, in the inventory's order.
+
+    Args:
+        data: of each host, as inventory and group_data have it.
+        service: only this one; else the first that answers to ``model``.
+        model: a served name; else the service's first.
+
+    Raises:
+        UserError: for a service or a name that no host has.
+    """
+    every = list(_all(hosts, data))
+    services = sorted({one.endpoint.service for one in every})
+    if service is not None and service not in services:
+        what = "no host has a service of this name"
+        raise UserError([mistake(f"--service {service}", what, suggest(service, services))])
+    if service is not None:
+        every = [one for one in every if one.endpoint.service == service]
+    names = sorted({one.served.name for one in every})
+    if model is not None and model not in names:
+        what = "no service answers to this name"
+        raise UserError([mistake(f"--model {model}", what, suggest(model, names))])
+    if not every:
+        remedy = "sparkwright advise names recipes for a workload"
+        raise UserError([mistake("services", "these hosts have no service", remedy)])
+    first = next(one for one in every if model in (None, one.served.name))
+    return [
+        one
+        for one in every
+        if one.endpoint.service == first.endpoint.service and one.served.name == first.served.name
+    ]
+
+
+def _all(
+    hosts: Mapping[str, PlannedHost], data: Mapping[str, Mapping[str, Any]]
+) -> Iterator[Target]:
+    for host, planned in hosts.items():
+        settings = planned.plan.settings
+        address = settings.lan_address or ssh_address(host, data[host])
+        # A connector of pyinfra's that connects to no other machine.
+        address = LOOPBACK if address.startswith("@local") else address
+        for service in planned.plan.services:
+            if service.follower:
+                continue  # the head of its cluster answers for it
+            bind = service.client_bind
+            everywhere = bind in EVERY_ADDRESS
+            at, own = (address, LOOPBACK) if everywhere else (bind, bind)
+            key = Key(VARIABLE, settings.api_key_source)
+            endpoint = endpoint_of(planned.plan, service, planned.catalog, at, key)
+            published = not is_loopback(bind) or address == LOOPBACK
+            for served in endpoint.names:
+                yield Target(endpoint, served, published, (own, service.client_port), data[host])
+
+
+def _key(source: Source) -> Secret:
+    if VARIABLE not in os.environ and isinstance(source, str) and not Path(source).exists():
+        remedy = f"deploy first, which makes it, or give the fleet's key in {VARIABLE}"
+        raise UserError([mistake(source, "there is no API key of a fleet here", remedy)])
+    return api_key(source, os.environ)

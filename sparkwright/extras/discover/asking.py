@@ -1,0 +1,86 @@
+"""What a box is, by the user's own ssh: which GPU it has. Nothing is changed there."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+from sparkwright.catalog.gpus import VRAM
+from sparkwright.extras.discover.names import Candidate
+from sparkwright.host.contracts.gpu import Gpu
+from sparkwright.host.lib.gpu import IDENTITY, parse
+from sparkwright.text.visible import cut
+
+_SECONDS = 5
+_ASK = f"nvidia-smi --query-gpu={','.join(IDENTITY)} --format=csv,noheader"
+_MOST = 64 << 10
+Run = Callable[[Sequence[str]], tuple[int, str, str]]
+
+
+@dataclass(frozen=True)
+class Box:
+    """A box and its GPU.
+
+    Attributes:
+        gpu: its name for `init`; None where it has none that the catalog knows.
+        shown: nvidia-smi's name for it.
+        why: what ssh or nvidia-smi said, where there is no GPU.
+    """
+
+    name: str
+    source: str
+    gpu: str | None = None
+    shown: str = ""
+    why: str = ""
+
+
+def boxes(candidates: Sequence[Candidate], run: Run | None = None) -> list[Box]:
+    """All of them, asked side by side."""
+    asked = run or _ssh
+    if not candidates:
+        return []
+    with ThreadPoolExecutor(max_workers=16) as pool:
+        return list(pool.map(lambda one: _box(one, asked), candidates))
+
+
+def _box(candidate: Candidate, run: Run) -> Box:
+    code, out, err = run(words(candidate.name))
+    gpus = parse(out) if code == 0 else ()
+    if not gpus:
+        said = (err.strip() or out.strip()).splitlines()
+        return Box(candidate.name, candidate.source, why=cut(said[-1] if said else "no GPU", 120))
+    first = gpus[0]
+    return Box(candidate.name, candidate.source, kind(first), cut(first.name, 60))
+
+
+def words(name: str) -> list[str]:
+    """The ssh command: asks nobody, and takes no key of a host that is not known."""
+    options = ("BatchMode=yes", "StrictHostKeyChecking=yes", f"ConnectTimeout={_SECONDS}",
+               "ForwardAgent=no", "ForwardX11=no", "ClearAllForwardings=yes")  # fmt: skip
+    return ["ssh", *(word for one in options for word in ("-o", one)), "--", name, _ASK]
+
+
+def kind(gpu: Gpu) -> str | None:
+    """Its name for `init`: by compute capability and memory; cards report a little less."""
+    if gpu.compute_cap == "12.1":
+        return "gb10"
+    if gpu.compute_cap != "12.0" or gpu.memory_mib is None:
+        return None
+    fitting = [(gib, name) for name, gib in VRAM.items() if gpu.memory_mib / 1024 >= gib - 0.1]
+    return max(fitting)[1] if fitting else None
+
+
+def _ssh(command: Sequence[str]) -> tuple[int, str, str]:
+    try:
+        done = subprocess.run(
+            command, stdin=subprocess.DEVNULL, capture_output=True, timeout=_SECONDS * 3,
+            check=False,
+        )  # fmt: skip
+    except subprocess.TimeoutExpired:
+        return 255, "", "no answer"
+    except OSError as error:
+        return 255, "", f"ssh: {error.strerror}"
+    out, err = (text[:_MOST].decode(errors="replace") for text in (done.stdout, done.stderr))
+    return done.returncode, out, err

@@ -1,0 +1,89 @@
+"""``sparkwright endpoints``: the fleet's addresses and names as configuration of its clients."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+import click
+
+from sparkwright.cli.lib import completion
+from sparkwright.cli.lib.options import inventory_argument
+from sparkwright.cli.lib.output import echo
+from sparkwright.cli.lib.planned import load
+from sparkwright.config.inventory import read_inventory, ssh_address
+from sparkwright.config.keys import DEFAULT
+from sparkwright.extras.endpoints import FORMATS
+from sparkwright.extras.endpoints.endpoint import cas, key_command, keys
+from sparkwright.extras.endpoints.fleet import export
+from sparkwright.findings.user_error import UserError, mistake
+
+
+@click.command("endpoints")
+@inventory_argument
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(list(FORMATS)),
+    default="json",
+    show_default=True,
+    help="Whose configuration to write.",
+)
+@click.option(
+    "--output",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="A file instead of standard output.",
+)
+@click.option(
+    "--key", default=DEFAULT, metavar="NAME", shell_complete=completion.keys,
+    help="A client's key of `keys`; else the fleet's own.",
+)  # fmt: skip
+@click.option("--json", "as_json", is_flag=True, help="Print JSON: short for --format json.")
+def command(
+    inventory: Path,
+    overrides: tuple[str, ...],
+    limit: tuple[str, ...],
+    form: str,
+    key: str,
+    output: Path | None,
+    as_json: bool,
+) -> None:
+    """Write the planned fleet as configuration of its clients.
+
+    Addresses, served names with the sampling that the cards advise, context and longest answer.
+    API keys are named, never written: a variable that the client reads. No host is contacted.
+    """
+    hosts = load(inventory, overrides, limit).or_raise()
+    addresses = {
+        host.name: ssh_address(host.name, host.data)
+        for host in read_inventory(inventory, overrides)
+    }
+    exported = export(hosts, addresses, key)
+    text = FORMATS["json" if as_json else form](exported.endpoints)
+    if output is None:
+        click.echo(text, nl=False)
+    else:
+        _write(output, text)
+    for note in exported.notes:
+        echo(f"{click.style('note', fg='yellow')}: {note}", err=True)
+    for ca in cas(exported.endpoints):
+        echo(f"the client trusts: {ca}; a client in Node takes it by "
+                   f"export NODE_EXTRA_CA_CERTS={shlex.quote(ca)}", err=True)  # fmt: skip
+    for one in keys(exported.endpoints):
+        echo(f"the client needs: {key_command(one)}", err=True)
+
+
+def _write(output: Path, text: str) -> None:
+    try:
+        output.parent.mkdir(parents=True, exist_ok=True)
+        output.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise UserError(
+            [
+                mistake(
+                    f"--output {output}",
+                    f"this can't be written: {error.strerror}",
+                    "name a file in a folder of yours",
+                )
+            ]
+        ) from None

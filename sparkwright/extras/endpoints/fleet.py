@@ -1,0 +1,165 @@
+"""Endpoints of a planned fleet, and what a reader of them should know."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from sparkwright.catalog import ArgumentValue, Catalog
+from sparkwright.config.keys import DEFAULT, source_of
+from sparkwright.config.secrets import VARIABLE, Source
+from sparkwright.config.settings import EVERY_ADDRESS, is_loopback
+from sparkwright.config.tls import clients_ca, scheme
+from sparkwright.engines.vllm.arguments import amount
+from sparkwright.extras.endpoints.endpoint import Endpoint, Key, ServedName
+from sparkwright.findings.finding import Finding
+from sparkwright.findings.user_error import UserError, mistake, suggest
+from sparkwright.plan.plan import HostPlan, ServicePlan
+from sparkwright.site.fleet import PlannedHost
+
+
+@dataclass(frozen=True)
+class Exported:
+    """What clients can reach, and notes for the user.
+
+    Attributes:
+        notes: what was left out, who takes turns, and names that stand for different models.
+    """
+
+    endpoints: tuple[Endpoint, ...]
+    notes: tuple[str, ...]
+
+
+def export(
+    hosts: Mapping[str, PlannedHost], addresses: Mapping[str, str], name: str = DEFAULT
+) -> Exported:
+    """The fleet's endpoints, in the order of hosts and services.
+
+    Args:
+        addresses: host -> where SSH reaches it; a host's ``lan_address`` goes before it.
+        name: of the key that the client has; services that do not know it are left out.
+
+    Raises:
+        UserError: for a key that no host knows, for hosts that have no address for others, and
+            when nothing can be reached.
+    """
+    named = sorted({key for planned in hosts.values() for key in planned.plan.settings.keys})
+    if name not in (DEFAULT, *named):
+        what = "no host has a key of this name"
+        raise UserError([mistake(f"--key {name}", what, suggest(name, named))])
+    names = _variables(hosts, name)
+    problems: list[Finding] = []
+    found: list[Endpoint] = []
+    notes: list[str] = []
+    for host, planned in hosts.items():
+        settings = planned.plan.settings
+        address = settings.lan_address or addresses[host]
+        if address.startswith("@"):  # a connector of pyinfra's, such as @local
+            problems.append(
+                mistake(
+                    "lan_address",
+                    f"clients can't reach {address!r}",
+                    "set lan_address to what others reach this host at",
+                    host,
+                )
+            )
+            continue
+        for service in planned.plan.services:
+            if service.follower:
+                continue  # the head of its cluster answers for it
+            bind = service.client_bind
+            if is_loopback(bind):
+                notes.append(f"{host}: {service.name} listens on {bind} only, and is left out")
+                continue
+            reached = address if not bind or bind in EVERY_ADDRESS else bind
+            if name != DEFAULT and (name not in settings.keys or not service.proxy):
+                notes.append(f"{host}: {service.name} does not know the key {name!r}")
+                continue
+            source = source_of(settings, name)
+            key = Key(names[source], source)
+            found.append(endpoint_of(planned.plan, service, planned.catalog, reached, key))
+        notes.extend(_taking_turns(planned.plan))
+    if not found and not problems:
+        problems.append(
+            mistake(
+                "services",
+                "no service of these hosts can be reached from elsewhere",
+                'bind one to an address of its host, or to all: "bind": "0.0.0.0"',
+            )
+        )
+    if problems:
+        raise UserError(problems)
+    return Exported(tuple(found), (*notes, *_ambiguous(found)))
+
+
+def endpoint_of(
+    plan: HostPlan, service: ServicePlan, catalog: Catalog, address: str, key: Key
+) -> Endpoint:
+    """A service as its clients see it at an address."""
+    body = catalog.models[service.body.name]
+    advice = catalog.recipes[service.recipe].aliases
+    arguments: Mapping[str, ArgumentValue] = dict(service.arguments)
+    at = f"[{address}]" if ":" in address else address
+    how = scheme(plan.settings, proxied=service.proxy is not None)
+    ca = clients_ca(plan.settings) if how == "https" else None
+    return Endpoint(
+        host=plan.host,
+        service=service.name,
+        base_url=f"{how}://{at}:{service.client_port}/v1",
+        key=key,
+        model=service.body.repository,
+        names=tuple(ServedName(name, advice.get(name)) for name in service.served_names),
+        context=_context(arguments.get("max_model_len")) or body.context,
+        images="image" in body.capabilities,
+        # vLLM refuses requests that leave the choice of tools to a model without this.
+        tools=arguments.get("enable_auto_tool_choice") is True,
+        # Without a parser thoughts come as text: a client that expects them apart finds none.
+        reasoning="thinking" in body.capabilities and "reasoning_parser" in arguments,
+        ca=str(Path(ca).expanduser().absolute()) if ca else None,
+    )
+
+
+def _context(length: ArgumentValue | None) -> int | None:
+    """max_model_len as a number; None for one that vLLM itself sizes (-1, auto)."""
+    if isinstance(length, list | dict) or length is None:
+        return None
+    number = amount(length)
+    return int(number) if number is not None and number > 0 else None
+
+
+def _variables(hosts: Mapping[str, PlannedHost], name: str) -> dict[Source, str]:
+    """A variable for each key; those beyond the first are named after their first host."""
+    found: dict[Source, str] = {}
+    for host, planned in hosts.items():
+        settings = planned.plan.settings
+        if name not in (DEFAULT, *settings.keys):
+            continue
+        source = source_of(settings, name)
+        if source not in found:
+            own = f"{VARIABLE}_{re.sub('[^A-Z0-9]+', '_', host.upper()).strip('_')}"
+            variable = own if found else VARIABLE
+            while variable in found.values():  # hosts that differ in what a variable can't have
+                variable += "_"
+            found[source] = variable
+    return found
+
+
+def _taking_turns(plan: HostPlan) -> Iterator[str]:
+    """Services of which all but one sleep: which one is awake, the host alone knows."""
+    for group, names in plan.groups.items():
+        asked = any(one.on_request for one in plan.services if one.name in names)
+        sleeping = "a request has one that sleeps activated" if asked else "the others answer 503"
+        yield f"{plan.host}: of {', '.join(names)} one runs at a time ({group}): {sleeping}"
+
+
+def _ambiguous(endpoints: Iterable[Endpoint]) -> Iterator[str]:
+    """Names that a client would balance over different models."""
+    models: dict[str, set[str]] = {}
+    for endpoint in endpoints:
+        for served in endpoint.names:
+            models.setdefault(served.name, set()).add(endpoint.model)
+    for name, repositories in models.items():
+        if len(repositories) > 1:
+            yield f"{name} stands for different models: {', '.join(sorted(repositories))}"

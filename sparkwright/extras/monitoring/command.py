@@ -1,0 +1,71 @@
+"""``sparkwright monitoring``: Prometheus targets and alert rules, and a Grafana dashboard."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from sparkwright.cli.lib.options import inventory_argument, json_option, print_json
+from sparkwright.cli.lib.output import echo
+from sparkwright.cli.lib.planned import load
+from sparkwright.config.inventory import lan_address, read_inventory
+from sparkwright.extras.monitoring import KEY, Scraped, files
+from sparkwright.findings.user_error import UserError, mistake
+
+
+@click.command("monitoring")
+@inventory_argument
+@click.option(
+    "--output",
+    required=True,
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Directory for the files.",
+)
+@click.option(
+    "--node-port", default=9100, show_default=True, help="Where node_exporter listens on hosts."
+)
+@json_option
+def command(
+    inventory: Path,
+    overrides: tuple[str, ...],
+    limit: tuple[str, ...],
+    output: Path,
+    node_port: int,
+    as_json: bool,
+) -> None:
+    """Write what Prometheus and Grafana need to watch the fleet. No host is contacted.
+
+    targets/ for file_sd, rules/ with the doctor's diagnoses as alerts, grafana/ to import, and a
+    prometheus.yml that joins them. GPU and drift come from the watch: give node_exporter
+    --collector.textfile.directory=/opt/sparkwright/watch/metrics and --collector.systemd.
+    """
+    hosts = load(inventory, overrides, limit).or_raise()
+    data = {host.name: host.data for host in read_inventory(inventory, overrides)}
+    scraped = [Scraped(host.plan, lan_address(name, data[name])) for name, host in hosts.items()]
+    written = []
+    try:
+        for path, text in files(scraped, node_port).items():
+            place = output / path
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.write_text(text, encoding="utf-8")
+            written.append(str(place))
+    except OSError as error:
+        raise UserError(
+            [mistake(f"--output {output}", str(error.strerror), "name a directory to write to")]
+        ) from None
+    if as_json:
+        print_json(written)
+        return
+    echo(
+        f"Prometheus needs the fleet's API key beside prometheus.yml, in {output / KEY} "
+        "(readable by nobody else)",
+        err=True,
+    )
+    echo(f"{len(written)} files for {len(scraped)} hosts in {output}")
+    if any("/local/" in path for path in written):
+        echo(
+            "services that only their own host reaches: an agent there scrapes "
+            "targets/local/HOST.json",
+            err=True,
+        )

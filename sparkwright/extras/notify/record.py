@@ -1,0 +1,65 @@
+"""The file with what was said to whom, which one run at a time reads and writes."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from sparkwright.extras.notify.said import Record
+from sparkwright.findings.user_error import UserError, mistake
+
+PLACE = Path(".sparkwright/notified.json")
+#: Bytes: more is not ours.
+_LARGEST = 1 << 22
+
+
+@contextmanager
+def held(path: Path) -> Iterator[Record]:
+    """The record, for this process alone; what it holds at the end is written.
+
+    One that can't be read counts as none: then everything is said once more.
+
+    Raises:
+        UserError: when it can't be written.
+    """
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        lock = os.open(path.with_suffix(".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            record = read(path)
+            try:
+                yield record
+            finally:
+                _write(path, record.model_dump_json(indent=1) + "\n")
+        finally:
+            os.close(lock)
+    except OSError as error:
+        what = f"can't be written: {error.strerror}"
+        remedy = "make it writable: without it everything would be said again and again"
+        raise UserError([mistake(str(path), what, remedy)]) from None
+
+
+def read(path: Path) -> Record:
+    """The record as it is."""
+    try:
+        with path.open("rb") as file:
+            return Record.model_validate_json(file.read(_LARGEST))
+    except (OSError, ValidationError, ValueError):
+        return Record()
+
+
+def _write(path: Path, text: str) -> None:
+    """Whole or not at all, also when the power goes."""
+    draft = path.with_suffix(".new")
+    draft.unlink(missing_ok=True)
+    with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    draft.replace(path)

@@ -1,0 +1,125 @@
+"""``sparkwright report``: the fleet on one page."""
+
+from __future__ import annotations
+
+import datetime as dt
+import sys
+from pathlib import Path
+
+import click
+
+from sparkwright.catalog import load_catalog
+from sparkwright.checks.configuration.parts import memory_of
+from sparkwright.checks.smoke.verdict import DIRECTORY as SMOKE
+from sparkwright.cli.lib.options import data_option, json_option, limit_option, print_json
+from sparkwright.cli.lib.output import echo
+from sparkwright.cli.lib.planned import load
+from sparkwright.config.places import catalogs
+from sparkwright.extras.bench.history import LAST
+from sparkwright.extras.bench.store import load as load_results
+from sparkwright.extras.report.arrange import page_of
+from sparkwright.extras.report.contents import Page
+from sparkwright.extras.report.inputs import read_deep, read_history, read_last_run, read_reported
+from sparkwright.extras.report.render import html, plain
+from sparkwright.extras.report.text import text
+from sparkwright.findings.finding import Finding
+from sparkwright.findings.user_error import UserError, mistake
+from sparkwright.site.fleet import PlannedHost
+
+_STATE = Path(".sparkwright")
+_FILE = click.Path(path_type=Path, dir_okay=False)
+
+
+@click.command("report")
+@click.argument("inventory", type=_FILE, required=False)
+@data_option
+@limit_option
+@click.option(
+    "--results",
+    type=click.Path(path_type=Path),
+    default=_STATE / "bench",
+    show_default=True,
+    help="Stored benchmark results, or a file of `sparkwright bench --export`.",
+)
+@click.option(
+    "--last-run", type=_FILE, default=_STATE / "last-run.json", show_default=True,
+    help="What the last run reported.",
+)  # fmt: skip
+@click.option(
+    "--status", type=_FILE, default=_STATE / "status.json", show_default=True,
+    help="Changes of releases, where there are any.",
+)  # fmt: skip
+@click.option(
+    "--output", type=_FILE, default=None,
+    help="Where the page is written.  [default: .sparkwright/report.html; with --json none]",
+)  # fmt: skip
+@json_option
+def command(
+    inventory: Path | None,
+    overrides: tuple[str, ...],
+    limit: tuple[str, ...],
+    results: Path,
+    last_run: Path,
+    status: Path,
+    output: Path | None,
+    as_json: bool,
+) -> None:
+    """Show the fleet on one page: state, memory, versions, smoke tests, speed, history.
+
+    Made from what runs and benchmarks left here; no host is contacted. The page is one file without
+    anything from outside. With an INVENTORY its hosts alone are shown, with their memory as
+    planned. Exit code 1 when a service is not as it should be, or slower than its card or its
+    own past.
+    """
+    if inventory is None and (limit or overrides):
+        raise UserError(
+            [mistake("command line", "--limit and --data need an inventory", "name one")]
+        )
+    hosts = load(inventory, overrides, limit).or_raise() if inventory else None
+    page = _page(hosts, results, last_run, status)
+    if output is None and not as_json:
+        output = _STATE / "report.html"
+    if output is not None:
+        _write(output, html(page))
+    if as_json:
+        print_json(plain(page))
+    else:
+        echo(text(page))
+        echo(f"The page: {output}")
+    sys.exit(int(not page.well))
+
+
+def _page(
+    hosts: dict[str, PlannedHost] | None, results: Path, last_run: Path, status: Path
+) -> Page:
+    problems: list[Finding] = []
+    stored = load_results(results, last=LAST + 1)
+    problems += stored.problems
+    run = read_last_run(last_run, problems)
+    history = read_history(status, problems)
+    deep = read_deep(SMOKE, problems)
+    catalog = next(iter(hosts.values())).catalog if hosts else load_catalog(catalogs())
+    return page_of(
+        made=dt.datetime.now(dt.UTC),
+        catalog=catalog,
+        last_run=run,
+        results=stored.services,
+        history=history,
+        reported=read_reported(status, problems),
+        deep=deep,
+        planned=None
+        if hosts is None
+        else {name: [s.name for s in host.plan.services] for name, host in hosts.items()},
+        memory={name: memory_of(host.plan, host.catalog) for name, host in (hosts or {}).items()},
+        problems=problems,
+    )
+
+
+def _write(path: Path, page: str) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(page, encoding="utf-8")
+    except OSError as error:
+        raise UserError(
+            [mistake(f"--output {path}", f"can't be written: {error.strerror}", "name another")]
+        ) from error

@@ -1,0 +1,113 @@
+"""What is said first: the heaviest finding, then every one, then the fleet, equal hosts as one."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from sparkwright.extras.report.contents import FleetRow, Page, Weighed, Weight, natural
+from sparkwright.extras.report.words import count, figure, hosts_in_short
+
+#: Days after which a look at the fleet is old, and a measurement is.
+_LOOK, _MEASUREMENT = 1, 7
+
+
+def front(page: Page) -> str:
+    """One line: what is wrong and where, or that nothing is."""
+    if page.findings:
+        first, *others = page.findings
+        more = f"; and {count(len(others), 'finding')} more" if others else ""
+        return f"{line(first, page.made)}{more}"
+    if not page.fleet:
+        return "Nothing to show: no run, no results."
+    looked = f", as of {ago(page.last_run, page.made)}" if page.last_run else ""
+    hosts = len({row.host for row in page.fleet})
+    services = count(len(page.fleet), "service")
+    return f"{services} of {count(hosts, 'host')}: as planned, and none slower than usual{looked}"
+
+
+def line(one: Weighed, now: dt.datetime) -> str:
+    """``spark-2: qwen36: answers 31 % slower since the driver changed 1 → 2 (2 days ago)``."""
+    who = hosts_in_short(one.hosts)
+    if len(one.hosts) > 1:
+        who = f"{len(one.hosts)} hosts ({who})"
+    since = f" ({ago(one.began, now)})" if one.began else ""
+    measured = one.weight in (Weight.SLOW, Weight.BELOW_CARD)
+    old = age_mark(one.seen, now, measured=measured)
+    said = f"{one.said}{since}" + (f" [{old}]" if old else "")
+    return ": ".join(filter(None, (who, one.service, said)))
+
+
+def ago(when: dt.datetime, now: dt.datetime) -> str:
+    """``2 days ago``; ``just now`` for less than a minute, or a clock that runs ahead."""
+    span = span_words((now - when).total_seconds())
+    return f"{span} ago" if span else "just now"
+
+
+def span_words(seconds: float) -> str:
+    """A span of time in its largest unit; empty below a minute."""
+    for unit, size in (("day", 86400), ("hour", 3600), ("minute", 60)):
+        if seconds >= size:
+            return count(int(seconds // size), unit)
+    return ""
+
+
+def age_mark(when: dt.datetime | None, now: dt.datetime, *, measured: bool) -> str:
+    """``old: 9 days`` for what may not hold any more, else nothing."""
+    days = _MEASUREMENT if measured else _LOOK
+    if when is None or (now - when).total_seconds() < 86400 * days:
+        return ""
+    return f"old: {span_words((now - when).total_seconds())}"
+
+
+def bad_state(row: FleetRow) -> str:
+    """The state of a service that is not well; one that serves says that this is not all."""
+    return (
+        f"{row.state}, see Findings" if row.state.startswith(("serving", "measured")) else row.state
+    )
+
+
+@dataclass(frozen=True)
+class Group:
+    """Services of several hosts that are the same, their speed aside."""
+
+    rows: tuple[FleetRow, ...]
+
+    @property
+    def first(self) -> FleetRow:
+        """One for all."""
+        return self.rows[0]
+
+    @property
+    def hosts(self) -> str:
+        """``spark-1, spark-2``; many with their count."""
+        names = [row.host for row in self.rows]
+        return f"{len(names)}: {hosts_in_short(names)}" if len(names) > 6 else ", ".join(names)
+
+    @property
+    def speed(self) -> str:
+        """``90 to 92 tokens/s, first token 104 ms``; a dash for what was not measured."""
+        decodes = [row.decode for row in self.rows if row.decode is not None]
+        firsts = [row.first_token for row in self.rows if row.first_token is not None]
+        words = [figure(min(decodes), max(decodes), "tokens/s")] if decodes else []
+        words += [f"first token {figure(min(firsts), max(firsts), 's')}"] if firsts else []
+        return ", ".join(words) or "-"
+
+    def old(self, now: dt.datetime) -> str:
+        """That the oldest of its figures is old, or nothing."""
+        oldest = min((row.measured for row in self.rows if row.measured), default=None)
+        return age_mark(oldest, now, measured=True)
+
+
+def groups(fleet: Sequence[FleetRow]) -> Iterator[Group]:
+    """The fleet with equal hosts as one, those that are not well first."""
+    found: dict[object, list[FleetRow]] = {}
+    for row in fleet:
+        same = (
+            row.well, row.service, row.state, row.reason, row.gpu, row.driver, row.release,
+            row.tag, row.image, row.models, row.measured is None,
+        )  # fmt: skip
+        found.setdefault(same, []).append(row)
+    made = [Group(tuple(rows)) for rows in found.values()]
+    yield from sorted(made, key=lambda one: (one.first.well, natural(one.first.host)))

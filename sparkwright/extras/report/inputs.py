@@ -1,0 +1,152 @@
+"""What the page is made from: files that runs and benchmarks leave on the controller."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
+from pydantic_core import from_json
+
+from sparkwright.checks.smoke.verdict import DeepVerdict
+from sparkwright.extras.bench.results import Moment
+from sparkwright.findings.finding import Finding
+from sparkwright.findings.user_error import mistake
+from sparkwright.findings.validation import problems_of
+from sparkwright.results.run import Row
+
+
+@dataclass(frozen=True)
+class LastRun:
+    """What the last run of the site reported (``report.as_json``), and when that was written."""
+
+    when: dt.datetime
+    dry: bool
+    hosts: tuple[Row, ...]
+
+
+@dataclass(frozen=True)
+class Reported:
+    """What `sparkwright status` found, and when it asked."""
+
+    when: dt.datetime
+    findings: tuple[Finding, ...]
+
+
+class Switch(BaseModel):
+    """One change of a service's release on a host.
+
+    Attributes:
+        before: the release that ran; None for the first.
+        down_seconds: from the last answer of the old to the first of the new; None unknown.
+        ended: how it ended, in a word or two: ``serving``, ``went back``.
+    """
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+    host: str
+    service: str
+    who: str
+    when: Moment
+    before: str | None = None
+    after: str
+    down_seconds: float | None = None
+    ended: str
+
+
+_OLD_NAMES = {"check": "id", "found": "observed", "needed": "expected", "why": "reason"}
+_FINDINGS: TypeAdapter[tuple[Finding, ...]] = TypeAdapter(tuple[Finding, ...])
+_ROWS: TypeAdapter[tuple[Row, ...]] = TypeAdapter(tuple[Row, ...])
+
+
+def read_last_run(path: Path, problems: list[Finding]) -> LastRun | None:
+    """The last run's record; None where there is none, or none that can be read."""
+    data = _json(path, problems)
+    if data is None:
+        return None
+    try:
+        rows = _ROWS.validate_python(_renamed(data.get("hosts")))
+    except ValidationError as error:
+        problems.extend(problems_of(error, f"{path}: hosts"))
+        return None
+    when = dt.datetime.fromtimestamp(path.stat().st_mtime, dt.UTC)
+    return LastRun(when, bool(data.get("dry")), rows)
+
+
+def _renamed(hosts: Any) -> Any:
+    """Rows as written now: the version before named a finding's fields otherwise."""
+    for row in hosts if isinstance(hosts, list) else ():
+        findings = row.get("findings") if isinstance(row, dict) else None
+        for one in findings if isinstance(findings, list) else ():
+            if isinstance(one, dict) and "check" in one:
+                one["subject"] = {"host": row.get("host")}
+                for old, new in _OLD_NAMES.items():
+                    one[new] = one.pop(old, "")
+    return hosts
+
+
+def read_history(path: Path, problems: list[Finding]) -> tuple[Switch, ...]:
+    """``{"history": [...]}``, the oldest first; an entry that can't be read is reported."""
+    data = _json(path, problems)
+    entries = (data or {}).get("history", [])
+    if not isinstance(entries, list):
+        problems.append(mistake(f"{path}: history", "not a list", "write a list"))
+        return ()
+    return tuple(sorted(_switches(entries, path, problems), key=lambda switch: switch.when))
+
+
+def read_reported(path: Path, problems: list[Finding]) -> Reported | None:
+    """``{"findings": [...]}`` beside the history; None where the version before wrote it."""
+    data = _json(path, [])  # read_history tells what is wrong with it
+    if data is None or "findings" not in data:
+        return None
+    try:
+        findings = _FINDINGS.validate_python(data["findings"])
+    except ValidationError as error:
+        problems.extend(problems_of(error, f"{path}: findings"))
+        return None
+    return Reported(dt.datetime.fromtimestamp(path.stat().st_mtime, dt.UTC), findings)
+
+
+def read_deep(directory: Path, problems: list[Finding]) -> tuple[DeepVerdict, ...]:
+    """What ``sparkwright smoke`` left, one file per host and service."""
+    found = []
+    for path in sorted(directory.glob("*.json")):
+        data = _json(path, problems)
+        if data is None:
+            continue
+        try:
+            found.append(DeepVerdict.model_validate(data))
+        except ValidationError as error:
+            problems.extend(problems_of(error, str(path)))
+    return tuple(found)
+
+
+def _switches(entries: list[Any], path: Path, problems: list[Finding]) -> Iterator[Switch]:
+    for number, entry in enumerate(entries):
+        try:
+            yield Switch.model_validate(entry)
+        except ValidationError as error:
+            problems.extend(problems_of(error, f"{path}: history.{number}"))
+
+
+def _json(path: Path, problems: list[Finding]) -> dict[str, Any] | None:
+    """An object of a file that need not be there."""
+    if not path.exists():
+        return None
+    try:
+        # Stricter than Python's own reader: what it takes can be written into a page.
+        data = from_json(path.read_bytes(), allow_inf_nan=False)
+    except OSError as error:
+        problems.append(mistake(str(path), f"can't be read: {error.strerror}", "fix its rights"))
+        return None
+    except ValueError as error:
+        problems.append(mistake(str(path), f"not valid JSON: {error}", "remove it and run again"))
+        return None
+    if not isinstance(data, dict):
+        problems.append(mistake(str(path), "not a JSON object", "remove it and run again"))
+        return None
+    return data

@@ -1,0 +1,191 @@
+"""The table at the end of a run: hosts, what they serve, where, from which bytes, and the proof."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+
+from sparkwright.checks.smoke.result import Smoke
+from sparkwright.findings.finding import Finding
+from sparkwright.text.table import columns
+from sparkwright.text.visible import paragraph
+
+#: States of services of which nothing is claimed: their host was not touched.
+UNTOUCHED = ("left alone", "maintenance")
+
+
+@dataclass(frozen=True)
+class ServiceRow:
+    """One service of a host.
+
+    Attributes:
+        address: ``host:port`` to reach it at, and scheme: ``http`` or ``https``.
+        ca: file on the controller by which https is verified; None for public CAs.
+        image: reference by digest.
+        models: repository -> commit.
+        smoke: None where the test was not reached.
+        outcome: what the host runs where that is not what was planned: ``reverted``, ``left``,
+            ``taken back`` or ``failed``; then release and image are those that it runs.
+        head: the host that answers for it, where that is another one of its cluster.
+    """
+
+    name: str
+    address: str
+    served_names: tuple[str, ...]
+    tag: str
+    image: str
+    models: Mapping[str, str]
+    release: str
+    smoke: Smoke | None
+    outcome: str | None = None
+    scheme: str = "http"
+    ca: str | None = None
+    head: str | None = None
+
+    @property
+    def url(self) -> str:
+        """Where clients reach it, without a path."""
+        return f"{self.scheme}://{self.address}"
+
+
+@dataclass(frozen=True)
+class Row:
+    """One host.
+
+    Attributes:
+        refused: why the host was left alone or failed; None when all went well.
+        left: why it was left alone although nothing is wrong with it: maintenance.
+        changes: what was changed on it in this run.
+        executions: remote executions that the run needed.
+        gpu, driver: as the host's nvidia-smi has them; None where it was not asked or did not say.
+    """
+
+    host: str
+    services: tuple[ServiceRow, ...]
+    refused: str | None
+    findings: tuple[Finding, ...]
+    changes: tuple[str, ...]
+    executions: int
+    gpu: str | None = None
+    driver: str | None = None
+    left: str | None = None
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a service runs at the end, where it is not what was planned.
+
+    Attributes:
+        state: ``reverted``, ``left``, ``taken back``, ``failed``, or ``sleeps``: another one of its
+            exclusive group runs.
+        release: what it runs; None where unknown.
+        image: by which image.
+        smoke: the gate's verdict on it.
+    """
+
+    state: str
+    release: str | None
+    image: str | None
+    smoke: Smoke | None = None
+
+
+def render(rows: Sequence[Row], *, dry: bool, seconds: float, key_hint: str) -> str:
+    """The whole report as text."""
+    table: list[tuple[str, ...]] = [
+        ("HOST", "SERVICE", "STATE", "ADDRESS", "SMOKE", "RELEASE", "IMAGE")
+    ]
+    details: list[str] = []
+    for row in rows:
+        for service in row.services:
+            said = state(row, service, dry)
+            if said in UNTOUCHED:
+                table.append((row.host, service.name, said, "-", "-", "-", "-"))
+                continue
+            table.append(
+                (
+                    row.host,
+                    service.name,
+                    said,
+                    f"with {service.head}" if service.head else f"{service.url}/v1",
+                    smoke_in_short(service.smoke),
+                    service.release,
+                    f"{service.tag} {image_in_short(service.image)}".strip(),
+                )
+            )
+            models = ", ".join(
+                f"{repository}@{commit[:12]}" for repository, commit in service.models.items()
+            )
+            line = ", ".join(service.served_names) + (f" from {models}" if models else "")
+            if line not in details:
+                details.append(line)
+        if row.left:
+            details.append(f"{row.host}: {paragraph(row.left)}: left alone")
+        if row.refused:
+            details.append(f"{row.host}: {paragraph(row.refused)}")
+    changed = sum(len(row.changes) for row in rows)
+    failed = [row.host for row in rows if row.refused]
+    lines = ["", *columns(table), "", *(f"  {line}" for line in details)]
+    executions = ", ".join(f"{row.host} {row.executions}" for row in rows)
+    lines.append(f"  {changed} changes, {seconds:.1f} s, remote executions: {executions}")
+    served = next(
+        (
+            one
+            for row in rows
+            for one in row.services
+            if one.smoke and not one.smoke.failures and one.head is None
+        ),
+        None,
+    )
+    if served:
+        lines += ["", "Ask it:", *(f"  {line}" for line in _curl(served, key_hint))]
+    if failed:
+        lines += ["", f"NOT as planned: {', '.join(failed)}"]
+    return "\n".join([*lines, ""])
+
+
+def as_json(rows: Sequence[Row], *, dry: bool) -> str:
+    """The same as data: ``{"dry": bool, "hosts": [...]}``, one object per ``Row``."""
+    return json.dumps({"dry": dry, "hosts": [asdict(row) for row in rows]}, indent=1) + "\n"
+
+
+def state(row: Row, service: ServiceRow, dry: bool) -> str:
+    """What became of a service, in a word or two."""
+    if service.outcome:
+        return service.outcome
+    if row.left:
+        return "maintenance"
+    if row.refused:
+        # Nothing is claimed of a host that was not touched.
+        return "failed" if service.smoke is not None or row.changes else "left alone"
+    if dry:
+        return "planned"
+    if service.smoke is None:
+        return "unknown"
+    return "serving, changed" if row.changes else "serving"
+
+
+def smoke_in_short(smoke: Smoke | None) -> str:
+    """``6/6 in 2.8 s``."""
+    return f"{smoke.passed}/{smoke.total} in {smoke.seconds:.1f} s" if smoke else "-"
+
+
+def image_in_short(image: str) -> str:
+    """The digest of a pulled image, or the name of a built one, short; nothing for none."""
+    if not image:
+        return ""
+    tag = image.rpartition(":")[2]
+    return tag[:19] if tag.startswith("sha256-") else f"built {tag}"
+
+
+def _curl(service: ServiceRow, key_hint: str) -> list[str]:
+    body = (
+        f'{{"model": "{service.served_names[0]}", "max_tokens": 2048, '
+        '"messages": [{"role": "user", "content": "What is 17 + 25?"}]}'
+    )
+    trusted = f"--cacert {service.ca} " if service.ca else ""
+    return [
+        f"curl -s {trusted}{service.url}/v1/chat/completions "
+        f'-H "Authorization: Bearer {key_hint}" '
+        f"-H 'Content-Type: application/json' -d '{body}'"
+    ]

@@ -1,0 +1,257 @@
+"""What the fleet runs and how it came to that, as tables: status, history, diff.
+
+Data are a host's answers (sparkwright/host/status.py); nothing is fetched here.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from sparkwright.checks.service.diagnose import watch_findings
+from sparkwright.findings.finding import errors_first
+from sparkwright.findings.render import Paint, headline
+from sparkwright.findings.render import text as findings_text
+from sparkwright.host.contracts.records import decode
+from sparkwright.host.contracts.status import (
+    Health,
+    HostStatus,
+    KeptRelease,
+    ServiceStatus,
+)
+from sparkwright.text.lock_owner import age, described
+from sparkwright.text.marks import in_maintenance
+from sparkwright.text.marks import stopped as stopped_by
+from sparkwright.text.screen import folded
+from sparkwright.text.table import columns, folded_rows
+from sparkwright.text.timestamps import epoch, utc
+from sparkwright.text.visible import visible
+
+#: The column of the table of status in which equal hosts differ.
+_HEALTH = 6
+
+
+@dataclass(frozen=True)
+class Planned:
+    """What a service is planned to run: release, tag, and its files' texts by name."""
+
+    release: str
+    tag: str
+    texts: dict[str, str]
+    drift: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Deployment(HostStatus):
+    """A host's status, and what is planned for it.
+
+    Attributes:
+        plan_known: False where the plan is broken: nobody can say what differs from it.
+    """
+
+    planned: dict[str, Planned] = field(default_factory=dict)
+    plan_known: bool = True
+
+
+def deployment(answer: Mapping[str, Any]) -> Deployment:
+    """A host's answer, typed."""
+    return decode(Deployment, dict(answer))
+
+
+def without_texts(seen: Deployment) -> Deployment:
+    """The same without the files of what runs."""
+    services = {name: replace(one, texts={}) for name, one in seen.services.items()}
+    return replace(seen, services=services)
+
+
+def render_status(deployments: Mapping[str, Deployment], paint: Paint = str) -> str:
+    """What the watch found, errors first; then one line per service: what it runs, since when,
+    whether it is well, what differs."""
+    rows: list[Sequence[str]] = [
+        ("HOST", "SERVICE", "RELEASE", "TAG", "UP", "RESTARTS", "HEALTH", "PLAN")
+    ]
+    notes = []
+    for host, seen in deployments.items():
+        for name, one in _services(seen):
+            rows.append((host, name, *_line(seen, name, one)))
+        if not seen.services and not seen.planned:
+            plan = "nothing planned" if seen.plan_known else "unknown"
+            rows.append((host, "-", "-", "-", "-", "-", "-", plan))
+        if seen.maintenance:
+            notes.append(f"  {host}: {in_maintenance(seen.maintenance, seen.now)}")
+        notes += [
+            f"  {host}: {name}: {stopped_by(one.stopped, seen.now)}"
+            for name, one in seen.services.items()
+            if one.stopped and one.stopped.holds(one.unit)
+        ]
+        if seen.lock:
+            notes.append(f"  {host}: {described(seen.lock, seen.now)} is at work on it")
+        if seen.switch and seen.switch.step != "ended":
+            notes.append(f"  {host}: a switch is under way: {visible(seen.switch.step, 40)}")
+    watched = errors_first(
+        one
+        for host, seen in deployments.items()
+        for one in watch_findings(host, seen.watch, seen.now)
+    )
+    first = [headline(watched), "", findings_text(watched, paint=paint), ""] if watched else []
+    return "\n".join([*first, *columns(folded_rows(rows, _HEALTH, _milliseconds)), *notes])
+
+
+def well(seen: Deployment) -> bool:
+    """Whether everything planned runs, is healthy and as planned, and the watch sees no error.
+
+    Without a plan nobody can say so. A host in maintenance is not judged: somebody took it out.
+    """
+    if not seen.plan_known:
+        return False
+    if seen.maintenance:
+        return True
+    if seen.watch is not None and any(one.severity == "error" for one in seen.watch.findings):
+        return False
+    return all(
+        not planned.drift
+        and (
+            name in seen.sleeping
+            or (
+                (one := seen.services.get(name)) is not None
+                and _up(one)
+                and one.health is not None
+                and one.health.code == 200
+            )
+        )
+        for name, planned in seen.planned.items()
+    )
+
+
+def render_history(deployments: Mapping[str, Deployment], last: int) -> str:
+    """Who switched what, when, why, for how long it was down and how it ended; newest last."""
+    rows: list[Sequence[str]] = [
+        ("WHEN", "HOST", "SERVICE", "FROM", "TO", "BY", "DOWN", "RESULT", "WHY")
+    ]
+    found = [(entry, host, seen) for host, seen in deployments.items() for entry in seen.history]
+    for entry, host, seen in sorted(found, key=lambda one: one[0].at)[-last:]:
+        kept = seen.services[entry.service].releases if entry.service in seen.services else {}
+        rows.append(
+            (
+                utc(entry.at).strftime("%Y-%m-%d %H:%MZ"),
+                host,
+                entry.service,
+                _named(entry.from_release, kept),
+                _named(entry.to, kept),
+                entry.by,
+                f"{entry.down_seconds:.1f} s",
+                entry.result,
+                entry.reasons[0] if entry.reasons else ", ".join(entry.why),
+            )
+        )
+    return "\n".join(columns(rows)) if found else "no switch is recorded"
+
+
+def switches(deployments: Mapping[str, Deployment]) -> list[dict[str, Any]]:
+    """Every switch as the fleet's page takes it (sparkwright/extras/report/inputs.py)."""
+    return [
+        {
+            "host": host,
+            "service": entry.service,
+            "who": entry.by,
+            "when": utc(entry.at).isoformat(),
+            "before": entry.from_release,
+            "after": entry.to,
+            "down_seconds": entry.down_seconds,
+            "ended": {"good": "serving", "reverted": "went back"}.get(entry.result, entry.result),
+        }
+        for host, seen in deployments.items()
+        for entry in seen.history
+    ]
+
+
+def render_diff(deployments: Mapping[str, Deployment]) -> str:
+    """What differs between the plan and what the hosts run, as unified diffs; empty for nothing.
+    Equal hosts are one."""
+    lines: list[str] = []
+    for hosts, seen in folded(deployments.items(), _differing):
+        host = ", ".join(hosts)
+        for name, planned in seen.planned.items():
+            one = seen.services.get(name)
+            for file, text in planned.texts.items():
+                runs = (one.texts.get(file) if one else None) or ""
+                lines += difflib.unified_diff(
+                    runs.splitlines(),
+                    text.splitlines(),
+                    f"{host}: {name}/{file} (runs)",
+                    f"{host}: {name}/{file} (planned)",
+                    lineterm="",
+                )
+            others = [word for word in planned.drift if not word.startswith(("release", "unit"))]
+            lines += [f"{host}: {name}: {', '.join(others)}"] if others else []
+        for name in sorted(set(seen.services) - set(seen.planned)):
+            lines.append(f"{host}: {name}: runs, but is not planned (sparkwright remove --service)")
+    return "\n".join(map(visible, lines))
+
+
+def _differing(seen: Deployment) -> str:
+    """What the text of a diff is made of."""
+    runs = {name: one.texts for name, one in seen.services.items()}
+    return repr((seen.planned, runs))
+
+
+def _services(seen: Deployment) -> Iterator[tuple[str, ServiceStatus | None]]:
+    for name in sorted({*seen.services, *seen.planned}):
+        yield name, seen.services.get(name)
+
+
+def _line(seen: Deployment, name: str, one: ServiceStatus | None) -> tuple[str, ...]:
+    planned = seen.planned.get(name)
+    if one is None:
+        return ("-", "-", "-", "-", "-", f"to start {planned.tag}" if planned else "-")
+    release = one.container.release if one.container and one.container.running else None
+    kept = one.releases.get(release or one.current or "")
+    up = "stopped"
+    if _up(one) and one.container:
+        up = age(seen.now - epoch(one.container.started))
+    elif one.unit.get("ActiveState") == "failed":
+        up = f"given up ({one.unit.get('Result', '?')})"
+    elif name in seen.sleeping:
+        up = "sleeps"
+    return (
+        release or one.current or "-",
+        kept.tag if kept else "?",
+        up,
+        one.unit.get("NRestarts", "?"),
+        _health(one.health) if up != "sleeps" else f"{visible(seen.sleeping[name], 41)} runs",
+        _plan(planned) if seen.plan_known else "unknown",
+    )
+
+
+def _milliseconds(health: str) -> float:
+    """What a cell of the table says /health took; negative for one that is not well."""
+    found = re.fullmatch(r"ok in (\d+) ms", health)
+    return float(found[1]) if found else -1
+
+
+def _plan(planned: Planned | None) -> str:
+    if planned is None:
+        return "not planned"
+    return f"differs: {', '.join(planned.drift)}" if planned.drift else "as planned"
+
+
+def _health(health: Health | None) -> str:
+    if health is None:
+        return "-"
+    if health.code == 200:
+        return f"ok in {1000 * health.seconds:.0f} ms"
+    return str(health.code or health.said)
+
+
+def _up(one: ServiceStatus) -> bool:
+    running = one.container is not None and one.container.running
+    return running and one.unit.get("ActiveState") == "active"
+
+
+def _named(release: str | None, kept: Mapping[str, KeptRelease]) -> str:
+    if release is None:
+        return "-"
+    return f"{release} ({kept[release].tag})" if release in kept else release

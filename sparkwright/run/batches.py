@@ -1,0 +1,60 @@
+"""One host, or one batch of hosts, after the other; and none any more after a failure."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+
+from pyinfra.api.host import Host
+
+from sparkwright.facts.asking import HostError
+from sparkwright.operations.switching import SwitchResult
+from sparkwright.run.state import Run, run_of
+
+
+def named(run: Run) -> Iterator[tuple[str, list[str]]]:
+    """Name and hosts of every batch of this run."""
+    every = run.rollout.batches
+    for n, names in enumerate(every, 1):
+        few = ", ".join(names) if len(names) <= 3 else f"{names[0]} and {len(names) - 1} more"
+        yield f"Batch {n} of {len(every)} ({few})", names
+
+
+def in_turn(
+    host: Host, switch: Callable[[Host], SwitchResult], *, left: Callable[[], None]
+) -> SwitchResult:
+    """Switch a host when its batch comes, if it comes at all.
+
+    Args:
+        left: called when it does not.
+
+    Raises:
+        HostError: when it does not, or the host is lost sight of.
+    """
+    run = run_of(host)
+    rollout, settings = run.rollout, run.rollout_settings
+    if not rollout.began and settings.unprepared == "stop":
+        unprepared = [name for name, one in run.hosts.items() if one.memory.failure]
+        if unprepared:
+            rollout.stop(f"{', '.join(unprepared)} could not be prepared")
+    # One in maintenance tries nothing, and is no reason to leave all others as they are.
+    canaries = [name for name in rollout.batches[0] if run.hosts[name].left is None]
+    if settings.canaries and canaries and host.name not in rollout.batches[0]:
+        lost = [name for name in canaries if run.hosts[name].memory.failure]
+        if len(lost) == len(canaries):
+            rollout.stop(f"no canary could be tried ({', '.join(lost)})")
+    if not rollout.stopped:
+        time.sleep(rollout.wait(host.name, settings.pause_seconds, time.monotonic()))
+    if rollout.stopped:
+        left()
+        raise HostError(f"not switched, since {rollout.stopped}")
+    rollout.began = True
+    try:
+        ended = switch(host)
+    except HostError as error:
+        rollout.stop(f"{host.name} was lost sight of: {str(error).splitlines()[0]}")
+        raise
+    rollout.ended_at = time.monotonic()
+    if ended.result != "good":
+        rollout.stop(f"{host.name} did not get through: {ended.reasons[0]}")
+    return ended

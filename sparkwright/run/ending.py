@@ -1,0 +1,125 @@
+"""The end of a run: its table and its record, or the answers to a question of the command line."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import click
+
+from sparkwright.config.secrets import shown
+from sparkwright.config.settings import is_loopback
+from sparkwright.config.tls import clients_ca, scheme
+from sparkwright.plan.release import Release
+from sparkwright.results import run as table
+from sparkwright.run.state import HostRun, Run
+from sparkwright.text.table import columns
+from sparkwright.text.visible import paragraph
+
+_STATE = Path(".sparkwright")
+#: The environment's variable for where a run's record is written, of ``--dry`` too.
+RECORD = "SPARKWRIGHT_RECORD"
+
+
+def report(run: Run, *, as_json: bool) -> None:
+    """Print the run's table and keep its record for ``sparkwright report``.
+
+    A run that only looks writes nothing, unless the environment names a file for its record.
+
+    Args:
+        as_json: whether standard output is pyinfra's JSON, which nothing may be mixed with.
+    """
+    if run.answers:
+        _write_answers(run, run.answers)
+        return  # a command of sparkwright's asked the hosts, and prints by itself
+    if run.broken:
+        click.echo(_unplanned(run), err=as_json)
+        return  # of what is planned nothing is known, and the record of the last deploy stays
+    rows = [_row(name, one) for name, one in run.hosts.items()]
+    named = os.environ.get(RECORD)
+    if named or not run.dry:
+        record = Path(named or _STATE / "last-run.json")
+        record.parent.mkdir(mode=0o700, exist_ok=True)
+        record.write_text(table.as_json(rows, dry=run.dry), encoding="utf-8")
+    text = table.render(
+        rows, dry=run.dry, seconds=time.monotonic() - run.started, key_hint=_key_hint(run)
+    )
+    click.echo(text, err=as_json)
+
+
+def _unplanned(run: Run) -> str:
+    """What became of services and hosts in a run without a plan."""
+    rows = [
+        (name, service, outcome.state, outcome.release or "-")
+        for name, one in run.hosts.items()
+        for service, outcome in one.outcomes.items()
+    ]
+    failed = [
+        f"{name}: {paragraph(one.memory.failure)}"
+        for name, one in run.hosts.items()
+        if one.memory.failure
+    ]
+    lines = columns([("HOST", "SERVICE", "STATE", "RELEASE"), *rows]) if rows else []
+    return "\n".join(["", *lines, *failed])
+
+
+def _write_answers(run: Run, place: str) -> None:
+    found = {
+        name: {"answer": one.answer, "refused": one.memory.failure}
+        for name, one in run.hosts.items()
+    }
+    Path(place).write_text(json.dumps(found), encoding="utf-8")
+
+
+def _row(name: str, one: HostRun) -> table.Row:
+    seen = one.memory.observation
+    gpu = seen.gpu.gpus[0] if seen and seen.gpu.gpus else None
+    return table.Row(
+        host=name,
+        services=tuple(_service_row(one, release) for release in one.desired.releases),
+        refused=one.memory.failure,
+        left=one.left,
+        findings=tuple(one.findings),
+        changes=tuple(one.memory.changes),
+        executions=one.memory.executions,
+        gpu=gpu.name if gpu else None,
+        driver=gpu.driver if gpu else None,
+    )
+
+
+def _service_row(one: HostRun, release: Release) -> table.ServiceRow:
+    """What is planned; or what runs, where that is something else."""
+    service = release.service
+    outcome = one.outcomes.get(service.name)
+    row = table.ServiceRow(
+        name=service.name,
+        # One that only the host itself reaches is not at the host's address.
+        address=f"{service.client_bind if is_loopback(service.client_bind) else one.address}:"
+        f"{service.client_port}",
+        served_names=service.served_names,
+        tag=service.image.tag,
+        image=release.image,
+        models=dict(release.models),
+        release=release.id,
+        smoke=one.smoke.get(service.name),
+        scheme=scheme(one.settings, proxied=service.proxy is not None),
+        ca=clients_ca(one.settings),
+        head=service.rank.hosts[0] if service.rank and service.follower else None,
+    )
+    if outcome is None or (outcome.state == "sleeps" and one.memory.failure):
+        return row
+    return replace(
+        row,
+        tag="", models={}, image=outcome.image or "", release=outcome.release or "?",
+        smoke=outcome.smoke, outcome=outcome.state,
+    )  # fmt: skip
+
+
+def _key_hint(run: Run) -> str:
+    if os.environ.get("SPARKWRIGHT_API_KEY"):
+        return "$SPARKWRIGHT_API_KEY"
+    first = next(iter(run.hosts.values()))
+    return shown(first.settings.api_key_source)

@@ -1,0 +1,119 @@
+"""A run that goes by what the hosts say where the plan is broken.
+
+Commands of an emergency ask for it (``planless=true`` among their role's arguments): they need
+inventory and connections, and no more of the user's files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+from gevent import Timeout
+from pyinfra.api.host import Host
+
+from sparkwright.config import user_files
+from sparkwright.config.connection_data import connection_data
+from sparkwright.config.inventory import ssh_address
+from sparkwright.facts import hooks
+from sparkwright.facts.memory import memory
+from sparkwright.findings.user_error import UserError, mistake
+from sparkwright.operations.peer_keys import THIS_PROCESS
+from sparkwright.plan.rollout import Rollout, batches
+from sparkwright.run.progress import note
+from sparkwright.run.state import HostRun, Run
+from sparkwright.site.planless import broken, unplanned_fleet
+
+#: Seconds that planning may take in an emergency: registry and hub answer in two or three.
+_PATIENCE = 15
+
+
+def allowed(operations: Sequence[str]) -> bool:
+    """Whether a run needs no plan."""
+    return "planless=true" in operations
+
+
+def check_files(
+    inventory: str, group_data: Sequence[str], overrides: Sequence[str]
+) -> BaseException | None:
+    """Check the user's files; group_data is left out where it can't be read.
+
+    Returns:
+        What is wrong with group_data.
+
+    Raises:
+        UserError: when the inventory itself can't be read.
+    """
+    user_files.check(inventory, (), overrides, own_folder=False)
+    try:
+        user_files.check(inventory, group_data, overrides)
+    except (Exception, SystemExit) as error:
+        hooks.pass_over_broken_group_data(lambda file: connection_data(Path(file)))
+        return error
+    return None
+
+
+def planned_or_not(
+    planned: Callable[[], Run],
+    unplanned: Callable[[str], Run],
+    wrong: BaseException | None,
+) -> Run:
+    """The planned run; or, told in one line, one that goes by what the hosts say.
+
+    Args:
+        wrong: why it can't be planned, as far as that is known before.
+    """
+    try:
+        if wrong is not None:
+            raise wrong
+        with Timeout(_PATIENCE, _slow()):
+            return planned()
+    except (Exception, SystemExit) as error:
+        run = unplanned(broken(error))
+    tell(run)
+    return run
+
+
+def unplanned_run(
+    hosts: dict[str, Host], parameters: dict[str, Any], answers: str | None, why: str
+) -> Run:
+    """A run of hosts of which nothing is planned."""
+    data = {name: host.data.dict() for name, host in hosts.items()}
+    fleet = unplanned_fleet(data)
+    return Run(
+        inventory=parameters["inventory"],
+        hosts={
+            name: HostRun(
+                name=name,
+                desired=one.desired,
+                violations=(),
+                keys=one.keys,
+                token=None,
+                memory=memory(hosts[name]),
+                address=ssh_address(name, data[name]),
+                plan_known=False,
+            )
+            for name, one in fleet.hosts.items()
+        },
+        peer_keys=THIS_PROCESS,
+        rollout=Rollout(batches(list(hosts), fleet.rollout)),
+        rollout_settings=fleet.rollout,
+        dry=parameters["dry"],
+        answers=answers,
+        broken=why,
+    )
+
+
+def tell(run: Run) -> None:
+    """Say what of the plan is broken: on standard error, or to the command that asked."""
+    if run.answers is None:
+        click.echo(run.broken, err=True)
+    else:
+        note(run.answers, {"plan": run.broken})
+
+
+def _slow() -> UserError:
+    what = f"registry, hub or a command for a secret gave no answer within {_PATIENCE} s"
+    return UserError([mistake("the internet", what, "check the connection, or lock the fleet")])

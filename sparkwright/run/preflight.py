@@ -1,0 +1,107 @@
+"""Preflight: one observation per host, every finding at once; a host that fails is not touched."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+
+from pyinfra.api.host import Host
+from pyinfra.context import ctx_host
+
+from sparkwright.checks.host.hardware import new_violations
+from sparkwright.checks.host.judge import judge
+from sparkwright.facts.asking import HostError
+from sparkwright.findings.finding import errors
+from sparkwright.findings.render import text
+from sparkwright.operations import locks
+from sparkwright.operations.changing import Commands, look, operation, paint
+from sparkwright.operations.connections import addresses
+from sparkwright.operations.switching import Interrupted, follow
+from sparkwright.proxy import reachable
+from sparkwright.run import reaching
+from sparkwright.run.state import HostRun, refuse, set_aside
+
+_NOT_CALLED = (
+    "the settings name steps of bootstrap, and this run does not do them: let deploy.py call "
+    "bootstrap() before preflight() (docs/upgrading.md)"
+)
+
+
+@operation()
+def passed(warnings: int, again: Callable[[Host], Sequence[str]] | None = None) -> Commands:
+    """The result of preflight as an operation, so that pyinfra's results show it.
+
+    Args:
+        again: judges the host once bootstrap is done; returns what is wrong with it then.
+    """
+    wrong = list(look(again)) if again else []
+    yield from wrong
+    if not wrong:
+        ctx_host.get().noop(f"preflight passed, {warnings} warnings")
+
+
+def judged(host: Host, one: HostRun, *, dry: bool) -> bool:
+    """Observe and judge a host; refuse it when any finding is an error.
+
+    Args:
+        dry: whether a switch that is under way is left alone instead of waited for.
+
+    Returns:
+        Whether the host goes on.
+    """
+    one.connection = addresses(host)
+    try:
+        asked = _observe(host, one)
+        if set_aside(host, one.observed.maintenance, one.observed.time):
+            return False
+        if one.observed.switching and not dry:
+            breaking = one.settings.break_lock
+            if busy := locks.in_the_way(host, break_lock=breaking):
+                raise HostError(busy)
+            host.log("a switch that was begun before is still under way: waiting for its end")
+            with suppress(Interrupted):  # what it left is put in order by this run
+                follow(host, one.settings.services_root)
+            asked = _observe(host, one)
+    except HostError as error:
+        refuse(host, str(error))
+        return False
+    if one.settings.bootstrap and one.cured is None:
+        host.log(_NOT_CALLED)
+    bad = _judge(host, one, asked, one.cured or frozenset())
+    if bad:
+        refuse(host, bad)
+    return not bad
+
+
+def judged_again(host: Host, one: HostRun) -> Sequence[str]:
+    """Judge a host by what it is now, bootstrap being done; returns why it can't go on.
+
+    Raises:
+        HostError: when the host does not answer.
+    """
+    bad = _judge(host, one, _observe(host, one), frozenset())
+    return [bad] if bad else []
+
+
+def _judge(host: Host, one: HostRun, asked: float, cured: frozenset[str]) -> str | None:
+    """Findings of the host, told; why it is refused for them, without those that will be cured."""
+    # Half of the round trip: about when the host read its clock.
+    found = judge(one.desired, one.observed, now=(asked + time.time()) / 2)
+    found += new_violations(one.desired, one.observed, one.violations)
+    found += reachable.unreached(one.proxies, one.observed.reached)
+    later = dict.fromkeys(finding.id for finding in found if finding.id in cured)
+    one.findings = [finding for finding in found if finding.id not in cured]
+    for line in text(one.findings, hosts=False, paint=paint).splitlines():
+        host.log(line)
+    if later:
+        host.log(f"{', '.join(later)}: judged again when bootstrap is done")
+    names = ", ".join(dict.fromkeys(finding.id for finding in errors(one.findings)))
+    return f"refused by preflight: {names}" if names else None
+
+
+def _observe(host: Host, one: HostRun) -> float:
+    """Observe the host; when it was asked, seconds since the epoch by this machine's clock."""
+    asked = time.time()
+    reaching.look(host, one)
+    return asked

@@ -1,0 +1,241 @@
+"""Questions to hosts that change nothing: what they run, what is wrong, how fast they are.
+
+Each is one line in pyinfra's results; the answer goes to the command.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from pyinfra.api.host import Host
+
+from sparkwright.catalog import Catalog
+from sparkwright.checks.host.judge import judge
+from sparkwright.checks.smoke import own_address
+from sparkwright.checks.smoke.deep import deep_request, deep_seconds
+from sparkwright.facts.answers import HostError, of_each
+from sparkwright.facts.asking import ask
+from sparkwright.findings.render import data
+from sparkwright.host import bench, doctor, logs, verify_models
+from sparkwright.host.contracts.bench import BenchAnswer, BenchRequest, BenchService
+from sparkwright.host.contracts.disk_usage import DiskUsageRequest
+from sparkwright.host.contracts.doctor import Examination, ExaminationRequest, ExaminedService
+from sparkwright.host.contracts.logs import LogsAnswer, LogsRequest
+from sparkwright.host.contracts.records import encode
+from sparkwright.host.contracts.smoke import DeepAnswer, DeepRequests
+from sparkwright.host.contracts.verify_models import Verified, VerifyRequest
+from sparkwright.host.smoke import deep
+from sparkwright.operations import disk_usage, proxies
+from sparkwright.operations.changing import Commands, look, operation
+from sparkwright.plan.release import Release
+from sparkwright.plan.services import changes
+from sparkwright.run import reaching
+from sparkwright.run.installed import awake_on, installed_on, status_of
+from sparkwright.run.state import HostRun
+from sparkwright.site.installed import Installed
+
+#: Seconds between the doctor's two looks at the metrics.
+_BETWEEN = 5
+#: Samples of the GPU under load, one a second, and how long is waited for the load: the generator
+#: takes 10 to 20 s to start.
+_SAMPLES, _SECONDS = 15, 90
+#: Seconds: 100 GB at 30 MB/s, the slowest disk worth serving from.
+_HASHING = 3600
+
+
+@operation()
+def answered(question: Callable[[Host], Sequence[str]]) -> Commands:
+    """Ask the host; what the question returns is wrong with it, and fails it."""
+    yield from look(question)
+
+
+def logged(
+    host: Host, one: HostRun, *, services: tuple[str, ...] | None, lines: int, since: str | None
+) -> dict[str, Any]:
+    """The last lines of a host's services. One remote execution."""
+    request = LogsRequest(services, one.settings.services_root, lines, since)
+    found: dict[str, Any] = encode(ask(host, logs, request, LogsAnswer, timeout=90))
+    return found
+
+
+def compared(host: Host, one: HostRun) -> dict[str, Any]:
+    """The host's status beside what is planned for it."""
+    if not one.plan_known:
+        answer = status_of(host, one, texts=False)
+        return {**encode(answer), "planned": {}, "plan_known": False}
+    seen = reaching.look(host, one)
+    answer = status_of(host, one, texts=True)
+    proxy = ["proxy"] if proxies.pending(one.proxies, one.proxy_files, seen) else []
+    planned = {
+        service.name: {
+            "release": service.release,
+            "tag": service.note.tag,
+            "texts": {"compose.yaml": service.compose, service.unit: service.unit_text},
+            "drift": [*changes(service, seen), *proxy],
+        }
+        for service in one.services
+    }
+    return {**encode(answer), "planned": planned, "plan_known": True}
+
+
+def examined(host: Host, one: HostRun) -> dict[str, Any]:
+    """What the doctor uses: symptoms, what is planned, and what preflight finds."""
+    if not one.plan_known:
+        there = installed_on(host, one)
+        services = tuple(service.examined for service in there.values())
+        planned = {name: said for name, service in there.items() if (said := service.facts)}
+        return {**encode(_examination(host, one, services)), "planned": planned, "findings": []}
+    asked = time.time()
+    seen = reaching.look(host, one)
+    findings = judge(one.desired, seen, now=(asked + time.time()) / 2)
+    answer = _examination(
+        host,
+        one,
+        tuple(
+            ExaminedService(
+                name=release.service.name,
+                unit=release.service.unit,
+                address=own_address(release.service),
+                port=release.service.port,
+                home=release.home,
+                secrets=release.secrets,
+            )
+            for release in one.desired.releases
+        ),
+    )
+    planned = {
+        release.service.name: _planned(one.desired.catalog, release)
+        for release in one.desired.releases
+    }
+    return {**encode(answer), "planned": planned, "findings": data(findings)}
+
+
+def _examination(host: Host, one: HostRun, services: tuple[ExaminedService, ...]) -> Examination:
+    request = ExaminationRequest(
+        services, one.settings.models_root, one.settings.services_root, _BETWEEN
+    )
+    return ask(host, doctor, request, Examination, timeout=120)
+
+
+def _planned(catalog: Catalog, release: Release) -> dict[str, Any]:
+    service = release.service
+    return {
+        "release": release.id,
+        "tag": service.image.tag,
+        "names": list(service.served_names),
+        "boot_seconds": service.boot_seconds,
+        "speculates": "speculative_config" in dict(service.arguments),
+        "corrupts": any(
+            issue.id == "prefix-caching-corrupts" and service.image.tag in issue.tags
+            for issue in catalog.images[service.image.image].issues
+        ),
+    }
+
+
+def bench_facts(host: Host, one: HostRun, *, under_load: bool) -> dict[str, Any]:
+    """What serves, and on what; or the GPU while a service works."""
+    request = BenchRequest(
+        services=tuple(
+            BenchService(
+                release.service.name,
+                release.home,
+                own_address(release.service),
+                release.service.port,
+            )
+            for release in one.desired.releases
+        ),
+        samples=_SAMPLES if under_load else 0,
+        seconds=_SECONDS,
+        state=f"{one.settings.services_root}/state",
+    )
+    answer = ask(host, bench, request, BenchAnswer, timeout=_SECONDS + 60)
+    planned = {release.service.name: release.id for release in one.desired.releases}
+    return {**encode(answer), "planned": planned}
+
+
+def deep_smoke(host: Host, one: HostRun) -> dict[str, Any]:
+    """Test the services for everything that the recipes promise; without a plan, for what their
+    releases do."""
+    if not one.plan_known:
+        there = {
+            name: service for name, service in awake_on(host, one).items() if not service.follower
+        }
+        requests = {name: asked for name, service in there.items() if (asked := service.deep)}
+        if lacking := sorted(there.keys() - requests.keys()):
+            raise HostError(f"{', '.join(lacking)}: its release does not say what it must answer")
+        planned = {
+            name: {"planned": str(service.status.current), "recipe": _recipe(service)}
+            for name, service in there.items()
+        }
+    else:
+        asleep = status_of(host, one, texts=False).sleeping if one.desired.plan.groups else {}
+        releases = {
+            release.service.name: release
+            for release in one.desired.releases
+            # The head of its cluster answers for a follower.
+            if release.service.name not in asleep and not release.service.follower
+        }
+        catalog = one.desired.catalog
+        requests = {name: deep_request(release, catalog) for name, release in releases.items()}
+        planned = {
+            name: {"planned": release.id, "recipe": release.service.recipe}
+            for name, release in releases.items()
+        }
+    answer = ask(
+        host,
+        deep,
+        DeepRequests(tuple(requests.values())),
+        dict[str, DeepAnswer],
+        timeout=sum(map(deep_seconds, requests.values())) + 60,
+    )
+    of_each("sparkwright-deep", requests, answer)
+    return {name: {**encode(result), **planned[name]} for name, result in answer.items()}
+
+
+def _recipe(service: Installed) -> str:
+    kept = service.status.releases.get(service.status.current or "")
+    return kept.recipe if kept else "?"
+
+
+def disk_usage_request(one: HostRun) -> DiskUsageRequest:
+    """What the plan needs of what lies on the host's disk."""
+    return DiskUsageRequest(
+        models_root=one.settings.models_root,
+        services_root=one.settings.services_root,
+        planned=(
+            *(model.directory for model in one.desired.models),
+            *(image.name for image in one.desired.images),
+            *(image.store for image in one.desired.images),
+        ),
+        keep_releases=one.settings.keep_releases,
+        plan_known=one.plan_known,
+    )
+
+
+def hashed_again(host: Host, one: HostRun) -> list[str]:
+    """Hash every file of the planned models, or without a plan of those that have a receipt; what
+    is wrong, as lines."""
+    directories = tuple(model.directory for model in one.desired.models)
+    if not one.plan_known:
+        usage = disk_usage.listed(host, disk_usage_request(one))
+        directories = tuple(
+            thing.path
+            for thing in usage.things
+            if thing.kind == "model" and thing.fault != "has no receipt"
+        )
+    request = VerifyRequest(directories)
+    answer = ask(host, verify_models, request, dict[str, Verified], timeout=_HASHING)
+    of_each("sparkwright-verify-models", request.directories, answer)
+    wrong: list[str] = []
+    for directory, found in answer.items():
+        size, seconds = found.bytes / 1e9, max(found.seconds, 1e-3)
+        host.log(
+            f"{directory}: {found.files} files, {size:.2f} GB in {seconds:.1f} s "
+            f"({size / seconds:.2f} GB/s), {len(found.wrong)} wrong"
+        )
+        wrong += [f"{directory}: {fault}" for fault in found.wrong]
+    if wrong:
+        wrong.append("deploy again: what is wrong is fetched anew, and the rest is kept")
+    return wrong

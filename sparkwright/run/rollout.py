@@ -1,0 +1,139 @@
+"""What became of a host's services in a roll-out, for the report and for the hosts after it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sparkwright.checks.smoke import smoke_of
+from sparkwright.facts.asking import HostError
+from sparkwright.host.contracts.observation import ServiceState
+from sparkwright.host.contracts.proxies import ProxySwitch
+from sparkwright.host.contracts.switch import ServiceSwitch
+from sparkwright.operations import proxies
+from sparkwright.operations.services import to_release
+from sparkwright.operations.switching import SwitchResult
+from sparkwright.plan.services import changes
+from sparkwright.results.run import Outcome
+from sparkwright.run.state import HostRun, Run
+
+
+def proxies_of(one: HostRun) -> ProxySwitch | None:
+    """What of the host's proxies changes with a switch of its services."""
+    return proxies.switched(one.proxies, one.proxy_files, one.observed, one.settings.services_root)
+
+
+def asleep(one: HostRun) -> set[str]:
+    """The exclusive services that sleep, as the report says them: nobody asks those."""
+    found = {
+        service.name: service for service in one.services if service.runs_instead(one.observed)
+    }
+    for name, service in found.items():
+        one.outcomes.setdefault(name, Outcome("sleeps", service.release, service.image))
+    return set(found)
+
+
+def leave(one: HostRun) -> None:
+    """The host's batch does not come: its services stay what they are."""
+    for service in one.services:
+        state = one.observed.services.get(service.name, ServiceState())
+        if changes(service, one.observed):
+            image = state.container.image if state.container else None
+            one.outcomes[service.name] = Outcome("left", state.current, image)
+
+
+def elsewhere(run: Run, one: HostRun) -> bool:
+    """Whether a service of the host does not run what is planned: by its own outcome, or as a
+    follower by its head's."""
+    for service in one.services:
+        head = run.hosts.get(service.rank.hosts[0]) if service.rank and service.follower else None
+        outcome = (head or one).outcomes.get(service.name)
+        if (outcome and outcome.state != "sleeps") or (head and head.memory.failure is not None):
+            return True
+    return False
+
+
+def remember(
+    one: HostRun, services: Sequence[ServiceSwitch], ended: SwitchResult, run: Run | None = None
+) -> None:
+    """Have the report say so when a switch did not end as planned.
+
+    Args:
+        run: the roll-out that the host is part of: hosts switched before a failure may go back too.
+    """
+    if ended.result != "good":
+        record(one, services, ended, ended.result)
+    elif run is not None:
+        run.rollout.switched[one.name] = {
+            service.name: service.from_release
+            for service in services
+            if service.from_release and not service.sleeps
+        }
+
+
+def to_take_back(run: Run, one: HostRun) -> list[ServiceSwitch]:
+    """``on_failure = "fleet"``: what was switched on this host before another one failed."""
+    before = run.rollout.switched.get(one.name)
+    if not run.rollout.stopped or not before:
+        return []
+    return [
+        to_release(service, back, service.release, run.rollout.stopped)
+        for service in one.services
+        if (back := before.get(service.name))
+    ]
+
+
+def remember_taken_back(
+    run: Run, one: HostRun, services: Sequence[ServiceSwitch], ended: SwitchResult
+) -> None:
+    """The host runs what it ran before, and that is not what was planned.
+
+    Raises:
+        HostError: saying so; the host is not as planned in either case.
+    """
+    if ended.result == "good":
+        record(one, services, ended, "taken back", to=True)
+        raise HostError(f"taken back, since {run.rollout.stopped}")
+    if ended.result == "failed":
+        record(one, services, ended, "failed")
+    raise HostError(f"could not be taken back: {ended.why()}")
+
+
+def record(
+    one: HostRun,
+    services: Sequence[ServiceSwitch],
+    ended: SwitchResult,
+    state: str,
+    *,
+    to: bool = False,
+) -> None:
+    """Have the report say what the services run after a switch that did not end as planned.
+
+    Args:
+        to: whether they run the release that the switch went to, instead of the one before.
+    """
+    for service in services:
+        if service.sleeps:
+            continue  # it was written, and nothing of it ran
+        checks = ended.checks.get(service.name)
+        # Nothing is observed where the plan is broken.
+        before = one.memory.observation
+        seen = before.services.get(service.name) if before else None
+        container = seen.container if seen else None
+        runs = service.to if to else service.from_release
+        runs = runs if state != "failed" else None
+        one.outcomes[service.name] = Outcome(
+            state=state,
+            release=runs,
+            image=container.image if container and container.release == runs else None,
+            smoke=smoke_of(checks) if checks and state != "failed" else None,
+        )
+
+
+def remember_rolled_back(
+    one: HostRun, services: Sequence[ServiceSwitch], ended: SwitchResult
+) -> None:
+    """The host runs an earlier release because of a rollback command."""
+    if ended.result == "good":
+        record(one, services, ended, "rolled back", to=True)
+    else:
+        record(one, services, ended, ended.result)

@@ -1,0 +1,164 @@
+"""Who takes what from whom in a run: decided once all hosts were observed, for the whole run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from ipaddress import ip_address
+from pathlib import Path
+from threading import Lock
+
+from sparkwright.facts.asking import HostError
+from sparkwright.host.contracts.fetch import BuildFile, ImageBuild
+from sparkwright.operations.fetching import Sources
+from sparkwright.operations.peer_keys import Peer
+from sparkwright.operations.peer_unit import at
+from sparkwright.plan.desired import DesiredImage
+from sparkwright.plan.missing import shared
+from sparkwright.plan.peers import peers
+from sparkwright.plan.uplink import environment
+from sparkwright.resolve import build_context
+from sparkwright.run import bundle_server, rails
+from sparkwright.run.state import HostRun, Run
+from sparkwright.text.sizes import GIB
+
+#: One host at a time fills the cache; the others find it filled.
+_FETCHING = Lock()
+
+
+def sources(run: Run, one: HostRun, content: str | None = None) -> Sources:
+    """Where a host takes a model or image from, by its settings and by what other hosts have."""
+    settings = one.settings
+    limit = settings.download_limit_mb
+    return Sources(
+        models_root=settings.models_root,
+        services_root=settings.services_root,
+        peers=lambda: tuple(_addresses(run, one, content or "")),
+        peer_keys=run.peer_keys,
+        peer_port=settings.peer_port,
+        addresses=_served_on(one),
+        tls=one.peer_certificate.pem if one.peer_certificate else None,
+        token=one.token,
+        bundle=settings.bundle,
+        downloader=settings.downloader,
+        connections=settings.download_connections,
+        limit=limit * 1e6 if limit else None,
+        headroom=int(settings.disk_headroom_gib * GIB),
+        adopt=tuple(settings.adopt_directories),
+        environment=environment(settings),
+        keep_parts=lambda: _is_asked(run, one, content or ""),
+    )
+
+
+def build_of(one: HostRun, image: DesiredImage) -> Callable[[], ImageBuild] | None:
+    """Fetches the context of an image that is built on the host; None for one that is pulled."""
+    planned = image.release.service.image.build
+    if planned is None:
+        return None
+    commit = image.commit
+    assert commit is not None, "a built image is resolved to a commit"
+    bundle = one.settings.bundle
+    cache = Path(bundle, "build") if bundle else build_context.CACHE
+
+    def build() -> ImageBuild:
+        try:
+            with _FETCHING:
+                files = build_context.build_context(
+                    planned.context, commit, planned.directory, cache
+                )
+            build_context.verify(files, image.context, carried=bundle is not None)
+        except build_context.BuildContextError as error:
+            raise HostError(str(error)) from None
+        return ImageBuild(planned.base_name, {path: BuildFile(*one) for path, one in files.items()})
+
+    return build
+
+
+def asked_for(run: Run, one: HostRun) -> list[str]:
+    """What other hosts will ask this one for first."""
+    return sorted(
+        content for content in shared(one.desired, one.observed) if _is_asked(run, one, content)
+    )
+
+
+def described(run: Run) -> Iterator[str]:
+    """Every host that would serve others, in words."""
+    for one in run.live():
+        for content in asked_for(run, one):
+            yield f"{one.name} would serve {content} to other hosts"
+
+
+def _served_on(one: HostRun) -> tuple[str, ...]:
+    """The addresses of a host on which it serves others; none where it does not share."""
+    if not one.settings.peer_sharing:
+        return ()
+    seen = one.memory.observation
+    more = rails.addresses(seen.addresses) if seen and one.lan_addresses else ()
+    return tuple(dict.fromkeys((*one.lan_addresses, *more)))
+
+
+def _addresses(run: Run, one: HostRun, content: str) -> Iterator[Peer]:
+    settings = one.settings
+    if settings.bundle:
+        if one.connection is None:
+            raise HostError(
+                "a bundle is taken from the controller directly, which a jump host prevents: run "
+                "pyinfra on the jump host"
+            )
+        if ip_address(one.connection[0].partition("%")[0]).is_link_local:
+            raise HostError(
+                "a bundle is taken from the controller, and this host was reached at an address "
+                "of one interface alone (fe80::...): set ssh_hostname to its IPv4 address, or to "
+                "another of IPv6"
+            )
+        yield bundle_server.serve(
+            settings.bundle, one.connection[0], settings.peer_port, run.peer_keys
+        )
+        return
+    live = {other.name: other for other in run.live()}
+    for name in _decided(run).get(content, {}).get(one.name, []):
+        if name in live and (address := live[name].peer_address):
+            certificate = live[name].peer_certificate
+            identity = certificate.identity if certificate else None
+            for near in _by_rails(one, live[name]):
+                yield Peer(name, near, identity)
+            yield Peer(name, address, identity)
+
+
+def _by_rails(one: HostRun, other: HostRun) -> Iterator[str]:
+    """Where another host serves this one over the fabric; not where its certificate is for
+    addresses of the LAN alone."""
+    certificate = other.peer_certificate
+    if certificate and certificate.identity.name is None:
+        return
+    wanted, port = one.settings.fabric_addresses, other.settings.peer_port
+    scheme = "https" if certificate else "http"
+    for near in rails.towards(one.observed.addresses, other.observed.addresses, wanted):
+        yield f"{scheme}://{at(near, port)}"
+
+
+def _is_asked(run: Run, one: HostRun, content: str) -> bool:
+    """Whether this host is the first choice of another one."""
+    leeches = _decided(run).get(content, {}).values()
+    return any(others[:1] == [one.name] for others in leeches)
+
+
+def _decided(run: Run) -> dict[str, dict[str, list[str]]]:
+    """Content -> host -> hosts that it takes it from."""
+    if run.takes_from is None:
+        run.takes_from = _decide(run)
+    return run.takes_from
+
+
+def _decide(run: Run) -> dict[str, dict[str, list[str]]]:
+    wanting: dict[str, list[str]] = {}
+    holding: dict[str, list[str]] = {}
+    for one in run.live():
+        if not one.settings.peer_sharing or one.peer_address is None:
+            continue
+        for content, missing in shared(one.desired, one.observed).items():
+            side = wanting if missing else holding
+            side.setdefault(content, []).append(one.name)
+    return {
+        content: peers(names, holding.get(content, []), turn)
+        for turn, (content, names) in enumerate(sorted(wanting.items()))
+    }

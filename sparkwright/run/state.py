@@ -1,0 +1,256 @@
+"""One run over a site: what each of its hosts is to be, and what became of it so far.
+
+It is attached to pyinfra's host objects, so that two runs in one process know nothing of each
+other. Operations take arguments and need none of this; the site's roles hand them the plan.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property, partial, reduce
+from typing import Any
+
+import click
+from pyinfra.api.host import Host
+
+from sparkwright.checks.service.watch import Watch, watch_of
+from sparkwright.checks.smoke.result import Smoke
+from sparkwright.config.keys import Keys
+from sparkwright.config.secrets import Secret
+from sparkwright.config.settings import HostSettings, RolloutSettings
+from sparkwright.facts import hooks
+from sparkwright.facts.memory import HostMemory, memory
+from sparkwright.facts.observation import joined
+from sparkwright.findings.finding import Finding
+from sparkwright.host.contracts.marks import Maintenance
+from sparkwright.host.contracts.observation import Observation, ObservationRequest, StoreAt
+from sparkwright.host.contracts.proof import ModelAt
+from sparkwright.operations import exclusive, lan, locks, proxies, services, watch
+from sparkwright.operations.peer_keys import RunKeys
+from sparkwright.operations.peer_unit import at
+from sparkwright.plan.desired import Desired
+from sparkwright.plan.rollout import Rollout
+from sparkwright.plan.services import DesiredService
+from sparkwright.proxy.haproxy import Proxies
+from sparkwright.proxy.proxies import health_file, health_unit
+from sparkwright.results.run import Outcome
+from sparkwright.site.services import desired_services, directories
+from sparkwright.text.marks import in_maintenance
+from sparkwright.text.visible import visible
+from sparkwright.tls.host import PeerCertificate
+
+_KEY = "sparkwright-run"
+
+
+@dataclass
+class HostRun:
+    """One host in this run.
+
+    Attributes:
+        violations: rules that its plan breaks and that do not stop it: warnings, silenced ones.
+        keys: its API keys.
+        token: for gated models; None without one.
+        proxies: its proxies; None without any.
+        peer_certificate: what it serves other hosts by; None in clear.
+        others: its services that other hosts serve too, behind one address.
+        address: where the controller reaches it.
+        findings: preflight's.
+        outcomes: what services run where that is not what was planned, by name.
+        answer: what a question of the command line was answered, as plain data.
+        connection: addresses of controller and host, as far as they see each other directly.
+        left: why this run leaves the host alone, although nothing is wrong with it; None where it
+            does not.
+        plan_known: False in a run without a plan: services are those that the host itself names.
+        cured: preflight's findings that bootstrap answers before anything else is done; None where
+            it was not called.
+    """
+
+    name: str
+    desired: Desired
+    violations: tuple[Finding, ...]
+    keys: Keys
+    token: Secret | None
+    memory: HostMemory
+    address: str
+    proxies: Proxies | None = None
+    peer_certificate: PeerCertificate | None = None
+    others: frozenset[str] = frozenset()
+    connection: tuple[str, str] | None = None
+    left: str | None = None
+    cured: frozenset[str] | None = None
+    plan_known: bool = True
+    findings: list[Finding] = field(default_factory=list)
+    smoke: dict[str, Smoke] = field(default_factory=dict)
+    outcomes: dict[str, Outcome] = field(default_factory=dict)
+    answer: Any = None
+
+    @property
+    def settings(self) -> HostSettings:
+        """The host's settings."""
+        return self.desired.plan.settings
+
+    @property
+    def observed(self) -> Observation:
+        """What was observed, for code that runs after preflight only."""
+        assert self.memory.observation is not None, "a role ran before preflight"
+        return self.memory.observation
+
+    def __post_init__(self) -> None:
+        self.planned_proxies = self.proxies
+
+    def reached(self, proxies: Proxies | None) -> None:
+        """Its proxies have other addresses of their replicas than was planned."""
+        if proxies != self.proxies:
+            self.proxies = proxies
+            for name in ("services", "proxy_files", "request"):
+                self.__dict__.pop(name, None)
+
+    @cached_property
+    def services(self) -> tuple[DesiredService, ...]:
+        """Its services as they must run."""
+        return desired_services(self.desired, self.keys, self.proxies, self.others)
+
+    @cached_property
+    def watch(self) -> Watch | None:
+        """Its watch; None where it wants none."""
+        return watch_of(self.desired.plan, self.desired.releases)
+
+    @cached_property
+    def exclusive_files(self) -> dict[str, tuple[str, int]]:
+        """What it must know of its exclusive services: text and mode, by path."""
+        return exclusive.files_of(self.services, self.settings)
+
+    @cached_property
+    def proxy_files(self) -> dict[str, tuple[str, int]]:
+        """Every file of its proxies: text and mode, by path."""
+        health = health_file(self.desired.plan)
+        return proxies.files_of(
+            self.proxies, self.keys, health, health_unit(self.desired.plan) if health else None
+        )
+
+    @cached_property
+    def request(self) -> ObservationRequest:
+        """Everything that has to be observed of it, in one question."""
+        parts = (
+            services.request_of(self.services, self.settings.services_root),
+            proxies.request_of(self.proxies, self.proxy_files),
+            watch.request_of(watch.files_of(self.watch)),
+            exclusive.request_of(self.exclusive_files, self.settings.services_root),
+            ObservationRequest(
+                directories=tuple(one.path for one in directories(self.desired.plan)),
+                images=tuple(image.name for image in self.desired.images),
+                models=tuple(
+                    ModelAt(model.directory, model.resolved.commit) for model in self.desired.models
+                ),
+                stores=tuple(
+                    StoreAt(image.store, image.digest.partition(":")[2])
+                    for image in self.desired.images
+                ),
+                http_proxy=(self.settings.http_proxy,) if self.settings.http_proxy else (),
+                ports=tuple(
+                    one.proxy.health_port for one in self.desired.plan.services if one.proxy
+                ),
+            ),
+        )
+        roots = ObservationRequest(self.settings.models_root, self.settings.services_root)
+        return reduce(joined, parts, roots)
+
+    @property
+    def lan_addresses(self) -> tuple[str, ...]:
+        """Its addresses among other hosts, as numbers, IPv4 first; none behind a jump host."""
+        came = self.connection[1] if self.connection else None
+        seen = self.memory.observation.addresses if self.memory.observation else {}
+        return lan.addresses(self.settings.lan_address, came, seen)
+
+    @property
+    def peer_address(self) -> str | None:
+        """Where other hosts take models and images from it; None behind a jump host."""
+        scheme = "https" if self.peer_certificate else "http"
+        for address in self.lan_addresses:
+            return f"{scheme}://{at(address, self.settings.peer_port)}"
+        return None
+
+
+@dataclass
+class Run:
+    """All hosts of this run.
+
+    Attributes:
+        peer_keys: by which hosts know each other when one takes from another.
+        dry: whether this run only looks.
+        takes_from: content -> host -> hosts that it takes it from; None until that is decided.
+        answers: file for what the hosts answer, where a command of the command line asks them.
+        broken: what of the plan is broken, in one line; then nothing is planned, and the run goes
+            by what the hosts say. None where the plan is whole.
+    """
+
+    inventory: str
+    hosts: dict[str, HostRun]
+    peer_keys: RunKeys
+    rollout: Rollout
+    rollout_settings: RolloutSettings
+    dry: bool
+    answers: str | None = None
+    broken: str | None = None
+    takes_from: dict[str, dict[str, list[str]]] | None = None
+    started: float = field(default_factory=time.monotonic)
+
+    def live(self) -> Iterator[HostRun]:
+        """Hosts that were observed, did not fail and take part, in the inventory's order."""
+        for one in self.hosts.values():
+            seen, failure = one.memory.observation, one.memory.failure
+            if seen is not None and failure is None and one.left is None:
+                yield one
+
+
+def attach(run: Run, hosts: dict[str, Host]) -> None:
+    """Make the run known to its hosts."""
+    for host in hosts.values():
+        host.connector_data[_KEY] = run
+        known, settings = memory(host), run.hosts[host.name].settings
+        # What a user's role changes is under the same lock as all the rest.
+        known.guard = partial(
+            locks.take, host, settings.services_root, break_lock=settings.break_lock
+        )
+
+
+def run_of(host: Host) -> Run:
+    """The run that a host is part of."""
+    found = host.connector_data.get(_KEY)
+    if not isinstance(found, Run):
+        raise RuntimeError(
+            "this site's config.py was not read: run pyinfra in the site's folder, and let "
+            "config.py call sparkwright.run.site.install()"
+        )
+    return found
+
+
+def host_run(host: Host) -> HostRun | None:
+    """This host's part of the run; None once it failed or was refused."""
+    run = run_of(host)
+    return run.hosts[host.name] if host in host.state.active_hosts else None
+
+
+def refuse(host: Host, reason: str) -> None:
+    """Leave this host out of the run, and say why."""
+    memory(host).failure = reason
+    for line in f"{reason}: this host is left as it is".splitlines():
+        host.log(click.style(visible(line), fg="red"))
+    hooks.leave_out(host)
+
+
+def set_aside(host: Host, mark: Maintenance | None, now: float) -> bool:
+    """Leave a host in maintenance out of the run, which is no failure. Whether it is one.
+
+    Args:
+        now: the host's clock, seconds since the epoch.
+    """
+    if mark is None:
+        return False
+    one = run_of(host).hosts[host.name]
+    one.left = in_maintenance(mark, now)
+    host.log(click.style(f"{one.left}: this host is left alone", fg="yellow"))
+    hooks.set_aside(host)
+    return True

@@ -1,0 +1,542 @@
+"""Every rule: a settings file that breaks it, and the recipe as it is, which does not."""
+
+from __future__ import annotations
+
+import runpy
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from sparkwright.catalog.gpus import MACHINES, VRAM, architectures, largest_for
+from sparkwright.checks.configuration import (
+    RULES,
+    Hardware,
+    assumed_hardware,
+    check_host,
+    rule_ids,
+    unknown_silences,
+)
+from sparkwright.checks.configuration.issues import all_issues
+from sparkwright.engines.vllm.arguments import RULE_IDS
+from sparkwright.findings.finding import Severity, errors
+from sparkwright.findings.user_error import UserError
+from sparkwright.plan.command import serve_command
+from tests.unit.builders import ROOT, catalog, origin, plan
+
+HERETIC = "qwen36-35b-a3b-heretic-dflash"
+QWEN27 = "qwen36-27b-dflash-fp8"
+MTP = "qwen36-27b-xs-mtp-nvfp4kv"
+TURBO = "qwen36-27b-turboquant-k8v4"
+GEMMA = "gemma4-26b-a4b-dflash-production"
+DFLASH = "qwen35-27b-dflash"
+TQ = "qwen35-27b-dflash-turboquant"
+OMNI1 = "qwen36-35b-a3b-heretic-omni-v1.2"
+OMNI2 = "qwen36-35b-a3b-heretic-omni-v2"
+QWEN_RTX = "qwen36-35b-a3b-nvfp4-rtx5090"
+AEON_RTX = "qwen36-35b-a3b-heretic-dflash-rtx5090"
+V23 = "2026-06-18-v0.23.0-dflashfix"
+FIXED = "2026-06-11-pr41703"
+OLD = "2026-06-04-pr44389"
+DRAFT = {"method": "dflash", "model": "/drafter", "num_speculative_tokens": 10}
+
+
+def _arguments(**arguments: Any) -> dict[str, Any]:
+    return {"arguments": arguments}
+
+
+#: rule -> (recipe, settings over it, key below the service that is named).
+BREAKS: dict[str, tuple[str, dict[str, Any], str]] = {
+    # vLLM's own arguments and variables
+    "unknown-argument": (HERETIC, _arguments(max_modle_len=1), "arguments.max_modle_len"),
+    "argument-type": (
+        HERETIC,
+        _arguments(enable_prefix_caching="true"),
+        "arguments.enable_prefix_caching",
+    ),
+    "argument-choice": (HERETIC, _arguments(kv_cache_dtype="fp5"), "arguments.kv_cache_dtype"),
+    "argument-range": (
+        HERETIC,
+        _arguments(gpu_memory_utilization=1.5),
+        "arguments.gpu_memory_utilization",
+    ),
+    "argument-twice": (HERETIC, {"arguments": {"max-num-seqs": 8}}, "arguments.max-num-seqs"),
+    "unknown-name": (HERETIC, _arguments(reasoning_parser="qwen9"), "arguments.reasoning_parser"),
+    "speculative-key": (
+        HERETIC,
+        _arguments(speculative_config={**DRAFT, "model": "/models/qwen36-dflash", "tokens": 3}),
+        "arguments.speculative_config.tokens",
+    ),
+    "removed-variable": (
+        HERETIC,
+        {"environment": {"VLLM_NVFP4_GEMM_BACKEND": "flashinfer-cutlass"}},
+        "environment.VLLM_NVFP4_GEMM_BACKEND",
+    ),
+    "misspelt-variable": (
+        HERETIC,
+        {"environment": {"VLLM_USE_FLASHINFER_SAMPLR": "1"}},
+        "environment.VLLM_USE_FLASHINFER_SAMPLR",
+    ),
+    "variable-not-read": (
+        DFLASH,
+        {"environment": {"ENABLE_TURBOQUANT": "1"}},
+        "environment.ENABLE_TURBOQUANT",
+    ),
+    # the container
+    "remote-code": (HERETIC, _arguments(trust_remote_code=True), "arguments.trust_remote_code"),
+    "strict-without-proxy": (
+        HERETIC,
+        {"hardening": "strict", "proxy": False, "bind": "0.0.0.0"},
+        "hardening",
+    ),
+    "low-port": (HERETIC, {"port": 80, "proxy": False}, "port"),
+    # speculation
+    "speculation-limits": (HERETIC, _arguments(max_num_seqs=None), "arguments.max_num_seqs"),
+    "open-routes": (HERETIC, {"proxy": False, "bind": "0.0.0.0"}, "bind"),
+    "speculation-budget": (
+        HERETIC,
+        _arguments(max_num_seqs=256, max_num_batched_tokens=2048),
+        "arguments.max_num_batched_tokens",
+    ),
+    "speculation-config": (
+        HERETIC,
+        _arguments(speculative_config=DRAFT),
+        "arguments.speculative_config.model",
+    ),
+    "drafter-unused": (
+        HERETIC,
+        _arguments(speculative_config=None),
+        "arguments.speculative_config",
+    ),
+    "mtp-heads": (
+        HERETIC,
+        _arguments(speculative_config={"method": "qwen3_5_mtp", "num_speculative_tokens": 3}),
+        "arguments.speculative_config.method",
+    ),
+    # the model
+    "quantization-format": (HERETIC, _arguments(quantization="modelopt"), "arguments.quantization"),
+    "context-limit": (GEMMA, _arguments(max_model_len=500_000), "arguments.max_model_len"),
+    "parser-family": (GEMMA, _arguments(reasoning_parser="qwen3"), "arguments.reasoning_parser"),
+    "tool-parser": (HERETIC, _arguments(tool_call_parser=None), "arguments.tool_call_parser"),
+    "thinking-budget": (HERETIC, {"smoke": {"thinking": True}}, "smoke.max_tokens"),
+    # memory
+    "gb10-memory-share": (
+        HERETIC,
+        _arguments(gpu_memory_utilization=0.9),
+        "arguments.gpu_memory_utilization",
+    ),
+    "gb10-batched-tokens": (
+        HERETIC,
+        _arguments(max_num_batched_tokens=65536),
+        "arguments.max_num_batched_tokens",
+    ),
+    "kv-cache": (
+        HERETIC,
+        _arguments(gpu_memory_utilization=0.19),
+        "arguments.gpu_memory_utilization",
+    ),
+    # the service
+    "gpu-count": (
+        HERETIC,
+        _arguments(pipeline_parallel_size=2),
+        "arguments.pipeline_parallel_size",
+    ),
+    "secret-in-environment": (
+        HERETIC,
+        {"environment": {"HF_TOKEN": "hf_secret"}},
+        "environment.HF_TOKEN",
+    ),
+    "mounts": (HERETIC, _arguments(tokenizer="/elsewhere"), "arguments.tokenizer"),
+    "one-served-name": (DFLASH, {"served_names": ["a", "b"]}, "served_names"),
+    "image-architecture": (QWEN_RTX, {"recipe": AEON_RTX}, "recipe"),
+    "old-tag": (GEMMA, {"image_tag": FIXED}, "image_tag"),
+    # the catalog's issues
+    "dflash-nvfp4-kv": (QWEN27, _arguments(kv_cache_dtype="nvfp4"), "arguments.kv_cache_dtype"),
+    "dflash-fp8-kv": (
+        HERETIC,
+        {"image_tag": V23, "arguments": {"kv_cache_dtype": "fp8_e4m3"}},
+        "arguments.kv_cache_dtype",
+    ),
+    "flash-attn-fp8-kv": (GEMMA, _arguments(kv_cache_dtype="fp8"), "arguments.kv_cache_dtype"),
+    "flash-attn-body-fp8-kv": (
+        HERETIC,
+        _arguments(kv_cache_dtype="fp8"),
+        "arguments.kv_cache_dtype",
+    ),
+    "flashinfer-nvfp4-kv": (
+        MTP,
+        _arguments(attention_backend="flashinfer"),
+        "arguments.kv_cache_dtype",
+    ),
+    "turboquant-backend-kv": (
+        TURBO,
+        _arguments(attention_backend="turboquant"),
+        "arguments.kv_cache_dtype",
+    ),
+    "dflash-causal-backend": (
+        GEMMA,
+        {
+            "image_tag": V23,
+            "arguments": {"speculative_config": {**DRAFT, "attention_backend": "FLASHINFER"}},
+        },
+        "arguments.speculative_config.attention_backend",
+    ),
+    "drafter-triton-alone": (
+        QWEN27,
+        _arguments(attention_backend=None),
+        "arguments.speculative_config.attention_backend",
+    ),
+    "drafter-backend-inherited": (
+        QWEN27,
+        _arguments(speculative_config=DRAFT),
+        "arguments.speculative_config.attention_backend",
+    ),
+    "gemma-drafter-flash-attn": (
+        GEMMA,
+        _arguments(speculative_config={**DRAFT, "attention_backend": "flex_attention"}),
+        "arguments.speculative_config.attention_backend",
+    ),
+    "gemma-drafter-flex-attention": (
+        GEMMA,
+        {
+            "image_tag": OLD,
+            "arguments": {"speculative_config": {**DRAFT, "attention_backend": "flash_attn"}},
+        },
+        "arguments.speculative_config.attention_backend",
+    ),
+    "gemma-body-triton": (
+        GEMMA,
+        _arguments(attention_backend="FLASH_ATTN"),
+        "arguments.attention_backend",
+    ),
+    "gemma-marlin": (
+        GEMMA,
+        {"environment": {"VLLM_TEST_FORCE_FP8_MARLIN": "1"}},
+        "environment.VLLM_TEST_FORCE_FP8_MARLIN",
+    ),
+    "prefix-caching-corrupts": (
+        GEMMA,
+        {"image_tag": OLD, "arguments": {"enable_prefix_caching": True}},
+        "arguments.enable_prefix_caching",
+    ),
+    "drafter-window-ignored": (GEMMA, {"image_tag": OLD}, "arguments.max_model_len"),
+    "dflash-concurrency": (
+        GEMMA,
+        {"image_tag": FIXED, "arguments": {"max_num_seqs": 64}},
+        "arguments.max_num_seqs",
+    ),
+    "dflash-concurrency-at-32": (GEMMA, {"image_tag": FIXED}, "arguments.max_num_seqs"),
+    "heretic-flash-attn": (
+        HERETIC,
+        _arguments(attention_backend="TRITON_ATTN"),
+        "arguments.attention_backend",
+    ),
+    "heretic-marlin": (
+        HERETIC,
+        {"environment": {"VLLM_TEST_FORCE_FP8_MARLIN": "false"}},
+        "environment.VLLM_TEST_FORCE_FP8_MARLIN",
+    ),
+    "heretic-draft-tokens": (
+        HERETIC,
+        _arguments(
+            speculative_config={
+                "method": "dflash",
+                "model": "/models/qwen36-dflash",
+                "num_speculative_tokens": 15,
+            }
+        ),
+        "arguments.speculative_config.num_speculative_tokens",
+    ),
+    "heretic-small-card": (AEON_RTX, _arguments(max_num_seqs=64), "arguments.max_num_seqs"),
+    "mamba-block-size": (HERETIC, _arguments(mamba_block_size=256), "arguments.mamba_block_size"),
+    "turboquant-nvfp4-kv": (TURBO, _arguments(kv_cache_dtype="nvfp4"), "arguments.kv_cache_dtype"),
+    "turboquant-dflash": (
+        QWEN27,
+        _arguments(kv_cache_dtype="tq_k8v4"),
+        "arguments.speculative_config.method",
+    ),
+    "eager-mode": (HERETIC, _arguments(enforce_eager=True), "arguments.enforce_eager"),
+    "queue-saturation": (DFLASH, _arguments(max_num_seqs=4), "arguments.max_num_seqs"),
+    "small-token-budget": (
+        DFLASH,
+        _arguments(max_num_batched_tokens=8192),
+        "arguments.max_num_batched_tokens",
+    ),
+    "gpu-memory-on-spark": (
+        DFLASH,
+        _arguments(gpu_memory_utilization=0.87),
+        "arguments.gpu_memory_utilization",
+    ),
+    "tq-value-bits": (TQ, {"environment": {"TQ_VALUE_BITS": "2"}}, "environment.TQ_VALUE_BITS"),
+    "tq-value-bits-range": (
+        TQ,
+        {"environment": {"TQ_VALUE_BITS": "8"}},
+        "environment.TQ_VALUE_BITS",
+    ),
+    "tq-key-bits-range": (TQ, {"environment": {"TQ_KEY_BITS": "8"}}, "environment.TQ_KEY_BITS"),
+    "tq-mode": (TQ, {"environment": {"TQ_MODE": "on"}}, "environment.TQ_MODE"),
+    "tq-full-experimental": (TQ, {"environment": {"TQ_MODE": "full_tq"}}, "environment.TQ_MODE"),
+    "omni-v1.2-marlin": (
+        OMNI1,
+        {"environment": {"VLLM_TEST_FORCE_FP8_MARLIN": "0"}},
+        "environment.VLLM_TEST_FORCE_FP8_MARLIN",
+    ),
+    "omni-v2-marlin": (
+        OMNI2,
+        {"environment": {"VLLM_TEST_FORCE_FP8_MARLIN": "1"}},
+        "environment.VLLM_TEST_FORCE_FP8_MARLIN",
+    ),
+}
+#: Rules that need more than one service's settings; each has a test of its own below.
+ELSEWHERE = {
+    "vllm-arguments",  # the roof over those of vllm/arguments.py
+    "drafter-family",
+    "model-works",
+    "model-architecture",  # of a model that no recipe is for: tests/unit/derive
+    "unified-memory",
+    "omni-gb10-only",
+    "stock-dflash",
+    "stock-nvfp4-kv",
+}
+
+
+def _broken(recipe: str, settings: dict[str, Any], **data: Any) -> dict[str, Any]:
+    host = plan({"s": {"recipe": recipe, **settings}}, **data)
+    return {one.id: one for one in check_host(host, catalog(), assumed_hardware(host))}
+
+
+@pytest.mark.parametrize("rule", BREAKS)
+def test_a_rule_finds_its_mistake_and_only_there(rule: str) -> None:
+    recipe, settings, key = BREAKS[rule]
+    found = _broken(recipe, settings)
+    assert rule in found, found
+    one = found[rule]
+    assert one.subject.key == f"services.s.{key}"
+    assert one.observed
+    assert one.reason
+    assert one.source
+    assert one.remedy
+    assert rule not in _broken(recipe, {})
+
+
+def test_every_rule_is_tried() -> None:
+    assert set(rule_ids(catalog())) == set(BREAKS) | ELSEWHERE
+    assert not set(BREAKS) & ELSEWHERE
+
+
+def test_ids_are_unique() -> None:
+    ids = [rule.id for rule in RULES] + list(RULE_IDS) + list(all_issues(catalog()))
+    issues = [i for image in catalog().images.values() for i in image.issues]
+    assert len(ids) == len(set(ids))
+    assert len(issues) == len({issue.id for issue in issues})
+
+
+#: What the card says runs on RTX 50; the image is for arm64 alone.
+CLAIMED = {AEON_RTX, "qwen36-35b-a3b-heretic-dflash-rtx-pro-6000"}
+
+
+@pytest.mark.parametrize("recipe", sorted(catalog().recipes))
+def test_a_recipe_as_it_is_breaks_no_rule(recipe: str) -> None:
+    if ranks := catalog().recipes[recipe].ranks:
+        hosts = [f"spark-{number + 1}" for number in range(ranks.world)]
+        clusters = {"those": {"hosts": hosts, "fabric": "cx7"}}
+        # Nobody has run it with this tool, and that is said.
+        assert set(_broken(recipe, {"cluster": "those"}, clusters=clusters)) == {"model-works"}
+        return
+    assert set(_broken(recipe, {})) == ({"image-architecture"} if recipe in CLAIMED else set())
+
+
+def test_an_image_for_arm64_is_refused_on_an_rtx_50_with_what_runs_there() -> None:
+    found = _broken(AEON_RTX, {})["image-architecture"]
+    assert found.severity is Severity.ERROR
+    assert "aeon-vllm-ultimate:2026-07-01-v0.24.0 is for arm64 alone" in found.observed
+    assert QWEN_RTX in found.remedy
+    assert "rtx-pro-6000" not in found.remedy  # needs a larger card
+    assert "heretic" not in found.remedy
+    assert "DFlash#9" in found.source
+
+
+def test_an_arm64_machine_with_such_a_card_is_not_refused() -> None:
+    host = plan({"s": {"recipe": AEON_RTX}})
+    arm = Hardware("12.0", 64, 31.8, "arm64")
+    assert check_host(host, catalog(), arm) == []
+    assert {one.id for one in check_host(host, catalog(), replace(arm, architecture="amd64"))} == {
+        "image-architecture"
+    }
+
+
+def test_a_reason_of_the_users_silences_the_architecture() -> None:
+    reason = "an arm64 board with a card"
+    host = plan({"s": {"recipe": AEON_RTX, "silenced": {"image-architecture": reason}}})
+    found = check_host(host, catalog(), assumed_hardware(host))
+    assert errors(found) == []
+    assert [one.silenced for one in found] == [reason]
+
+
+def test_a_tag_of_ones_own_for_x86_64_is_not_refused() -> None:
+    whole = catalog()
+    image = whole.images["aeon-vllm-ultimate"]
+    both = {t: data.model_copy(update={"architectures": ("arm64", "amd64")})
+            for t, data in image.tags.items()}  # fmt: skip
+    own = {**whole.images, image.name: image.model_copy(update={"tags": both})}
+    host = plan({"s": {"recipe": AEON_RTX}})
+    assert check_host(host, whole.model_copy(update={"images": own}), assumed_hardware(host)) == []
+
+
+def test_the_default_of_every_group_runs_on_its_machines() -> None:
+    for group, cap in (("sparks", "12.1"), ("rtx50", "12.0")):
+        services = runpy.run_path(str(ROOT / f"group_data/{group}.py"))["services"]
+        for service in services.values():
+            recipe = catalog().recipes[service["recipe"]]
+            assert cap in recipe.needs.compute_caps
+            assert MACHINES[cap] in architectures(recipe, catalog())
+
+
+@pytest.mark.parametrize("gpu", sorted(VRAM))
+def test_every_card_has_a_recipe_that_runs_and_trusts_no_code(gpu: str) -> None:
+    recipe = largest_for(gpu, catalog())
+    assert recipe is not None
+    assert recipe.image == "vllm-openai"
+    assert "trust_remote_code" not in recipe.arguments
+    assert recipe.source.startswith("vLLM's recipes")
+
+
+def test_a_silenced_rule_stops_nothing_and_stays_visible() -> None:
+    settings = {**_arguments(mamba_block_size=256, quantization="modelopt")}
+    settings["silenced"] = {"quantization-format": "tried on spark-1 on Monday"}
+    host = plan({"s": {"recipe": HERETIC, **settings}})
+    found = check_host(host, catalog(), assumed_hardware(host))
+    assert errors(found) == []
+    (one,) = [one for one in found if one.id == "quantization-format"]
+    assert one.silenced == "tried on spark-1 on Monday"
+
+
+def test_silencing_a_rule_that_does_not_exist_is_an_error() -> None:
+    host = plan({"s": {"recipe": HERETIC, "silenced": {"quantisation-format": "because of that"}}})
+    (problem,) = unknown_silences(host, catalog(), origin("services"))
+    assert problem.subject.place.endswith("services.s.silenced.quantisation-format")
+    assert "quantization-format" in problem.remedy
+
+
+def test_services_and_sidecars_share_a_sparks_memory() -> None:
+    one = {"recipe": HERETIC, "arguments": {"gpu_memory_utilization": 0.5}}
+    two = {"a": {**one}, "b": {**one, "port": 8001, "served_names": ["other"]}}
+    host = plan(two, sidecars={"qwen3-asr": 6, "qwen3-tts": 8})
+    (found,) = [
+        b for b in check_host(host, catalog(), assumed_hardware(host)) if b.id == "unified-memory"
+    ]
+    # 2 x 0.5 x 119.7 + 6 + 8 + 8 for the system
+    assert "142 GiB of 120 GiB" in found.observed
+    assert "qwen3-tts 8" in found.observed
+    alone = plan({"a": {**one}}, sidecars={"qwen3-asr": 6, "qwen3-tts": 8})
+    assert check_host(alone, catalog(), assumed_hardware(alone)) == []
+
+
+def test_a_drafter_of_another_model_is_refused() -> None:
+    host = plan({"s": {"recipe": HERETIC}})
+    (service,) = host.services
+    assert service.drafter is not None
+    other = replace(service.drafter, name="qwen36-27b-dflash")
+    moved = replace(host, services=(replace(service, drafter=other),))
+    rules = {one.id for one in check_host(moved, catalog(), assumed_hardware(moved))}
+    assert rules == {"drafter-family"}
+
+
+@pytest.mark.parametrize(("status", "severity"), [("fails", "error"), ("expected", "warning")])
+def test_a_model_that_does_not_work_is_refused(status: str, severity: str) -> None:
+    whole = catalog()
+    body = whole.models["qwen36-35b-a3b-heretic-nvfp4"]
+    bad = body.model_copy(update={"status": status, "reason": "the card tried it"})
+    changed = whole.model_copy(update={"models": {**whole.models, body.name: bad}})
+    host = plan({"s": {"recipe": HERETIC}})
+    (found,) = check_host(host, changed, assumed_hardware(host))
+    assert (found.id, found.severity, found.reason) == (
+        "model-works",
+        Severity(severity),
+        "the card tried it",
+    )
+
+
+def test_an_image_for_the_spark_alone_is_refused_on_a_card() -> None:
+    host = plan({"s": {"recipe": OMNI2}})
+    card = Hardware("12.0", 64, 95.6, "amd64")
+    assert "omni-gb10-only" in {one.id for one in check_host(host, catalog(), card)}
+
+
+def test_an_nvfp4_kv_cache_is_refused_on_stock_vllm_and_consumer_blackwell() -> None:
+    service = {"recipe": "gemma4-26b-a4b-stock", "image_tag": "v0.24.0",
+               "arguments": {"kv_cache_dtype": "nvfp4"}}  # fmt: skip
+    host = plan({"s": service})
+    found = {cap: {one.id for one in check_host(host, catalog(), Hardware(cap, 120, None, "arm64"))}
+             for cap in ("12.1", "10.0")}  # fmt: skip
+    assert "stock-nvfp4-kv" in found["12.1"]
+    assert "stock-nvfp4-kv" not in found["10.0"]
+
+
+@pytest.mark.parametrize(
+    ("gpus", "arguments", "there", "found"),
+    [
+        (None, {"tensor_parallel_size": 2}, 2, False),
+        (None, {"tensor_parallel_size": 2, "pipeline_parallel_size": 2}, 2, True),
+        (None, {"tensor_parallel_size": "4"}, 2, True),
+        ([0], {"tensor_parallel_size": 2}, 2, True),
+        ([0, 1], {"tensor_parallel_size": 2}, None, False),
+        (None, {"tensor_parallel_size": 8}, None, False),  # nobody knows before preflight
+    ],
+)
+def test_gpus_are_counted_where_they_are_known(
+    gpus: list[int] | None, arguments: dict[str, Any], there: int | None, found: bool
+) -> None:
+    service = {"recipe": QWEN_RTX, "arguments": arguments, **({"gpus": gpus} if gpus else {})}
+    host = plan({"s": service})
+    hardware = Hardware("12.0", 64, 31.8, "amd64", gpus=there)
+    assert ("gpu-count" in {one.id for one in check_host(host, catalog(), hardware)}) is found
+
+
+@pytest.mark.parametrize("share", [0.75, 0.85, "0.85", 0.88])
+@pytest.mark.parametrize("recipe", [QWEN27, MTP, TURBO, GEMMA])
+def test_the_cards_own_shares_fit_a_spark(recipe: str, share: float | str) -> None:
+    """0.75 to 0.85 where the model is the dominant workload, and 0.88 at most: shm_size is a limit,
+    which no memory is set aside for."""
+    assert _broken(recipe, _arguments(gpu_memory_utilization=share)) == {}
+
+
+def test_what_is_not_written_is_judged_by_the_versions_default() -> None:
+    absent = {"enable_prefix_caching": None}
+    found = _broken(GEMMA, {"image_tag": OLD, "arguments": absent})["prefix-caching-corrupts"]
+    assert "enable_prefix_caching is not set, and its default is True" in found.observed
+    # Off by default for hybrid models in that version.
+    hybrid = _broken(HERETIC, {"image_tag": OLD, "arguments": {**absent, "max_num_seqs": 8}})
+    assert "prefix-caching-corrupts" not in hybrid
+
+
+@pytest.mark.parametrize("recipe", ["agentic", "production", "throughput"])
+def test_gemma_has_no_prefix_caching_on_the_tag_where_it_corrupts(recipe: str) -> None:
+    host = plan({"s": {"recipe": f"gemma4-26b-a4b-dflash-{recipe}", "image_tag": OLD}})
+    (service,) = host.services
+    assert "--no-enable-prefix-caching" in serve_command(service)
+
+
+def test_dflash_on_stock_vllm_is_refused() -> None:
+    found = _broken(
+        "gemma4-26b-a4b-stock",
+        _arguments(speculative_config={**DRAFT, "attention_backend": "flash_attn"}),
+    )
+    assert "stock-dflash" in found
+
+
+def test_the_context_is_weighed_against_what_is_left_for_the_kv_cache() -> None:
+    found = _broken(AEON_RTX, _arguments(max_model_len=262144, gpu_memory_utilization=0.88))
+    # 20 KiB a token: 10 layers x 2 x 2 heads x 256 x 2 bytes; 31 GiB x 0.88 - 20.5 - 0.84 - 2 left
+    assert "takes 5.0 GiB of KV cache, and 3.9 GiB are left" in found["kv-cache"].observed
+    assert found["kv-cache"].remedy.startswith("max_model_len: 205824")
+
+
+def test_a_recipe_on_a_tag_that_it_does_not_run_on_is_a_located_problem() -> None:
+    with pytest.raises(UserError) as raised:
+        plan({"s": {"recipe": "qwen36-35b-a3b-heretic-omni-v2", "image_tag": "v1.2"}})
+    (problem,) = raised.value.findings
+    assert problem.subject.place == "group_data/sparks.py: services.s.image_tag"
+    assert "does not run on tag" in problem.observed
+    # v1.2 was asked for: v2 is what the user leaves.
+    assert problem.remedy == "recipe: qwen36-35b-a3b-heretic-omni-v1.2, which runs on it"

@@ -1,0 +1,157 @@
+"""Addresses of rails: from a setting and what a host is, to netplan's text."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import pytest
+from pydantic import ValidationError
+
+from sparkwright.checks.fabric.addresses import addresses_of, netplan, pending, pings, problems
+from sparkwright.config.fabric import FabricAddresses
+from sparkwright.host.contracts.fabric import FabricState, Ping, Rail, Rdma
+from tests.libyaml import safe_load
+
+PAIR = FabricAddresses(shape="pair", hosts=("spark-1", "spark-2"))
+RING = FabricAddresses(shape="ring", hosts=("spark-1", "spark-2", "spark-3"))
+HERE = frozenset({"spark-1", "spark-2", "spark-3"})
+
+
+def host(*cages: int) -> FabricState:
+    """A Spark whose ports have a cable."""
+    names = {(0, 0): "enp1s0f0np0", (0, 1): "enP2p1s0f0np0",
+             (1, 0): "enp1s0f1np1", (1, 1): "enP2p1s0f1np1"}  # fmt: skip
+    rails = tuple(
+        Rail(name, cage, twin, "", cage in cages, 1500, rdma=Rdma(name, "ACTIVE"))
+        for (cage, twin), name in names.items()
+    )
+    return FabricState(
+        rails, {"enP7s7": ("192.168.1.21/24",)}, "enP7s7", tools=("netplan",)
+    )  # fmt: skip
+
+
+def test_a_pair_is_written_as_others_write_it() -> None:
+    given = addresses_of(PAIR, "spark-1", host(1))
+    assert safe_load(netplan(PAIR, given)) == {
+        "network": {
+            "version": 2,
+            "ethernets": {
+                "enp1s0f1np1": {"dhcp4": False, "dhcp6": False, "link-local": [], "mtu": 9000,
+                                "addresses": ["192.168.177.11/24"]},
+                "enP2p1s0f1np1": {"dhcp4": False, "dhcp6": False, "link-local": [], "mtu": 9000,
+                                  "addresses": ["192.168.178.11/24"]},
+            },
+        }
+    }  # fmt: skip
+    assert pings(PAIR, given) == (
+        Ping("192.168.177.12", "enp1s0f1np1", 8972), Ping("192.168.178.12", "enP2p1s0f1np1", 8972)
+    )  # fmt: skip
+
+
+def test_the_port_that_has_the_cable_is_found() -> None:
+    assert [one.rail.cage for one in addresses_of(PAIR, "spark-2", host(0))] == [0, 0]
+
+
+@pytest.mark.parametrize("number", [3, 4])
+def test_each_cable_of_a_ring_has_two_networks_of_its_own(number: int) -> None:
+    names = tuple(f"spark-{one}" for one in range(1, number + 1))
+    wanted = FabricAddresses(shape="ring", hosts=names)
+    ends: dict[str, list[tuple[str, int, int]]] = {}
+    for name in names:
+        for one in addresses_of(wanted, name, host(0, 1)):
+            network = one.address.rpartition(".")[0]
+            ends.setdefault(network, []).append((name, one.rail.cage, one.rail.twin))
+    assert len(ends) == 2 * number
+    for place, name in enumerate(names):
+        after = names[(place + 1) % number]
+        for twin in (0, 1):
+            network = f"192.168.{177 + 2 * place + twin}"
+            assert sorted(ends[network]) == sorted([(name, 0, twin), (after, 1, twin)])
+
+
+def test_a_rings_pings_go_to_the_neighbour_of_the_cable() -> None:
+    given = addresses_of(RING, "spark-1", host(0, 1))
+    assert [(one.address, one.device) for one in pings(RING, given)] == [
+        ("192.168.177.12", "enp1s0f0np0"), ("192.168.178.12", "enP2p1s0f0np0"),
+        ("192.168.181.13", "enp1s0f1np1"), ("192.168.182.13", "enP2p1s0f1np1"),
+    ]  # fmt: skip
+
+
+def test_at_a_switch_everybody_pings_everybody() -> None:
+    wanted = FabricAddresses(shape="switch", hosts=("a", "b", "c", "d"), network="10.9.0.0/24")
+    given = addresses_of(wanted, "b", host(1))
+    assert [one.address for one in given] == ["10.9.0.12/24", "10.9.1.12/24"]
+    assert given[1].peers == ("10.9.1.11", "10.9.1.13", "10.9.1.14")
+
+
+def test_nothing_is_pending_where_all_is_so() -> None:
+    state = host(1)
+    given = addresses_of(PAIR, "spark-1", state)
+    assert pending(PAIR, given, state) == [
+        "write /etc/netplan/60-sparkwright-fabric.yaml and apply it, MTU 9000: "
+        "enp1s0f1np1 192.168.177.11/24, enP2p1s0f1np1 192.168.178.11/24"
+    ]
+    at = {one.rail.name: one.address for one in given}
+    rails = tuple(
+        replace(one, mtu=9000, addresses=(at[one.name],)) if one.name in at else one
+        for one in state.rails
+    )
+    done = replace(state, rails=rails, netplan=netplan(PAIR, given))
+    assert pending(PAIR, addresses_of(PAIR, "spark-1", done), done) == []
+    edited = replace(done, netplan=f"{done.netplan}# by hand\n")
+    assert pending(PAIR, addresses_of(PAIR, "spark-1", edited), edited) != []
+
+
+def test_what_is_in_the_way_is_told_at_once() -> None:
+    state = replace(
+        host(),
+        interfaces={"enP7s7": ("192.168.1.21/24",), "wlP9s9": ("192.168.178.40/24",)},
+        tools=(),
+    )
+    found = list(problems(PAIR, "spark-1", state, "192.168.1.21", frozenset({"spark-1"})))
+    assert [one.observed for one in found] == [
+        "spark-2: not in this run",
+        "netplan is not installed",
+        "0 network devices of the ConnectX are up with RDMA: none",
+        "wlP9s9 is in 192.168.178.0/24",
+    ]
+    assert all(one.stops and one.remedy and one.reason for one in found)
+
+
+def test_a_file_of_somebody_else_is_left_alone() -> None:
+    state = replace(host(1), configured={"enp1s0f1np1": "/etc/netplan/40-cx7.yaml"})
+    (found,) = problems(PAIR, "spark-1", state, None, HERE)
+    assert found.observed == "/etc/netplan/40-cx7.yaml configures enp1s0f1np1"
+
+
+@pytest.mark.parametrize("came", ["10.0.0.5", None])
+def test_the_way_in_is_never_changed(came: str | None) -> None:
+    state = host(1)
+    management = "enP7s7" if came else "enp1s0f1np1"
+    every = {**state.interfaces, "enp1s0f1np1": ("10.0.0.5/24",)}
+    state = replace(state, interfaces=every, management=management)
+    (found,) = problems(PAIR, "spark-1", state, came, HERE)
+    assert found.observed == "it is managed over enp1s0f1np1 (10.0.0.5)"
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"hosts": ("a",)}, "a pair has 2 hosts, and 1 are named"),
+        ({"hosts": ("a", "a")}, "a host is named twice"),
+        ({"shape": "ring", "hosts": tuple("abcde")}, "a ring has 3 to 4 hosts, and 5 are named"),
+        ({"network": "8.8.8.0/24"}, "network is a private one"),
+        ({"network": "192.168.177.1/24"}, "has host bits set"),
+        ({"network": "192.168.177.0/29"}, "with room for .11"),
+        ({"network": "192.168.255.0/24"}, "one for each rail, must be private too"),
+        ({"network": "127.0.0.0/24"}, "network is a private one"),
+        ({"network": "999.1.1.0/24"}, "network: Octet 999"),
+        ({"mtu": 900}, "greater than or equal to 1500"),
+        ({"shape": "star"}, "'pair', 'ring' or 'switch'"),
+    ],
+)
+def test_a_setting_that_can_not_be(given: dict[str, object], said: str) -> None:
+    whole = {"shape": "pair", "hosts": ("a", "b"), **given}
+    with pytest.raises(ValidationError, match=re.escape(said)):
+        FabricAddresses.model_validate(whole)

@@ -1,0 +1,401 @@
+"""Every check of preflight, each seen to find its fault and to pass a host in order."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sparkwright.checks.host.judge import judge
+from sparkwright.findings.finding import Severity, errors
+from sparkwright.host.contracts.gpu import Gpus
+from sparkwright.host.contracts.records import encode
+from sparkwright.host.lib.gpu import IDENTITY, NAMES, parse
+from sparkwright.resolve.lock import Lock, LockedFile, render_lock
+from sparkwright.text.sizes import GIB
+from tests.unit.builders import RTX, SPARK, gpus, plan, probe, wanted
+
+NOW = 1000.0
+ANSWERED = {"found": True, "code": 0, "err": "", "out": ""}
+DISK = {"device": 1, "free": 3000 * GIB, "exists": False, "read_only": False}
+ABSENT = {"found": False, "code": None, "err": "", "out": ""}
+
+
+def findings(**changes: Any) -> dict[str, Any]:
+    """By check, what a Spark with these changes is found to lack."""
+    return {f.id: f for f in judge(wanted(plan()), probe(**changes), NOW)}
+
+
+def test_a_fresh_spark_in_order_has_no_finding() -> None:
+    assert findings() == {}
+
+
+@pytest.mark.parametrize(
+    ("check", "changes", "words"),
+    [
+        ("sudo", {"sudo": "sudo: a password is required"}, "password is required"),
+        ("nvidia-driver", {"gpu": ABSENT}, "not installed"),
+        (
+            "nvidia-driver",
+            {"gpu": {"found": True, "code": None, "said": "no answer within 10 s"}},
+            "hangs",
+        ),
+        (
+            "nvidia-driver",
+            {
+                "gpu": {
+                    "found": True,
+                    "code": 9,
+                    "said": "NVIDIA-SMI has failed because it couldn't ...",
+                }
+            },
+            "exits with 9: NVIDIA-SMI has failed",
+        ),
+        (
+            "nvidia-driver",
+            {"gpu": gpus("NVIDIA GB10, 12.1, 570.86.10, [N/A]")},
+            "570.86.10",
+        ),
+        (
+            "nvidia-driver",
+            {"gpu": gpus("NVIDIA GB10, 12.1, [N/A], [N/A]")},
+            "unknown",
+        ),
+        ("gpu", {"gpu": gpus("NVIDIA H200, 9.0, 580.159.04, 143771 MiB")}, "Hopper"),
+        ("gpu", {"gpu": gpus("NVIDIA A100, 8.0, 580.1, 81920 MiB")}, "Ampere"),
+        ("gpu", {"gpu": gpus("NVIDIA L40S, 8.9, 580.1, 46068 MiB")}, "Ada"),
+        ("gpu", {"gpu": gpus("NVIDIA B200, 10.0, 580.1, 183359 MiB")}, "B200"),
+        ("docker", {"docker_found": False}, "not installed"),
+        ("docker", {"docker": None}, "does not answer"),
+        (
+            "docker",
+            {
+                "docker": {
+                    "version": "20.10.24",
+                    "root": "/",
+                    "runtimes": ["nvidia"],
+                    "driver": "overlay2",
+                }
+            },
+            "20.10.24",
+        ),
+        ("docker-compose", {"compose": {**ANSWERED, "code": 1}}, "not installed"),
+        ("docker-compose", {"compose": {**ANSWERED, "out": "1.29.2"}}, "1.29.2"),
+        ("nvidia-container-toolkit", {"toolkit": ABSENT}, "not installed"),
+        ("docker-kind", {"docker_kind": "snap"}, "snap"),
+        ("docker-kind", {"docker_kind": "desktop", "docker": None}, "Docker Desktop"),
+        ("docker-kind", {"docker_kind": "rootless", "docker": None}, "rootless"),
+        ("docker-kind", {"docker_kind": "podman"}, "podman-docker"),
+        ("wsl", {"kernel": "6.6.87.2-microsoft-standard-WSL2"}, "WSL2"),
+        ("architecture", {"architecture": "x86_64"}, "arm64"),
+        ("memory", {"memory": {"total": 64 * GIB, "available": 60 * GIB}}, "64.0 GiB"),
+        ("port", {"ports": {"8000": {"command": "nginx", "cgroup": "/system.slice"}}}, "nginx"),
+        ("systemd", {"systemd_version": None}, "does not answer"),
+        (
+            "exposed-directory",
+            {"exposed": [{"path": "/opt/models", "why": "belongs to user spark"}]},
+            "/opt/models belongs to user spark",
+        ),
+        (
+            "not-a-directory",
+            {"disks": {"/opt/sparkwright": {**DISK, "obstacle": "/opt"}}},
+            "/opt is not a directory",
+        ),
+        ("python", {"python": [3, 8]}, "3.8"),
+        ("clock", {"time": NOW - 3600}, "-3600 s"),
+        ("haproxy", {"packages": {"haproxy": {"version": "2.4.24-0ubuntu0.22.04.1"}}}, "2.4.24"),
+        (
+            "haproxy",
+            {"packages": {"haproxy": {"candidate": "2.4.24-0ubuntu0.22.04.1"}}},
+            "2.4.24-0ubuntu0.22.04.1 would be installed",
+        ),
+        (
+            "haproxy",
+            {"packages": {"haproxy": {"unreachable": "packages.example can't be reached"}}},
+            "no way to it: packages.example can't be reached",
+        ),
+    ],
+)
+def test_each_fault_is_found_with_its_words_and_a_remedy(
+    check: str, changes: dict[str, Any], words: str
+) -> None:
+    found = findings(**changes)[check]
+    assert found.severity is Severity.ERROR
+    assert words in found.observed
+    assert found.remedy
+    assert found.reason
+
+
+@pytest.mark.parametrize(
+    "package",
+    [
+        {"candidate": "2.8.5-1ubuntu3"},  # to be installed from the distribution's servers
+        {},  # lists of packages that were never read
+        {"version": "2.8.5-1ubuntu3", "unreachable": "no internet"},
+        {"version": "2.6.12"},
+    ],
+)
+def test_a_host_that_has_haproxy_or_can_have_it_is_in_order(package: dict[str, Any]) -> None:
+    assert findings(packages={"haproxy": package}) == {}
+
+
+@pytest.mark.parametrize(
+    ("name", "version", "found"),
+    [
+        ("haproxy_2.8.5-1ubuntu3_arm64.deb", "2.8.5", []),
+        ("haproxy_2.4.24-0_arm64.deb", "2.4.24-0", ["haproxy"]),  # too old
+        ("haproxy_2.8.5-1ubuntu3_amd64.deb", "", ["haproxy"]),  # of another architecture
+    ],
+)
+def test_a_bundle_brings_haproxy_where_nothing_can_be_reached(
+    tmp_path: Path, name: str, version: str, found: list[str]
+) -> None:
+    lock = Lock(images={}, models={}, packages={name: LockedFile(size=1, sha256="0" * 64)})
+    (tmp_path / "fleet.lock").write_text(render_lock(lock))
+    planned = plan(bundle=str(tmp_path), lock_file=str(tmp_path / "fleet.lock"))
+    alone = probe(packages={"haproxy": {"unreachable": "no internet"}})
+    judged = judge(wanted(planned), alone, NOW)
+    assert [one.id for one in judged] == found
+    assert all(version in one.observed for one in judged)
+
+
+@pytest.mark.parametrize(
+    ("check", "changes"),
+    [
+        ("docker-user", {"docker_socket": False}),
+        ("stray-service", {"unit_files": ["sparkwright-qwen36.service", "sparkwright-b.service"]}),
+        ("clock", {"clock_synchronised": False}),
+        ("kernel", {"kernel": "5.10.0-30"}),
+        ("systemd", {"system_state": "degraded"}),
+        ("memory-available", {"memory": {"total": 120 * GIB, "available": 40 * GIB}}),
+    ],
+)
+def test_what_only_disturbs_is_a_warning(check: str, changes: dict[str, Any]) -> None:
+    found = findings(**changes)
+    assert found[check].severity is Severity.WARNING
+    assert errors(found.values()) == []
+
+
+@pytest.mark.parametrize("version", ["25.0.3", "26.1.3", "27.5.1", "28.2.2", "28.5.2", "29.1.3"])
+@pytest.mark.parametrize("containerd", [False, True])
+def test_docker_from_25_to_29_with_either_image_store(version: str, containerd: bool) -> None:
+    store = "/var/lib/containerd" if containerd else "/var/lib/docker"
+    driver = "overlayfs" if containerd else "overlay2"
+    engine = {"version": version, "root": "/var/lib/docker", "runtimes": ["runc"],
+              "driver": driver, "store": store}  # fmt: skip
+    assert findings(docker=engine) == {}
+
+
+@pytest.mark.parametrize(
+    ("kernel", "driver"),
+    [
+        ("6.11.0-1016-nvidia", "580.95.05"),
+        ("6.14.0-1013-nvidia", "580.126.09"),
+        # DGX_SWBUILD_VERSION=7.2.3, DGX_OTA_VERSION=7.3.1, as its owners report it.
+        ("6.17.0-1026-nvidia", "580.159.03"),
+        ("6.17.0-1031-nvidia", "580.173.02"),
+    ],
+)
+def test_dgx_os_7_as_its_owners_show_it(kernel: str, driver: str) -> None:
+    dgx = {"id": "ubuntu", "version": "24.04", "dgx": True}
+    seen = gpus(f"NVIDIA GB10, 12.1, {driver}, [N/A]\n")
+    assert findings(kernel=kernel, gpu=seen, distribution=dgx) == {}
+
+
+def test_a_spark_without_a_runtime_named_nvidia_is_a_good_one() -> None:
+    """As on GB10 hosts where ``docker run --gpus all`` works (dgx-spark-playbooks#26)."""
+    bare = {"version": "29.1.3", "root": "/var/lib/docker", "runtimes": ["runc"]}
+    assert findings(docker=bare) == {}
+
+
+def test_all_faults_are_reported_at_once_errors_first() -> None:
+    found = judge(
+        wanted(plan()),
+        probe(gpu=ABSENT, toolkit=ABSENT, sudo="no", docker_socket=False, python=[3, 8]),
+        NOW,
+    )
+    assert {f.id for f in found} >= {
+        "nvidia-driver",
+        "nvidia-container-toolkit",
+        "sudo",
+        "python",
+    }
+    severities = [f.severity for f in found]
+    assert severities == sorted(severities, key=lambda s: s is Severity.WARNING)
+
+
+def test_disk_counts_only_what_is_still_to_be_fetched() -> None:
+    want = wanted(plan())
+    small = {"device": 1, "free": 40 * GIB, "exists": True, "read_only": False}
+    disks = {"disks": {"/opt/models": small, "/opt/sparkwright": small}, "docker_disk": small}
+    assert "disk" in {f.id for f in judge(want, probe(**disks), NOW)}
+    everything = {
+        "models": dict.fromkeys(model.directory for model in want.models),
+        "images": {release.image: True for release in want.releases},
+    }
+    assert "disk" not in {f.id for f in judge(want, probe(**disks, **everything), NOW)}
+
+
+def test_weights_and_image_on_two_file_systems_are_counted_apart() -> None:
+    want = wanted(plan())
+    models = {"device": 1, "free": 70 * GIB, "exists": True, "read_only": False}
+    docker = {"device": 2, "free": 62 * GIB, "exists": True, "read_only": False}
+    apart = probe(disks={"/opt/models": models, "/opt/sparkwright": docker}, docker_disk=docker)
+    assert [f.id for f in judge(want, apart, NOW)] == []
+    together = {**models, "device": 2}
+    shared = probe(disks={"/opt/models": together, "/opt/sparkwright": docker}, docker_disk=docker)
+    assert [f.id for f in judge(want, shared, NOW)] == ["disk"]
+
+
+def test_what_came_before_a_cut_is_not_asked_of_the_disk_again() -> None:
+    want = wanted(plan())
+    disk = {"device": 1, "free": 70 * GIB, "exists": True, "read_only": False}
+    other = {**disk, "device": 2}
+    places = {"/opt/models": disk, "/opt/sparkwright": other}
+    directory = want.models[0].directory
+    little = {**places, "/opt/models": {**disk, "free": 50 * GIB}}
+    fresh = probe(disks=little, docker_disk=other)
+    assert [f.id for f in judge(want, fresh, NOW)] == ["disk"]
+    resumed = probe(disks=little, docker_disk=other, partial={directory: 20 * GIB})
+    assert [f.id for f in judge(want, resumed, NOW)] == []
+
+
+def test_a_port_held_by_our_own_container_is_ours() -> None:
+    container = {
+        "id": "f" * 64,
+        "running": True,
+        "created": "2026-11-20T00:00:00.5Z",
+        "release": "x",
+        "image": "y",
+    }
+    state = {
+        "current": None,
+        "compose": None,
+        "unit": None,
+        "secrets": None,
+        "newest": 0.0,
+        "container": container,
+    }
+    ours = {"command": "vllm", "cgroup": f"0::/system.slice/docker-{'f' * 64}.scope"}
+    assert findings(ports={"8000": ours}, services={"qwen36": state}) == {}
+    # With a network of its own, Docker's own process listens for it.
+    docker = {"command": "docker-proxy", "cgroup": "0::/system.slice/docker.service"}
+    strict = {**docker, "container": "sparkwright-qwen36 no"}
+    assert findings(ports={"8000": strict}, services={"qwen36": state}) == {}
+    for name in ("qwen36 no", "sparkwright-other no", "by-hand always"):
+        taken = findings(ports={"8000": {**docker, "container": name}}, services={"qwen36": state})
+        assert set(taken) == {"port"}
+    pretends = {**strict, "command": "python3"}
+    assert set(findings(ports={"8000": pretends}, services={"qwen36": state})) == {"port"}
+
+
+def test_a_discrete_card_needs_the_memory_of_its_recipe() -> None:
+    want = wanted(plan(RTX, "rtx-1"), architectures=("amd64",))
+    box = {"architecture": "x86_64", "memory": {"total": 64 * GIB, "available": 60 * GIB}}
+    card = gpus("NVIDIA GeForce RTX 5090, 12.0, 580.95.05, 32607 MiB")
+    assert judge(want, probe(**box, gpu=card), NOW) == []
+    small = gpus("NVIDIA GeForce RTX 5080, 12.0, 580.95.05, 16303 MiB")
+    assert [f.id for f in judge(want, probe(**box, gpu=small), NOW)] == ["gpu-memory"]
+
+
+def test_a_spark_has_no_memory_of_its_own_to_ask_for() -> None:
+    """The stock Gemma recipe runs on both, and a card must hold the 16.25 GB that it loads."""
+    services = {"gemma": {"recipe": "gemma4-26b-a4b-stock"}}
+    spark = wanted(plan(services), architectures=("arm64", "amd64"))
+    assert judge(spark, probe(), NOW) == []
+    want = wanted(plan(services, "rtx-1"), architectures=("arm64", "amd64"))
+    box = {"architecture": "x86_64", "memory": {"total": 64 * GIB, "available": 60 * GIB}}
+    small = gpus("NVIDIA GeForce RTX 5080, 12.0, 580.95.05, 16303 MiB")
+    assert "gpu-memory" in [f.id for f in judge(want, probe(**box, gpu=small), NOW)]
+
+
+#: noonghunna/club-3090#120; the second is what the recipe of a 5090 is for here.
+OLD, NEW = "GPU-11111111-1111-4111-8111-111111111111", "GPU-22222222-2222-4222-8222-222222222222"
+MIXED = f"""NVIDIA GeForce RTX 3090, 8.6, 580.95.05, 24576 MiB, 0, {OLD}
+NVIDIA GeForce RTX 5090, 12.0, 580.95.05, 32607 MiB, 1, {NEW}
+"""
+
+
+def _mixed(names: list[Any] | None, text: str = MIXED, **changes: Any) -> list[Any]:
+    service = {**RTX["qwen36"], **({"gpus": names} if names else {})}
+    want = wanted(plan({"qwen36": service}, "rtx-1"), architectures=("amd64",))
+    box = {"architecture": "x86_64", "memory": {"total": 64 * GIB, "available": 60 * GIB}}
+    seen = encode(Gpus(True, 0, "", parse(text, (*IDENTITY, *NAMES))))
+    return judge(want, probe(**box, gpu=seen, **changes), NOW)
+
+
+def test_a_service_is_not_given_a_gpu_that_does_not_fit() -> None:
+    (found,) = _mixed(None)
+    assert (found.id, found.severity) == ("gpu-mixed", Severity.ERROR)
+    assert f"{OLD} (NVIDIA GeForce RTX 3090) does not fit" in found.observed
+    assert found.remedy == f'services.qwen36.gpus = ["{NEW}"]'
+
+
+def test_a_service_that_runs_on_such_a_box_already_is_taken_over() -> None:
+    container = {"id": "f", "running": True, "created": "2026-11-20T00:00:00Z", "image": "y"}
+    running = {"qwen36": {"container": {**container, "release": "x"}}}
+    (found,) = _mixed(None, services=running)
+    assert (found.id, found.severity) == ("gpu-mixed", Severity.WARNING)
+
+
+def test_one_of_too_little_memory_does_not_fit_either() -> None:
+    small = MIXED.replace("RTX 3090, 8.6, 580.95.05, 24576", "RTX 5070 Ti, 12.0, 580.95.05, 16303")
+    assert [one.id for one in _mixed(None, small)] == ["gpu-mixed"]
+    assert _mixed(None, small.replace("16303", "32607")) == []
+
+
+@pytest.mark.parametrize("names", [[NEW], [1]])
+def test_gpus_of_a_service_are_those_that_are_judged(names: list[Any]) -> None:
+    assert _mixed(names) == []
+
+
+def test_a_chosen_gpu_that_does_not_fit_or_is_not_there_is_refused() -> None:
+    assert [one.id for one in _mixed([0])] == ["gpu"]
+    assert [one.id for one in _mixed([0, 1])] == ["gpu-mixed"]
+    (missing,) = _mixed([NEW, 7])
+    assert (missing.id, missing.observed) == ("gpu-unknown", "the host has no GPU 7")
+    assert NEW in missing.expected
+
+
+def _two(services: dict[str, Any]) -> dict[str, Any]:
+    return {**services, "second": {**services["qwen36"], "port": 8001, "served_names": ["other"]}}
+
+
+def test_two_services_need_the_host_memory_of_both_beside_cards_of_their_own() -> None:
+    want = wanted(plan(_two(RTX), "rtx-1"), architectures=("amd64",))
+    card = gpus("NVIDIA GeForce RTX 5090, 12.0, 580.95.05, 32607 MiB")
+    box = {"architecture": "x86_64", "gpu": card}
+    little = {"total": 40 * GIB, "available": 39 * GIB}
+    assert [f.id for f in judge(want, probe(**box, memory=little), NOW)] == ["memory"]
+    enough = {"total": 64 * GIB, "available": 60 * GIB}
+    assert judge(want, probe(**box, memory=enough), NOW) == []
+
+
+def test_services_that_share_a_spark_are_weighed_by_a_rule_instead() -> None:
+    assert judge(wanted(plan(_two(SPARK))), probe(), NOW) == []
+
+
+def test_the_share_of_a_spark_is_held_against_what_is_available() -> None:
+    """0.85 of 121.69 GiB is 103.4, and kits have 101 to 102 free after boot (EXL3#47)."""
+    greedy = {"qwen36": {**SPARK["qwen36"], "arguments": {"gpu_memory_utilization": 0.85}}}
+    after_boot = {
+        "total": 127601388 * 1024, "available": int(101.5 * GIB), "swap": 15 * GIB, "desktop": True,
+    }  # fmt: skip
+    (found,) = judge(wanted(plan(greedy)), probe(memory=after_boot), NOW)
+    assert (found.id, found.severity) == ("memory-available", Severity.WARNING)
+    assert found.observed == (
+        "101.5 GiB of 121.7 GiB available, 15.0 GiB of swap, and a desktop runs"
+    )
+    assert found.expected.startswith("103.4 GiB: 0.85 (gpu_memory_utilization)")
+    for cure in ("gpu_memory_utilization: 0.83", "isolate multi-user.target", "drop_caches"):
+        assert cure in found.remedy
+    assert judge(wanted(plan()), probe(memory=after_boot), NOW) == []  # the recipe's 0.70
+    assert (
+        judge(wanted(plan(greedy)), probe(memory={**after_boot, "available": 104 * GIB}), NOW) == []
+    )
+
+
+def test_a_host_without_services_needs_no_memory() -> None:
+    empty = wanted(plan({}, load_balancer={"qwen36": {"port": 8080}}))
+    assert judge(empty, probe(memory={"total": 0, "available": -1}), NOW) == []

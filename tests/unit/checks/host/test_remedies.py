@@ -1,0 +1,70 @@
+"""A remedy that installs something names what its distribution has."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from sparkwright.checks.host import remedies
+from sparkwright.checks.host.judge import judge
+from sparkwright.host import observe
+from sparkwright.host.contracts.observation import Distribution
+from sparkwright.host.lib import documents
+from tests.unit.builders import plan, probe, wanted
+
+DGX, UBUNTU = Distribution("ubuntu", "24.04", dgx=True), Distribution("ubuntu", "24.04")
+BOOKWORM, TRIXIE = Distribution("debian", "12"), Distribution("debian", "13")
+OTHER = Distribution("arch", "")
+ABSENT = {"found": False, "code": None, "err": "", "out": ""}
+#: Packages of no distribution but these.
+OWN = {
+    "docker-compose-v2": [UBUNTU],
+    "nvidia-driver-580-open": [UBUNTU],
+    "docker-cli": [TRIXIE],
+    "docker.io": [UBUNTU, TRIXIE],
+    "nvidia-open": [BOOKWORM, TRIXIE],
+    "nv-docker-options": [DGX],
+    "fwupdmgr": [DGX],
+}
+
+
+@pytest.mark.parametrize("on", [DGX, UBUNTU, BOOKWORM, TRIXIE, OTHER])
+def test_no_remedy_names_what_is_not_there(on: Distribution) -> None:
+    said = " ".join(
+        one(on).replace("(where Docker is docker.io)", "")
+        for one in (remedies.docker, remedies.compose, remedies.toolkit, remedies.driver)
+    )
+    assert {name for name in OWN if name in said} == {
+        name for name, where in OWN.items() if on in where
+    }
+    assert ("add NVIDIA's repository" in said) == (on is not DGX)
+    assert "https://docs.docker.com/engine/install/" in said
+
+
+def test_every_finding_has_the_remedy_of_its_host() -> None:
+    bare = {"gpu": ABSENT, "toolkit": ABSENT, "docker_found": False}
+    seen = probe(**bare, distribution={"id": "debian", "version": "12"})
+    found = {one.id: one.remedy for one in judge(wanted(plan()), seen, 1000.0)}
+    assert found["docker"] == remedies.docker(BOOKWORM)
+    assert found["nvidia-driver"] == remedies.driver(BOOKWORM)
+    assert found["nvidia-container-toolkit"] == remedies.toolkit(BOOKWORM)
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ('ID=ubuntu\nVERSION_ID="24.04"\n', ("ubuntu", "24.04", 24)),
+        ("ID='debian'\nVERSION_ID=13\nNAME=x", ("debian", "13", 13)),
+        ("ID=debian\n", ("debian", "", 0)),
+        (None, ("", "", 0)),
+    ],
+)
+def test_what_a_host_runs(
+    text: str | None, found: tuple[str, str, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(documents, "text", lambda _: text)
+    monkeypatch.setattr(Path, "exists", lambda _: False)
+    seen = observe.distribution()
+    assert (seen.id, seen.version, seen.major) == found
+    assert not seen.dgx

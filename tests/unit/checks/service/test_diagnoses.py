@@ -1,0 +1,469 @@
+"""Every diagnosis is provoked by planted facts, and a healthy host yields none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from sparkwright.checks.service.diagnose import CHECKS, diagnose, diagnose_all, render
+from sparkwright.checks.service.facts import Facts
+from sparkwright.findings.finding import Severity
+from sparkwright.text.sizes import GIB
+from tests.unit.checks.service.builders import (
+    CONFIG,
+    NOW,
+    WORDS,
+    captured,
+    container,
+    gpu,
+    look,
+    service,
+    spark,
+)  # fmt: skip
+
+#: Lines as hosts, Docker and vLLM print them; those of the cards stand there in these words.
+SAID = {
+    "entrypoint-is-bash": "/usr/local/bin/vllm: /usr/local/bin/vllm: cannot execute binary file",
+    "docker-without-gpu": 'Error response from daemon: could not select device driver "" with '
+    "capabilities: [[gpu]]",
+    "docker-without-runtime": "Error response from daemon: unknown or invalid runtime name: nvidia",
+    "cdi-without-devices": "error during container init: Using requested mode 'cdi'\nerror running "
+    "hook: unresolvable CDI devices management.nvidia.com/gpu=all",
+    "nvml-mismatch": "nvidia-container-cli: initialization error: nvml error: driver/library "
+    "version mismatch: unknown",
+    "driver-not-loaded": "nvidia-container-cli: initialization error: nvml error: driver not "
+    "loaded: unknown",
+    "driver-library-missing": "nvidia-container-cli: initialization error: load library failed: "
+    "libnvidia-ml.so.1: cannot open shared object file: no such file or directory: unknown",
+    "driver-too-old-for-image": "nvidia-container-cli: requirement error: unsatisfied condition: "
+    "cuda>=13.0, please update your driver to a newer version",
+    "no-gpu-visible": "AssertionError: DP adjusted local rank 0 is out of bounds for 0 devices.",
+    "boot-cache-damaged": 'File "/usr/lib/vllm/compilation/backends.py", line 191, in '
+    "initialize_cache",
+    "wrong-architecture": "exec /usr/local/bin/vllm: exec format error",
+    "wrong-gpu": "CUDA error: no kernel image is available for execution on the device",
+    "no-attention-backend": "ValueError: No valid attention backend found for cuda with "
+    "AttentionSelectorConfig(kv_cache_dtype=nvfp4, use_non_causal=True). Reasons: {...}",
+    "token-budget": "ValueError: max_num_scheduled_tokens is set to -512 based on the config",
+    "dflash-concurrency": "RuntimeError: block_table must have shape (batch_size, max_blocks)",
+    "illegal-address": "CUDA error: an illegal memory access was encountered",
+    "cuda-out-of-memory": "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB",
+    "memory-taken": "ValueError: Free memory on device (70.1/119.7 GiB) on startup is less than "
+    "desired GPU memory utilization (0.85, 101.7 GiB).",
+    "kv-cache-too-small": "ValueError: No available memory for the cache blocks.",
+    "turboquant-unpatched": "RuntimeError: Cannot copy between CPU and CUDA tensors during CUDA "
+    "graph capture",
+    "vision-tower-misnamed": "WARNING Parameter visual.blocks.0.attn.qkv.weight not found in "
+    "params_dict, skip loading",
+    "weights-are-pointers": "safetensors_rust.SafetensorError: Error while deserializing header: "
+    "HeaderTooLarge",
+    "weights-not-found": "OSError: /drafter does not appear to have a file named config.json.",
+    "gemma-drafter-backend": "ValueError: partial multimodal token full attention not supported",
+    "head-dimensions": "ValueError: FlashAttention: head_size 512 is not supported",
+    "model-shape": "RuntimeError: mat1 and mat2 shapes cannot be multiplied (2048x4096 and "
+    "8192x3840)",
+    "unknown-quantization": "ValueError: ModelOpt quant_algo NVFP4_SVD is not supported",
+    "quantized-vision": "ValueError: no parameter embed_vision.embedding_projection.weight_packed",
+    "expert-names": "KeyError: 'layers.0.experts.5.down_proj.weight_packed'",
+    "old-transformers": "The checkpoint you are trying to load has model type `gemma4` but "
+    "Transformers does not recognize this architecture.",
+    "block-size-none": "kv_cache_utils.py: TypeError: unsupported operand type(s) for *: 'int' and "
+    "'NoneType' (block_size)",
+    "remote-code-needed": "ValueError: The repository /model contains custom code which must be "
+    "executed to correctly load the model.",
+    "mrope-missing": "AttributeError: model has no attribute 'get_mrope_input_positions'",
+    "unresolved-symbol": "ImportError: _C_stable_libtorch.abi3.so: undefined symbol: "
+    "mxfp4_experts_quant",
+    "unknown-argument": "vllm: error: unrecognized arguments: --swap-space 4",
+    "removed-variable": "WARNING Unknown vLLM environment variable detected: "
+    "VLLM_NVFP4_GEMM_BACKEND",
+    "marlin-fallback": "WARNING Your GPU does not have native support for FP4 computation but FP4 "
+    "quantization is being used.",
+    "port-in-use": "OSError: [Errno 98] Address already in use",
+    "shared-memory": "RuntimeError: unable to open shared memory object </torch_1> in read-write",
+    "gpu-gone-inside": "Failed to initialize NVML: Unknown Error",
+    "model-not-found": 'INFO: 10.0.0.3:5000 - "POST /v1/chat/completions HTTP/1.1" 404 Not Found',
+    "key-refused": 'INFO: 10.0.0.3:5000 - "POST /v1/chat/completions HTTP/1.1" 401 Unauthorized',
+    "prompt-too-long": 'INFO: 10.0.0.3:5000 - "POST /v1/chat/completions HTTP/1.1" 400 Bad Request',
+}
+XID = (
+    "NVRM: Xid (PCI:0000:01:00): 31, pid=13332, name=VLLM::EngineCor, Ch 00000010, intr 00000000. "
+    "MMU Fault: ENGINE GRAPHICS faulted @ 0x7f29_5b8c9000. Fault is of type FAULT_PDE"
+)
+#: Of a Spark (dgx-spark-playbooks#97).
+NO_MEMORY = (
+    "NVRM: nvCheckOkFailedNoLog: Check failed: Out of memory [NV_ERR_NO_MEMORY] (0x00000051) "
+    "returned from _memdescAllocInternal(pMemDesc) @ mem_desc.c:1359"
+)
+
+
+def _running(**changes: Any) -> Facts:
+    return spark(service=service(container=container(**changes)))
+
+
+def _words(*words: str) -> Facts:
+    return _running(words=[*WORDS, *words])
+
+
+def _looks(first: dict[str, float], second: dict[str, float], **changes: Any) -> Facts:
+    return spark(service=service(metrics=[look(NOW - 30, **first), look(**second)], **changes))
+
+
+def _both(**changes: float) -> Facts:
+    return _looks(changes, changes)
+
+
+def _watched(name: str, severity: str = "warning") -> Facts:
+    finding = {
+        "name": name, "service": None if name == "disk-fills" else "qwen36",
+        "severity": severity, "seen": "as it was seen", "since": NOW - 7200,
+    }  # fmt: skip
+    return spark(watch={"at": NOW - 30, "findings": [finding]})
+
+
+def _down(**unit: str) -> Facts:
+    gone = {"health": {"code": None, "said": "Connection refused"}, "metrics": []}
+    return spark(service=service(unit=unit, container=None, gpu_inside=None, **gone))
+
+
+def _boots(started: str) -> Facts:
+    gone = {"health": {"code": None, "said": "Connection refused"}, "metrics": []}
+    return spark(service=service(container=container(started=started), **gone))
+
+
+_FRESH = "2027-01-15T07:59:00Z"  # a minute before
+_STILL = {"num_requests_running": 3.0}
+_LOW = {
+    "spec_decode_num_draft_tokens_total": 302_000.0,
+    "spec_decode_num_accepted_tokens_total": 15_000.0,
+}
+_STUCK = {"busy_percent": 96, "power_w": 22, "clock_mhz": 2400}
+_FULL = {"num_requests_running": 16.0, "num_requests_waiting": 9.0}
+
+ILL: dict[str, Callable[[], Facts]] = {
+    "engine-died": lambda: spark(
+        service=service(
+            log=["ERROR EngineCore encountered a fatal error."], health={"code": 500, "said": ""}
+        )
+    ),
+    "given-up": lambda: _down(ActiveState="failed", Result="exit-code", NRestarts="3"),
+    "stopped": lambda: _down(ActiveState="inactive"),
+    "maintenance": lambda: spark(maintenance={"by": "ann@laptop", "at": NOW - 180, "why": "a fan"}),
+    "restarts": lambda: spark(service=service(unit={"NRestarts": "2"})),
+    "stuck-collective": lambda: _rank(1, gpu=_STUCK),
+    "ranks-missing": lambda: spark(
+        service=service(waits="it waits for the other ranks: rank 1 (spark-2) is not there")
+    ),
+    "container-killed": lambda: _running(running=False, exit_code=137),
+    "gpu-lost-in-container": lambda: spark(
+        service=service(
+            gpu_inside={"code": 255, "out": "", "err": "Failed to initialize NVML: Unknown Error"}
+        )
+    ),
+    "container-without-gpu": lambda: _running(gpu=False),
+    "endless-restarts": lambda: spark(
+        others=[container(name="vllm", restart_policy="unless-stopped", restarts=35)]
+    ),
+    "weights-are-links": lambda: _running(
+        mounts=[{"source": "/models/d", "target": "/drafter", "links": ["model.safetensors"]}]
+    ),
+    "weights-are-lfs-pointers": lambda: _running(
+        mounts=[{"source": "/models/d", "target": "/drafter", "pointers": ["model.safetensors"]}]
+    ),
+    "gb10-memory-share": lambda: _words("--gpu-memory-utilization", "0.95"),
+    "gb10-batched-tokens": lambda: _words("--max-num-batched-tokens", "65536"),
+    "gb10-sequences": lambda: _words("--max-num-seqs", "64", "--num-gpu-blocks-override", "9"),
+    "dflash-without-limits": lambda: _running(
+        words=["vllm", "serve", "/model", "--speculative-config", CONFIG]
+    ),
+    "other-release": lambda: _running(release="a" * 12),
+    "unit-not-read": lambda: spark(service=service(unit={"NeedDaemonReload": "yes"})),
+    "wedge": lambda: _both(**_STILL),
+    "first-request": lambda: _looks(
+        {**_STILL, "generation_tokens_total": 0.0},
+        {**_STILL, "generation_tokens_total": 0.0},
+        container=container(started=_FRESH),
+    ),
+    "acceptance-collapse": lambda: _looks(
+        {}, {"spec_decode_num_draft_tokens_total": 302_500.0, "generation_tokens_total": 90_200.0}
+    ),
+    "acceptance-low": lambda: _both(**_LOW),
+    "no-drafts": lambda: _both(
+        spec_decode_num_draft_tokens_total=0.0, spec_decode_num_accepted_tokens_total=0.0
+    ),
+    "kv-cache-full": lambda: _both(kv_cache_usage_perc=1.0),
+    "preemptions": lambda: _looks({}, {"num_preemptions_total": 4.0}),
+    "queue-saturated": lambda: _looks(_FULL, {**_FULL, "generation_tokens_total": 91_000.0}),
+    "answers-cut": lambda: _both(**{"request_success_total:length": 900.0}),
+    "clients-give-up": lambda: _both(**{"request_success_total:abort": 900.0}),
+    "booting": lambda: _boots(_FRESH),
+    "gpu-silent": lambda: spark(
+        gpu={
+            "found": True,
+            "code": 9,
+            "said": "NVIDIA-SMI has failed because it couldn't communicate",
+        }
+    ),
+    "driver-half-updated": lambda: spark(
+        gpu={
+            "found": True,
+            "code": 18,
+            "said": "Failed to initialize NVML: Driver/library version mismatch",
+        }
+    ),
+    "gpu-heat": lambda: spark(gpu=gpu(event_reasons=0x20)),
+    "gpu-power-brake": lambda: spark(gpu=gpu(event_reasons=0x80)),
+    "gb10-low-power": lambda: spark(gpu=gpu(busy_percent=96, clock_mhz=513, power_w=14.1)),
+    "xid": lambda: spark(kernel=[XID]),
+    "oom-killer": lambda: spark(
+        kernel=["Out of memory: Killed process 4711 (VLLM::EngineCor) total-vm:1kB"]
+    ),
+    "gpu-memory-refused": lambda: spark(kernel=[NO_MEMORY]),
+    "unclean-end": lambda: spark(boot_before=["NVRM: loading", NO_MEMORY, "nvme0: I/O error"]),
+    "swap-on-unified-memory": lambda: spark(
+        memory={"MemTotal": 120 * GIB, "MemAvailable": 18 * GIB, "SwapTotal": 15 * GIB},
+        swappiness=60,
+    ),
+    "desktop-on-unified-memory": lambda: spark(desktop=True),
+    "cpu-heat": lambda: spark(
+        kernel=["CPU3: Package temperature above threshold, cpu clock throttled (total events = 1)"]
+    ),
+    "disk-errors": lambda: spark(kernel=["nvme nvme0: I/O tag 5 (1005) QID 3 timeout, aborting"]),
+    "disk-full": lambda: spark(disks=[{"path": "/", "free": GIB, "total": 900 * GIB}]),
+    "memory-pressure": lambda: spark(pressure={"memory": {"some": 31.0, "full": 12.0}}),
+    "memory-scarce": lambda: spark(memory={"MemTotal": 120 * GIB, "MemAvailable": 2 * GIB}),
+    "disk-pressure": lambda: spark(pressure={"io": {"some": 80.0, "full": 70.0}}),
+    "docker-silent": lambda: spark(docker=None),
+    "fetch-stuck": lambda: spark(
+        fetches=[{"unit": "sparkwright-fetch-1.service", "idle_seconds": 1800.0}]
+    ),
+    "spark-link-slow": lambda: spark(ports={"enp1s0f0np0": 100000}),
+    "acceptance-decays": lambda: _watched("acceptance-decays"),
+    "disk-fills": lambda: _watched("disk-fills"),
+    "drift": lambda: _watched("drift"),
+    "not-serving": lambda: _boots("2027-01-15T07:00:00Z"),
+    "watch-asleep": lambda: spark(watch={"at": NOW - 7200, "findings": []}),
+}
+
+
+def _rank(number: int, **changes: Any) -> Facts:
+    """One host of a cluster that serves well."""
+    cluster = ["--nnodes", "2", "--node-rank", str(number), "--master-addr", "192.168.177.11"]
+    said = ["INFO vLLM is using nccl==2.28.9", *changes.pop("log", [])]
+    own = container(words=[*WORDS, *cluster], **changes.pop("container", {}))
+    follower: dict[str, Any] = {"metrics": []} if number else {}
+    parts = {"log": said, "container": own, **follower, **changes.pop("service", {})}
+    own_gpu = {"driver": "580.95.05", "compute_cap": "12.1", **changes.pop("gpu", {})}
+    return spark(service=service(**parts), gpu=gpu(**own_gpu), **changes)
+
+
+#: What one rank may not have otherwise than the others, and how it is told.
+APART: dict[str, list[tuple[Facts, str]]] = {
+    "ranks-differ": [
+        (_rank(1, container={"image": "example:2"}), "image: spark-1 "),
+        (
+            _rank(1, container={"mounts": [{"source": "/opt/models/n", "target": "/model"}]}),
+            "weights: spark-1 /model from /opt/models/m, spark-2 /model from /opt/models/n",
+        ),
+        (_rank(1, gpu={"driver": "590.44.01"}), "driver: spark-1 580.95.05, spark-2 590.44.01"),
+        (_rank(1, log=["vLLM is using nccl==2.27.5"]), "NCCL: spark-1 2.28.9, spark-2 2.27.5"),
+    ],
+    "ranks-memory": [
+        (
+            _rank(1, memory={"MemTotal": 120 * GIB, "MemAvailable": 6 * GIB}),
+            "available: spark-1 18.0 GiB, spark-2 6.0 GiB",
+        ),
+    ],
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "other", "said"),
+    [(name, *one) for name, ones in APART.items() for one in ones],
+)
+def test_ranks_that_differ_are_named_on_each(name: str, other: Facts, said: str) -> None:
+    found = diagnose_all({"spark-1": _rank(0), "spark-2": other})
+    assert {host: [one.id for one in ones] for host, ones in found.items()} == {
+        "spark-1": [name], "spark-2": [name],
+    }  # fmt: skip
+    assert found["spark-1"][0].observed.startswith(said)
+
+
+def test_ranks_that_are_alike_and_services_of_their_own_are_well() -> None:
+    alone = spark(service=service(container=container(image="example:2")))
+    found = diagnose_all({"spark-1": _rank(0), "spark-2": _rank(1), "spark-3": alone})
+    assert found == {"spark-1": [], "spark-2": [], "spark-3": []}
+
+
+def test_a_stuck_collective_is_told_by_the_gpu_of_each_rank() -> None:
+    hangs = {"metrics": [look(NOW - 5, **_STILL), look(**_STILL)]}
+    head = diagnose("spark-1", _rank(0, gpu=_STUCK, service=hangs))
+    assert {one.id for one in head} == {"stuck-collective", "wedge"}
+    assert [one.id for one in diagnose("spark-2", _rank(1, gpu=_STUCK))] == ["stuck-collective"]
+    # One that computes, one that answers, one in its low-power state, and one that is no rank.
+    assert diagnose("spark-2", _rank(1, gpu={**_STUCK, "power_w": 71})) == []
+    assert diagnose("spark-1", _rank(0, gpu=_STUCK)) == []
+    slow = diagnose("spark-2", _rank(1, gpu={**_STUCK, "clock_mhz": 513}))
+    assert [one.id for one in slow] == ["gb10-low-power"]
+    assert diagnose("spark-1", spark(gpu=gpu(**_STUCK))) == []
+
+
+def test_nothing_is_found_on_a_healthy_host() -> None:
+    assert diagnose("spark-1", spark()) == []
+    assert render({"spark-1": []}) == "spark-1: nothing found"
+
+
+@pytest.mark.parametrize("version", ["0.24.0", "0.32.0"])
+def test_a_busy_host_is_healthy(version: str) -> None:
+    """Long prompts, sampling and a full batch are no illness. The names are a real server's."""
+    real = captured(version)
+    assert {"vllm:generation_tokens_total", "vllm:kv_cache_usage_perc"} <= set(real)
+    busy = {
+        "num_requests_running": 16.0, "kv_cache_usage_perc": 0.9,
+        "iteration_tokens_total_count": 30_001.0,
+    }  # fmt: skip
+    assert diagnose("spark-1", _looks({"num_requests_running": 16.0}, busy)) == []
+
+
+def test_every_check_is_provoked_here() -> None:
+    assert {check.id for check in CHECKS} == {*SAID, *ILL, *APART}
+
+
+@pytest.mark.parametrize("name", sorted(SAID))
+def test_what_a_service_says_is_known(name: str) -> None:
+    found = diagnose("spark-1", spark(service=service(log=[SAID[name]])))
+    assert [one.id for one in found] == [name]
+    assert found[0].subject.service == "qwen36"
+    assert found[0].observed == SAID[name]
+
+
+def test_a_budget_that_is_merely_smaller_is_no_illness() -> None:
+    """As vLLM 0.32.0 says at every start that leaves room: seen of the real engine."""
+    line = "WARNING max_num_scheduled_tokens is set to 2004 based on the speculative decoding"
+    assert diagnose("spark-1", spark(service=service(log=[line]))) == []
+
+
+@pytest.mark.parametrize("name", ["key-refused", "prompt-too-long"])
+def test_what_our_own_tests_leave_in_the_log_is_no_illness(name: str) -> None:
+    line = SAID[name].replace("10.0.0.3", "127.0.0.1")
+    assert line != SAID[name]
+    assert diagnose("spark-1", spark(service=service(log=[line]))) == []
+
+
+@pytest.mark.parametrize("name", sorted(ILL))
+def test_an_illness_is_found_and_nothing_else(name: str) -> None:
+    found = diagnose("spark-1", ILL[name]())
+    assert [one.id for one in found] == [name]
+    (one,) = found
+    assert one.observed
+    assert one.reason
+    assert one.remedy
+    assert one.source.startswith(("card of", "vLLM", "NVIDIA", "reports", "sparkwright"))
+    assert "UNIT" not in one.remedy
+
+
+def test_a_vague_diagnosis_is_left_out_beside_an_exact_one() -> None:
+    """Given up is what happened, and the token budget is why: the second is worth the words."""
+    said = service(
+        unit={"ActiveState": "failed", "Result": "exit-code", "NRestarts": "3"},
+        log=[SAID["token-budget"], "RuntimeError: Engine core initialization failed."],
+        container=None, gpu_inside=None, health={"code": None, "said": "refused"}, metrics=[],
+    )  # fmt: skip
+    assert [one.id for one in diagnose("spark-1", spark(service=said))] == ["token-budget"]
+
+
+def test_the_cause_of_a_collapse_depends_on_the_tag() -> None:
+    looks = [look(NOW - 5), look(spec_decode_num_draft_tokens_total=303_000.0)]
+    new = diagnose("spark-1", spark(service=service(metrics=looks)))
+    old = diagnose("spark-1", spark(service=service(metrics=looks), planned={"corrupts": True}))
+    assert "does not fit body" in new[0].reason
+    assert "corrupted the drafter's KV cache" in old[0].reason
+
+
+def test_a_real_server_whose_drafts_are_never_right() -> None:
+    """The capture is of a drafter of random weights: 2412 tokens drafted, none accepted."""
+    real = captured("0.32.0")
+    assert real["vllm:spec_decode_num_draft_tokens_total"] == 2412
+    looks = [{"at": NOW - 5, "values": real}, {"at": NOW, "values": real}]
+    found = diagnose("spark-1", spark(service=service(metrics=looks)))
+    assert "acceptance-collapse" in [one.id for one in found]
+    assert found[0].observed == "0.0% of 2412 drafted tokens accepted"
+
+
+def test_the_number_of_an_xid_says_what_to_do() -> None:
+    bus = "NVRM: Xid (PCI:0000:2b:00): 79, GPU has fallen off the bus."
+    after = "NVRM: Xid (PCI:0000:2b:00): 45, pid='<unknown>', name=<unknown>, Ch 00000008"
+    (one,) = diagnose("spark-1", spark(kernel=[bus, after]))
+    assert one.reason.startswith("Xid 79: the GPU has fallen off the bus")
+    assert "reboot" in one.remedy
+
+
+def test_what_look_and_watch_both_see_is_reported_once() -> None:
+    finding = {
+        "name": "wedge", "service": "qwen36", "severity": "error",
+        "seen": "3 requests, no token for 9 min", "since": NOW - 540,
+    }  # fmt: skip
+    watch = {"at": NOW - 30, "findings": [finding]}
+    both = service(metrics=[look(NOW - 30, **_STILL), look(**_STILL)])
+    assert [one.id for one in diagnose("spark-1", spark(service=both, watch=watch))] == ["wedge"]
+    (alone,) = diagnose("spark-1", spark(watch=watch))
+    assert "no token for 9 min (watched for 9 min)" in alone.observed
+
+
+def test_preflights_findings_are_reported_too() -> None:
+    finding = {
+        "id": "clock", "severity": "warning", "subject": {"host": "spark-1"},
+        "observed": "the clock is not synchronised", "expected": "a synchronised clock",
+        "reason": "it will drift", "remedy": "timedatectl", "source": "sparkwright",
+    }  # fmt: skip
+    (one,) = diagnose("spark-1", spark(findings=[finding, {**finding, "id": "docker-user"}]))
+    assert (one.id, one.source, one.severity) == ("clock", "sparkwright", Severity.WARNING)
+    assert (one.subject.host, one.expected) == ("spark-1", "a synchronised clock")
+
+
+def test_errors_come_first_and_are_counted() -> None:
+    ill = spark(disks=[{"path": "/", "free": 0, "total": GIB}], ports={"enp1s0f0np0": 1000})
+    found = diagnose("spark-1", ill)
+    assert [one.severity for one in found] == [Severity.ERROR, Severity.WARNING]
+    text = render({"spark-1": found})
+    assert text.startswith(
+        "spark-1: disk-full: /: 0 of 1 GiB free; and 1 finding more\n\n"
+        "spark-1: 1 error, 1 warning\n  error: disk-full\n"
+    )
+
+
+def test_arguments_of_every_form_of_command() -> None:
+    shell = ["bash", "-lc", "exec vllm serve /model --max-num-seqs=32 --speculative-config '{}'"]
+    for words in (WORDS, shell, ["vllm", "serve", "--max-num-seqs", "x"]):
+        assert "max_num_seqs" in _running(words=words).services["qwen36"].container.arguments  # type: ignore[union-attr]
+    found = _running(words=shell).services["qwen36"].container
+    assert found is not None
+    assert found.number("max_num_seqs") == 32
+    assert found.arguments["speculative_config"] == "{}"
+    assert _running(words=["--max-num-seqs", "x"]).services["qwen36"].container.number(  # type: ignore[union-attr]
+        "max_num_seqs"
+    ) is None  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("lines", "last", "reason"),
+    [
+        ([XID, NO_MEMORY, "nvme0: I/O error"], NO_MEMORY, "the driver was refused memory"),
+        (["nvme0: I/O error", XID], XID, "the driver had reported a fault"),
+        (["CPU3: Package temperature above threshold"], "CPU3: Pack", "a power cut, a reset"),
+    ],
+)
+def test_the_boot_before_says_why_it_ended(lines: list[str], last: str, reason: str) -> None:
+    (found,) = diagnose("spark-1", spark(boot_before=lines))
+    assert (found.id, found.severity) == ("unclean-end", Severity.WARNING)
+    assert f"without a shutdown, after: {last}" in found.observed
+    assert found.reason.startswith(reason)
+
+
+def test_swap_and_a_desktop_are_nothing_beside_a_card_of_its_own() -> None:
+    card = gpu(name="NVIDIA GeForce RTX 5090")
+    memory = {"MemTotal": 64 * GIB, "MemAvailable": 18 * GIB, "SwapTotal": 15 * GIB}
+    assert diagnose("rtx-1", spark(gpu=card, memory=memory, swappiness=60, desktop=True)) == []
+    assert diagnose("spark-1", spark(memory=memory, swappiness=10)) == []

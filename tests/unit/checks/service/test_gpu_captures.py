@@ -1,0 +1,141 @@
+"""What a real vLLM 0.24.0 on a GPU printed and answered, judged by doctor and watch."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sparkwright.checks.service.diagnose import diagnose
+from sparkwright.checks.service.thresholds import THRESHOLDS
+from sparkwright.host.contracts.records import decode
+from sparkwright.host.contracts.watch import Sample, ServiceSample, WatchedService
+from sparkwright.host.lib import gpu, metrics
+from sparkwright.host.watch import evaluation
+from sparkwright.plan.container import BOOT_CACHES, BOOT_CACHES_MOUNT
+from tests.unit.builders import ROOT
+from tests.unit.checks.service.builders import NOW, service, spark
+
+CAPTURES = ROOT / "tests/fixtures/vllm/h200-0.24.0"
+
+
+def lines(name: str) -> list[str]:
+    return (CAPTURES / name).read_text().splitlines()
+
+
+def found(**changes: Any) -> list[str]:
+    return [one.id for one in diagnose("spark-1", spark(service=service(**changes)))]
+
+
+@pytest.mark.parametrize(
+    ("name", "diagnosis"),
+    [
+        ("bad-parser", "unknown-argument"),
+        ("cache-empty", "boot-cache-damaged"),
+        ("cache-halved", "boot-cache-damaged"),
+        ("cache-noise", "boot-cache-damaged"),
+        ("kv-none", "kv-cache-too-small"),
+        ("memory-taken", "memory-taken"),
+        ("no-gpu", "no-gpu-visible"),
+        ("oom", "cuda-out-of-memory"),
+        ("port-in-use", "port-in-use"),
+        ("unknown-argument", "unknown-argument"),
+        ("weights-cut", "weights-are-pointers"),
+        ("weights-gone", "weights-not-found"),
+        ("weights-pointer", "weights-are-pointers"),
+        ("worker-killed", "engine-died"),
+    ],
+)
+def test_a_failure_has_its_own_diagnosis(name: str, diagnosis: str) -> None:
+    log = lines(f"failed/{name}.log")
+    names = found(log=log, health={"code": None, "said": "refused"}, metrics=[])
+    assert names[0] == diagnosis
+    assert set(names[1:]) <= {"not-serving"}
+
+
+def test_every_failure_is_judged() -> None:
+    assert len(list((CAPTURES / "failed").iterdir())) == 14
+
+
+@pytest.mark.parametrize("name", ["8b-first", "8b-second", "pair-first", "pair-second"])
+def test_a_good_start_has_none(name: str) -> None:
+    assert found(log=lines(f"{name}.log")) == []
+
+
+@pytest.mark.parametrize(("name", "running"), [("8b-metrics-load", 32), ("pair-metrics", 0)])
+def test_real_counters_are_those_of_a_service_that_is_well(name: str, running: int) -> None:
+    text = (CAPTURES / f"{name}.txt").read_text()
+    before = metrics.totals(text)
+    assert before[metrics.RUNNING] == running
+    now = {**before, metrics.GENERATED: before[metrics.GENERATED] + 1}
+    looks = [{"at": NOW - 5, "values": before}, {"at": NOW, "values": now}]
+    # All of the load's answers end by their length.
+    assert set(found(metrics=looks)) <= {"answers-cut", "no-drafts"}
+    assert int(metrics.labels_of(text, metrics.CACHE_CONFIG)["num_gpu_blocks"]) > 1000
+
+
+def test_drafts_of_the_pair_are_counted() -> None:
+    known = metrics.totals((CAPTURES / "pair-metrics.txt").read_text())
+    assert 0 < known[metrics.ACCEPTED] < known[metrics.DRAFTED]
+    # A draft that a JSON schema leaves nothing of counts as one without tokens: 255 of them.
+    assert known[metrics.DRAFTED] == 11 * (known[metrics.DRAFTS] - 255)
+
+
+def test_a_stopped_engine_is_a_wedge_while_its_health_is_200() -> None:
+    hang = json.loads((CAPTURES / "hang.json").read_text())
+    assert hang["health"]["code"] == 200
+    names = found(health=hang["health"], metrics=hang["metrics"])
+    assert "wedge" in names
+    assert hang["gate"][-1]["detail"].endswith("while /health answers: the engine hangs")
+    assert hang["proxy"] == [False, "no token within 8 s"]
+    assert hang["proxy_after"] == [True, "answers"]
+
+
+def test_the_watch_calls_it_a_wedge_after_its_minutes() -> None:
+    seen = json.loads((CAPTURES / "hang.json").read_text())["watch"]
+    watched = WatchedService("q", "q.service", "127.0.0.1", 8123, "/home", 1200)
+    first = decode(ServiceSample, seen[0])
+    ring = [Sample(at=60.0 * minute, services={"q": first}) for minute in range(4)]
+    assert evaluation.judge(ring, [watched], THRESHOLDS) == []
+    last = decode(ServiceSample, seen[1])
+    ring.append(Sample(at=240.0, services={"q": last}))
+    (wedge,) = evaluation.judge(ring, [watched], THRESHOLDS)
+    assert (wedge.name, wedge.seen) == ("wedge", "4 requests run, and no token for 4 min")
+    moved = replace(last, progress=(last.progress or 0) + 1)
+    assert (
+        evaluation.judge([*ring, Sample(300.0, services={"q": moved})], [watched], THRESHOLDS) == []
+    )
+
+
+def test_nvidia_smi_under_load_is_read() -> None:
+    header, row, *_ = lines("nvidia-smi-load.csv")
+    fields = tuple(name.split(" ")[0] for name in header.split(", "))
+    (one,) = gpu.parse(
+        row, tuple(name.replace("clocks.current.sm", "clocks.sm") for name in fields)
+    )
+    assert (one.name, one.compute_cap, one.memory_mib) == ("NVIDIA H200", "9.0", 143771)
+    assert (one.busy_percent, one.clock_mhz, one.event_reasons) == (100.0, 1980.0, 0)
+
+
+def test_a_second_start_takes_a_third_of_a_first_at_most() -> None:
+    """By our compose file's variables: as measured, and as the engine says what it loads."""
+    boots = json.loads((CAPTURES / "boots.json").read_text())
+    seconds = {
+        model: {one["start"]: one["health_seconds"] for one in starts}
+        for model, starts in boots.items()
+    }
+    for model in ("8b", "pair"):
+        assert seconds[model]["second"] <= 0.35 * seconds[model]["first"]
+        log = "\n".join(lines(f"{model}-second.log"))
+        assert f"Directly load AOT compilation from path {BOOT_CACHES['VLLM_CACHE_ROOT']}/" in log
+        assert "Directly load" not in "\n".join(lines(f"{model}-first.log"))
+    assert BOOT_CACHES_MOUNT == "/var/cache/boot"
+
+
+def test_the_captures_say_what_they_are() -> None:
+    words = Path(CAPTURES, "README.md").read_text()
+    assert "NVIDIA H200" in words
+    assert "2026-11-22" in words

@@ -1,0 +1,107 @@
+"""One set of thresholds: a changed one changes doctor, watch and alert rules alike."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import fields, replace
+
+import pytest
+
+from sparkwright.checks.service import thresholds
+from sparkwright.checks.service.diagnose import CHECKS, diagnose
+from sparkwright.checks.service.facts import Facts
+from sparkwright.checks.service.watch import watch_of
+from sparkwright.extras.monitoring.alerts import rules
+from sparkwright.host.contracts.records import decode
+from sparkwright.host.contracts.watch import Sample, Thresholds
+from sparkwright.host.watch import evaluation
+from tests.unit.builders import plan, wanted
+from tests.unit.checks.service.builders import NOW, look, service, spark
+from tests.unit.checks.service.test_verdicts import SERVICES, ring
+
+TIB = 1024**4
+
+
+def _alerts() -> str:
+    return json.dumps(rules())
+
+
+def _watch() -> dict[str, float]:
+    """What the watch on a host is given."""
+    host_plan = plan()
+    found = watch_of(host_plan, wanted(host_plan).releases)
+    assert found is not None
+    limits: dict[str, float] = json.loads(found.config)["limits"]
+    return limits
+
+
+def _doctor(facts: Facts) -> set[str]:
+    return {finding.id for finding in diagnose("spark-1", facts)}
+
+
+def _changed(monkeypatch: pytest.MonkeyPatch, **changes: float) -> None:
+    changed = replace(thresholds.THRESHOLDS, **changes)  # type: ignore[arg-type]
+    monkeypatch.setattr(thresholds, "THRESHOLDS", changed)
+
+
+@pytest.mark.parametrize(
+    ("changes", "name", "facts", "sample", "words"),
+    [
+        (
+            {"collapsed": 0.5}, "acceptance-collapse", spark(),
+            ring(120), "< 0.5 and",
+        ),
+        (
+            {"cache_full": 0.35}, "kv-cache-full",
+            spark(service=service(metrics=[look(NOW - 5, kv_cache_usage_perc=0.4),
+                                           look(kv_cache_usage_perc=0.4)])),
+            ring(30), ">= 0.35",
+        ),
+        (
+            {"disk_least": 0.5}, "disk-full", spark(),
+            ring(3), "< 0.5",
+        ),
+        (
+            {"drafted": 400_000, "collapsed": 0.5}, None, spark(),
+            ring(120), "> 400000",
+        ),
+    ],
+)  # fmt: skip
+def test_a_changed_threshold_changes_all_three(
+    monkeypatch: pytest.MonkeyPatch,
+    changes: dict[str, float],
+    name: str | None,
+    facts: Facts,
+    sample: list[Sample],
+    words: str,
+) -> None:
+    before = _watch()
+    assert _doctor(facts) == set()
+    assert evaluation.judge(sample, SERVICES, decode(Thresholds, before)) == []
+    assert words not in _alerts()
+    _changed(monkeypatch, **changes)
+    expected = {name} if name else set()
+    assert _doctor(facts) == expected
+    found = evaluation.judge(sample, SERVICES, decode(Thresholds, _watch()))
+    assert {one.name for one in found} == expected
+    assert words in _alerts()
+    assert _watch() == {**before, **changes}
+
+
+@pytest.mark.parametrize(
+    "name", [one.name for one in fields(thresholds.Thresholds)]
+)  # fmt: skip
+def test_the_watch_is_given_every_threshold(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    _changed(monkeypatch, **{name: 7})
+    assert _watch()[name] == 7
+
+
+def test_what_the_watch_judges_the_doctor_only_explains() -> None:
+    """Neither has code of its own for what the other finds."""
+    between_hosts = {"ranks-differ", "ranks-memory"}
+    explained = {check.id for check in CHECKS if check.look is None} - between_hosts
+    assert explained == {
+        "given-up", "not-serving", "wedge", "kv-cache-full", "acceptance-collapse",
+        "acceptance-decays", "drift", "disk-full", "disk-fills", "watch-asleep",
+        "gpu-silent", "gpu-heat", "gpu-power-brake", "gb10-low-power",
+    }  # fmt: skip

@@ -1,0 +1,162 @@
+"""What the watch holds to be wrong, by rings of samples that are planted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from sparkwright.checks.service.diagnose import CHECKS
+from sparkwright.checks.service.thresholds import THRESHOLDS
+from sparkwright.host.contracts.records import decode
+from sparkwright.host.contracts.watch import Sample, WatchedService, WatchFinding
+from sparkwright.host.watch import evaluation as verdicts
+
+SERVICES = [WatchedService("qwen36", "sparkwright-qwen36.service", "127.0.0.1", 1, "/", 900)]
+TIB = 1024**4
+NOW = 1_800_000_000.0
+#: What the GPU says when nothing ails it.
+WELL = {"silent": "", "heat": "", "brake": "", "low": ""}
+
+Change = Callable[[int], dict[str, Any]]
+
+
+def ring(minutes: int, change: Change = lambda _: {}, host: Change = lambda _: {}) -> list[Sample]:
+    """One sample a minute of a service that works; both are given the minutes that are left."""
+    plain: list[dict[str, Any]] = [
+        {
+            "at": NOW - 60 * left,
+            "switching": False,
+            "gpu": WELL,
+            "disks": {"/": [TIB, 3 * TIB]},
+            "services": {
+                "qwen36": {
+                    "health": 200, "active": "active", "restarts": 0, "running": 2.0,
+                    "waiting": 0.0, "cache": 0.4, "progress": 1e6 - 5000 * left,
+                    "drafted": 1e6 - 2000 * left, "accepted": 4e5 - 800 * left, "drift": [],
+                    **change(left),
+                }
+            },
+            **host(left),
+        }
+        for left in reversed(range(minutes))
+    ]  # fmt: skip
+    return [decode(Sample, one) for one in plain]
+
+
+def _gpu(**ill: str) -> dict[str, Any]:
+    return {"gpu": {**WELL, **ill}}
+
+
+def judged(samples: list[Sample]) -> list[tuple[str, str]]:
+    """Names and severities of what is found."""
+    found = verdicts.judge(samples, SERVICES, THRESHOLDS)
+    return [(one.name, one.severity) for one in found]
+
+
+def _acceptance(share: float, minutes: int) -> Change:
+    """40 % until some minutes ago, and another share since."""
+
+    def change(left: int) -> dict[str, Any]:
+        lately = max(0, minutes - left)
+        total = 1e6 - 2000 * left
+        return {"accepted": 0.4 * (total - 2000 * lately) + share * 2000 * lately}
+
+    return change
+
+
+ILL: dict[str, tuple[list[Sample], str]] = {
+    "wedge": (ring(10, lambda left: {"progress": 5.0} if left < 6 else {}), "error"),
+    "acceptance-collapse": (ring(120, _acceptance(0.001, 20)), "error"),
+    "acceptance-decays": (ring(120, _acceptance(0.05, 20)), "warning"),
+    "kv-cache-full": (ring(30, lambda left: {"cache": 1.0} if left < 15 else {}), "warning"),
+    "restarts": (ring(30, lambda left: {"restarts": int(left < 9)}), "warning"),
+    "given-up": (ring(3, lambda _: {"active": "failed", "health": None, "restarts": 3}), "error"),
+    "not-serving": (ring(30, lambda left: {"health": None if left < 20 else 200}), "error"),
+    "gpu-heat": (
+        ring(12, host=lambda left: _gpu(heat="88 C" if left % 3 else "")),
+        "error",
+    ),
+    "gpu-power-brake": (ring(12, host=lambda _: _gpu(brake="90 W")), "error"),
+    "gb10-low-power": (ring(12, host=lambda _: _gpu(low="513 MHz")), "error"),
+    "gpu-silent": (ring(3, host=lambda _: _gpu(silent="no answer")), "error"),
+    "disk-full": (ring(3, host=lambda _: {"disks": {"/": [TIB // 50, TIB]}}), "error"),
+    "disk-fills": (
+        ring(120, host=lambda left: {"disks": {"/": [int(0.2 * TIB + left * 2e8), TIB]}}),
+        "warning",
+    ),
+    "drift": (ring(3, lambda _: {"drift": ["compose.yaml was changed by hand"]}), "warning"),
+}
+
+
+def test_a_day_without_trouble() -> None:
+    assert judged(ring(1440)) == []
+    assert judged([]) == []
+
+
+@pytest.mark.parametrize("name", sorted(ILL))
+def test_an_illness_is_found_and_nothing_else(name: str) -> None:
+    samples, severity = ILL[name]
+    assert judged(samples) == [(name, severity)]
+
+
+def test_the_doctor_knows_every_name() -> None:
+    """What the watch says, `sparkwright doctor` explains."""
+    assert set(ILL) <= {check.id for check in CHECKS}
+
+
+@pytest.mark.parametrize(
+    ("what", "samples"),
+    [
+        ("nobody asks", ring(10, lambda _: {"progress": 5.0, "running": 0.0})),
+        ("three minutes only", ring(10, lambda left: {"progress": 5.0} if left < 4 else {})),
+        ("prose after code", ring(120, _acceptance(0.11, 11))),
+        ("a minute of poems", ring(120, _acceptance(0.0, 1))),
+        ("too few drafts", ring(10, lambda left: {"drafted": 100 - left, "accepted": 0.0})),
+        ("began anew", ring(120, lambda left: {"drafted": 0, "accepted": 0} if left < 9 else {})),
+        ("full for a moment", ring(30, lambda left: {"cache": 1.0} if left < 5 else {})),
+        ("a boot", ring(30, lambda left: {"health": None} if left < 12 else {})),
+        ("started again by hand", ring(30, lambda left: {"restarts": 2 if left > 9 else 0})),
+        ("hot for a minute", ring(12, host=lambda left: _gpu(heat="88 C" * (left == 3)))),
+        ("a fetch that ended", ring(
+            300, host=lambda left: {"disks": {"/": [int(0.3 * TIB + max(0, left - 60) * 9e8), TIB]}}
+        )),
+        ("a deploy goes on", ring(3, lambda left: {"drift": ["x"] if left == 0 else []})),
+        ("a switch", ring(30, lambda _: {"health": None, "active": "failed"},
+                          host=lambda _: {"switching": True})),
+        ("after a switch", ring(30, lambda left: {"health": None} if left > 2 else {},
+                                host=lambda left: {"switching": left == 3})),
+    ],
+)  # fmt: skip
+def test_what_is_no_illness(what: str, samples: list[Sample]) -> None:
+    assert judged(samples) == [], what
+
+
+def test_a_trend_says_when_it_ends() -> None:
+    found = verdicts.judge(
+        ring(120, host=lambda left: {"disks": {"/": [int(0.2 * TIB + left * 1e9), TIB]}}),
+        SERVICES, THRESHOLDS,
+    )  # fmt: skip
+    assert found[0].severity == "error"
+    assert found[0].seen == "/: 205 of 1024 GiB free, full in about 4 h"
+
+
+def test_the_ring_keeps_a_day_and_stays_small() -> None:
+    kept: list[Sample] = []
+    for minute in range(3 * 1440):
+        kept = verdicts.kept([*kept, Sample(60.0 * minute)])
+    now = kept[-1].at
+    assert now - kept[0].at > 23 * 3600
+    assert sum(now - one.at <= 3600 for one in kept) == 61
+    assert len(kept) < 210
+    # A clock that was set back does not leave a future behind.
+    assert verdicts.kept([*kept, Sample(0.0)]) == [Sample(0.0)]
+
+
+def test_since_is_when_it_began() -> None:
+    one = WatchFinding("wedge", "a", "error", "x")
+    first = verdicts.carried([one], [], 100.0)
+    assert first == [replace(one, since=100.0)]
+    assert verdicts.carried([replace(one, seen="y")], first, 200.0)[0].since == 100.0

@@ -1,0 +1,208 @@
+"""What of a host's firewall closes a published port, and the one command that opens it."""
+
+from __future__ import annotations
+
+import shlex
+
+import pytest
+
+from sparkwright.checks.smoke.firewalls import unreachable
+from sparkwright.checks.smoke.outside import Outside
+from sparkwright.findings.finding import Severity
+from sparkwright.host.contracts.firewall import Firewall
+
+#: chaifeng/ufw-docker#21
+UFW = """\
+Status: active
+Logging: on (low)
+Default: deny (incoming), allow (outgoing), deny (routed)
+New profiles: skip
+
+To                         Action      From
+--                         ------      ----
+22/tcp (OpenSSH)           ALLOW IN    Anywhere
+22/tcp (OpenSSH (v6))      ALLOW IN    Anywhere (v6)
+
+80/tcp                     ALLOW FWD   Anywhere
+443/tcp                    ALLOW FWD   Anywhere
+80/tcp (v6)                ALLOW FWD   Anywhere (v6)
+443/tcp (v6)               ALLOW FWD   Anywhere (v6)
+"""
+#: firewalld/firewalld#641, and a zone that is not active from firewalld/firewalld#1359
+FIREWALLD = """\
+block
+  target: %%REJECT%%
+  icmp-block-inversion: no
+  interfaces: 
+  sources: 
+  services: 
+  ports: 
+  protocols: 
+  masquerade: no
+  forward-ports: 
+  source-ports: 
+  icmp-blocks: 
+  rich rules: 
+\t
+home (active)
+  target: default
+  icmp-block-inversion: no
+  interfaces: br0
+  sources: 
+  services: cockpit dhcpv6-client mdns nfs ssh
+  ports: 32000/tcp 7504/tcp 2001-2003/tcp 74/tcp
+  protocols: 
+  masquerade: yes
+  forward-ports: 
+  source-ports: 
+  icmp-blocks: 
+  rich rules: 
+"""
+#: evilsocket/opensnitch#1423, its first table
+NFT = """\
+table inet filter {
+\tchain input {
+\t\ttype filter hook input priority filter; policy drop;
+\t\tct state invalid drop comment "early drop of invalid connections"
+\t\tct state { established, related } accept comment "allow tracked connections"
+\t\tiif "lo" accept comment "allow from loopback"
+\t\tip protocol icmp accept comment "allow icmp"
+\t\tmeta l4proto ipv6-icmp accept comment "allow icmp v6"
+\t\ttcp dport 22 accept comment "allow sshd"
+\t\tmeta pkttype host limit rate 5/second burst 5 packets counter packets 0 bytes 0 reject
+\t\tcounter packets 0 bytes 0
+\t}
+
+\tchain forward {
+\t\ttype filter hook forward priority filter; policy drop;
+\t}
+}
+"""
+LAN = {"interface": "br0", "network": "192.168.1.0/24"}
+SHUT = [Outside("qwen36", None, "192.168.1.11:8000 does not answer here: timed out",
+                ("192.168.1.11", 8000))]  # fmt: skip
+
+
+def _remedy(**seen: object) -> tuple[str, str]:
+    found = unreachable(SHUT, [8000, 18650], Firewall(**LAN, **seen))  # type: ignore[arg-type]
+    assert found is not None
+    assert found.severity is Severity.WARNING
+    assert "192.168.1.11:8000 does not answer here" in found.observed
+    return found.observed, found.remedy
+
+
+def test_all_that_answers_is_no_finding() -> None:
+    assert unreachable([Outside("qwen36", None, "a tunnel")], [8000], Firewall(ufw=UFW)) is None
+
+
+def test_ufw() -> None:
+    observed, remedy = _remedy(ufw=UFW, nft=NFT, iptables=True)
+    assert "ufw is active" in observed
+    assert remedy == "sudo ufw allow proto tcp from 192.168.1.0/24 to any port 8000,18650"
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        "8000/tcp                   ALLOW IN    Anywhere",
+        "8000                       ALLOW IN    192.168.1.0/24",
+        "7000:9000/tcp              LIMIT IN    Anywhere",
+        "80,8000/tcp                ALLOW       Anywhere",
+    ],
+)
+def test_ufw_that_allows_it_is_not_blamed(rule: str) -> None:
+    assert "nothing in the rules" in _remedy(ufw=f"{UFW}{rule}\n")[0]
+    assert "ufw is active" in _remedy(ufw=f"{UFW}{rule.replace('ALLOW', 'DENY')}\n".replace(
+        "LIMIT", "DENY"))[0]  # fmt: skip
+
+
+def test_a_rule_for_forwarding_lets_nothing_in() -> None:
+    """They are for Docker's published ports; ours are on the host's own network."""
+    shut = [Outside("web", None, "no answer", ("192.168.1.11", 443))]
+    found = unreachable(shut, [443], Firewall(ufw=UFW, **LAN))  # type: ignore[arg-type]
+    assert found is not None
+    assert "ufw is active" in found.observed
+
+
+def test_firewalld() -> None:
+    observed, remedy = _remedy(firewalld=FIREWALLD, nft=NFT)
+    assert "firewalld's zone home" in observed
+    assert remedy.startswith("sudo firewall-cmd --permanent --zone=home --add-rich-rule=")
+    assert remedy.endswith("&& sudo firewall-cmd --reload")
+    words = shlex.split(remedy)
+    rule = "rule family=ipv4 source address=192.168.1.0/24 port port={} protocol=tcp accept"
+    assert f"--add-rich-rule={rule.format(8000)}" in words
+    assert f"--add-rich-rule={rule.format(18650)}" in words
+    done = FIREWALLD.rstrip() + "\n\t" + rule.format(8000) + "\n"
+    assert "nothing in the rules" in _remedy(firewalld=done)[0]
+    more = FIREWALLD.replace("2001-2003/tcp", "7000-9000/tcp")
+    assert "nothing in the rules" in _remedy(firewalld=more)[0]
+    assert "firewalld's zone" in _remedy(firewalld=more.replace("9000/tcp", "9000/udp"))[0]
+    trusted = FIREWALLD.replace("target: default", "target: ACCEPT")
+    assert "nothing in the rules" in _remedy(firewalld=trusted)[0]
+
+
+def test_nftables() -> None:
+    observed, remedy = _remedy(nft=NFT, iptables=True)
+    assert "nftables' inet filter input does not accept it" in observed
+    assert remedy.startswith(
+        "sudo nft insert rule inet filter input "
+        "'ip saddr 192.168.1.0/24 tcp dport { 8000, 18650 } accept'"
+    )
+    assert "/etc/nftables.conf" in remedy
+
+
+@pytest.mark.parametrize("ports", ["8000", "{ 22, 8000 }", "7000-9000"])
+def test_nftables_that_accept_it_are_not_blamed(ports: str) -> None:
+    opened = NFT.replace("tcp dport 22", f"tcp dport {ports}")
+    assert "nothing in the rules" in _remedy(nft=opened)[0]
+
+
+def test_a_policy_on_a_line_of_its_own() -> None:
+    """Which ovh/debian-cis#366 saw missed; its bridges too, which filter other packets."""
+    apart = NFT.replace("; policy drop;\n\t\tct", ";\n\t\tpolicy drop;\n\t\tct")
+    assert "nftables' inet filter input" in _remedy(nft=apart)[0]
+    assert "nothing in the rules" in _remedy(nft=NFT.replace("table inet", "table bridge"))[0]
+    assert "nothing in the rules" in _remedy(nft=NFT.replace("policy drop", "policy accept"))[0]
+
+
+def test_every_chain_that_closes_it_is_opened_in_one_command() -> None:
+    """A packet passes all of them (evilsocket/opensnitch#1423 has two)."""
+    both = NFT + NFT.replace("table inet filter", "table inet opensnitch")
+    remedy = _remedy(nft=both)[1]
+    assert " && sudo nft insert rule inet opensnitch input " in remedy
+
+
+def test_rules_of_iptables_get_one_of_iptables() -> None:
+    rules = NFT.replace("inet filter", "ip filter").replace("chain input", "chain INPUT")
+    assert _remedy(nft=rules, iptables=True)[1].startswith(
+        "sudo iptables -I INPUT -p tcp -s 192.168.1.0/24 -m multiport --dports 8000,18650 -j ACCEPT"
+    )
+
+
+def test_nothing_on_the_host_closes_it() -> None:
+    observed, remedy = _remedy()
+    assert "nothing in the rules of ufw, firewalld or nftables" in observed
+    assert "VLAN" in remedy
+
+
+def test_ipv6() -> None:
+    found = unreachable(SHUT, [8000], Firewall(nft=NFT, network="fd00:1::/64"))
+    assert found is not None
+    assert "'ip6 saddr fd00:1::/64 tcp dport { 8000 } accept'" in found.remedy
+
+
+@pytest.mark.parametrize("verb", ["jump", "goto"])
+def test_what_a_chain_leads_to_counts(verb: str) -> None:
+    """As in itdoginfo/podkop#284, where each interface has a chain of its own."""
+    led = NFT.replace("tcp dport 22 accept", f'iifname "br0" {verb} lan')
+    inner = "\n\tchain {} {{\n\t\t{}\n\t}}\n}}\n"
+    opened = led.rstrip("}\n") + "\n\t}\n" + inner.format("lan", "tcp dport 8000 accept")
+    assert "nothing in the rules" in _remedy(nft=opened)[0]
+    further = opened.rstrip("}\n").replace("tcp dport 8000 accept", "jump deep")
+    further += "\n\t}\n" + inner.format("deep", "tcp dport { 8000-8010 } accept")
+    assert "nothing in the rules" in _remedy(nft=further)[0]
+    other = opened.replace("chain lan", "chain wan")
+    assert "nftables' inet filter input" in _remedy(nft=other)[0]
+    circle = opened.replace("tcp dport 8000 accept", "jump lan")
+    assert "nftables' inet filter input" in _remedy(nft=circle)[0]

@@ -1,0 +1,140 @@
+"""Every way to fail has its meaning, remedy and source, and is shown with them."""
+
+from __future__ import annotations
+
+import ast
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from sparkwright.checks.smoke.checks import ANY, cause_of, checks
+from sparkwright.checks.smoke.verdict import render, save, verdicts
+from sparkwright.cli import main
+from sparkwright.cli import smoke as smoke_command
+from sparkwright.host.smoke import deep
+from tests.unit.builders import ROOT
+
+NOW = datetime(2026, 7, 3, 12, 0, tzinfo=UTC)
+
+
+def raised() -> set[str]:
+    """The causes that the host's program names, by its own text."""
+    found = {"cut", "shape"}  # what a check runs into without knowing
+    for path in (ROOT / "sparkwright/host/smoke").glob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "Fault":
+                for part in ast.walk(node.args[0]):
+                    if isinstance(part, ast.Constant) and isinstance(part.value, str):
+                        found.add(part.value)
+    return found
+
+
+def test_the_checks_are_those_of_the_host_in_their_order() -> None:
+    assert list(checks()) == ["health", *(one.name for one in deep.CHECKS), ANY]
+
+
+def test_every_cause_is_written_down_and_every_one_that_is_can_happen() -> None:
+    written = {cause for entry in checks().values() for cause in entry.causes}
+    assert written == raised()
+
+
+def test_a_check_says_more_than_what_holds_for_any() -> None:
+    own, common = cause_of("image", "marks"), cause_of("chat", "marks")
+    assert own is not None
+    assert common is not None
+    assert "vision tower" in own.meaning
+    assert "card of Qwen3.6-35B-A3B-heretic-NVFP4, 'Vision fix'" in own.source
+    assert own.meaning != common.meaning
+    assert cause_of("chat", "no-such-cause") is None
+
+
+def failing(**image: Any) -> dict[str, Any]:
+    checked = [
+        {"name": "health", "verdict": "passed", "seconds": 0.01, "detail": "200"},
+        {"name": "image", "verdict": "failed", "seconds": 1.25, "detail": "!!!!", "cause": "marks"},
+        {"name": "long-16k", "verdict": "skipped", "seconds": 0.0, "detail": "a context of 8192"},
+    ]
+    checked[1] |= image
+    service = {"release": "a" * 12, "planned": "a" * 12, "recipe": "r", "journal": ["a line"]}
+    return {"qwen36": {**service, "checks": checked}}
+
+
+def test_a_table_then_what_failed_with_its_meaning_and_remedy() -> None:
+    text = render(verdicts("spark-1", failing(), NOW))
+    lines = text.splitlines()
+    assert lines[0].split() == ["HOST", "SERVICE", "CHECK", "VERDICT", "SECONDS", "DETAIL"]
+    assert lines[1].split() == ["spark-1", "qwen36", "health", "ok", "0.0", "200"]
+    assert lines[2].split() == ["spark-1", "qwen36", "image", "FAILED", "1.2", "!!!!"]
+    assert lines[3].split()[3:5] == ["skipped", "-"]
+    where = lines.index("error: image: spark-1: qwen36")
+    assert lines[where + 1] == "    observed: !!!!"
+    assert any("reason:   the vision tower was skipped" in line for line in lines[where:])
+    assert any("remedy:   take a commit of 2026-06-18 or later" in line for line in lines[where:])
+    source = "    source:   card of Qwen3.6-35B-A3B-heretic-NVFP4, 'Vision fix'"
+    assert any(line.startswith(source) for line in lines[where:])
+    assert "    journal: a line" in lines
+    assert "release" not in text
+
+
+def test_what_nobody_has_written_down_still_says_where_to_look() -> None:
+    text = render(verdicts("spark-1", failing(cause=None), NOW))
+    assert "reason:   the cause is not known" in text
+    assert "remedy:   journalctl -u sparkwright-qwen36" in text
+
+
+def test_a_release_that_is_not_the_planned_one_is_reported() -> None:
+    answer = failing()
+    answer["qwen36"]["release"] = "b" * 12
+    text = render(verdicts("spark-1", answer, NOW))
+    assert f"release {'b' * 12} runs, and was asked for what {'a' * 12} is planned to do" in text
+
+
+def test_results_lie_where_others_find_them(tmp_path: Path) -> None:
+    save(verdicts("spark-1", failing(), NOW), tmp_path / "state/smoke")
+    data = json.loads((tmp_path / "state/smoke/spark-1-qwen36.json").read_text())
+    assert data["at"] == "2026-07-03T12:00:00+00:00"
+    assert (data["host"], data["service"], data["recipe"]) == ("spark-1", "qwen36", "r")
+    image = data["checks"][1]
+    assert image["verdict"] == "failed"
+    (finding,) = data["findings"]
+    assert finding["subject"] == {"host": "spark-1", "service": "qwen36", "file": None, "key": None}
+    assert (finding["id"], finding["severity"]) == ("image", "error")
+    assert "vision tower" in finding["reason"]
+    assert finding["remedy"]
+
+
+@pytest.mark.parametrize(
+    ("answers", "silent", "code"),
+    [
+        ({"spark-1": failing(verdict="passed", cause=None)}, [], 0),
+        ({"spark-1": failing()}, [], 1),
+        ({"spark-1": failing(verdict="passed", cause=None)}, ["spark-2"], 1),
+        ({}, ["spark-1"], 1),
+    ],
+)
+def test_the_command_ends_with_1_unless_all_is_well(
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    answers: dict[str, Any],
+    silent: list[str],
+    code: int,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    asked: list[tuple[Any, ...]] = []
+
+    def ask_hosts(*words: Any, planless: bool) -> tuple[dict[str, Any], list[str]]:
+        assert planless
+        asked.append(words)
+        return answers, silent
+
+    monkeypatch.setattr(smoke_command, "ask_hosts", ask_hosts)
+    result = CliRunner().invoke(main, ["smoke", "inventory/lab.py", "--limit", "spark-1"])
+    assert result.exit_code == code, result.output
+    assert asked == [(Path("inventory/lab.py"), ("spark-1",), (), "roles.smoke.deep.smoke")]
+    assert len(list(tmp_path.glob(".sparkwright/smoke/*.json"))) == len(answers)
+    as_json = CliRunner().invoke(main, ["smoke", "inventory/lab.py", "--json"])
+    assert [one["host"] for one in json.loads(as_json.stdout)] == list(answers)

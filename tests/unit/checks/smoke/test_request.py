@@ -1,0 +1,91 @@
+"""What a service is asked for follows from its plan and the catalog."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from sparkwright.checks.smoke import smoke_request
+from sparkwright.checks.smoke.deep import LONG, deep_request, deep_seconds
+from sparkwright.host.contracts.smoke import DeepRequest
+from sparkwright.host.smoke import deep
+from tests.host.smoke.deep import request
+from tests.unit.builders import alone, catalog, plan, wanted
+
+
+def of(recipe: str, **arguments: Any) -> DeepRequest:
+    service = {"recipe": recipe, "arguments": arguments}
+    (release,) = wanted(plan({"one": service})).releases
+    return deep_request(release, catalog())
+
+
+def test_the_production_recipe_is_asked_for_everything() -> None:
+    made = of("qwen36-35b-a3b-heretic-dflash")
+    assert made.skip == {}
+    assert (made.tool_parser, made.reasoning_parser) == ("qwen3_coder", "qwen3")
+    assert (made.max_num_seqs, made.context, made.prefix_caching) == (64, 262144, True)
+    # The cards of Qwen3.6-35B-A3B and its image: at least 2048 tokens for requests that think.
+    assert made.thinking_tokens == 2048
+
+
+@pytest.mark.parametrize("recipe", sorted(alone()))
+def test_every_recipe_can_be_asked_and_skips_only_with_a_reason(recipe: str) -> None:
+    made = of(recipe)
+    assert set(made.skip) <= {one.name for one in deep.CHECKS}
+    assert all(made.skip.values())
+    model = catalog().models[catalog().recipes[recipe].body.model]
+    assert ("image" in made.skip) == ("image" not in model.capabilities)
+    assert "concurrency" not in made.skip
+
+
+@pytest.mark.parametrize(
+    ("arguments", "name", "why"),
+    [
+        ({"language_model_only": True}, "image", "language_model_only: served without vision"),
+        ({"limit_mm_per_prompt": {"image": 0}}, "image", "limit_mm_per_prompt of no image"),
+        ({"reasoning_parser": None}, "thinking-on", "no reasoning_parser"),
+        ({"reasoning_parser": None}, "thinking-off", "no reasoning_parser"),
+        ({"enable_auto_tool_choice": None}, "tools", "no enable_auto_tool_choice"),
+        ({"max_model_len": 8192}, "long-16k", "a context of 8192 tokens has no room for it"),
+        ({"max_model_len": 2048}, "long-2k", "a context of 2048 tokens has no room for it"),
+        ({"enable_prefix_caching": False}, "prefix-cache", "prefix caching is off"),
+        ({"speculative_config": None}, "speculation", "no speculative_config"),
+        ({"max_num_seqs": None}, "concurrency", "no max_num_seqs"),
+    ],
+)
+def test_what_a_service_has_no_reason_for_is_left_out(
+    arguments: dict[str, Any], name: str, why: str
+) -> None:
+    assert why in of("qwen36-35b-a3b-heretic-dflash", **arguments).skip[name]
+
+
+@pytest.mark.parametrize("context", [None, -1, "auto", "256K"])
+def test_a_context_that_vllm_reads_is_asked_of_the_server(context: object) -> None:
+    made = of("qwen36-35b-a3b-heretic-dflash", max_model_len=context)
+    assert made.context is None
+    assert not set(LONG) & set(made.skip)
+
+
+def test_a_text_model_is_shown_no_picture() -> None:
+    assert "has no vision" in of("qwen36-27b-nvfp4-dflash-fp8").skip["image"]
+
+
+def test_a_prefix_cache_that_nobody_mentions_is_left_to_vllm() -> None:
+    made = of("qwen36-35b-a3b-heretic-dflash", enable_prefix_caching=None)
+    assert made.prefix_caching is None
+    assert "prefix-cache" not in made.skip
+
+
+def test_the_short_request_is_part_of_it() -> None:
+    (release,) = wanted(plan()).releases
+    short = smoke_request(release, warm_ups=0)
+    assert deep_request(release, catalog()).service == short
+
+
+@pytest.mark.parametrize("sequences", [1, 64, 256])
+def test_the_whole_is_given_at_least_what_its_checks_are(sequences: int) -> None:
+    made = request(arguments={"max_num_seqs": sequences}, smoke={"max_tokens": 4096})
+    limits = [made.service.first_answer_seconds + one.seconds(made) for one in deep.CHECKS]
+    assert made.service.boot_seconds + sum(limits) <= deep_seconds(made)
+    assert deep_seconds(made) < made.service.boot_seconds + 2 * sum(limits)

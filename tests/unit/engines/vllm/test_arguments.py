@@ -1,0 +1,220 @@
+"""What a vLLM version takes: mistakes are found with their place, and what it takes passes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from sparkwright.engines.vllm.arguments import RULE_IDS, check_arguments
+from sparkwright.engines.vllm.speculation import scheduled_token_budget
+from sparkwright.engines.vllm.table import nearest, release, table, versions
+
+DFLASH: dict[str, Any] = {"method": "dflash", "model": "/d", "num_speculative_tokens": 11}
+
+
+def _found(version: str, arguments: dict[str, Any], also: Any = None) -> list[tuple[str, str]]:
+    found = check_arguments(version, arguments, {}, also or {})
+    assert all(one.what and one.why and one.instead and one.source for one in found)
+    return [(one.rule, one.key.removeprefix("arguments.")) for one in found]
+
+
+#: (version, arguments, rule, key): each breaks one thing.
+MISTAKES: list[tuple[str, dict[str, Any], str, str]] = [
+    ("0.24.0", {"swap_space": 4}, "unknown-argument", "swap_space"),
+    ("0.24.0", {"max_num_batched": 9}, "unknown-argument", "max_num_batched"),
+    (
+        "0.24.0",
+        {"device_memory_utilization": 0.5},
+        "unknown-argument",
+        "device_memory_utilization",
+    ),
+    (
+        "0.32.0",
+        {"gpu_memory_utilization": 0.5, "device_memory_utilization": 0.5},
+        "argument-twice",
+        "device_memory_utilization",
+    ),
+    ("0.24.0", {"max-model-len": 1, "max_model_len": 2}, "argument-twice", "max_model_len"),
+    ("0.24.0", {"enable_prefix_caching": "true"}, "argument-type", "enable_prefix_caching"),
+    ("0.24.0", {"max_num_seqs": True}, "argument-type", "max_num_seqs"),
+    ("0.24.0", {"max_num_seqs": 16.0}, "argument-type", "max_num_seqs"),
+    ("0.24.0", {"max_num_seqs": "1e3"}, "argument-type", "max_num_seqs"),
+    ("0.24.0", {"max_num_batched_tokens": "auto"}, "argument-type", "max_num_batched_tokens"),
+    ("0.24.0", {"max_num_batched_tokens": "1.5K"}, "argument-type", "max_num_batched_tokens"),
+    ("0.24.0", {"gpu_memory_utilization": "much"}, "argument-type", "gpu_memory_utilization"),
+    ("0.24.0", {"kv_cache_dtype": "tq_k8v4"}, "argument-choice", "kv_cache_dtype"),
+    ("0.24.0", {"moe_backend": "cutlas"}, "argument-choice", "moe_backend"),
+    (
+        "0.24.0",
+        {"collect_detailed_traces": ["model", "nonsense"]},
+        "argument-choice",
+        "collect_detailed_traces",
+    ),
+    ("0.24.0", {"gpu_memory_utilization": 1.5}, "argument-range", "gpu_memory_utilization"),
+    ("0.24.0", {"gpu_memory_utilization": 0}, "argument-range", "gpu_memory_utilization"),
+    ("0.24.0", {"port": 70000}, "argument-range", "port"),
+    ("0.24.0", {"max_model_len": -5}, "argument-range", "max_model_len"),
+    ("0.24.0", {"max_model_len": "0k"}, "argument-range", "max_model_len"),
+    ("0.24.0", {"max_num_batched_tokens": -1}, "argument-range", "max_num_batched_tokens"),
+    ("0.24.0", {"cpu_offload_gb": -4}, "argument-range", "cpu_offload_gb"),
+    ("0.24.0", {"mamba_block_size": 0}, "argument-range", "mamba_block_size"),
+    ("0.24.0", {"data_parallel_size": -1}, "argument-range", "data_parallel_size"),
+    ("0.24.0", {"kv_cache_memory_bytes": -1}, "argument-range", "kv_cache_memory_bytes"),
+    # What these versions had not yet.
+    ("0.19.1", {"speculative_config": DFLASH}, "unknown-name", "speculative_config.method"),
+    ("0.19.1", {"kv_cache_dtype": "nvfp4"}, "argument-choice", "kv_cache_dtype"),
+    ("0.20.1", {"linear_backend": "flashinfer_cutlass"}, "unknown-argument", "linear_backend"),
+    ("0.28.0", {"device_memory_utilization": 0.5}, "unknown-argument", "device_memory_utilization"),
+    ("0.24.0", {"attention_backend": "flash_atn"}, "unknown-name", "attention_backend"),
+    ("0.24.0", {"reasoning_parser": "qwen9"}, "unknown-name", "reasoning_parser"),
+    ("0.24.0", {"tool_call_parser": "qwen3coder"}, "unknown-name", "tool_call_parser"),
+    ("0.24.0", {"quantization": "compressed_tensors"}, "unknown-name", "quantization"),
+    (
+        "0.24.0",
+        {"speculative_config": {**DFLASH, "method": "dflsh"}},
+        "unknown-name",
+        "speculative_config.method",
+    ),
+    (
+        "0.24.0",
+        {"speculative_config": {**DFLASH, "quantization": "fp9"}},
+        "unknown-name",
+        "speculative_config.quantization",
+    ),
+    (
+        "0.24.0",
+        {"speculative_config": {**DFLASH, "tokens": 3}},
+        "speculative-key",
+        "speculative_config.tokens",
+    ),
+]
+
+
+@pytest.mark.parametrize(("version", "arguments", "rule", "key"), MISTAKES)
+def test_a_mistake_is_found_at_its_place(
+    version: str, arguments: dict[str, Any], rule: str, key: str
+) -> None:
+    assert _found(version, arguments) == [(rule, key)]
+
+
+@pytest.mark.parametrize(
+    ("version", "arguments"),
+    [
+        # -1 and auto leave the length to what fits in memory.
+        ("0.24.0", {"max_model_len": -1}),
+        ("0.24.0", {"max_model_len": "auto"}),
+        ("0.24.0", {"max_model_len": "25.6k", "max_num_batched_tokens": "32K"}),
+        ("0.24.0", {"max_num_seqs": "16"}),
+        ("0.24.0", {"moe_backend": "FLASHINFER-CUTLASS", "linear_backend": "flashinfer-cutlass"}),
+        ("0.24.0", {"attention_backend": "flash_attn", "quantization": "compressed-tensors"}),
+        ("0.24.0", {"collect_detailed_traces": ["model"]}),
+        ("0.24.0", {"speculative_config": {**DFLASH, "attention_backend": "Flash_Attn"}}),
+        ("0.32.0", {"device_memory_utilization": 0.5}),
+        ("0.33.0", {"device_memory_utilization": 0.5, "enable_prefix_caching": False}),
+        ("0.22.1", {"speculative_config": DFLASH, "linear_backend": "flashinfer-cutlass"}),
+    ],
+)
+def test_what_the_parser_takes_passes(version: str, arguments: dict[str, Any]) -> None:
+    assert _found(version, arguments) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        ("kv_cache_dtype", {"kv_cache_dtype": "ours"}),
+        ("attention_backend", {"attention_backend": "OURS"}),
+        ("reasoning_parser", {"reasoning_parser": "ours"}),
+        ("tool_call_parser", {"tool_call_parser": "ours"}),
+        ("quantization", {"quantization": "ours"}),
+        ("speculative_method", {"speculative_config": {**DFLASH, "method": "ours"}}),
+    ],
+)
+def test_a_builds_own_values_may_be_declared(name: str, arguments: dict[str, Any]) -> None:
+    assert len(_found("0.24.0", arguments)) == 1
+    assert _found("0.24.0", arguments, {name: ["ours"]}) == []
+
+
+def test_where_else_an_unknown_argument_exists_is_said() -> None:
+    (found,) = check_arguments("0.24.0", {"device_memory_utilization": 0.5}, {}, {})
+    assert found.why == "vLLM 0.32.0, 0.33.0 has it, 0.24.0 does not"
+
+
+@pytest.mark.parametrize(
+    ("version", "name", "rules"),
+    [
+        ("0.23.0", "VLLM_USE_FLASHINFER_MOE_MXFP4_BF16", []),
+        ("0.24.0", "VLLM_USE_FLASHINFER_MOE_MXFP4_BF16", ["removed-variable"]),
+        ("0.24.0", "VLLM_USE_FLASHINFER_MOE_MXFP4_MXFP8_CUTLASS", ["removed-variable"]),
+        ("0.24.0rc1", "VLLM_NVFP4_GEMM_BACKEND", ["removed-variable"]),
+        ("0.24", "VLLM_NVFP4_GEMM_BACKEND", ["removed-variable"]),
+        # A variable of its own, however near it is to one that was removed.
+        ("0.23.0", "VLLM_USE_FLASHINFER_MOE_INT4", []),
+        ("0.24.0", "VLLM_USE_FLASHINFER_MOE_INT4", []),
+        ("0.24.0", "VLLM_NVFP4_GEMM_BACKND", ["misspelt-variable"]),
+        ("0.24.0", "VLLM_LOGGING_LEVEL", []),
+    ],
+)
+def test_variables_are_judged_by_version(version: str, name: str, rules: list[str]) -> None:
+    assert [one.rule for one in check_arguments(version, {}, {name: "1"}, {})] == rules
+
+
+def test_the_cards_own_warning_about_speculators_is_repeated() -> None:
+    """Nearest by its letters is mlp_speculator, which is something else."""
+    (found,) = check_arguments(
+        "0.24.0", {"speculative_config": {**DFLASH, "method": "speculators"}}, {}, {}
+    )
+    assert found.instead.startswith("method: dflash")
+    assert "mlp_speculator" not in found.instead
+
+
+@pytest.mark.parametrize("version", ["0.24.0rc1", "0.24.0+local", "v0.24.0", "0.24", "0.24.0.dev3"])
+def test_a_build_of_a_release_goes_by_the_releases_table(version: str) -> None:
+    assert release(version) == (0, 24, 0)
+    assert nearest(version) == "0.24.0"
+    (found,) = check_arguments(version, {"nonsense": 1}, {}, {})
+    assert found.severity == "warning"
+    assert f"there is no table of {version}" in found.source
+
+
+@pytest.mark.parametrize(
+    ("version", "batched", "seqs", "left"),
+    [
+        (None, 2048, 256, -512),
+        ("0.23.0", 2048, 256, -512),
+        ("0.24.0", 2048, 256, -512),
+        ("0.24.0", 32768, 64, 32128),
+        ("0.27.1", 2048, 256, -512),
+        ("0.28.0", 2048, 256, 2048),
+        ("0.32.0", 2048, 256, 2048),
+        ("0.32.0", 12, 256, 12),
+        ("0.32.0", 11, 256, 0),
+    ],
+)
+def test_the_token_budget_is_the_versions_own(
+    version: str | None, batched: int, seqs: int, left: int
+) -> None:
+    assert scheduled_token_budget(batched, seqs, 11, version) == left
+
+
+_text = st.text(max_size=8)
+_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | _text,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(_text, inner, max_size=3),
+    max_leaves=6,
+)
+_keys = sorted({name for version in versions() for name in table(version).arguments})
+
+
+@settings(
+    max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True
+)
+@given(st.sampled_from(versions()), st.dictionaries(st.sampled_from(_keys), _values, max_size=4))
+def test_any_value_gives_findings_and_never_an_error(
+    version: str, arguments: dict[str, Any]
+) -> None:
+    for rule, key in _found(version, arguments):
+        assert rule in RULE_IDS
+        assert key.partition(".")[0] in arguments

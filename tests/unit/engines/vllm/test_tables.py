@@ -1,0 +1,182 @@
+"""How a table of arguments is made: from a dump of a real parser, or of a small fake of it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sparkwright.engines.vllm.arguments import check_arguments
+from sparkwright.engines.vllm.speculation import scheduled_token_budget
+from sparkwright.engines.vllm.table import from_dump, nearest, table, versions
+from tests.unit.builders import ROOT, catalog
+
+#: A package of vLLM's shape, with what the dump looks at.
+FAKE = {
+    "vllm/__init__.py": "__version__ = '9.9.9'\n",
+    "vllm/config.py": (
+        "from typing import Literal\n"
+        "class ModelConfig:\n"
+        "    @property\n"
+        "    def is_prefix_caching_supported(self):\n"
+        "        return self.attn_type == 'decoder'\n"
+        "    is_chunked_prefill_supported = property(lambda self: True)\n"
+        "class SpeculativeConfig:\n"
+        "    method: Literal['dflash', 'mtp'] | None\n"
+        "    num_speculative_tokens: int\n"
+    ),
+    "vllm/utils/__init__.py": "",
+    "vllm/utils/argparse_utils.py": (
+        "import argparse\nclass FlexibleArgumentParser(argparse.ArgumentParser): pass\n"
+    ),
+    "vllm/entrypoints/__init__.py": "",
+    "vllm/entrypoints/openai/__init__.py": "",
+    "vllm/entrypoints/openai/cli_args.py": (
+        "import argparse\n"
+        "print('INFO: some versions log to standard output')\n"
+        "class EnableDisableAction(argparse.BooleanOptionalAction):\n"
+        "    def __init__(self, option_strings, dest, **more):\n"
+        "        super().__init__(option_strings, dest, **more)\n"
+        "        self.option_strings = [*self.option_strings, '--disable-chunked-prefill']\n"
+        "def make_arg_parser(parser):\n"
+        "    group = parser.add_argument_group('CacheConfig')\n"
+        "    group.add_argument('--kv-cache-dtype', choices=['auto', 'fp8'], default='auto')\n"
+        "    group.add_argument('--enable-prefix-caching', action=argparse.BooleanOptionalAction)\n"
+        "    group.add_argument('--enable-chunked-prefill', action=EnableDisableAction)\n"
+        "    group.add_argument('--gpu-memory-utilization', type=float, default=0.9)\n"
+        "    group.add_argument('--max-num-seqs', type=int)\n"
+        "    group.add_argument('--served-model-name', nargs='+')\n"
+        "    parser.add_argument('model_tag', nargs='?')\n"
+        "    return parser\n"
+    ),
+    "vllm/tool_parsers.py": "class ToolParserManager:\n    tool_parsers = {'qwen3_coder': 1}\n",
+    "vllm/v1/__init__.py": "",
+    "vllm/v1/attention/__init__.py": "",
+    "vllm/v1/attention/backends/__init__.py": "",
+    "vllm/v1/attention/backends/registry.py": (
+        "import enum\nclass AttentionBackendEnum(enum.Enum):\n    FLASH_ATTN = 'a'\n"
+    ),
+}
+
+
+def test_a_table_is_made_from_a_dump_of_the_installed_vllm(tmp_path: Path) -> None:
+    for name, text in FAKE.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    with (
+        ROOT / "sparkwright/engines/vllm/dump.py"
+    ).open() as program:  # as `docker run ... -` gets it
+        done = subprocess.run(
+            [sys.executable, "-"],
+            stdin=program,
+            env={**os.environ, "PYTHONPATH": str(tmp_path)},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+    assert "reasoning parsers: left out" in done.stderr
+    made = from_dump(json.loads(done.stdout))
+    assert made["vllm"] == "9.9.9"
+    assert made["arguments"] == {
+        # Both forms take it back; neither is an argument of its own.
+        "enable_chunked_prefill": ["flag", [], True, None],
+        "enable_prefix_caching": ["flag", [], True, None],
+        "gpu_memory_utilization": ["float", [], False, 0.9],
+        "kv_cache_dtype": ["any", ["auto", "fp8"], False, "auto"],
+        "max_num_seqs": ["int", [], False, None],
+        "served_model_name": ["many", [], False, None],
+    }
+    assert made["aliases"] == {}
+    assert made["decided"]["enable_prefix_caching"] == {"decoder": True, "hybrid": False}
+    assert made["names"]["attention_backend"] == ["FLASH_ATTN"]
+    assert made["names"]["tool_call_parser"] == ["qwen3_coder"]
+    assert made["names"]["speculative_method"] == ["dflash", "mtp"]
+    assert made["speculative_keys"] == ["method", "num_speculative_tokens"]
+
+
+#: Versions that the lab's fake has a table of.
+CAPTURED = sorted(path.stem for path in (ROOT / "lab/serving/flags").glob("*.json"))
+
+
+def test_there_is_a_table_of_every_version_that_an_image_holds() -> None:
+    """And of the newest one of vLLM's own."""
+    tags = [tag for image in catalog().images.values() for tag in image.tags.values()]
+    assert {tag.vllm for tag in tags if tag.vllm} | {"0.33.0"} <= set(versions())
+    assert set(CAPTURED) <= set(versions())
+
+
+@pytest.mark.parametrize(
+    ("version", "hybrid", "defaults"),
+    [
+        ("0.19.1", False, {"enable_prefix_caching": True, "gpu_memory_utilization": 0.9}),
+        ("0.22.1", False, {"enable_prefix_caching": True, "gpu_memory_utilization": 0.92}),
+        # Gated DeltaNet and Mamba: off up to 0.24.0, on from 0.28.0 on.
+        ("0.22.1", True, {"enable_prefix_caching": False, "enable_chunked_prefill": True}),
+        ("0.24.0", True, {"enable_prefix_caching": False, "kv_cache_dtype": "auto"}),
+        ("0.28.0", True, {"enable_prefix_caching": True, "tensor_parallel_size": 1}),
+        ("0.33.0", True, {"enable_prefix_caching": True, "trust_remote_code": False}),
+    ],
+)
+def test_the_tables_know_the_defaults(
+    version: str, hybrid: bool, defaults: dict[str, object]
+) -> None:
+    known = table(version).defaults(hybrid=hybrid)
+    assert {name: known.get(name) for name in defaults} == defaults
+    assert "max_model_len" not in known  # the model says
+
+
+@pytest.mark.parametrize("version", CAPTURED)
+def test_the_tables_know_what_the_captured_parsers_know(version: str) -> None:
+    """The lab's fake has its own extract of the same captures."""
+    capture = json.loads((ROOT / f"lab/serving/flags/{version}.json").read_text())
+    flags = {flag for option in capture["options"] for flag in option["flags"]}
+    known = {f"--{name.replace('_', '-')}" for name in table(version).arguments}
+    assert known <= flags
+    assert {flag for flag in flags - known if not flag.startswith("--no-")} <= {
+        flag
+        for flag in flags
+        if not flag.startswith("--") or flag in ("--help", *_second_names(capture))
+    }
+
+
+def _second_names(capture: dict[str, Any]) -> list[str]:
+    """Long flags that only repeat an argument under another name."""
+    return [
+        flag
+        for option in capture["options"]
+        for flag in [name for name in option["flags"] if name.startswith("--")][1:]
+    ]
+
+
+def test_the_nearest_table_is_the_versions_own_or_the_next_lower() -> None:
+    assert nearest("0.24.0") == "0.24.0"
+    assert nearest("0.24.1") == "0.24.0"
+    assert nearest("0.31.9") == "0.28.0"
+    assert nearest("1.0") == "0.33.0"
+    assert nearest("0.19.1") == "0.19.1"
+    assert nearest("0.18.0") == "0.19.1"
+    assert table("0.24.0").arguments["enable_prefix_caching"].negatable
+
+
+def test_unknown_arguments_are_warnings_where_there_is_no_table_of_the_version() -> None:
+    (known,) = check_arguments("0.24.0", {"max_modle_len": 1}, {}, {})
+    (guessed,) = check_arguments("0.25.0", {"max_modle_len": 1}, {}, {})
+    assert (known.severity, guessed.severity) == ("error", "warning")
+    assert "there is no table of 0.25.0" in guessed.source
+    assert "max_model_len" in known.instead
+
+
+def test_without_a_version_only_variables_are_judged() -> None:
+    assert check_arguments(None, {"nonsense": 1}, {"VLLM_NVFP4_GEMM_BACKEND": "x"}, {}) == []
+
+
+@pytest.mark.parametrize(
+    ("seqs", "tokens", "batched", "left"), [(256, 11, 2048, -512), (64, 11, 32768, 32128)]
+)
+def test_the_token_budget_is_vllms(seqs: int, tokens: int, batched: int, left: int) -> None:
+    assert scheduled_token_budget(batched, seqs, tokens) == left

@@ -1,0 +1,155 @@
+"""AIPerf's configuration and its captured report (tests/fixtures/bench), without AIPerf."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sparkwright.config.places import BENCH_PINS
+from sparkwright.extras.bench import aiperf
+from sparkwright.extras.bench.loads import Load
+from sparkwright.extras.bench.results import Cell
+from sparkwright.extras.bench.tool import find, pinned
+from sparkwright.findings.user_error import UserError
+from tests.unit.builders import ROOT
+
+CAPTURE = ROOT / "tests/fixtures/bench/aiperf-0.13.0"
+ONE, EIGHT = Load(1, 6, 1), Load(8, 18, 8)
+
+
+def captured(name: str) -> Any:
+    return json.loads((CAPTURE / name).read_bytes())
+
+
+def cell(load: Load, **changes: Any) -> Cell:
+    place = f"phases/{aiperf.phase(load)}"
+    data: dict[str, Any] = {
+        "prompt_tokens": None,
+        "max_tokens": 64,
+        "errors": aiperf.failed(captured("phase_manifest.json"))[aiperf.phase(load)],
+        "report": captured(f"{place}/profile_export_aiperf.json"),
+        "metrics": captured(f"{place}/server_metrics.json"),
+    }
+    return aiperf.cell("coding", load, **{**data, **changes})
+
+
+def test_a_report_becomes_a_cell_in_our_units() -> None:
+    found = cell(ONE)
+    report = captured("phases/c1/profile_export_aiperf.json")
+    assert (found.category, found.concurrency, found.requests, found.errors) == ("coding", 1, 5, 1)
+    assert found.ttft is not None
+    assert found.tpot is not None
+    # The fake's first token takes 150 ms, and each further one 20.
+    assert 0.15 <= found.ttft.p50 < 0.16
+    assert found.ttft.p95 == pytest.approx(report["time_to_first_token"]["p95"] / 1000)
+    assert found.tpot.p50 == pytest.approx(0.02, rel=0.05)
+    assert found.decode == pytest.approx(1 / found.tpot.p50, rel=0.05)
+    assert found.prompt_tokens == 70
+    # Five answers of 64 tokens, each after its first token's time: 64 / (0.15 + 63 x 0.02).
+    assert found.decode_total == pytest.approx(64 / 1.41, rel=0.03)
+    assert found.prefill == pytest.approx(58 / 0.154, rel=0.2)
+
+
+def test_acceptance_is_vllms_own_count() -> None:
+    counts = {
+        name: captured("phases/c8/server_metrics.json")["data"]["endpoint_summaries"][
+            "127.0.0.1:18123"
+        ]["metrics"][f"vllm:spec_decode_num_{name}"]["series"][0]["stats"]["total"]
+        for name in ("drafts", "draft_tokens", "accepted_tokens")
+    }
+    found = cell(EIGHT)
+    assert found.acceptance == counts["accepted_tokens"] / counts["draft_tokens"]
+    assert found.acceptance_length == 1 + counts["accepted_tokens"] / counts["drafts"]
+
+
+def test_without_speculation_or_metrics_there_is_no_acceptance() -> None:
+    nothing: tuple[dict[str, Any] | None, ...] = (None, {}, {"data": {"endpoint_summaries": {}}})
+    for metrics in nothing:
+        found = cell(ONE, metrics=metrics)
+        assert (found.acceptance, found.acceptance_length) == (None, None)
+    idle = {"stats": {"total": 0.0}}
+    names = ("drafts", "draft_tokens", "accepted_tokens")
+    idle_metrics: dict[str, Any] = {"data": {"endpoint_summaries": {"one": {"metrics": {
+        f"vllm:spec_decode_num_{name}": {"series": [idle]} for name in names}}}}}  # fmt: skip
+    assert aiperf.acceptances(idle_metrics) == (None, None)
+
+
+def test_counters_of_several_engines_are_added_up() -> None:
+    series = [{"stats": {"total": 3.0}}, {"stats": {"total": 4.0}}, {"stats": {}}]
+    metrics: dict[str, Any] = {
+        "data": {"endpoint_summaries": {"one": {"metrics": {"x": {"series": series}}}}}
+    }
+    assert aiperf.counted(metrics, "x") == 7
+    assert aiperf.counted(metrics, "y") is None
+
+
+def test_a_phase_in_which_nothing_was_answered_has_errors_alone() -> None:
+    found = cell(EIGHT, report=None, metrics=None, errors=18)
+    assert (found.requests, found.errors, found.prompt_tokens) == (0, 18, 0)
+    assert (found.ttft, found.tpot, found.decode, found.decode_total) == (None, None, None, None)
+
+
+def test_failed_requests_are_counted_by_phase_and_say_why() -> None:
+    manifest = captured("phase_manifest.json")
+    assert aiperf.failed(manifest) == {"w1": 0, "c1": 1, "w8": 1, "c8": 3}
+    (why,) = aiperf.reasons(manifest)
+    assert "maximum context length is 65536 tokens" in why
+    assert len(why) == 200
+
+
+def test_requests_of_others_are_seen() -> None:
+    metrics = captured("phases/c8/server_metrics.json")
+    assert aiperf.foreign_requests(EIGHT, metrics) == 0
+    assert aiperf.foreign_requests(Load(1, 3, 1), metrics) > 5
+    assert aiperf.foreign_requests(ONE, {}) == 0
+
+
+def test_the_configuration_has_a_warm_up_before_each_load_and_no_secret() -> None:
+    config = aiperf.config(
+        url="http://10.0.0.1:8000", model="m", loads=[ONE, EIGHT], max_tokens=256, folder="/x"
+    )
+    phases = config["benchmark"]["phases"]
+    assert [(p["name"], p["kind"], p["requests"], p["concurrency"]) for p in phases] == [
+        ("w1", "warmup", 1, 1), ("c1", "profiling", 6, 1),
+        ("w8", "warmup", 8, 8), ("c8", "profiling", 18, 8),
+    ]  # fmt: skip
+    endpoint = config["benchmark"]["endpoint"]
+    assert endpoint["apiKey"] == "${OPENAI_API_KEY}"
+    assert endpoint["extra"] == {
+        "temperature": 0, "max_tokens": 256, "chat_template_kwargs": {"enable_thinking": False},
+    }  # fmt: skip
+    assert aiperf.words("/v/bin/aiperf", "/x")[:4] == [
+        "/v/bin/aiperf", "profile", "--config", "/x/config.json",
+    ]  # fmt: skip
+
+
+def _venv(folder: Path, version: str) -> Path:
+    place = folder / f"lib/python3.11/site-packages/aiperf-{version}.dist-info"
+    place.mkdir(parents=True)
+    (folder / "bin").mkdir()
+    (folder / "bin/aiperf").write_text("")
+    return folder
+
+
+def test_a_missing_or_another_generator_is_reported_with_its_remedy(tmp_path: Path) -> None:
+    version = pinned(BENCH_PINS.read_text())
+    assert version is not None
+    with pytest.raises(UserError, match=r"not installed in .*\n.*make bench-tools"):
+        find({"SPARKWRIGHT_BENCH_TOOLS": str(tmp_path)})
+    old = _venv(tmp_path / "old", "0.1.0")
+    with pytest.raises(UserError, match=rf"has version 0\.1\.0, not {version}"):
+        find({"SPARKWRIGHT_BENCH_TOOLS": str(old)})
+    right = _venv(tmp_path / "right", version)
+    assert find({"SPARKWRIGHT_BENCH_TOOLS": str(right)}).version == version
+
+
+def test_every_pin_has_hashes_and_no_address() -> None:
+    text = BENCH_PINS.read_text()
+    entries = text.replace("\\\n", " ").splitlines()
+    assert len(entries) > 100
+    assert all("==" in line and "--hash=sha256:" in line for line in entries if line)
+    assert "://" not in text
+    assert "--index" not in text

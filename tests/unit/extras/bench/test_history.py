@@ -1,0 +1,117 @@
+"""A service against its own past: what counts as slower, and what changed since."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+
+from sparkwright.extras.bench.history import regressions
+from sparkwright.extras.bench.results import Result
+from tests.unit.extras.bench.builders import cell, runs
+
+
+def found(*decodes: float, **changes: Any) -> list[str]:
+    """Measures that the last of these daily runs lost."""
+    every = runs(*decodes, **changes)
+    return [one.measure for one in regressions(every[-1], every)]
+
+
+def test_a_tenth_less_than_usual_is_reported_with_what_is_usual() -> None:
+    every = runs(100, 101, 99, 90)
+    (one,) = regressions(every[-1], every)
+    assert (one.measure, one.now, one.usual, one.runs) == ("decode", 90, 100, 3)
+    assert one.change == pytest.approx(-0.1)
+    assert one.bound == pytest.approx(5)
+
+
+def test_less_than_the_noise_is_not_reported() -> None:
+    assert found(100, 101, 99, 95.5) == []
+    assert found(100, 101, 99, 94.5) == ["decode"]
+
+
+def test_a_past_that_varies_widens_the_bound() -> None:
+    assert found(100, 90, 110, 100, 110, 80) == []
+    assert found(100, 90, 110, 100, 110, 50) == ["decode"]
+
+
+def test_one_bad_run_does_not_hide_the_next() -> None:
+    assert found(100, 100, 100, 50, 100, 90) == ["decode"]
+
+
+def test_only_the_last_five_runs_count() -> None:
+    assert found(*[200.0] * 6, *[100.0] * 5, 99) == []
+
+
+def test_faster_is_no_regression() -> None:
+    assert found(100, 100, 100, 150) == []
+
+
+def test_two_earlier_runs_say_nothing_yet() -> None:
+    assert found(100, 100, 50) == []
+
+
+def test_times_are_worse_when_they_are_longer() -> None:
+    every = [one.model_copy(update={"cells": (cell(decode=100, ttft={"p50": ttft}),)})
+             for one, ttft in zip(runs(1, 2, 3, 4), (0.1, 0.1, 0.1, 0.2), strict=True)]  # fmt: skip
+    assert [one.measure for one in regressions(every[-1], every)] == ["ttft"]
+    assert regressions(every[-1], [*every[:1], every[-1]]) == ()
+
+
+def test_other_loads_gpus_generators_services_and_later_runs_do_not_count() -> None:
+    now = runs(100, 100, 100, 50)[-1]
+    past = runs(100, 100, 100)
+    assert regressions(now, past)
+
+    def changed(**update: Any) -> list[Result]:
+        return [one.model_copy(update=update) for one in past]
+
+    assert not regressions(now, changed(service="other"))
+    assert not regressions(now, changed(host="spark-2"))
+    assert not regressions(now, changed(gpu=past[0].gpu.model_copy(update={"name": "H200"})))
+    assert not regressions(
+        now, changed(generator=past[0].generator.model_copy(update={"name": "another"}))
+    )
+    assert not regressions(now, changed(cells=(cell(concurrency=4),)))
+    assert not regressions(now, changed(when=now.when))
+
+
+def test_what_changed_since_the_run_before_is_named() -> None:
+    past = runs(100, 100, 100)
+    (now,) = runs(50, gpu={"name": "NVIDIA GB10", "driver": "581.10"}, release="aaaabbbbcccc")
+    now = now.model_copy(update={"when": past[-1].when.replace(year=2027)})
+    (one,) = regressions(now, past)
+    assert one.since == ("driver 580.95.05 -> 581.10", "release 1b45a560efec -> aaaabbbbcccc")
+    assert one.began == now.when
+
+
+def test_what_changed_when_it_began_is_still_named_some_runs_later() -> None:
+    new = {"name": "NVIDIA GB10", "driver": "581.10"}
+    first, second, now = (
+        run.model_copy(update={"when": run.when.replace(month=8)})
+        for run in runs(50, 51, 49, gpu=new, kernel="6.14")
+    )
+    second = second.model_copy(update={"release": "aaaabbbbcccc"})
+    now = now.model_copy(update={"release": "aaaabbbbcccc"})
+    (one,) = regressions(now, [*runs(100, 100, 100), first, second])
+    assert one.since == ("driver 580.95.05 -> 581.10",)
+    assert one.began == first.when
+
+
+def test_a_kernel_that_changed_is_suspected_and_one_that_is_known_first_is_not() -> None:
+    past = runs(100, 100, 100, kernel="6.11")
+    (now,) = runs(50, kernel="6.14")
+    now = now.model_copy(update={"when": now.when.replace(month=8)})
+    assert regressions(now, past)[0].since == ("kernel 6.11 -> 6.14",)
+    assert regressions(now, runs(100, 100, 100))[0].since == ()
+
+
+def test_noise_of_one_percent_is_never_reported_and_a_tenth_less_nearly_always() -> None:
+    chance = random.Random(7)
+
+    def run(last: float) -> list[str]:
+        return found(*(chance.gauss(100, 1) for _ in range(5)), chance.gauss(last, 1))
+
+    assert sum(bool(run(100)) for _ in range(300)) == 0
+    assert sum(bool(run(90)) for _ in range(300)) >= 295

@@ -1,0 +1,161 @@
+"""Stored results: what is kept comes back, and what can't be read is named and passed over."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from sparkwright.extras.bench.results import Cell, Result, Spread
+from sparkwright.extras.bench.store import load, path_of, save
+from sparkwright.extras.report.arrange import page_of
+from sparkwright.extras.report.render import html, plain
+from sparkwright.extras.report.text import text
+from sparkwright.findings.user_error import UserError
+from tests.unit.builders import catalog
+from tests.unit.extras.bench.builders import NOON, cell, result
+
+CELL = json.loads(cell().model_dump_json())
+
+
+def test_a_result_is_a_file_named_by_host_service_and_utc_time(tmp_path: Path) -> None:
+    berlin = NOON.astimezone(dt.timezone(dt.timedelta(hours=2)))
+    path = save(tmp_path, result(when=berlin))
+    assert path == tmp_path / "spark-1/qwen36/20260702T120000Z.json"
+    assert json.loads(path.read_text())["schema"] == 1
+    assert load(tmp_path).services == {("spark-1", "qwen36"): (result(),)}
+    assert [file.suffix for file in path.parent.iterdir()] == [".json"]
+
+
+_shares = st.none() | st.floats(0, 1)
+_rates = st.none() | st.floats(0, 1e6)
+_spreads = st.none() | st.builds(Spread, p50=st.floats(0, 1e4), p95=st.none() | st.floats(0, 1e4))
+_cells = st.builds(
+    Cell,
+    category=st.sampled_from(["coding", "random", "extraction-json"]),
+    concurrency=st.integers(1, 512),
+    prompt_tokens=st.integers(0, 10**6),
+    max_tokens=st.integers(1, 10**6),
+    requests=st.integers(0, 10**6),
+    errors=st.integers(0, 100),
+    ttft=_spreads,
+    tpot=_spreads,
+    decode=_rates,
+    decode_total=_rates,
+    prefill=_rates,
+    acceptance=_shares,
+    acceptance_length=st.none() | st.floats(1, 16),
+)
+
+
+@given(st.lists(_cells, max_size=4), st.datetimes(dt.datetime(1, 1, 3), timezones=st.timezones()))
+def test_what_is_written_is_what_is_read(cells: list[Cell], when: dt.datetime) -> None:
+    one = result(*cells, when=when)
+    assert Result.model_validate_json(one.model_dump_json(by_alias=True)) == one
+    assert one.when == when.astimezone(dt.UTC)
+    assert path_of(Path(), one).name == f"{when.astimezone(dt.UTC):%Y%m%dT%H%M%SZ}.json"
+
+
+def test_a_second_result_of_the_same_second_does_not_replace_the_first(tmp_path: Path) -> None:
+    path = save(tmp_path, result())
+    with pytest.raises(UserError) as raised:
+        save(tmp_path, result(cell(decode=1)))
+    assert str(path) in str(raised.value)
+    assert load(tmp_path).services["spark-1", "qwen36"] == (result(),)
+
+
+@pytest.mark.parametrize(
+    ("written", "words"),
+    [
+        ("", "not valid JSON, or only the beginning of it"),
+        ('{"host": "spa', "not valid JSON, or only the beginning of it"),
+        ("[]", "mapping"),
+        ('{"schema": 2}', "up to schema 1"),
+        ({"gpu": None}, ".json: gpu"),
+        ({"cells": [{"category": "sonnets"}]}, "cells.0.category"),
+        ({"when": "2026-07-02T12:00:00"}, ".json: when"),
+        ({"cells": [{**CELL, "concurrency": 10**400}]}, "cells.0.concurrency"),
+        ({"cells": [{**CELL, "decode": float("inf")}]}, "cells.0.decode"),
+        ({"cells": [{**CELL, "acceptance": float("nan")}]}, "cells.0.acceptance"),
+        ({"when": "0001-01-01T00:00:00+23:00"}, ".json: when"),
+        ({"host": "spark-2"}, "a result of spark-2/qwen36, not of spark-1/qwen36"),
+    ],
+)
+def test_a_broken_file_is_named_and_the_others_count(
+    tmp_path: Path, written: str | dict[str, Any], words: str
+) -> None:
+    good = save(tmp_path, result())
+    bad = good.with_name("20260703T120000Z.json")
+    whole = json.loads(good.read_text())
+    bad.write_text(written if isinstance(written, str) else json.dumps({**whole, **written}))
+    found = load(tmp_path)
+    assert found.services == {("spark-1", "qwen36"): (result(),)}
+    assert found.problems
+    assert all(
+        problem.subject.place.startswith(str(bad)) and problem.remedy for problem in found.problems
+    )
+    assert any(words in f"{problem.subject} {problem.observed} {problem.remedy}"
+               for problem in found.problems)  # fmt: skip
+
+
+_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8)
+    | st.sampled_from([10**400, -1, 1e308, "\ud800"]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner),
+    max_leaves=4,
+)  # fmt: skip
+
+
+@given(st.data())
+def test_whatever_stands_in_a_file_the_page_is_made_and_names_it(data: st.DataObject) -> None:
+    written = json.loads(result(cell(), cell(concurrency=4)).model_dump_json(by_alias=True))
+    place: Any = written
+    while True:
+        key = data.draw(st.sampled_from(list(range(len(place)) if isinstance(place, list)
+                                             else place)))  # fmt: skip
+        if not isinstance(place[key], dict | list) or not place[key] or data.draw(st.booleans()):
+            break
+        place = place[key]
+    place[key] = data.draw(_values)
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "spark-1/qwen36/20260702T120000Z.json"
+        file.parent.mkdir(parents=True)
+        file.write_text(json.dumps(written))
+        found = load(Path(folder))
+    page = page_of(made=NOON, catalog=catalog(), results=found.services, problems=found.problems)
+    assert (len(page.benches) == 1) != bool(found.problems)
+    assert all(problem.subject.place.startswith(str(file)) for problem in found.problems)
+    html(page).encode()
+    json.dumps(plain(page)).encode()
+    text(page).encode()
+
+
+def test_keys_of_a_newer_version_are_passed_over(tmp_path: Path) -> None:
+    path = save(tmp_path, result())
+    path.write_text(json.dumps({**json.loads(path.read_text()), "weather": "hot"}))
+    assert load(tmp_path).services["spark-1", "qwen36"] == (result(),)
+
+
+def test_only_the_newest_are_read_when_no_more_are_asked_for(tmp_path: Path) -> None:
+    every = [result(when=NOON + dt.timedelta(days=day)) for day in range(4)]
+    for one in every:
+        save(tmp_path, one)
+    assert load(tmp_path, last=2).services["spark-1", "qwen36"] == tuple(every[-2:])
+    assert load(tmp_path).services["spark-1", "qwen36"] == tuple(every)
+
+
+def test_a_directory_that_is_not_there_holds_nothing(tmp_path: Path) -> None:
+    assert load(tmp_path / "nowhere").services == {}
+
+
+@pytest.mark.parametrize("name", ["..", ".", "a/b", "a\\b", ""])
+def test_a_name_never_leads_out_of_the_directory(name: str) -> None:
+    with pytest.raises(ValidationError):
+        result(host=name)

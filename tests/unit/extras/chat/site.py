@@ -1,0 +1,137 @@
+"""A site with one host, and its `sparkwright chat`, piped or at a terminal."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import pty
+import select
+import signal
+import subprocess
+import sys
+import termios
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from sparkwright.cli import main
+from tests.unit.builders import ROOT
+from tests.unit.extras.chat.model import KEY
+
+
+def written(folder: Path, port: int, address: str = "127.0.0.1", more: str = "") -> Path:
+    """A site whose host "box" serves at a port, with the fleet's key."""
+    (folder / "inventory").mkdir(parents=True)
+    service = f'{{"recipe": "qwen36-35b-a3b-heretic-dflash", "port": {port}{more}}}'
+    (folder / "inventory/lab.py").write_text(
+        f'_data = {{"ssh_hostname": "{address}", "services": {{"qwen36": {service}}}}}\n'
+        'sparks = [("box", _data)]\n'
+    )
+    key = folder / ".sparkwright/api_key"
+    key.parent.mkdir(mode=0o700)
+    key.touch(0o600)
+    key.write_text(f"{KEY}\n")
+    return folder
+
+
+def environment(folder: Path) -> dict[str, str]:
+    """A user's of their own; programs in ``bin`` of the site go first."""
+    home = folder / "home"
+    home.mkdir(exist_ok=True)
+    path = f"{folder / 'bin'}:{os.environ['PATH']}"
+    return {"HOME": str(home), "PATH": path, "TERM": "xterm", "PYTHONPATH": str(ROOT)}
+
+
+def chat(folder: Path, *words: str, said: str = "", **more: str) -> Result:
+    """The command without a terminal, to its end."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.chdir(folder)
+        for name, value in {**environment(folder), **more}.items():
+            patched.setenv(name, value)
+        done = CliRunner().invoke(main, ["chat", *words], input=said)
+    assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
+    return done
+
+
+class Terminal:
+    """A terminal with the command in it: what is typed, and every byte that it gets."""
+
+    def __init__(self, process: subprocess.Popen[bytes], end: int) -> None:
+        self.process, self._end = process, end
+        self.got = ""
+
+    def type(self, said: str) -> None:
+        """Press keys; ``\\x03`` is Ctrl-C, ``\\x04`` Ctrl-D."""
+        os.write(self._end, said.encode())
+
+    def until(self, said: str, times: int = 1, seconds: float = 30) -> str:
+        """Wait for something that is shown. Returns everything since the start."""
+        deadline = time.monotonic() + seconds
+        while self.got.count(said) < times:
+            assert time.monotonic() < deadline, f"no {said!r} in {self.got!r}"
+            assert self._read(0.1), f"ended without {said!r}: {self.got!r}"
+        return self.got
+
+    def interrupt(self) -> None:
+        """Press Ctrl-C while a line is waited for.
+
+        CPython's readline loses one that comes between its prompt and its ``select``.
+        """
+        stat = Path(f"/proc/{self.process.pid}/stat")
+        deadline = time.monotonic() + 30
+        while stat.read_text().rpartition(")")[2].split()[0] != "S":
+            assert time.monotonic() < deadline, self.got
+            time.sleep(0.01)
+        self.type("\x03")
+
+    def ended(self, seconds: float = 30) -> int:
+        """Its exit code, once it has ended."""
+        deadline = time.monotonic() + seconds
+        while self._read(0.1):
+            assert time.monotonic() < deadline, self.got
+        return self.process.wait(seconds)
+
+    def _read(self, seconds: float) -> bool:
+        if select.select([self._end], [], [], seconds)[0]:
+            try:
+                data = os.read(self._end, 65536)
+            except OSError:  # nobody has its other end any more
+                return False
+            self.got += data.decode(errors="replace")
+            return bool(data)
+        return True
+
+
+def _controlled() -> None:
+    signal.signal(
+        signal.SIGINT, signal.default_int_handler
+    )  # a test run in the background has none
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+
+
+@contextmanager
+def terminal(
+    folder: Path,
+    *words: str,
+    program: Sequence[str] = ("-m", "sparkwright"),
+    env: Mapping[str, str] | None = None,
+) -> Iterator[Terminal]:
+    """The command at a terminal of 80 columns."""
+    ours, theirs = pty.openpty()
+    termios.tcsetwinsize(theirs, (24, 80))
+    process = subprocess.Popen(
+        [sys.executable, *program, *words], cwd=folder, stdin=theirs, stdout=theirs,
+        stderr=theirs, start_new_session=True, preexec_fn=_controlled,
+        env={**environment(folder), **(env or {})},
+    )  # fmt: skip
+    os.close(theirs)
+    try:
+        yield Terminal(process, ours)
+    finally:
+        process.kill()
+        process.wait()
+        os.close(ours)

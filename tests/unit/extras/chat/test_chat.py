@@ -1,0 +1,186 @@
+"""`sparkwright chat`: with a real server over HTTP, piped and at a terminal."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.unit.builders import catalog
+from tests.unit.extras.chat.model import KEY, Model, speaking
+from tests.unit.extras.chat.site import chat, terminal, written
+
+#: Connects as `ssh -W` does, and writes down how it was called.
+SSH = """#!/usr/bin/env python3
+import os, socket, sys, threading
+open("ssh.txt", "a").write(" ".join(sys.argv[1:]) + "\\n")
+host, _, port = sys.argv[sys.argv.index("-W") + 1].rpartition(":")
+there = socket.create_connection((host, int(port)))
+def back():
+    while data := there.recv(4096):
+        os.write(1, data)
+threading.Thread(target=back, daemon=True).start()
+while data := os.read(0, 4096):
+    there.sendall(data)
+"""
+
+
+@pytest.fixture
+def model() -> Iterator[Model]:
+    with speaking(Model()) as found:
+        yield found
+
+
+@pytest.fixture
+def site(tmp_path: Path, model: Model) -> Path:
+    return written(tmp_path / "site", model.port)
+
+
+def with_ssh(site: Path, program: str = SSH) -> None:
+    """A program of the user's that is called ssh."""
+    (site / "bin").mkdir()
+    (site / "bin/ssh").write_text(program)
+    (site / "bin/ssh").chmod(0o755)
+
+
+def test_an_answer_goes_to_standard_output_and_its_figures_beside_it(
+    site: Path, model: Model
+) -> None:
+    model.deltas = [{"reasoning": "Hm."}, {"content": "Hello,\n"}, {"content": "\tworld"}]
+    model.wait = 0.05
+    done = chat(site, "--prompt", "Say hello")
+    assert (done.exit_code, done.stdout) == (0, "Hello,\n\tworld\n")
+    figures = r"\(first token after \d+ ms, [\d.]+ tokens/s, 11 tokens\)\n"
+    assert re.search(figures, done.stderr), done.stderr
+    assert "qwen36-35b-heretic at box\n" in done.stderr
+    assert "Hm." not in done.stderr
+    (body,) = model.asked
+    assert body["messages"] == [{"role": "user", "content": "Say hello"}]
+    assert body["stream"] is True
+
+
+@pytest.mark.parametrize("name", ["qwen36-35b-heretic", "qwen36-fast"])
+def test_a_name_has_its_own_sampling(site: Path, model: Model, name: str) -> None:
+    advised = catalog().recipes["qwen36-35b-a3b-heretic-dflash"].aliases[name]
+    assert chat(site, "--alias", name, said="From a pipe").exit_code == 0
+    (body,) = model.asked
+    assert body["model"] == name
+    assert body["messages"][0]["content"] == "From a pipe"
+    assert body["temperature"] == advised.temperature
+    thinks = {"enable_thinking": True} if advised.thinking else None
+    assert body.get("chat_template_kwargs") == thinks
+
+
+@pytest.mark.parametrize(("words", "said"), [
+    (("--service", "qwen63"), "did you mean 'qwen36'?"),
+    (("--model", "qwen36-fats"), "did you mean 'qwen36-fast'?"),
+    (("--host", "bex"), "did you mean 'box'?"),
+    (("--prompt", " "), "the prompt is empty"),
+])  # fmt: skip
+def test_mistakes(site: Path, words: tuple[str, ...], said: str) -> None:
+    done = chat(site, *words, said="x")
+    assert done.exit_code == 2
+    assert said in done.stderr
+    assert done.stdout == ""
+
+
+def test_without_a_key_none_is_made(site: Path, model: Model) -> None:
+    (site / ".sparkwright/api_key").unlink()
+    done = chat(site, "--prompt", "x")
+    assert done.exit_code == 2
+    assert "there is no API key of a fleet here" in done.stderr
+    assert not (site / ".sparkwright/api_key").exists()
+    assert chat(site, "--prompt", "x", SPARKWRIGHT_API_KEY=KEY).exit_code == 0
+
+
+@pytest.mark.parametrize(("change", "said"), [
+    ({"names": ("other",)}, "does not serve 'qwen36-35b-heretic', but other"),
+    ({"redirect": "http://127.0.0.1:1"}, "redirects elsewhere"),
+    ({"refuses": (400, "the prompt\x1b[2J is too long")},
+     "refused with HTTP 400: the prompt\\x1b[2J is too long"),
+    ({"deltas": [{"content": 5}, {"content": None}, {"reasoning": []}]}, "no token came"),
+])  # fmt: skip
+def test_a_server_that_does_not_answer_as_it_should(
+    site: Path, model: Model, change: dict[str, object], said: str
+) -> None:
+    vars(model).update(change, tokens=None)
+    done = chat(site, "--prompt", "x")
+    assert done.exit_code == (0 if "token" in said else 1)
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_key_of_another_fleet_is_told(site: Path) -> None:
+    done = chat(site, "--prompt", "x", SPARKWRIGHT_API_KEY="sk-of-another-fleet-12345")
+    assert done.exit_code == 1
+    assert "refuses the API key" in done.stderr
+
+
+def test_a_service_of_the_host_alone_is_reached_through_ssh(tmp_path: Path, model: Model) -> None:
+    site = written(tmp_path / "site", model.port, "192.0.2.1", ', "bind": "127.0.0.1"')
+    with_ssh(site)
+    done = chat(site, "--prompt", "x")
+    assert (done.exit_code, done.stdout) == (0, "Hello.\n"), done.stderr
+    assert "at box through ssh\n" in done.stderr
+    calls = (site / "ssh.txt").read_text().splitlines()
+    assert calls
+    assert all(call.endswith(f"-W 127.0.0.1:{model.port} -- 192.0.2.1") for call in calls)
+    assert "BatchMode=yes" in calls[0]
+    assert "StrictHostKeyChecking=yes" in calls[0]
+
+
+def test_where_neither_network_nor_ssh_lead_one_message_names_both(tmp_path: Path) -> None:
+    site = written(tmp_path / "site", 9)  # nothing listens at "discard"
+    with_ssh(site, "#!/bin/sh\necho 'box: Permission denied (publickey).' >&2\nexit 255\n")
+    done = chat(site, "--prompt", "x")
+    assert done.exit_code == 1
+    assert "Connection refused" in done.stderr
+    assert "nor through ssh: box: Permission denied (publickey)." in done.stderr
+    assert "sparkwright doctor --limit box" in done.stderr
+
+
+def test_a_conversation_remembers_what_was_said(site: Path, model: Model) -> None:
+    model.deltas = [{"reasoning": "Let me see."}, {"content": "One."}]
+    with terminal(site, "chat") as shown:
+        shown.until("> ")
+        shown.type("First\n")
+        shown.until("> ", 2)
+        shown.type("Second\n")
+        shown.until("> ", 3)
+        shown.type("\x04")
+        assert shown.ended() == 0
+    assert "\x1b[2mLet me see.\x1b[0m" in shown.got
+    assert [message["content"] for message in model.asked[1]["messages"]] == [
+        "First", "One.", "Second",
+    ]  # fmt: skip
+
+
+def test_ctrl_c_ends_an_answer_and_another_one_the_chat(site: Path, model: Model) -> None:
+    model.deltas, model.wait = [{"content": f"{n} "} for n in range(1000)], 0.05
+    with terminal(site, "chat") as shown:
+        shown.until("> ")
+        shown.type("Count\n")
+        shown.until("3 ")
+        shown.type("\x03")
+        shown.until("(stopped; first token after ")
+        shown.until("> ", 2)
+        model.deltas = [{"content": "Still here."}]
+        shown.type("And now?\n")
+        shown.until("Still here.")
+        shown.until("> ", 3)
+        shown.interrupt()
+        assert shown.ended() == 130
+    assert "Traceback" not in shown.got
+    assert model.left() == 1
+    assert model.asked[1]["messages"][1]["content"].startswith("0 1 2 3 ")
+
+
+@pytest.mark.parametrize("plain", [{"NO_COLOR": "1"}, {"TERM": "dumb"}], ids=str)
+def test_no_colour_where_none_is_wanted(site: Path, model: Model, plain: dict[str, str]) -> None:
+    model.deltas = [{"reasoning": "Let me see."}, {"content": "One."}]
+    with terminal(site, "chat", "--prompt", "x", env=plain) as shown:
+        assert shown.ended() == 0
+    assert "Let me see.\r\n\r\nOne.\r\n" in shown.got
+    assert "\x1b" not in shown.got

@@ -1,0 +1,175 @@
+"""What is exported, read by the clients themselves or by their own schema.
+
+LiteLLM is 250 MB with all that it needs: ``make clients`` installs it apart and runs this file,
+and an ``openclaw`` on the path is asked too. Elsewhere these tests are skipped and say so. Open
+WebUI is a whole application: its reading of the two lists is repeated here as its
+``backend/open_webui/config.py`` does it.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import shutil
+import subprocess
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from string import Template
+from typing import Any
+
+import pytest
+
+from sparkwright.catalog import Alias
+from sparkwright.config.secrets import VARIABLE
+from sparkwright.extras.endpoints import FORMATS, Endpoint
+from sparkwright.extras.endpoints.endpoint import Key, ServedName
+from tests.libyaml import safe_load
+from tests.unit.builders import ROOT, alone
+from tests.unit.extras.endpoints.test_endpoints import exported, lab
+
+KEY = "sk-a-key-for-tests-only"
+SCHEMA = ROOT / "tests/fixtures/clients/openclaw-2026.9.6.schema.json"
+
+
+def every_recipe() -> list[Endpoint]:
+    """An endpoint of each recipe, with all their names and figures."""
+    found: list[Endpoint] = []
+    for recipe in alone():
+        found += exported(box=({"llm": {"recipe": recipe}}, {})).endpoints
+    return found
+
+
+def test_openclaw_s_schema_takes_it() -> None:
+    jsonschema: Any = pytest.importorskip("jsonschema", reason="make setup installs jsonschema")
+    schema = json.loads(SCHEMA.read_text())
+    for endpoints in (lab(), *([endpoint] for endpoint in every_recipe())):
+        jsonschema.validate(json.loads(FORMATS["openclaw"](endpoints)), schema)
+    wrong = json.loads(FORMATS["openclaw"](lab()))
+    wrong["models"]["providers"]["spark-1.qwen36"]["url"] = "http://spark-1"
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(wrong, schema)
+
+
+def test_openclaw_itself_takes_it(tmp_path: Path) -> None:
+    openclaw = shutil.which("openclaw")
+    if openclaw is None:
+        pytest.skip("no openclaw on the path (npm install -g openclaw, Node 24)")
+    file = tmp_path / "openclaw.json"
+    file.write_text(FORMATS["openclaw"](lab()))
+    done = subprocess.run(
+        [openclaw, "config", "validate", "--json"],
+        env={**os.environ, "OPENCLAW_CONFIG_PATH": str(file), "HOME": str(tmp_path), VARIABLE: KEY},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert json.loads(done.stdout)["valid"], done.stdout
+
+
+def test_python_dotenv_puts_the_key_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    dotenv: Any = pytest.importorskip("dotenv", reason="make setup installs python-dotenv")
+    monkeypatch.setenv(VARIABLE, KEY)
+    values = dotenv.dotenv_values(stream=io.StringIO(FORMATS["env"](lab())))
+    assert values["OPENAI_BASE_URL"] == "http://spark-1:8000/v1"
+    assert values["OPENAI_API_KEY"] == values["SPARKWRIGHT_3_API_KEY"] == KEY
+    assert values["SPARKWRIGHT_3_MODELS"] == "qwen36-35b,qwen36-fast,qwen36-deep"
+    assert values["SPARKWRIGHT_3_CONTEXT"] == "65536"
+
+
+def test_open_webui_finds_an_address_for_every_key() -> None:
+    fragment = safe_load(FORMATS["open-webui"](lab()))
+    environment = fragment["services"]["open-webui"]["environment"]
+    filled = environment["OPENAI_API_KEYS"].replace(":?an API key of the fleet}", "}")
+    keys = [key.strip() for key in Template(filled).substitute({VARIABLE: KEY}).split(";")]
+    addresses = [url.strip() for url in environment["OPENAI_API_BASE_URLS"].split(";")]
+    assert keys == [KEY] * len(addresses)
+    assert environment["ENABLE_OPENAI_API"].lower() == "true"
+
+
+@contextmanager
+def _server() -> Iterator[tuple[str, list[dict[str, Any]]]]:
+    """An OpenAI-style server, and what it was asked: path, authorization and body."""
+    asked: list[dict[str, Any]] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            asked.append(
+                {"path": self.path, "authorization": self.headers["Authorization"], **body}
+            )
+            message = {"role": "assistant", "content": "42"}
+            answer = json.dumps(
+                {
+                    "id": "1", "object": "chat.completion", "created": 1, "model": body["model"],
+                    "choices": [{"index": 0, "message": message, "finish_reason": "stop"}],
+                    "usage": {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2},
+                }
+            ).encode()  # fmt: skip
+            self.send_response(200)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(answer)))
+            self.end_headers()
+            self.wfile.write(answer)
+
+        def log_message(self, format: str, *args: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}", asked
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+def test_litellm_routes_by_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Its own table of models comes with it; without this it asks the network at import.
+    monkeypatch.setenv("LITELLM_LOCAL_MODEL_COST_MAP", "True")
+    monkeypatch.setenv(VARIABLE, KEY)
+    reason = "litellm is not installed: make clients"
+    litellm: Any = pytest.importorskip("litellm", reason=reason)
+    types: Any = pytest.importorskip("litellm.types.router", reason=reason)
+    alias = Alias(title="no thoughts", temperature=0.7, top_k=20, thinking=False, source="a test")
+    with _server() as (url, asked):
+        small, large = (
+            Endpoint(
+                host=host, service="llm", base_url=f"{url}/{host}/v1", key=Key(VARIABLE, "key"),
+                model="org/model", names=(ServedName("quick", alias),), context=context,
+                images=False, tools=True, reasoning=True,
+            )
+            for host, context in (("small", 8192), ("large", 262144))
+        )  # fmt: skip
+        config = safe_load(FORMATS["litellm"]([small, large]))
+        for entry in config["model_list"]:
+            types.Deployment(**entry)
+        router = litellm.Router(model_list=config["model_list"], **config["router_settings"])
+
+        def ask(text: str) -> dict[str, Any]:
+            router.completion(model="quick", messages=[{"role": "user", "content": text}])
+            return asked[-1]
+
+        seen = ask("What is 17 + 25?")
+        assert seen["authorization"] == f"Bearer {KEY}"
+        assert (seen["model"], seen["temperature"], seen["top_k"]) == ("quick", 0.7, 20)
+        assert seen["chat_template_kwargs"] == {"enable_thinking": False}
+        # A prompt of some 10000 tokens fits the large one alone.
+        assert {ask("word " * 10000)["path"] for _ in range(5)} == {"/large/v1/chat/completions"}
+
+
+def test_litellm_s_proxy_takes_every_recipe(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LITELLM_LOCAL_MODEL_COST_MAP", "True")
+    monkeypatch.setenv(VARIABLE, KEY)
+    reason = "litellm is not installed: make clients"
+    litellm: Any = pytest.importorskip("litellm", reason=reason)
+    config = safe_load(FORMATS["litellm"](lab()))
+    router = litellm.Router(model_list=config["model_list"], **config["router_settings"])
+    hosts = {"qwen36-35b-heretic": 2, "qwen36-35b": 1, "qwen36-fast": 3, "qwen36-deep": 3}
+    for name, number in hosts.items():
+        assert len(router.get_model_list(model_name=name)) == number
+    config = safe_load(FORMATS["litellm"](every_recipe()))
+    assert litellm.Router(model_list=config["model_list"]).get_model_names()

@@ -1,0 +1,282 @@
+"""Endpoints: what clients are given of a planned fleet, and what they never are."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from sparkwright.cli import main
+from sparkwright.config.secrets import VARIABLE
+from sparkwright.extras.endpoints import FORMATS, Endpoint
+from sparkwright.extras.endpoints.endpoint import key_command
+from sparkwright.extras.endpoints.fleet import Exported, export
+from sparkwright.findings.user_error import UserError
+from sparkwright.site.fleet import PlannedHost
+from tests.libyaml import safe_load
+from tests.unit.builders import ROOT, RTX, SPARK, catalog, plan
+
+SECRET = "sk-this-must-never-be-written-anywhere"
+
+
+def planned(**hosts: Any) -> dict[str, PlannedHost]:
+    """Hosts from (services, settings) pairs; ``spark_1`` is the host spark-1."""
+    found = {}
+    for name, (services, data) in hosts.items():
+        host = name.replace("_", "-")
+        found[host] = PlannedHost(plan(services, host, **data), catalog(), ())
+    return found
+
+
+def exported(**hosts: Any) -> Exported:
+    """What is exported of hosts that SSH reaches by their names."""
+    known = planned(**hosts)
+    return export(known, {name: name for name in known})
+
+
+def lab() -> tuple[Endpoint, ...]:
+    """Two Sparks and an RTX 5090, as in inventory/lab.py."""
+    return exported(spark_1=(SPARK, {}), spark_2=(SPARK, {}), rtx_1=(RTX, {})).endpoints
+
+
+def one(services: dict[str, Any], **data: Any) -> Endpoint:
+    (endpoint,) = exported(spark_1=(services, data)).endpoints
+    return endpoint
+
+
+def spark(**changes: Any) -> dict[str, Any]:
+    return {"qwen36": {**SPARK["qwen36"], **changes}}
+
+
+def test_an_endpoint_says_where_what_and_how_much() -> None:
+    first, _, rtx = lab()
+    assert (first.id, first.base_url) == ("spark-1.qwen36", "http://spark-1:8000/v1")
+    assert (first.context, first.max_output, first.max_input) == (262144, 32768, 229376)
+    assert (rtx.context, rtx.max_output, rtx.max_input) == (65536, 8192, 57344)
+    assert (first.images, first.tools, first.reasoning) == (True, True, True)
+    assert [served.name for served in first.names] == [
+        "qwen36-35b-heretic",
+        "qwen36-fast",
+        "qwen36-deep",
+    ]
+
+
+def test_sampling_is_the_cards() -> None:
+    plain, fast, deep = lab()[0].names
+    assert plain.figures == {
+        "temperature": 1.0, "top_p": 0.95, "top_k": 20, "presence_penalty": 1.5,
+    }  # fmt: skip
+    assert plain.thinking is True
+    assert fast.figures == {"temperature": 0}
+    assert deep.figures["temperature"] == 0.7
+
+
+def test_a_name_of_the_users_own_has_no_advice() -> None:
+    (name,) = one(spark(served_names=["mine"])).names
+    assert (name.figures, name.thinking) == ({}, None)
+
+
+@pytest.mark.parametrize(
+    ("settings", "address"),
+    [
+        ({}, "spark-1"),
+        ({"lan_address": "192.168.1.21"}, "192.168.1.21"),
+        ({"lan_address": "fd00::21"}, "[fd00::21]"),
+    ],
+)
+def test_the_address_is_the_one_for_others(settings: dict[str, Any], address: str) -> None:
+    assert one(dict(SPARK), **settings).base_url == f"http://{address}:8000/v1"
+
+
+def test_a_service_bound_to_one_address_is_reached_there() -> None:
+    assert one(spark(bind="10.0.0.5", port=8123)).base_url == "http://10.0.0.5:8123/v1"
+
+
+@pytest.mark.parametrize("bind", ["127.0.0.1", "localhost", "::1"])
+def test_a_service_of_the_host_alone_is_left_out_and_said(bind: str) -> None:
+    found = exported(spark_1=(SPARK, {}), spark_2=(spark(bind=bind), {}))
+    assert [endpoint.host for endpoint in found.endpoints] == ["spark-1"]
+    assert found.notes == (f"spark-2: qwen36 listens on {bind} only, and is left out",)
+    with pytest.raises(UserError, match=r"0\.0\.0\.0"):
+        exported(spark_2=(spark(bind=bind), {}))
+
+
+def test_hosts_without_an_address_are_reported_all_at_once() -> None:
+    known = planned(spark_1=(SPARK, {}), spark_2=(SPARK, {}))
+    with pytest.raises(UserError) as caught:
+        export(known, {"spark-1": "@local", "spark-2": "@docker/x"})
+    assert [problem.subject.host for problem in caught.value.findings] == ["spark-1", "spark-2"]
+
+
+@pytest.mark.parametrize(
+    ("length", "context"),
+    [(65536, 65536), ("64K", 65536), ("64k", 64000), (-1, 262144), ("auto", 262144)],
+)
+def test_the_context_is_the_services_own(length: int | str, context: int) -> None:
+    assert one(spark(arguments={"max_model_len": length})).context == context
+
+
+@pytest.mark.parametrize("length", [64, 2048, 4096, 8192, 16384, 40960, 262144])
+def test_the_longest_answer_leaves_room_for_a_prompt(length: int) -> None:
+    endpoint = one(spark(arguments={"max_model_len": length}))
+    assert endpoint.max_output is not None
+    assert endpoint.max_input is not None
+    assert endpoint.max_input >= endpoint.max_output >= min(2048, length // 2)
+
+
+def test_tools_and_thoughts_are_offered_where_the_service_takes_them() -> None:
+    bare = one(spark(arguments={"enable_auto_tool_choice": None, "reasoning_parser": None}))
+    assert (bare.tools, bare.reasoning) == (False, False)
+    for entry in safe_load(FORMATS["litellm"]([bare]))["model_list"]:
+        assert "chat_template_kwargs" not in entry["litellm_params"]
+
+
+def test_each_key_file_has_a_variable_of_its_own() -> None:
+    found = exported(
+        spark_1=(SPARK, {}), spark_2=(SPARK, {}), rtx_1=(RTX, {"api_key_file": "keys/rtx"})
+    )
+    assert [endpoint.key.variable for endpoint in found.endpoints] == [
+        VARIABLE, VARIABLE, f"{VARIABLE}_RTX_1",
+    ]  # fmt: skip
+
+
+def test_a_key_of_a_command_is_read_by_that_command() -> None:
+    found = exported(spark_1=(SPARK, {"api_key_command": ["pass", "show", "my lab"]}))
+    (key,) = {endpoint.key for endpoint in found.endpoints}
+    assert key_command(key) == f"export {VARIABLE}=\"$(pass show 'my lab')\""
+    entry = json.loads(FORMATS["json"](found.endpoints))["endpoints"][0]
+    assert entry["api_key"] == {"variable": VARIABLE, "command": ["pass", "show", "my lab"]}
+
+
+def test_a_clients_own_key_is_that_of_the_services_that_know_it() -> None:
+    services = {"qwen36": {**SPARK["qwen36"], "proxy": True}}
+    keys = {"openclaw": {}, "laptop": {"command": ["pass", "show", "laptop"]}}
+    hosts = planned(spark_1=(services, {"keys": keys}), spark_2=(services, {}))
+    addresses = dict.fromkeys(hosts, "10.0.0.1")
+    found = export(hosts, addresses, "openclaw")
+    assert [(one.host, one.key.source) for one in found.endpoints] == [
+        ("spark-1", ".sparkwright/keys/openclaw")
+    ]
+    assert found.notes == ("spark-2: qwen36 does not know the key 'openclaw'",)
+    (endpoint,) = export(hosts, addresses, "laptop").endpoints
+    assert key_command(endpoint.key) == f'export {VARIABLE}="$(pass show laptop)"'
+    with pytest.raises(UserError, match="did you mean 'openclaw'"):
+        export(hosts, addresses, "opencla")
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({}, "the others answer 503"),
+        ({"activate": "on-request"}, "a request has one that sleeps activated"),
+    ],
+)
+def test_who_takes_turns_is_said(more: dict[str, str], said: str) -> None:
+    one = {**SPARK["qwen36"], "exclusive": "day", "proxy": True, **more}
+    services = {"qwen36": one, "coder": {**one, "port": 8001, "served_names": ["coder"]}}
+    (note,) = exported(spark_1=(services, {}), spark_2=(SPARK, {})).notes
+    assert note == f"spark-1: of qwen36, coder one runs at a time (day): {said}"
+
+
+def test_a_name_of_different_models_is_said() -> None:
+    other = {"gemma": {"recipe": "gemma4-26b-a4b-stock", "served_names": ["qwen36-fast"]}}
+    (note,) = exported(spark_1=(SPARK, {}), spark_2=(other, {})).notes
+    assert note.startswith("qwen36-fast stands for different models: AEON-7/")
+
+
+def test_litellm_shares_a_name_among_hosts() -> None:
+    config = safe_load(FORMATS["litellm"](lab()))
+    fast = [entry for entry in config["model_list"] if entry["model_name"] == "qwen36-fast"]
+    assert [entry["litellm_params"]["api_base"] for entry in fast] == [
+        f"http://{host}:8000/v1" for host in ("spark-1", "spark-2", "rtx-1")
+    ]
+    assert {entry["litellm_params"]["api_key"] for entry in fast} == {f"os.environ/{VARIABLE}"}
+    ids = [entry["model_info"]["id"] for entry in config["model_list"]]
+    assert len(set(ids)) == len(ids) == 9
+
+
+def test_open_webui_has_a_key_for_every_address() -> None:
+    fragment = safe_load(FORMATS["open-webui"](lab()))
+    environment = fragment["services"]["open-webui"]["environment"]
+    assert all(isinstance(value, str) for value in environment.values())
+    addresses = environment["OPENAI_API_BASE_URLS"].split(";")
+    assert addresses == [f"http://{host}:8000/v1" for host in ("spark-1", "spark-2", "rtx-1")]
+    references = environment["OPENAI_API_KEYS"].split(";")
+    assert len(references) == 3
+    assert all(reference.startswith(f"${{{VARIABLE}:?") for reference in references)
+
+
+def test_openclaw_sends_what_it_would_drop_through_extra_body() -> None:
+    config = json.loads(FORMATS["openclaw"](lab()))
+    models = config["agents"]["defaults"]["models"]
+    assert models["rtx-1.qwen36/qwen36-deep"] == {
+        "params": {
+            "temperature": 0.7,
+            "presence_penalty": 1.5,
+            "extra_body": {"top_p": 0.8, "top_k": 20},
+        }
+    }
+    assert models["spark-1.qwen36/qwen36-35b-heretic"]["params"]["thinking"] == "low"
+    provider = config["models"]["providers"]["rtx-1.qwen36"]
+    assert provider["apiKey"] == f"${{{VARIABLE}}}"
+    assert {(m["contextWindow"], m["maxTokens"]) for m in provider["models"]} == {(65536, 8192)}
+
+
+def _run(*words: str, **environment: str) -> Result:
+    result = CliRunner().invoke(
+        main, ["endpoints", *words], prog_name="sparkwright", env=environment
+    )
+    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
+    return result
+
+
+@pytest.mark.parametrize("form", list(FORMATS))
+def test_no_format_ever_holds_a_key(
+    form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(ROOT)
+    file = tmp_path / "key"
+    file.write_text(SECRET)
+    file.chmod(0o600)
+    result = _run("inventory/lab.py", "--format", form, "--data", f"api_key_file={file}",
+                  **{VARIABLE: SECRET})  # fmt: skip
+    assert result.exit_code == 0
+    assert SECRET not in result.output
+    assert VARIABLE in result.stdout
+    assert f'the client needs: export {VARIABLE}="$(cat {file})"' in result.stderr
+
+
+def test_a_file_is_written_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    file = tmp_path / "new" / "endpoints.json"
+    result = _run("inventory/lab.py", "--limit", "rtx-1", "--output", str(file))
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert [entry["host"] for entry in json.loads(file.read_text())["endpoints"]] == ["rtx-1"]
+
+
+def test_the_address_is_ssh_s_where_the_inventory_gives_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(ROOT)
+    inventory = tmp_path / "mine.py"
+    inventory.write_text('sparks = [("my-spark", {"ssh_hostname": "my-spark.local"})]\n')
+    (entry,) = json.loads(_run(str(inventory)).stdout)["endpoints"]
+    assert entry["base_url"] == "http://my-spark.local:8000/v1"
+
+
+def test_a_file_that_can_t_be_written_is_reported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(ROOT)
+    (tmp_path / "file").write_text("")
+    result = _run("inventory/lab.py", "--output", str(tmp_path / "file" / "x"))
+    assert result.exit_code == 2
+    assert "this can't be written" in result.stderr
+
+
+def test_shipped_advice_is_for_names_that_are_served() -> None:
+    for recipe in catalog().recipes.values():
+        assert set(recipe.aliases) <= set(recipe.served_names), recipe.name

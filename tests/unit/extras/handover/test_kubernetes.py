@@ -1,0 +1,169 @@
+"""Manifests that a cluster takes, with what the release on the host has."""
+
+from __future__ import annotations
+
+import importlib
+import re
+from collections.abc import Iterator
+from functools import cache
+from typing import Any
+
+import pytest
+import yaml
+
+from sparkwright.findings.user_error import UserError
+from sparkwright.plan.container import BOOT_CACHES
+from tests.libyaml import safe_load_all
+from tests.unit.builders import COMMIT, DIGEST, alone, catalog
+from tests.unit.extras.handover.services import HERETIC, HOSTILE, container, files, manifests
+from tests.unit.plan.test_release import CARD
+
+RECIPES = sorted(name for name, one in alone().items() if not catalog().images[one.image].build)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _schemas_are_read_once() -> Iterator[None]:
+    """The library reads a megabyte of them for each document."""
+    utils: Any = pytest.importorskip(
+        "kubernetes_validate.utils", reason="make setup installs kubernetes-validate"
+    )
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(utils, "schema_contents", cache(utils.schema_contents))
+        yield
+
+
+def validate(text: str) -> None:
+    """By Kubernetes' own schemas, in which nothing unknown is allowed."""
+    kubernetes: Any = importlib.import_module("kubernetes_validate")
+    for document in safe_load_all(text):
+        kubernetes.validate(document, kubernetes.latest_version(), strict=True)
+
+
+@pytest.mark.parametrize("recipe", RECIPES)
+def test_kubernetes_own_schemas_take_every_recipe(recipe: str) -> None:
+    for hardening in ("default", "strict"):
+        validate(*files("kubernetes", recipe=recipe, hardening=hardening).values())
+
+
+def test_the_schemas_see_what_is_wrong() -> None:
+    (text,) = files("kubernetes").values()
+    validate(text)
+    kubernetes: Any = importlib.import_module("kubernetes_validate")
+    for right, wrong, error in (
+        ("replicas: 1", 'replicas: "1"', kubernetes.ValidationError),
+        ("enableServiceLinks", "enableServiceLink", kubernetes.ValidationError),
+        ("apps/v1", "apps/v9", kubernetes.SchemaNotFoundError),
+    ):
+        with pytest.raises(error):
+            validate(text.replace(right, wrong))
+
+
+def test_it_is_the_same_service() -> None:
+    found = container()
+    assert found["image"] == f"ghcr.io/aeon-7/aeon-vllm-ultimate@{DIGEST}"
+    # In a network of its own it listens to all of it.
+    assert found["args"] == ["0.0.0.0" if word == "127.0.0.1" else word for word in CARD]
+    assert {one["name"] for one in found["env"]} >= set(BOOT_CACHES)
+    volumes = {one["name"]: one for one in found["pod"]["volumes"]}
+    body = f"/opt/models/AEON-7--Qwen3.6-35B-A3B-heretic-NVFP4/{COMMIT}"
+    assert volumes["weights-0"]["hostPath"] == {"path": body, "type": "Directory"}
+    mounts = {one["name"]: one for one in found["volumeMounts"]}
+    assert mounts["weights-0"] == {
+        "name": "weights-0", "mountPath": "/models/qwen36", "readOnly": True,
+    }  # fmt: skip
+    assert volumes["shm"]["emptyDir"] == {"medium": "Memory", "sizeLimit": "16Gi"}
+    assert volumes["caches"]["hostPath"]["path"] == (
+        f"/opt/sparkwright/services/chat/llm-chat-caches-{DIGEST[7:19]}"
+    )
+    assert found["resources"] == {"limits": {"nvidia.com/gpu": 1}}
+    assert found["pod"]["nodeSelector"] == {"kubernetes.io/hostname": "spark-1"}
+
+
+def test_a_start_has_the_time_of_a_boot_and_then_health_is_asked() -> None:
+    found = container(boot_seconds=1234)
+    probes = [found[f"{kind}Probe"] for kind in ("startup", "readiness", "liveness")]
+    assert {one["httpGet"]["path"] for one in probes} == {"/health"}
+    assert probes[0]["failureThreshold"] * probes[0]["periodSeconds"] >= 1234
+
+
+def test_the_key_comes_from_a_secret_that_is_not_in_the_file() -> None:
+    (text,) = files("kubernetes").values()
+    found = manifests()
+    assert "Secret" not in found
+    assert "API_KEY" not in text
+    secret = container()["pod"]["volumes"][-3]
+    assert secret == {
+        "name": "key", "secret": {"secretName": "llm-chat-spark-1", "defaultMode": 0o400},
+    }  # fmt: skip
+
+
+def test_clients_use_the_port_that_they_used() -> None:
+    (port,) = manifests(port=8123)["Service"]["spec"]["ports"]
+    assert port == {"name": "http", "port": 8123, "targetPort": "http"}
+    assert container(port=8123)["ports"] == [{"name": "http", "containerPort": 18123}]
+
+
+@pytest.mark.parametrize(
+    ("host", "name"),
+    [
+        ("spark-1", "llm-chat-spark-1"),
+        ("Spark-1", r"llm-chat-spark-1-[0-9a-f]{8}"),
+        ("spark.lan", r"llm-chat-spark-lan-[0-9a-f]{8}"),
+        ("192.168.0.5", r"llm-chat-192-168-0-5-[0-9a-f]{8}"),
+        (f"a{'b' * 60}", r"llm-chat-ab{44}-[0-9a-f]{8}"),
+    ],
+)
+def test_objects_have_names_that_kubernetes_takes(host: str, name: str) -> None:
+    found = {one["metadata"]["name"] for one in manifests(host).values()}
+    assert len(found) == 1
+    assert re.fullmatch(name, *found)
+    assert len(*found) <= 63
+    assert container(host)["pod"]["nodeSelector"]["kubernetes.io/hostname"] == host.lower()
+
+
+def test_a_host_that_no_node_can_be_called_is_refused() -> None:
+    with pytest.raises(UserError, match="no node of Kubernetes"):
+        manifests("spark_1")
+
+
+def test_an_image_that_no_registry_has_is_refused() -> None:
+    built = [one for one in catalog().recipes.values() if catalog().images[one.image].build]
+    assert built
+    with pytest.raises(UserError, match="built on each host"):
+        files("kubernetes", recipe=built[0].name)
+
+
+@pytest.mark.parametrize(
+    ("settings", "gpus"),
+    [
+        ({}, 1),
+        ({"gpus": [0, 1]}, 2),
+        ({"arguments": {"tensor_parallel_size": 2, "pipeline_parallel_size": 2}}, 4),
+    ],
+)
+def test_gpus_are_counted(settings: dict[str, Any], gpus: int) -> None:
+    assert container(**settings)["resources"]["limits"]["nvidia.com/gpu"] == gpus
+
+
+@pytest.mark.parametrize("value", HOSTILE)
+def test_every_reader_of_yaml_sees_the_same_text(value: str) -> None:
+    (text,) = files("kubernetes", recipe=HERETIC, environment={"A": value}).values()
+    # YAML 1.1 and 1.2 differ in what is a number, a truth or a date: nothing is left to that.
+    (node,) = [
+        pair[1]
+        for document in yaml.compose_all(text)
+        for pair in _pairs(document)
+        if pair[0].value == "value" and pair[1].value == value.replace("$", "$$")
+    ]
+    assert node.style == '"' or re.fullmatch(r"[A-Za-z][A-Za-z/.-]{2,}", node.value)
+    validate(text)
+
+
+def _pairs(node: Any) -> Any:
+    if isinstance(node, yaml.MappingNode):
+        yield from node.value
+        for _, value in node.value:
+            yield from _pairs(value)
+    elif isinstance(node, yaml.SequenceNode):
+        for value in node.value:
+            yield from _pairs(value)

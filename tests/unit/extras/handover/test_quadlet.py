@@ -1,0 +1,79 @@
+"""Quadlets that Podman's generator takes, with what the release on the host has."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+import pytest
+
+from sparkwright.plan.container import container_entrypoint
+from tests import quadlet as reader
+from tests import systemd
+from tests.unit.builders import COMMIT, DIGEST
+from tests.unit.extras.handover.services import files, quadlet
+from tests.unit.extras.handover.test_kubernetes import RECIPES
+from tests.unit.plan.test_release import CARD
+
+PLACE = "etc/containers/systemd/llm-chat.container"
+
+
+@pytest.mark.parametrize("recipe", RECIPES)
+def test_podmans_own_generator_takes_every_recipe(recipe: str, tmp_path: Path) -> None:
+    for number, hardening in enumerate(("default", "strict")):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        made = reader.generated(folder, files("quadlet", recipe=recipe, hardening=hardening))
+        assert "ExecStart=" in made
+        assert f"@{DIGEST}" in made
+
+
+def test_it_is_the_same_service() -> None:
+    found = quadlet()["Container"]
+    assert found["Image"] == [f"ghcr.io/aeon-7/aeon-vllm-ultimate@{DIGEST}"]
+    (words,) = found["Exec"]
+    started = [*found["Entrypoint"], *reader.words(words)]
+    assert started == [*container_entrypoint("vllm", variables=False), *CARD]
+    body = f"/opt/models/AEON-7--Qwen3.6-35B-A3B-heretic-NVFP4/{COMMIT}:/models/qwen36:ro"
+    assert found["Volume"][0] == body
+    assert found["Volume"][-1] == f"llm-chat-caches-{DIGEST[7:19]}:/var/cache/boot"
+    assert found["AddDevice"] == ["nvidia.com/gpu=all"]
+    assert found["ShmSize"] == ["16g"]
+    assert found["Network"] == ["host"]
+    # Where its vLLM listened behind the proxy: nobody else reaches it there.
+    assert "http://127.0.0.1:18000/health" in found["HealthCmd"][0]
+
+
+def test_the_unit_gives_up_and_makes_room_as_ours_does() -> None:
+    found = quadlet(boot_seconds=100)
+    assert found["Unit"]["Conflicts"] == ["sparkwright-chat.service"]
+    assert found["Unit"]["StartLimitIntervalSec"] == ["400"]
+    assert found["Service"]["Restart"] == ["always"]
+    assert "drop_caches" in found["Service"]["ExecStartPre"][0]
+    assert found["Container"]["HealthStartPeriod"] == ["100s"]
+
+
+def test_systemd_reads_what_is_its_own(tmp_path: Path) -> None:
+    """The sections that the generator hands on as they are."""
+    text = files("quadlet")[PLACE]
+    head, _, rest = text.partition("[Container]")
+    service = rest.partition("[Service]")[2]
+    unit = f"{head}[Service]\nType=notify\nExecStart=/usr/bin/podman run x\n{service}"
+    assert systemd.faults(tmp_path, "llm-chat.service", unit) == []
+    wrong = unit.replace("Restart=always", "Restart=perhaps")
+    assert systemd.faults(tmp_path, "llm-chat.service", wrong)
+
+
+def test_gpus_are_named() -> None:
+    uuid = "GPU-22222222-2222-4222-8222-222222222222"
+    found = quadlet(gpus=[uuid, 1])["Container"]["AddDevice"]
+    assert found == [f"nvidia.com/gpu={uuid}", "nvidia.com/gpu=1"]
+
+
+@pytest.mark.parametrize(
+    ("bind", "asked"),
+    [("0.0.0.0", "127.0.0.1"), ("::", "127.0.0.1"), ("10.0.0.5", "10.0.0.5"), ("::1", "[::1]")],
+)
+def test_health_is_asked_where_it_listens(bind: str, asked: str) -> None:
+    (command,) = quadlet(proxy=False, bind=bind)["Container"]["HealthCmd"]
+    assert shlex.split(command)[-1] == f"http://{asked}:8000/health"

@@ -1,0 +1,113 @@
+"""Registries of recipes: named in the settings, pinned in the lock, searched, imported from."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from sparkwright.cli import main
+from sparkwright.resolve.lock import Lock, read_lock, render_lock
+from sparkwright.resolve.recipe_registry import with_registries
+from tests.unit.extras.imports.recipes import FIXTURES, git, git_registry
+
+
+@pytest.fixture
+def registry(tmp_path: Path) -> Path:
+    """A git repository with the recipes of these tests."""
+    there = tmp_path / "registry"
+    subprocess.run(["cp", "-r", str(FIXTURES / "registry"), str(there)], check=True)
+    return git_registry(there)
+
+
+@pytest.fixture
+def site(tmp_path: Path, registry: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A site that names it."""
+    folder = tmp_path / "site"
+    (folder / "inventory").mkdir(parents=True)
+    (folder / "group_data").mkdir()
+    (folder / "inventory/lab.py").write_text("sparks = ['spark-1']\n")
+    (folder / "group_data/all.py").write_text(
+        f"registries = {{'ours': {str(registry)!r}}}\n"
+        "services = {'chat': {'recipe': 'qwen36-35b-a3b-heretic-dflash'}}\n"
+    )
+    monkeypatch.chdir(folder)
+    return folder
+
+
+def _run(*words: str) -> Result:
+    result = CliRunner().invoke(main, list(words), prog_name="sparkwright")
+    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
+    return result
+
+
+def test_a_recipe_of_a_registry_is_imported_and_its_source_names_the_commit(
+    site: Path, registry: Path
+) -> None:
+    result = _run("import", "@ours/pair/first", "--name", "two-sparks")
+    assert result.exit_code == 0, result.output
+    text = (site / "catalog/recipes/two-sparks.yaml").read_text()
+    commit = git(registry, "rev-parse", "HEAD")
+    assert f"{registry}@{commit}:recipes/pair/first.yaml" in text
+    original = (site / "catalog/recipes/two-sparks.original").read_bytes()
+    assert original == (registry / "recipes/pair/first.yaml").read_bytes()
+    assert _run("check", "--recipe", "two-sparks").exit_code == 2  # two Sparks are needed
+    again = _run("import", "@ours/pair/first", "--name", "two-sparks")
+    assert again.exit_code == 0, again.output
+    assert "wrote" not in again.output
+
+
+def test_the_lock_pins_it_until_it_is_upgraded(site: Path, registry: Path) -> None:
+    first = git(registry, "rev-parse", "HEAD")
+    lock = with_registries([str(registry)], Lock(images={}, models={}), upgrade=False)
+    assert lock.registries == {str(registry): first}
+    (site / "fleet.lock").write_text(render_lock(lock))
+    assert read_lock(site / "fleet.lock") == lock
+    (registry / "recipes/generated.yaml").unlink()
+    git(registry, "commit", "--quiet", "-am", "second")
+    assert _run("import", "@ours/generated").exit_code == 0
+    assert with_registries([str(registry)], lock, upgrade=False) == lock
+    newer = with_registries([str(registry)], lock, upgrade=True)
+    assert newer.registries == {str(registry): git(registry, "rev-parse", "HEAD")}
+    (site / "fleet.lock").write_text(render_lock(newer))
+    gone = _run("import", "@ours/generated")
+    assert gone.exit_code == 2
+    assert "there is no such recipe" in gone.output
+    assert with_registries([], lock, upgrade=False).registries is None
+
+
+def test_search_looks_through_catalog_and_registries(site: Path) -> None:
+    result = _run("catalog", "search", "small-4b")
+    assert result.exit_code == 0, result.output
+    assert "recipe  @ours/recipes/generated  example/Small-4B" in result.output
+    assert "qwen36-35b-a3b-heretic-dflash" in _run("catalog", "search", "heretic", "dflash").output
+    assert "0 found" in _run("catalog", "search", "nothing-has-this").output
+
+
+def test_a_wrong_name_or_address_is_a_mistake_with_a_remedy(site: Path) -> None:
+    result = _run("import", "@our/first")
+    assert result.exit_code == 2
+    assert "did you mean 'ours'?" in result.output
+    (site / "group_data/all.py").write_text("registries = {'x': 'ext::sh'}\nservices = {}\n")
+    assert "https://HOST/REPOSITORY" in _run("check").output
+
+
+def test_what_is_there_with_another_content_is_not_overwritten(site: Path) -> None:
+    assert _run("import", "@ours/generated").exit_code == 0
+    path = site / "catalog/recipes/generated.yaml"
+    path.write_text(path.read_text().replace("0.7", "0.6"))
+    result = _run("import", "@ours/generated")
+    assert result.exit_code == 1
+    assert "it is there already" in result.output
+    assert "0.6" in path.read_text()
+    assert _run("import", "@ours/generated", "--replace").exit_code == 0
+    assert "0.7" in path.read_text()
+
+
+def test_a_whole_registry_is_counted(site: Path) -> None:
+    result = _run("import", "@ours", "--dry")
+    assert result.exit_code == 1
+    assert "7 recipes: 0 imported whole, 4 with something left out, 3 not imported" in result.output
+    assert not (site / "catalog").exists()

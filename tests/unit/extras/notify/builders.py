@@ -1,0 +1,27 @@
+"""Hosts as `sparkwright status` reads them, with what their watch found."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sparkwright.findings.finding import Finding, Severity, Subject
+from sparkwright.host.contracts.watch import WatchFinding, WatchReport
+from sparkwright.results.status import Deployment
+from tests.unit.report.test_status import NOW, answer
+
+WEDGE = WatchFinding("wedge", "qwen36", "error", "3 requests run, and no token for 9 min", NOW - 60)
+
+
+def host(*found: WatchFinding, **changes: Any) -> Deployment:
+    """A host whose watch found this; nothing where nothing is given."""
+    return answer(watch={"at": NOW - 20, "findings": [vars(one) for one in found]}, **changes)
+
+
+def finding(
+    host: str | None = "spark-1", id_: str = "wedge", severity: str = "error", **words: Any
+) -> Finding:
+    """A finding of a service."""
+    return Finding(id_, Severity(severity), Subject(host, "qwen36"), **words)
+
+
+__all__ = ["NOW", "WEDGE", "WatchFinding", "WatchReport", "answer", "finding", "host"]

@@ -1,0 +1,103 @@
+"""What is wrong now, from what hosts and their watch say."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from sparkwright.extras.notify.current import current
+from tests.unit.extras.notify.builders import NOW, WEDGE, WatchFinding, host
+
+
+def _told(**hosts: object) -> list[tuple[str, str | None, str | None, str]]:
+    silent = hosts.pop("silent", ())
+    found, _ = current(hosts, silent)  # type: ignore[arg-type]
+    return [(one.id, one.subject.host, one.subject.service, one.observed) for one in found]
+
+
+def test_a_well_fleet_says_nothing() -> None:
+    assert current({"spark-1": host()}) == ([], frozenset())
+
+
+def test_what_the_watch_found_is_told_with_reason_and_remedy() -> None:
+    (one,), unknown = current({"spark-1": host(WEDGE)})
+    assert (one.id, one.subject.host, one.subject.service) == ("wedge", "spark-1", "qwen36")
+    assert one.observed == "3 requests run, and no token for 9 min"
+    assert "front end lives" in one.reason
+    assert "sudo systemctl restart sparkwright-qwen36" in one.remedy
+    assert not unknown
+
+
+def test_every_figure_that_the_watch_writes_is_told() -> None:
+    for said in (
+        "the unit has failed after 3 restarts",
+        "/health says 503 for 12 min",
+        "/health says nothing for 90 s",
+        "KV cache full for 11 min, 7 requests wait",
+        "0.4% of 81000 drafted tokens accepted",
+        "2 restarts within an hour",
+    ):
+        assert _told(a=host(replace(WEDGE, seen=said)))[0][3] == said
+    for said, told in (
+        ("/opt/models: 3 of 3700 GiB free, full in about 5 h",
+         "3 of 3700 GiB free, full in about 5 h"),
+        ("at 6 of 9 looks within ten minutes: NVIDIA GB10: 91 C",
+         "at 6 of 9 looks within ten minutes"),
+    ):  # fmt: skip
+        assert _told(a=host(replace(WEDGE, seen=said)))[0][3] == told
+
+
+def test_a_release_that_was_switched_lately_is_suspected() -> None:
+    entry = {
+        "service": "qwen36", "from_release": "a" * 12, "to": "b" * 12, "by": "ann@laptop",
+        "at": NOW - 720, "why": [], "down_seconds": 3.0, "result": "good", "reasons": [],
+    }  # fmt: skip
+    ((*_, observed),) = _told(a=host(WEDGE, history=[entry]))
+    assert observed.endswith(f"9 min, release {'a' * 12} -> {'b' * 12} 12 min ago")
+    ((*_, observed),) = _told(a=host(WEDGE, history=[{**entry, "at": NOW - 90000}]))
+    assert "release" not in observed
+
+
+def test_a_service_that_was_stopped_is_told_though_the_watch_does_not() -> None:
+    stopped = host(service={"unit": {"ActiveState": "inactive"}, "container": None})
+    assert _told(a=stopped) == [("stopped", "a", "qwen36", "")]
+    # Where the watch says more of it, that is enough.
+    both = host(WEDGE, service={"unit": {"ActiveState": "inactive"}, "container": None})
+    assert [one[0] for one in _told(a=both)] == ["wedge"]
+
+
+def test_a_silent_host_is_told_and_nothing_else_is_known_of_it() -> None:
+    found, unknown = current({"spark-1": host()}, ["spark-2"])
+    assert [(one.id, one.subject.host) for one in found] == [("host-silent", "spark-2")]
+    assert unknown == {"spark-2"}
+
+
+def test_of_a_host_that_somebody_is_at_work_on_nothing_is_told() -> None:
+    lock = {"by": "ann@laptop", "since": NOW - 60}
+    assert current({"a": host(WEDGE, lock=lock)}) == ([], frozenset("a"))
+    assert current({"a": host(WEDGE, switch={"step": "stopped"})}) == ([], frozenset("a"))
+    assert current({"a": host(WEDGE, switch={"step": "ended"})})[0]
+
+
+def test_without_a_plan_what_was_deployed_is_told_and_nothing_ends() -> None:
+    blind = host(WEDGE, plan_known=False)
+    found, unknown = current({"a": replace(blind, planned={})})
+    assert [(one.id, one.subject.service) for one in found] == [("wedge", "qwen36")]
+    assert unknown == {"a"}
+
+
+def test_a_watch_that_sleeps_is_told() -> None:
+    asleep = host(WEDGE)
+    assert asleep.watch
+    asleep = replace(asleep, watch=replace(asleep.watch, at=NOW - 7200))
+    assert _told(a=asleep) == [("watch-asleep", "a", None, "the watch has not looked for 2 h")]
+
+
+def test_errors_come_first() -> None:
+    warning = WatchFinding("drift", "qwen36", "warning", "compose.yaml was changed by hand")
+    assert [one[0] for one in _told(a=host(warning, WEDGE))] == ["wedge", "drift"]
+
+
+def test_one_that_sleeps_while_another_one_runs_is_not_down() -> None:
+    changes: dict[str, Any] = {"service": {"unit": {"ActiveState": "inactive"}, "container": None}}
+    assert _told(a=host(**changes, sleeping={"qwen36": "chat"})) == []

@@ -1,0 +1,199 @@
+"""What is said to whom and when: once, folded, not too often, and not again after a restart."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from sparkwright.config.notices import Address, address
+from sparkwright.extras.notify.dispatch import Sent, go, try_out
+from sparkwright.extras.notify.record import held, read
+from sparkwright.extras.notify.said import GAP, HOURLY, OVER, Record
+from sparkwright.findings.finding import Finding
+from tests.unit.extras.notify.builders import NOW, finding
+
+NTFY, MAIL = address("ntfy:fleet", ""), address("mailto:me@lab.example", "")
+_MINUTE = 60.0
+
+
+class Fleet:
+    """Rounds by a clock, and what every address got."""
+
+    def __init__(self, *addresses: Address) -> None:
+        self.addresses = addresses or (NTFY,)
+        self.record, self.now = Record(), NOW
+        self.got: list[tuple[str, str, str]] = []
+        self.broken: set[str] = set()
+
+    def send(self, where: Address, title: str, body: str) -> str | None:
+        if where.shown in self.broken:
+            return "HTTP 500"
+        self.got.append((where.shown, title, body))
+        return None
+
+    def round(self, *findings: Finding, minutes: float = 10, unknown: str = "") -> list[Sent]:
+        self.now += minutes * _MINUTE
+        hosts = frozenset(filter(None, [unknown]))
+        return go(self.addresses, self.record, findings, hosts, self.now, self.send)
+
+    @property
+    def titles(self) -> list[str]:
+        return [title for _, title, _ in self.got]
+
+
+def test_what_begins_is_said_once() -> None:
+    fleet = Fleet()
+    for _ in range(5):
+        fleet.round(finding(observed="no token for 9 min", reason="it hangs", remedy="restart it"))
+    ((where, title, body),) = fleet.got
+    assert where == "ntfy at ntfy.sh"
+    assert title == "spark-1: qwen36: wedge"
+    assert body.splitlines() == [
+        "new: error: spark-1: qwen36: wedge (no token for 9 min)", "    it hangs",
+        "    -> restart it",
+    ]  # fmt: skip
+
+
+def test_figures_that_change_are_nothing_new() -> None:
+    fleet = Fleet()
+    fleet.round(finding(observed="9 min"))
+    assert [one.state for one in fleet.round(finding(observed="19 min"))] == ["nothing new"]
+
+
+def test_what_worsens_is_said_and_what_eases_is_not() -> None:
+    fleet = Fleet()
+    for severity in ("warning", "error", "warning", "error"):
+        fleet.round(finding(severity=severity))
+    assert [body.partition(":")[0] for *_, body in fleet.got] == ["new", "worse"]
+
+
+def test_the_end_is_said_once_it_lasts() -> None:
+    fleet = Fleet()
+    fleet.round(finding())
+    fleet.round(minutes=6)
+    assert len(fleet.got) == 1
+    fleet.round(minutes=OVER / 60)
+    assert fleet.titles[1] == "over: spark-1: qwen36: wedge"
+    assert fleet.got[1][2] == "over: spark-1: qwen36: wedge (after 16 min)"
+    fleet.round()
+    assert len(fleet.got) == 2
+
+
+def test_what_comes_and_goes_is_said_once() -> None:
+    fleet = Fleet()
+    for _ in range(20):
+        fleet.round(finding(), minutes=4)
+        fleet.round(minutes=4)
+    assert fleet.titles == ["spark-1: qwen36: wedge"]
+
+
+def test_equal_findings_of_several_hosts_are_one() -> None:
+    fleet = Fleet()
+    fleet.round(*(finding(f"spark-{number}") for number in range(1, 9)))
+    fleet.round(minutes=60)
+    fleet.round(minutes=OVER / 60)
+    named = "spark-1, spark-2, spark-3, spark-4, spark-5 and 3 more hosts: qwen36: wedge"
+    assert fleet.titles == [named, f"over: {named}"]
+    assert len(fleet.got[0][2].splitlines()) == 3
+
+
+def test_nothing_is_over_on_a_host_of_which_nothing_is_known() -> None:
+    fleet = Fleet()
+    silent = finding("spark-1", "host-silent")
+    fleet.round(finding())
+    for _ in range(5):
+        fleet.round(silent, unknown="spark-1")
+    assert fleet.titles == ["spark-1: qwen36: wedge", "spark-1: qwen36: host-silent"]
+
+
+def test_not_too_often_and_what_was_held_back_is_said_later() -> None:
+    fleet = Fleet()
+    fleet.round(finding("a"))
+    (held_back,) = fleet.round(finding("a"), finding("b"), minutes=1)
+    assert (held_back.state, held_back.why) == ("held back", "enough was sent for now")
+    fleet.round(finding("a"), finding("b"), finding("c"), minutes=GAP / 60)
+    assert fleet.titles == ["a: qwen36: wedge", "b, c: qwen36: wedge"]
+    for number in range(40):
+        fleet.round(*(finding(f"h{one}") for one in range(number)), minutes=5)
+    assert len(fleet.got) <= HOURLY * 4
+    # At the end everything was said.
+    fleet.round(*(finding(f"h{one}") for one in range(39)), minutes=60)
+    assert len(fleet.record.recipients[NTFY.key].told) == 39
+
+
+def test_an_address_that_fails_is_tried_again_less_and_less_often() -> None:
+    fleet = Fleet(NTFY, MAIL)
+    fleet.broken = {NTFY.shown}
+    tried = 0
+    for _ in range(600):
+        tried += fleet.round(finding(), minutes=1)[0].state == "failed"
+    # After 1, 2, 4, 8, 16, 32 minutes, then every hour: ten hours.
+    assert tried == 15
+    # The other address is told, and of the failure too, once.
+    assert [title for where, title, _ in fleet.got if where == MAIL.shown] == [
+        "spark-1: qwen36: wedge (and 1 more)",
+    ]  # fmt: skip
+    fleet.broken.clear()
+    fleet.round(finding(), minutes=61)
+    assert [title for where, title, _ in fleet.got if where == NTFY.shown] == [
+        "spark-1: qwen36: wedge"
+    ]
+    fleet.round(finding(), minutes=1)
+    fleet.round(finding(), minutes=11)
+    assert fleet.titles[-1] == "over: notice-not-sent"
+
+
+def test_a_restart_repeats_nothing(tmp_path: Path) -> None:
+    place = tmp_path / "state/notified.json"
+    fleet = Fleet()
+    with held(place) as fleet.record:
+        fleet.round(finding())
+    assert place.stat().st_mode & 0o777 == 0o600
+    with held(place) as fleet.record:
+        fleet.round(finding())
+    assert len(fleet.got) == 1
+    assert NTFY.url.value not in place.read_text()
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"recipients": 1}', "\xff", "[" * 100_000])
+def test_a_record_that_can_not_be_read_says_everything_once_more(tmp_path: Path, text: str) -> None:
+    place = tmp_path / "notified.json"
+    place.write_text(text, encoding="latin-1")
+    assert read(place) == Record()
+    fleet = Fleet()
+    with held(place) as fleet.record:
+        fleet.round(finding())
+    with held(place) as fleet.record:
+        fleet.round(finding())
+    assert len(fleet.got) == 1
+
+
+def test_a_clock_that_was_set_back_silences_nothing() -> None:
+    fleet = Fleet()
+    fleet.round(finding("a"))
+    fleet.now -= 1e7
+    fleet.round(finding("a"), finding("b"))
+    assert len(fleet.got) == 2
+    fleet.broken = {NTFY.shown}
+    fleet.round(finding("c"))
+    fleet.now -= 1e7
+    fleet.broken.clear()
+    fleet.round(finding("c"))
+    assert len(fleet.got) == 3
+
+
+def test_an_address_that_is_taken_out_is_forgotten() -> None:
+    fleet = Fleet(NTFY, MAIL)
+    fleet.round(finding())
+    fleet.addresses = (MAIL,)
+    fleet.round(finding())
+    assert list(fleet.record.recipients) == [MAIL.key]
+
+
+def test_a_try_out_goes_to_everybody_and_is_not_remembered() -> None:
+    fleet = Fleet(NTFY, MAIL)
+    fleet.broken = {MAIL.shown}
+    done = try_out(fleet.addresses, fleet.send)
+    assert [(one.state, one.why) for one in done] == [("sent", ""), ("failed", "HTTP 500")]
+    assert fleet.record == Record()
