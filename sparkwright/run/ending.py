@@ -1,8 +1,7 @@
-"""The end of a run: its table and its record, or the answers to a question of the command line."""
+"""The end of a run: its table and its record."""
 
 from __future__ import annotations
 
-import json
 import os
 import time
 from dataclasses import replace
@@ -32,9 +31,6 @@ def report(run: Run, *, as_json: bool) -> None:
     Args:
         as_json: whether standard output is pyinfra's JSON, which nothing may be mixed with.
     """
-    if run.answers:
-        _write_answers(run, run.answers)
-        return  # a command of sparkwright's asked the hosts, and prints by itself
     if run.broken:
         click.echo(_unplanned(run), err=as_json)
         return  # of what is planned nothing is known, and the record of the last deploy stays
@@ -64,14 +60,6 @@ def _unplanned(run: Run) -> str:
     ]
     lines = columns([("HOST", "SERVICE", "STATE", "RELEASE"), *rows]) if rows else []
     return "\n".join(["", *lines, *failed])
-
-
-def _write_answers(run: Run, place: str) -> None:
-    found = {
-        name: {"answer": one.answer, "refused": one.memory.failure}
-        for name, one in run.hosts.items()
-    }
-    Path(place).write_text(json.dumps(found), encoding="utf-8")
 
 
 def _row(name: str, one: HostRun) -> table.Row:

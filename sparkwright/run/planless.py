@@ -1,7 +1,7 @@
 """A run that goes by what the hosts say where the plan is broken.
 
-Commands of an emergency ask for it (``planless=true`` among their role's arguments): they need
-inventory and connections, and no more of the user's files.
+Commands of an emergency ask for it: they need inventory and connections, and no more of the user's
+files.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-import click
 from gevent import Timeout
 from pyinfra.api.host import Host
 
@@ -22,17 +21,11 @@ from sparkwright.facts.memory import memory
 from sparkwright.findings.user_error import UserError, mistake
 from sparkwright.operations.peer_keys import THIS_PROCESS
 from sparkwright.plan.rollout import Rollout, batches
-from sparkwright.run.progress import note
 from sparkwright.run.state import HostRun, Run
 from sparkwright.site.planless import broken, unplanned_fleet
 
 #: Seconds that planning may take in an emergency: registry and hub answer in two or three.
 _PATIENCE = 15
-
-
-def allowed(operations: Sequence[str]) -> bool:
-    """Whether a run needs no plan."""
-    return "planless=true" in operations
 
 
 def check_files(
@@ -60,7 +53,7 @@ def planned_or_not(
     unplanned: Callable[[str], Run],
     wrong: BaseException | None,
 ) -> Run:
-    """The planned run; or, told in one line, one that goes by what the hosts say.
+    """The planned run; or one that goes by what the hosts say.
 
     Args:
         wrong: why it can't be planned, as far as that is known before.
@@ -71,14 +64,10 @@ def planned_or_not(
         with Timeout(_PATIENCE, _slow()):
             return planned()
     except (Exception, SystemExit) as error:
-        run = unplanned(broken(error))
-    tell(run)
-    return run
+        return unplanned(broken(error))
 
 
-def unplanned_run(
-    hosts: dict[str, Host], parameters: dict[str, Any], answers: str | None, why: str
-) -> Run:
+def unplanned_run(hosts: dict[str, Host], parameters: dict[str, Any], why: str) -> Run:
     """A run of hosts of which nothing is planned."""
     data = {name: host.data.dict() for name, host in hosts.items()}
     fleet = unplanned_fleet(data)
@@ -101,17 +90,8 @@ def unplanned_run(
         rollout=Rollout(batches(list(hosts), fleet.rollout)),
         rollout_settings=fleet.rollout,
         dry=parameters["dry"],
-        answers=answers,
         broken=why,
     )
-
-
-def tell(run: Run) -> None:
-    """Say what of the plan is broken: on standard error, or to the command that asked."""
-    if run.answers is None:
-        click.echo(run.broken, err=True)
-    else:
-        note(run.answers, {"plan": run.broken})
 
 
 def _slow() -> UserError:

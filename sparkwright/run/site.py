@@ -11,6 +11,7 @@ import atexit
 import gc
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -18,6 +19,7 @@ import click
 from pyinfra.api.host import Host
 from pyinfra.api.inventory import Inventory
 from pyinfra.api.state import State
+from pyinfra.context import ctx_state
 
 from sparkwright.config import user_files
 from sparkwright.config.command_line import choice_problems, stray_group_data
@@ -35,59 +37,154 @@ from sparkwright.operations.peer_keys import RunKeys
 from sparkwright.plan.rollout import Rollout, batches
 from sparkwright.proxy.pools import with_others
 from sparkwright.run import ending, planless
-from sparkwright.run.progress import Progress
 from sparkwright.run.state import HostRun, Run, attach
 from sparkwright.site.clusters import left_out
-from sparkwright.site.desired import DesiredFleet, desired_fleet
+from sparkwright.site.desired import desired_fleet
 
-#: The role by which commands look at hosts, with a plan or without.
-_STATUS = "roles.status.status"
+
+@dataclass(frozen=True)
+class Invocation:
+    """A run as its command line asks for it.
+
+    Attributes:
+        overrides: ``key=value``, as pyinfra's ``--data``.
+        limit, exclude: names and groups of hosts, and patterns of names.
+        group_data: further folders of it.
+        planless: whether the run goes by what the hosts say where the plan is broken.
+        makes_secrets: whether keys and certificates that the site lacks are made and kept: not by a
+            run that only looks, or that an emergency needs. On another machine than the fleet's
+            such a key would be nobody's, and the next deploy from there would take it for the
+            fleet's.
+        switches: whether services are switched.
+    """
+
+    inventory: str
+    overrides: tuple[str, ...] = ()
+    limit: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
+    group_data: tuple[str, ...] = ()
+    dry: bool = False
+    planless: bool = False
+    makes_secrets: bool = False
+    switches: bool = False
+
+
+class CommandState(State):
+    """pyinfra's state in a command of sparkwright's, which plans its run by itself."""
 
 
 def install() -> None:
     """Hook planning and report into this run of pyinfra. Called by a site's ``config.py``."""
+    if isinstance(ctx_state.get(), CommandState):
+        return
     parameters = hooks.command_line()
-    emergency = planless.allowed(parameters["operations"])
-    wrong: list[BaseException | None] = [None]
-    files = (parameters["inventory"], parameters["group_data"], parameters.get("data") or ())
-
-    def check() -> None:
-        if emergency:
-            wrong[0] = planless.check_files(*files)
-        else:
-            user_files.check(*files)
-
-    _or_exit(check)
+    invocation = _of_pyinfra(parameters)
     runs: list[Run] = []
 
     def plan(inventory: Inventory, limit: list[Host] | None) -> None:
-        _or_exit(lambda: runs.extend(_plan(inventory, limit, parameters, wrong[0])))
+        names = None if limit is None else [host.name for host in limit]
+        _or_exit(lambda: runs.extend(_planned_by_pyinfra(inventory, names, invocation, parameters)))
 
     def ready(state: State) -> None:
-        # config.py has turned it off: what is loaded by now stays, and is not looked at again.
-        gc.freeze()
-        gc.enable()
-        hooks.guard_connections()
-        hooks.load_keys_with(private_key)
+        prepare(state)
         hooks.never_ask_about_failed_hosts(state)
         if runs:
-            state.add_callback_handler(Connections())
-            if runs[0].answers:
-                state.add_callback_handler(Progress(runs[0].answers))
-            others.follow(state)
-
-    hooks.quick_operation_order()
-    hooks.before_connecting(plan, ready)
+            follow(state)
 
     def report() -> None:
         for run in runs:
             ending.report(run, as_json=parameters["json_output"])
 
+    _or_exit(lambda: read_files(invocation))
+    hooks.quick_operation_order()
+    hooks.before_connecting(plan, ready)
     atexit.register(gc.freeze)  # called last: Python would collect everything once more, 250 ms
     atexit.register(report)
 
 
-def _or_exit(step: Callable[[], None]) -> None:
+def prepare(state: State) -> None:
+    """Have pyinfra's connections bounded and safe, once all is planned."""
+    # config.py has turned it off: what is loaded by now stays, and is not looked at again.
+    gc.freeze()
+    gc.enable()
+    hooks.guard_connections()
+    hooks.load_keys_with(private_key)
+
+
+def follow(state: State) -> None:
+    """Follow connections and operations of a planned run."""
+    state.add_callback_handler(Connections())
+    others.follow(state)
+
+
+def read_files(invocation: Invocation) -> BaseException | None:
+    """Check the user's files before pyinfra reads them.
+
+    Returns:
+        What is wrong with group_data, in a run that goes on without it.
+
+    Raises:
+        UserError: for everything else that can't be read.
+    """
+    files = (invocation.inventory, invocation.group_data, invocation.overrides)
+    if invocation.planless:
+        return planless.check_files(*files)
+    user_files.check(*files)
+    return None
+
+
+def plan(
+    inventory: Inventory,
+    limit: Sequence[str] | None,
+    invocation: Invocation,
+    broken: BaseException | None = None,
+) -> Run:
+    """Plan a run, before any host is connected to.
+
+    Args:
+        limit: names of the chosen hosts; all without.
+        broken: why group_data can't be read.
+
+    Raises:
+        UserError: for everything that is wrong with the user's input.
+    """
+    _check_choice(inventory, invocation)
+    # In the inventory's order: of --limit pyinfra makes a set.
+    hosts = {host.name: host for host in inventory if limit is None or host.name in limit}
+    planned = partial(_planned, inventory, hosts, invocation)
+    if invocation.planless:
+        unplanned = partial(
+            planless.unplanned_run,
+            hosts,
+            {"inventory": invocation.inventory, "dry": invocation.dry},
+        )
+        run = planless.planned_or_not(planned, unplanned, broken)
+    else:
+        run = planned()
+    attach(run, hosts)
+    return run
+
+
+def _of_pyinfra(parameters: dict[str, Any]) -> Invocation:
+    return Invocation(
+        parameters["inventory"],
+        tuple(parameters.get("data") or ()),
+        tuple(parameters.get("limit") or ()),
+        tuple(parameters.get("exclude") or ()),
+        tuple(parameters["group_data"]),
+        dry=parameters["dry"],
+        makes_secrets=not parameters["dry"],
+        switches=_deploys(parameters) or parameters["operations"][0].startswith("roles.serving"),
+    )
+
+
+def _deploys(parameters: dict[str, Any]) -> bool:
+    """Whether pyinfra runs deploy files, whatever they are called."""
+    operations = parameters["operations"]
+    return bool(operations) and all(name.endswith(".py") for name in operations)
+
+
+def _or_exit(step: Callable[[], object]) -> None:
     try:
         step()
     except UserError as error:
@@ -95,139 +192,88 @@ def _or_exit(step: Callable[[], None]) -> None:
         sys.exit(2)
 
 
-def _plan(
+def _planned_by_pyinfra(
     inventory: Inventory,
-    limit: list[Host] | None,
+    limit: Sequence[str] | None,
+    invocation: Invocation,
     parameters: dict[str, Any],
-    wrong: BaseException | None,
 ) -> list[Run]:
-    """The requested run; none for an ad-hoc command or fact, which needs no plan.
+    """The requested run; none for an ad-hoc command or fact, which needs no plan."""
+    operations = parameters["operations"]
+    if not (_deploys(parameters) or (operations and operations[0].startswith("roles."))):
+        _check_choice(inventory, invocation)
+        return []
+    confirmed = parameters["yes"] or parameters["dry"] or parameters["json_output"]
+    if not (confirmed or sys.stdin.isatty()):
+        _check_choice(inventory, invocation)
+        what = "pyinfra would ask before it changes anything, and nobody can answer"
+        raise UserError([mistake("command line", what, "add --yes, or --dry to only look")])
+    return [plan(inventory, limit, invocation)]
 
-    Args:
-        wrong: why group_data can't be read.
-    """
-    groups = {name: [host.name for host in members] for name, members in inventory.groups.items()}
+
+def _groups(inventory: Inventory) -> dict[str, list[str]]:
+    return {name: [host.name for host in members] for name, members in inventory.groups.items()}
+
+
+def _check_choice(inventory: Inventory, invocation: Invocation) -> None:
     problems = [
         *choice_problems(
-            parameters["inventory"],
+            invocation.inventory,
             [host.name for host in inventory],
-            groups,
-            {option: parameters.get(option) or () for option in ("limit", "exclude")},
+            _groups(inventory),
+            {"limit": invocation.limit, "exclude": invocation.exclude},
         )
     ]
     if problems:
         raise UserError(problems)
-    if not any(
-        name.endswith("deploy.py") or name.startswith("roles.") for name in parameters["operations"]
-    ):
-        return []
-    if not (
-        parameters["yes"] or parameters["dry"] or parameters["json_output"] or sys.stdin.isatty()
-    ):
-        raise UserError(
-            [
-                mistake(
-                    "command line",
-                    "pyinfra would ask before it changes anything, and nobody can answer",
-                    "add --yes, or --dry to only look",
-                )
-            ]
-        )
-    # In the inventory's order: of --limit pyinfra makes a set.
-    hosts = {host.name: host for host in inventory if limit is None or host in limit}
-    planned = partial(_planned, inventory, hosts, groups, parameters)
-    if planless.allowed(parameters["operations"]):
-        unplanned = partial(planless.unplanned_run, hosts, parameters, _answers(parameters))
-        run = planless.planned_or_not(planned, unplanned, wrong)
-    else:
-        run = planned()
-    attach(run, hosts)
-    return [run]
 
 
-def _planned(
-    inventory: Inventory,
-    hosts: dict[str, Host],
-    groups: dict[str, list[str]],
-    parameters: dict[str, Any],
-) -> Run:
+def _planned(inventory: Inventory, hosts: dict[str, Host], invocation: Invocation) -> Run:
     everyone = {host.name: with_new_names(host.data.dict()) for host in inventory}
+    with_data = [group for group, data in inventory.group_data.items() if data]
     fleet = desired_fleet(
         [
             HostInput(
                 name,
                 host.data.dict(),
-                partial(_origin, inventory, host, parameters["inventory"]),
+                partial(_origin, inventory, host, invocation.inventory),
                 frozenset(("all", *host.groups)),
             )
             for name, host in hosts.items()
         ],
         everyone,
         [
-            *stray_group_data(groups, [one for one, data in inventory.group_data.items() if data]),
-            *(left_out(hosts, everyone) if _changes(parameters["operations"]) else ()),
+            *stray_group_data(_groups(inventory), with_data),
+            *(left_out(hosts, everyone) if invocation.switches else ()),
         ],
-        dry=not _may_make(parameters),
+        dry=not invocation.makes_secrets,
     )
-    passed = [one for host in fleet.hosts.values() for one in host.violations]
-    if passed:
-        click.echo(text(passed, paint=paint), err=True)
-    return _run(fleet, hosts, inventory, parameters)
-
-
-def _changes(operations: Sequence[str]) -> bool:
-    """Whether services are switched: by a deploy file, or by a role that does it."""
-    return any(
-        name.endswith(".py") or name.startswith(("roles.serving", "roles.rollback"))
-        for name in operations
-    )
-
-
-def _run(
-    fleet: DesiredFleet, hosts: dict[str, Host], inventory: Inventory, parameters: dict[str, Any]
-) -> Run:
-    everyone = {host.name: with_new_names(host.data.dict()) for host in inventory}
+    violations = [finding for host in fleet.hosts.values() for finding in host.violations]
+    if violations:
+        click.echo(text(violations, paint=paint), err=True)
+    secret = api_key(".sparkwright/peer_secret", {}, dry=not invocation.makes_secrets)
     return Run(
-        inventory=parameters["inventory"],
+        inventory=invocation.inventory,
         hosts={
             name: HostRun(
                 name=name,
-                desired=one.desired,
-                violations=one.violations,
-                keys=one.keys,
-                token=one.token,
+                desired=host.desired,
+                violations=host.violations,
+                keys=host.keys,
+                token=host.token,
                 memory=memory(hosts[name]),
                 address=ssh_address(name, everyone[name]),
-                proxies=one.proxies,
-                peer_certificate=one.peer_certificate,
+                proxies=host.proxies,
+                peer_certificate=host.peer_certificate,
                 others=with_others(name, everyone),
             )
-            for name, one in fleet.hosts.items()
+            for name, host in fleet.hosts.items()
         },
-        peer_keys=RunKeys(api_key(".sparkwright/peer_secret", {}, dry=not _may_make(parameters))),
+        peer_keys=RunKeys(secret),
         rollout=Rollout(batches(list(hosts), fleet.rollout)),
         rollout_settings=fleet.rollout,
-        dry=parameters["dry"],
-        answers=_answers(parameters),
+        dry=invocation.dry,
     )
-
-
-def _may_make(parameters: dict[str, Any]) -> bool:
-    """Whether keys and certificates that the site lacks are made and kept: not by a run that only
-    looks, or that an emergency needs. On another machine than the fleet's that key would be
-    nobody's, and the next deploy from there would take it for the fleet's."""
-    asks = planless.allowed(parameters["operations"]) or _STATUS in parameters["operations"]
-    return not (parameters["dry"] or asks)
-
-
-def _answers(parameters: dict[str, Any]) -> str | None:
-    """The file that a command of sparkwright's names as an argument of its role.
-
-    Read here, so that hosts that can't be reached get their line in it too.
-    """
-    words = parameters["operations"]
-    named = [word.partition("=")[2] for word in words if word.startswith("answers=")]
-    return named[0] if named else None
 
 
 def _origin(inventory: Inventory, host: Host, filename: str, key: str) -> str:

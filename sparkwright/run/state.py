@@ -10,7 +10,6 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property, partial, reduce
-from typing import Any
 
 import click
 from pyinfra.api.host import Host
@@ -58,7 +57,6 @@ class HostRun:
         address: where the controller reaches it.
         findings: preflight's.
         outcomes: what services run where that is not what was planned, by name.
-        answer: what a question of the command line was answered, as plain data.
         connection: addresses of controller and host, as far as they see each other directly.
         left: why this run leaves the host alone, although nothing is wrong with it; None where it
             does not.
@@ -84,7 +82,6 @@ class HostRun:
     findings: list[Finding] = field(default_factory=list)
     smoke: dict[str, Smoke] = field(default_factory=dict)
     outcomes: dict[str, Outcome] = field(default_factory=dict)
-    answer: Any = None
 
     @property
     def settings(self) -> HostSettings:
@@ -181,7 +178,6 @@ class Run:
         peer_keys: by which hosts know each other when one takes from another.
         dry: whether this run only looks.
         takes_from: content -> host -> hosts that it takes it from; None until that is decided.
-        answers: file for what the hosts answer, where a command of the command line asks them.
         broken: what of the plan is broken, in one line; then nothing is planned, and the run goes
             by what the hosts say. None where the plan is whole.
     """
@@ -192,7 +188,6 @@ class Run:
     rollout: Rollout
     rollout_settings: RolloutSettings
     dry: bool
-    answers: str | None = None
     broken: str | None = None
     takes_from: dict[str, dict[str, list[str]]] | None = None
     started: float = field(default_factory=time.monotonic)

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from functools import wraps
+from pathlib import Path
+from typing import Any, TypeVar, cast
 
 import click
 
+from sparkwright.cli.lib.hosts import CONNECTION, Hosts
 from sparkwright.cli.lib.options import inventory_argument
 from sparkwright.cli.lib.progress import verbosity_options
 from sparkwright.findings.user_error import UserError, mistake
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
-_META = "sparkwright.pyinfra"
 _ON_A_COMMAND_LINE = "a password on a command line is read by every user of this machine"
 _PROMPT = "--ssh-password-prompt asks for it, or reads it from standard input"
 _KEY = "leave it out: pyinfra asks where a key needs one, and ssh-agent keeps it"
@@ -42,14 +44,21 @@ OPTIONS: tuple[tuple[tuple[str, ...], str | None, str], ...] = (
 
 
 def hosts_argument(command: _Command) -> _Command:
-    """``[INVENTORY]`` with ``--data``, ``--limit``, and all of the connection."""
-    return connection_options(inventory_argument(command))
+    """``[INVENTORY]`` with ``--data``, ``--limit``, and all of the connection, as ``hosts``."""
+
+    @wraps(command)
+    def with_hosts(
+        *, inventory: Path, overrides: tuple[str, ...] = (), limit: tuple[str, ...] = (), **more: Any
+    ) -> Any:
+        return command(hosts=Hosts(inventory, overrides, limit), **more)
+
+    return connection_options(inventory_argument(cast("_Command", with_hosts)))
 
 
 def connection_options(command: _Command, but: str | None = None) -> _Command:
     """pyinfra's options of connection and sudo.
 
-    The command has no arguments for them: `given` has what to hand to pyinfra.
+    The command has no arguments for them: ``hosts.connection_options`` has them.
 
     Args:
         but: a name that means something else to this command.
@@ -75,7 +84,7 @@ def ssh_options(command: _Command) -> _Command:
 
 
 def _keeping(command: Callable[..., Any], options: Sequence[tuple[Any, Any, str]]) -> None:
-    for names, metavar, told in reversed(options):
+    for names, metavar, text in reversed(options):
         click.option(
             *names,
             metavar=metavar,
@@ -83,22 +92,8 @@ def _keeping(command: Callable[..., Any], options: Sequence[tuple[Any, Any, str]
             type=click.IntRange(1) if metavar in ("PORT", "NUMBER") else None,
             expose_value=False,
             callback=_kept,
-            help=told,
+            help=text,
         )(command)
-
-
-def pyinfra_json_option(command: _Command) -> _Command:
-    """``--json`` of a command that becomes pyinfra, which prints it."""
-    return click.option(
-        "--json", is_flag=True, expose_value=False, callback=_kept,
-        help="Print pyinfra's JSON instead of text (docs/json.md).",
-    )(command)  # fmt: skip
-
-
-def given() -> list[str]:
-    """The words for pyinfra of the command that runs."""
-    context = click.get_current_context(silent=True)
-    return [] if context is None else list(context.meta.get(_META, ()))
 
 
 def without_secrets(words: Sequence[str]) -> None:
@@ -114,8 +109,8 @@ def without_secrets(words: Sequence[str]) -> None:
 
 def _kept(context: click.Context, option: click.Parameter, value: Any) -> None:
     if value:
-        words = context.meta.setdefault(_META, [])
-        words += [option.opts[0]] if value is True else [option.opts[0], str(value)]
+        name = option.opts[0].removeprefix("--").replace("-", "_")
+        context.meta.setdefault(CONNECTION, {})[name] = value
 
 
 def _refused(_: click.Context, option: click.Parameter, value: Any) -> None:

@@ -1,125 +1,130 @@
-"""Querying the hosts from the command line, by pyinfra without its output."""
+"""Hosts that a command means: asked, changed and watched through pyinfra, in this process."""
 
 from __future__ import annotations
 
-import json
-import os
-import shutil
-import subprocess
-import sys
-import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from sparkwright.cli.lib import connecting, progress
+from sparkwright.cli.lib import progress
 from sparkwright.cli.lib.output import echo
-from sparkwright.findings.user_error import UserError, mistake
-from sparkwright.text.visible import paragraph, visible_but_colours
+from sparkwright.config.inventory import HostInput, limited, read_inventory
+from sparkwright.results.answers import Answers
+from sparkwright.text.visible import paragraph
+
+if TYPE_CHECKING:
+    from sparkwright.run.session import Change, Question, Session
+
+T = TypeVar("T")
+#: Where click keeps the options of connection and sudo that the command line gives.
+CONNECTION = "sparkwright.connection"
 
 
-def pyinfra() -> str:
-    """The pyinfra beside this Python, or the one of the path.
+@dataclass(frozen=True)
+class Hosts:
+    """Hosts of an inventory, as a command line names them.
 
-    Raises:
-        UserError: when there is none.
+    Attributes:
+        overrides: ``key=value``, as pyinfra's ``--data``.
+        limit: names and groups of hosts, and patterns of names; all hosts without.
     """
-    beside = Path(sys.executable).with_name("pyinfra")
-    found = str(beside) if beside.exists() else shutil.which("pyinfra")
-    if found is None:
-        raise UserError([mistake("command line", "pyinfra is not installed", "see the README")])
-    return found
+
+    inventory: Path
+    overrides: tuple[str, ...] = ()
+    limit: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return ", ".join(self.limit) or f"all hosts of {self.inventory}"
+
+    def only(self, names: Iterable[str]) -> Hosts:
+        """Only these of its hosts."""
+        return replace(self, limit=tuple(names))
+
+    def read(self) -> list[HostInput]:
+        """The hosts as the user's files give them. Raises UserError."""
+        return limited(read_inventory(self.inventory, self.overrides), self.limit)
+
+    def ask(self, question: Question[T], *, planless: bool = False) -> Answers[T]:
+        """Ask every host, side by side. Hosts that give no answer are named on standard error.
+
+        Args:
+            planless: whether hosts are asked although the plan is broken: registry or hub can't be
+                reached, the lock is broken, group_data has a mistake. One line on standard error
+                then names what is broken, nothing is planned (``HostRun.plan_known`` is False), and
+                ``settings`` has the roots alone. Without, such a run ends with exit code 2 before
+                any host is connected to.
+        """
+        with progress.shown() as notice, self.session(planless=planless, notice=notice) as session:
+            answers = session.ask(question)
+        return told(answers)
+
+    def change(
+        self, change: Change[T], *, planless: bool = False, makes_secrets: bool = False
+    ) -> Answers[T]:
+        """Run operations on every host; their answers are those of `ask`.
+
+        Args:
+            planless: as for `ask`.
+            makes_secrets: whether keys and certificates that the site lacks are made.
+        """
+        with (
+            progress.shown() as notice,
+            self.session(
+                planless=planless, notice=notice, makes_secrets=makes_secrets
+            ) as session,
+        ):
+            answers = session.change(change)
+        return told(answers)
+
+    def show(self, change: Change[None], *, as_json: bool, **options: Any) -> int:
+        """Run operations and print what pyinfra prints of them; returns the exit code.
+
+        Args:
+            options: those of `session`.
+        """
+        with self.session(shown=True, **options) as session:
+            if session.run.broken:
+                echo(session.run.broken, err=True)
+            return int(not session.show(change, as_json=as_json))
+
+    @contextmanager
+    def session(
+        self, *, shown: bool = False, notice: Any = None, diff: bool = False, **run: bool
+    ) -> Iterator[Session]:
+        """Plan for the hosts; they are connected to when they are asked.
+
+        Args:
+            shown: whether standard error has what pyinfra says of every host.
+            notice: told of each host that is asked, and how that ends.
+            diff: whether the texts of files that change are shown.
+            run: ``dry``, ``planless``, ``makes_secrets`` and ``switches`` of ``Invocation``.
+        """
+        from sparkwright.run.session import session
+        from sparkwright.run.site import Invocation
+
+        invocation = Invocation(str(self.inventory), self.overrides, self.limit, **run)
+        connection = {**connection_options(), **({"diff": True} if diff else {})}
+        shown = shown or progress.chosen("verbose")
+        with session(
+            invocation, connection, shown=shown, notice=notice or (lambda *_: None)
+        ) as opened:
+            yield opened
 
 
-def command_line(
-    inventory: Path,
-    limit: tuple[str, ...],
-    overrides: tuple[str, ...],
-    operation: str,
-    *,
-    planless: bool = False,
-    dry: bool = False,
-    **arguments: str | bool | float | None,
-) -> list[str]:
-    """pyinfra's, for an operation with arguments, that nobody has to confirm.
-
-    Args:
-        planless: as for ``ask_hosts``.
-        dry: whether it only says what would be done.
-    """
-    words = [pyinfra(), "--dry" if dry else "--yes", *connecting.given()]
-    # pyinfra knows no group of all hosts by that name; everywhere else it is one.
-    chosen = () if "all" in limit else limit
-    words += [word for name in chosen for word in ("--limit", name)]
-    words += [word for pair in overrides for word in ("--data", pair)]
-    # JSON, since pyinfra would read a release's name such as 123456789012 as a number.
-    arguments = {**arguments, "planless": planless or None}
-    given = [f"{key}={json.dumps(value)}" for key, value in arguments.items() if value is not None]
-    return [*words, str(inventory), operation, *given]
+def told(answers: Answers[T]) -> Answers[T]:
+    """The answers, after what is broken and who is silent was printed on standard error."""
+    if answers.broken:
+        echo(answers.broken, err=True)
+    for host, reason in answers.failures.items():
+        echo(f"{click.style(host, fg='red')}: {paragraph(reason)}", err=True)
+    return answers
 
 
-def become(words: list[str]) -> NoReturn:
-    """Be pyinfra from here on: it shows every host's progress, and its exit code is ours."""
-    sys.stdout.flush()
-    os.execv(words[0], words)
-
-
-def ask_hosts(
-    inventory: Path,
-    limit: tuple[str, ...],
-    overrides: tuple[str, ...],
-    operation: str,
-    *,
-    planless: bool = False,
-    **arguments: str | bool | None,
-) -> tuple[dict[str, Any], list[str]]:
-    """Run one operation on the hosts.
-
-    Args:
-        operation: a role's function, which takes ``answers`` and, with planless, ``planless``.
-        planless: whether it goes by what the hosts say where the plan is broken: registry or hub
-            can't be asked, the lock is broken, group_data has a mistake. One line on standard error
-            then says what is broken; nothing is planned (``HostRun.plan_known`` is False, its
-            services are empty), and ``settings`` has the roots alone. Without, such a run ends with
-            exit code 2 before any host is connected to.
-
-    Returns:
-        By host, what it answered; and the hosts that did not, which are named on standard error. A
-        missing answer is a failure to every command: nobody knows what such a host runs.
-
-    Raises:
-        SystemExit: with pyinfra's code and words, when no host was contacted at all.
-    """
-    with tempfile.TemporaryDirectory(prefix="sparkwright-") as folder:
-        file = Path(folder, "answers.json")
-        words = command_line(
-            inventory, limit, overrides, operation, planless=planless, dry=False, **arguments
-        )
-        told = Path(f"{file}.progress")
-        with progress.shown(told):
-            done = subprocess.run(
-                [*words, f"answers={file}"],
-                stdout=sys.stderr if progress.said("verbose") else subprocess.PIPE,
-                stderr=sys.stderr if progress.said("verbose") else subprocess.PIPE,
-                text=True,
-                check=False,
-            )
-        if not file.exists():
-            sys.stderr.write(visible_but_colours(done.stderr or done.stdout or ""))
-            sys.exit(done.returncode or 1)
-        found = json.loads(file.read_text(encoding="utf-8"))
-        tell_what_is_broken(told)
-    for name, said in found.items():
-        if said["answer"] is None:
-            why = said["refused"] or "no answer"
-            echo(f"{click.style(name, fg='red')}: {paragraph(why)}", err=True)
-    answers = {n: said["answer"] for n, said in found.items() if said["answer"] is not None}
-    return answers, [name for name in found if name not in answers]
-
-
-def tell_what_is_broken(told: Path) -> None:
-    """Say in one line what of the plan is broken, where the run found that."""
-    for one in progress.events(told):
-        if "plan" in one:
-            echo(one["plan"], err=True)
+def connection_options() -> dict[str, Any]:
+    """Options of connection and sudo of the command that runs, by pyinfra's names."""
+    context = click.get_current_context(silent=True)
+    return {} if context is None else dict(context.meta.get(CONNECTION, {}))

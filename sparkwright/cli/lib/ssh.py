@@ -5,11 +5,10 @@ from __future__ import annotations
 import shlex
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from sparkwright.cli.lib.connecting import given
+from sparkwright.cli.lib.hosts import connection_options
 from sparkwright.config.inventory import HostInput, ssh_address
 from sparkwright.findings.user_error import UserError, mistake
 
@@ -39,17 +38,10 @@ def ssh_command(host: HostInput, command: Sequence[str], *, tty: bool) -> list[s
     if address.startswith("@"):
         what = f"{host.name} is not reached by SSH"
         raise UserError([mistake("command line", what, "log in there yourself", host.name)])
-    words = [program, "-t" if tty else "-T", *_options({**host.data, **_given()})]
+    words = [program, "-t" if tty else "-T", *_options({**host.data, **connection_options()})]
     words += [] if tty else ["-o", "BatchMode=yes"]
     # Nothing after -- is an option, whatever the inventory calls the host.
     return [*words, "--", address, shlex.join(command)]
-
-
-def _given() -> dict[str, str]:
-    """What the command line says of user, port and key, over the inventory."""
-    words = given()
-    named = {f"--{key.replace('_', '-')}": key for key in _OPTIONS}
-    return {named[word]: after for word, after in pairwise(words) if word in named}
 
 
 def _options(data: Mapping[str, Any]) -> Iterator[str]:

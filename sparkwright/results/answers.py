@@ -1,0 +1,35 @@
+"""Answers of hosts to one question, and the hosts that gave none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
+U = TypeVar("U")
+
+
+@dataclass(frozen=True)
+class Answers(Generic[T]):
+    """Answers by host.
+
+    Attributes:
+        failures: why a host gave no answer. Every command treats that as a failure: nobody knows
+            what such a host runs.
+        broken: what of the plan is broken, in one line; None where the plan is whole.
+    """
+
+    answers: dict[str, T]
+    failures: dict[str, str] = field(default_factory=dict)
+    broken: str | None = None
+
+    @property
+    def silent(self) -> list[str]:
+        """Hosts that gave no answer."""
+        return list(self.failures)
+
+    def map(self, convert: Callable[[T], U]) -> Answers[U]:
+        """The same with each answer converted."""
+        answers = {host: convert(answer) for host, answer in self.answers.items()}
+        return Answers(answers, self.failures, self.broken)

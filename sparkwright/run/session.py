@@ -1,0 +1,319 @@
+"""Sessions: a command plans its run, connects to hosts and asks or changes them, in one process."""
+
+from __future__ import annotations
+
+import atexit
+import gc
+import logging
+import os
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from fnmatch import fnmatch
+from getpass import getpass
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+import gevent
+import pyinfra
+from gevent.queue import Empty, Queue
+from pyinfra.api.config import Config
+from pyinfra.api.connect import connect_all, disconnect_all
+from pyinfra.api.exceptions import PyinfraError
+from pyinfra.api.host import Host
+from pyinfra.api.inventory import Inventory
+from pyinfra.api.operations import run_ops
+from pyinfra.api.output import set_echo, set_formatter
+from pyinfra.api.state import StateStage
+from pyinfra.context import ctx_config, ctx_host, ctx_inventory, ctx_state
+
+from sparkwright.config.inventory import overrides_by_key
+from sparkwright.facts import hooks
+from sparkwright.facts.asking import HostError, Sudo, ask
+from sparkwright.facts.memory import memory
+from sparkwright.findings.finding import Finding
+from sparkwright.findings.user_error import UserError
+from sparkwright.results.answers import Answers
+from sparkwright.run import ending, site
+from sparkwright.run.progress import Notice, Progress
+from sparkwright.run.state import HostRun, Run
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+T = TypeVar("T")
+#: Asks a host; its answer is the command's.
+Question = Callable[[Host, HostRun], T]
+#: Calls operations for a host, which put their answers among those of all hosts.
+Change = Callable[[Host, HostRun, dict[str, T]], None]
+#: Asks a host again and again, and hands each answer on.
+Watch = Callable[[Host, HostRun, Callable[[T], None]], None]
+
+#: Options of the command line -> pyinfra's configuration.
+_CONFIGURATION = {
+    "sudo": "SUDO", "sudo_user": "SUDO_USER", "use_sudo_password": "USE_SUDO_PASSWORD",
+    "use_sudo_login": "USE_SUDO_LOGIN", "su_user": "SU_USER", "dzdo": "DZDO",
+    "dzdo_user": "DZDO_USER", "shell_executable": "SHELL", "parallel": "PARALLEL", "diff": "DIFF",
+}  # fmt: skip
+#: Options of the command line that are data of every host.
+_DATA = ("ssh_user", "ssh_port", "ssh_key")
+#: Seconds after which a reader of a watch may do something else.
+_QUIET = 0.25
+_LOG = logging.getLogger("pyinfra")
+
+
+def program(
+    module: ModuleType,
+    request: Callable[[HostRun], DataclassInstance],
+    answer: type[T],
+    *,
+    sudo: Sudo = Sudo.NEEDED,
+    timeout: float = 120,
+) -> Question[T]:
+    """Question that runs a program of ``sparkwright/host/`` on each host.
+
+    Args:
+        request: makes the program's request for a host.
+        answer: type of the program's answer.
+        timeout: seconds until a host counts as lost.
+    """
+    return lambda host, run: ask(host, module, request(run), answer, sudo=sudo, timeout=timeout)
+
+
+@dataclass
+class Session:
+    """Hosts of one command, planned for. They are connected to when they are asked or changed."""
+
+    run: Run
+    inventory: Inventory
+    notice: Notice
+
+    @property
+    def hosts(self) -> list[Host]:
+        """The chosen hosts, in the inventory's order."""
+        return [host for host in self.inventory if host.name in self.run.hosts]
+
+    def ask(self, question: Question[T]) -> Answers[T]:
+        """Ask every host as soon as it is connected."""
+        answers: dict[str, T] = {}
+
+        def asked(host: Host) -> None:
+            if _connected(host):
+                try:
+                    answers[host.name] = question(host, self.run.hosts[host.name])
+                except HostError as error:
+                    memory(host).failure = str(error)
+                self.notice(host.name, "answered" if host.name in answers else "failed")
+
+        self._side_by_side(asked)
+        return self.answers(answers)
+
+    def watch(self, watch: Watch[T]) -> Iterator[tuple[str, T] | None]:
+        """Answers as they come, with their hosts; None where none came for a quarter of a second.
+
+        Ends once no host is watched any more. A host that failed has its reason in `answers`.
+        """
+        queue: Queue[tuple[str, T]] = Queue()
+
+        def watched(host: Host) -> None:
+            try:
+                watch(
+                    host, self.run.hosts[host.name], lambda answer: queue.put((host.name, answer))
+                )
+            except HostError as error:
+                memory(host).failure = str(error)
+
+        greenlets = [gevent.spawn(watched, host) for host in self.hosts]
+        try:
+            while not queue.empty() or not all(greenlet.dead for greenlet in greenlets):
+                try:
+                    yield queue.get(timeout=_QUIET)
+                except Empty:
+                    yield None
+            for greenlet in greenlets:
+                greenlet.get()
+        finally:
+            gevent.killall(greenlets)
+
+    def change(self, change: Change[T]) -> Answers[T]:
+        """Run operations on the hosts; each is prepared for every host before the first runs."""
+        from pyinfra_cli.util import load_func
+
+        state, answers = self.inventory.state, dict[str, T]()
+
+        def prepared() -> None:
+            host = ctx_host.get()
+            change(host, self.run.hosts[host.name], answers)
+
+        _LOG.info("--> Connecting to hosts...")
+        state.set_stage(StateStage.Connect)
+        with suppress(PyinfraError):  # no host is left: each has its reason
+            connect_all(state)
+        _LOG.info("--> Preparing operations...")
+        state.set_stage(StateStage.Prepare)
+        load_func(state, prepared)
+        if not self.run.dry:
+            _LOG.info("--> Beginning operation run...")
+            state.set_stage(StateStage.Execute)
+            with suppress(PyinfraError):
+                run_ops(state)
+        return self.answers(answers)
+
+    def show(self, change: Change[None], *, as_json: bool) -> bool:
+        """Run operations, and print their results and the run's table as a deploy does.
+
+        Returns:
+            Whether no host failed.
+        """
+        from pyinfra_cli.prints import print_meta, print_results, print_run_json
+
+        self.change(change)
+        state = self.inventory.state
+        if as_json:
+            print_run_json(state, dry=self.run.dry)
+        else:
+            _LOG.info("--> Detected changes:" if self.run.dry else "--> Results:")
+            (print_meta if self.run.dry else print_results)(state)
+        ending.report(self.run, as_json=as_json)
+        return not state.failed_hosts
+
+    def answers(self, answers: dict[str, T]) -> Answers[T]:
+        """Answers of this session, with the reasons of the hosts that gave none."""
+        failures = {
+            name: host.memory.failure or "no answer"
+            for name, host in self.run.hosts.items()
+            if name not in answers
+        }
+        ordered = {name: answers[name] for name in self.run.hosts if name in answers}
+        return Answers(ordered, failures, self.run.broken)
+
+    def _side_by_side(self, work: Callable[[Host], None]) -> None:
+        pool = self.inventory.state.pool
+        greenlets = [pool.spawn(work, host) for host in self.hosts]
+        try:
+            for greenlet in greenlets:
+                greenlet.get()
+        finally:
+            gevent.killall(greenlets)
+
+
+def _connected(host: Host) -> bool:
+    host.connect()
+    if host.connected:
+        host.state.activate_host(host)
+    return bool(host.connected)
+
+
+@contextmanager
+def session(
+    invocation: site.Invocation,
+    connection: Mapping[str, Any] | None = None,
+    *,
+    notice: Notice = lambda _host, _event: None,
+    shown: bool = False,
+) -> Iterator[Session]:
+    """Plan a run over the site in the current folder; connections end with the session.
+
+    Args:
+        connection: pyinfra's options of connection and sudo, by name.
+        notice: told of each host that is asked, and how that ends.
+        shown: whether standard error has what pyinfra says of every host.
+
+    Raises:
+        UserError: for what is wrong with the user's input, before any host is connected to.
+        click.ClickException: for what pyinfra can't use of it.
+    """
+    _set_output(shown=shown)
+    try:
+        opened = _opened(invocation, dict(connection or {}))
+    except PyinfraError as error:
+        raise click.ClickException(str(error)) from error
+    state = opened.inventory.state
+    state.add_callback_handler(Progress(notice))
+    opened.notice = notice
+    try:
+        yield opened
+    finally:
+        state.current_stage = StateStage.Disconnect
+        disconnect_all(state)
+
+
+def _opened(invocation: site.Invocation, connection: dict[str, Any]) -> Session:
+    broken = site.read_files(invocation)
+    from pyinfra_cli.inventory import make_inventory
+    from pyinfra_cli.util import exec_file
+
+    state, config = site.CommandState(check_for_changes=invocation.dry), Config()
+    state.cwd = str(Path.cwd())
+    if state.cwd not in sys.path:
+        sys.path.append(state.cwd)
+    ctx_state.set(state)
+    ctx_config.set(config)
+    if Path("config.py").exists():
+        exec_file(str(Path(state.cwd, "config.py")))
+    data = _configure(config, connection)
+    problems: list[Finding] = []
+    data |= overrides_by_key(invocation.overrides, problems)
+    if problems:
+        raise UserError(problems)
+    inventory = make_inventory(invocation.inventory, cwd=state.cwd, override_data=data)
+    ctx_inventory.set(inventory)
+    chosen = _chosen(inventory, invocation.limit)
+    run = site.plan(inventory, chosen and [host.name for host in chosen], invocation, broken)
+    state.init(inventory, config, initial_limit=chosen)
+    site.prepare(state)
+    site.follow(state)
+    hooks.quick_operation_order()
+    hooks.never_ask_about_failed_hosts(state)
+    return Session(run, inventory, lambda _host, _event: None)
+
+
+def _configure(config: Config, connection: dict[str, Any]) -> dict[str, Any]:
+    """Set pyinfra's configuration by the options; returns those that are data of hosts."""
+    if connection.pop("same_sudo_password", False):
+        config.SUDO_PASSWORD = getpass("sudo password: ")
+    data = {name: connection[name] for name in _DATA if name in connection}
+    if connection.pop("ssh_password_prompt", False):
+        data["ssh_password"] = getpass("SSH password: ")
+    for name, value in connection.items():
+        program = name.removesuffix("_user")
+        # As pyinfra has it: another user is for a program that is asked for.
+        if name in _CONFIGURATION and (program not in ("sudo", "dzdo") or program in connection):
+            setattr(config, _CONFIGURATION[name], value)
+    return data
+
+
+def _chosen(inventory: Inventory, limit: tuple[str, ...]) -> list[Host] | None:
+    """The hosts that ``--limit`` means; None for all, which pyinfra has no group for."""
+    if not limit or "all" in limit:
+        return None
+    return [
+        host
+        for host in inventory
+        if any(
+            host in inventory.groups[name] if name in inventory.groups else fnmatch(host.name, name)
+            for name in limit
+        )
+    ]
+
+
+def _set_output(*, shown: bool) -> None:
+    """Have pyinfra print as its command line does, or nothing at all."""
+    from pyinfra_cli.log import setup_logging
+
+    pyinfra.is_cli = True  # its own command line's output, and no other's
+    set_formatter(click.style)
+    set_echo(click.echo)
+    atexit.register(gc.freeze)  # Python would collect everything once more at its end, 250 ms
+    for name in ("pyinfra", "paramiko"):
+        log = logging.getLogger(name)
+        log.handlers.clear()
+        log.addHandler(logging.NullHandler())
+        log.propagate = False
+    if shown:
+        setup_logging(logging.INFO)
+    else:
+        os.environ["PYINFRA_PROGRESS"] = "off"
