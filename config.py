@@ -19,5 +19,5 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from sparkwright.run import site  # noqa: E402
 
-config.REQUIRE_PYINFRA_VERSION = ">=3.10,<4"
+config.REQUIRE_PYINFRA_VERSION = ">=3.10,<3.11"
 site.install()

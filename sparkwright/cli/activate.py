@@ -1,22 +1,23 @@
-"""``sparkwright activate``: another one of a group of exclusive services. Runs pyinfra."""
+"""``sparkwright activate``: another one of a group of exclusive services."""
 
 from __future__ import annotations
 
 import sys
+from functools import partial
 from pathlib import Path
 
 import click
 
 from sparkwright.cli.lib import completion
-from sparkwright.cli.lib.confirming import confirm, dry_option, hosts_meant, yes_option
+from sparkwright.cli.lib.confirming import confirm, dry_option, yes_option
 from sparkwright.cli.lib.connecting import connection_options
 from sparkwright.cli.lib.control import why_option
-from sparkwright.cli.lib.hosts import ask_hosts
+from sparkwright.cli.lib.hosts import Hosts
 from sparkwright.cli.lib.options import data_option, json_option, print_json, site_inventory
 from sparkwright.cli.lib.output import echo
 from sparkwright.cli.lib.services import misspelt
 from sparkwright.host.activate import ActivateAnswer
-from sparkwright.host.lib.records import decode
+from sparkwright.host.lib.records import encode
 from sparkwright.text.visible import visible
 
 
@@ -57,24 +58,25 @@ def command(
     was activated last, and a deploy leaves it so. Exit code 0 only when SERVICE runs on every host
     that has it.
     """
+    from sparkwright.run import changes
+
     *named, service = words
-    inventory = Path(named[0]) if named else site_inventory()
-    confirm(f"Activate {service} on {hosts_meant(inventory, limit)}?", yes=yes or dry)
+    hosts = Hosts(Path(named[0]) if named else site_inventory(), overrides, limit)
+    confirm(f"Activate {service} on {hosts}?", yes=yes or dry)
     if not dry:
         echo("Switching: running requests get their time (drain_seconds), boots take minutes.",
              err=True)  # fmt: skip
-    answers, silent = ask_hosts(
-        inventory, limit, overrides, "roles.control.activated", planless=True,
-        service=service, why=why, dry_run=dry,
-    )  # fmt: skip
-    found = {host: decode(ActivateAnswer, answer) for host, answer in answers.items()}
+    found = hosts.change(
+        partial(changes.activated, service=service, why=why, dry=dry), planless=True
+    )
+    answers = found.answers
     if as_json:
-        print_json({"hosts": answers, "silent": silent})
+        print_json({"hosts": encode(answers), "silent": found.silent})
     else:
-        for host, answer in found.items():
+        for host, answer in answers.items():
             _show(host, service, answer, dry=dry)
-    wrong = misspelt([service], answers) or any(one.wrong for one in found.values())
-    sys.exit(int(bool(silent) or not answers or wrong))
+    failed = misspelt([service], answers) or any(answer.wrong for answer in answers.values())
+    sys.exit(int(bool(found.failures) or not answers or failed))
 
 
 def _show(host: str, service: str, answer: ActivateAnswer, *, dry: bool) -> None:

@@ -1,4 +1,4 @@
-"""``sparkwright bootstrap``: bare hosts are made ready, by named steps. Runs pyinfra."""
+"""``sparkwright bootstrap``: bare hosts are made ready, by named steps."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import get_args
 
 import click
 
-from sparkwright.cli.lib.connecting import connection_options, pyinfra_json_option
-from sparkwright.cli.lib.hosts import become, command_line
-from sparkwright.cli.lib.options import inventory_argument
+from sparkwright.cli.lib.connecting import connection_options
+from sparkwright.cli.lib.hosts import CONNECTION, Hosts
+from sparkwright.cli.lib.options import inventory_argument, pyinfra_json_option
 from sparkwright.config.bootstrap import Step
 from sparkwright.config.inventory import limited, read_inventory
 from sparkwright.findings.user_error import UserError, mistake
@@ -36,7 +36,7 @@ from sparkwright.findings.user_error import UserError, mistake
 @pyinfra_json_option
 def command(
     inventory: Path, overrides: tuple[str, ...], limit: tuple[str, ...], steps: tuple[str, ...],
-    dry: bool, password: bool, reboot: bool,
+    dry: bool, password: bool, reboot: bool, as_json: bool,
 ) -> None:  # fmt: skip
     """Make bare hosts ready for a deploy: Docker, NVIDIA's container toolkit, and the like.
 
@@ -56,15 +56,19 @@ def command(
         overrides = (*overrides, f"bootstrap={json.dumps(list(dict.fromkeys(steps)))}")
     if reboot:
         overrides = (*overrides, "bootstrap_reboot=True")
-    words = command_line(inventory, limit, overrides, "roles.bootstrap.bootstrap")
-    if dry:
-        words[words.index("--yes")] = "--dry"
     if password:
         if not _asks():
             what = "--password asks on a terminal, and there is none"
             raise UserError([mistake("command line", what, "run it where you can be asked")])
-        words.insert(1, "--same-sudo-password")
-    become(words)
+        click.get_current_context().meta.setdefault(CONNECTION, {})["same_sudo_password"] = True
+    chosen = Hosts(inventory, overrides, limit)
+    sys.exit(chosen.show(_bootstrapped, as_json=as_json, dry=dry, makes_secrets=not dry))
+
+
+def _bootstrapped(*_: object) -> None:
+    from roles.bootstrap import bootstrap  # the site's own, where it has it
+
+    bootstrap()
 
 
 def _asks() -> bool:

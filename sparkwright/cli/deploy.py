@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import sys
 from pathlib import Path
 
 import click
 
 from sparkwright.cli.lib.connecting import without_secrets
-from sparkwright.cli.lib.hosts import become, pyinfra
 from sparkwright.cli.lib.options import site_inventory
 from sparkwright.findings.user_error import UserError, mistake
 
@@ -31,4 +33,15 @@ def command(words: tuple[str, ...]) -> None:
         raise UserError([mistake(_DEPLOY, "there is none in this folder", remedy)])
     # Which words are values of options, only pyinfra knows: an inventory is a file of Python.
     named = any(word.endswith(".py") and "=" not in word for word in words)
-    become([pyinfra(), *words, *([] if named else [str(site_inventory())]), _DEPLOY])
+    pyinfra = _pyinfra()
+    sys.stdout.flush()
+    os.execv(pyinfra, [pyinfra, *words, *([] if named else [str(site_inventory())]), _DEPLOY])
+
+
+def _pyinfra() -> str:
+    """Path of the pyinfra beside this Python, or of the one on the PATH. Raises UserError."""
+    beside = Path(sys.executable).with_name("pyinfra")
+    found = str(beside) if beside.exists() else shutil.which("pyinfra")
+    if found is None:
+        raise UserError([mistake("command line", "pyinfra is not installed", "see the README")])
+    return found

@@ -1,31 +1,35 @@
-"""``sparkwright fabric``: ConnectX-7 between hosts. Runs pyinfra."""
+"""``sparkwright fabric``: ConnectX-7 between hosts."""
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
 
 import click
 
 from sparkwright.checks.fabric.check import Fabric
-from sparkwright.checks.fabric.groups import answered
+from sparkwright.checks.fabric.groups import FabricLook, of_looks
 from sparkwright.checks.fabric.judge import judge
-from sparkwright.cli.lib.connecting import connection_options, hosts_argument, pyinfra_json_option
+from sparkwright.cli.lib import progress
+from sparkwright.cli.lib.connecting import connection_options, hosts_argument
 from sparkwright.cli.lib.findings import paint
-from sparkwright.cli.lib.hosts import ask_hosts, become, command_line
-from sparkwright.cli.lib.options import data_option, json_option, optional_inventory, print_json
+from sparkwright.cli.lib.hosts import Hosts, told
+from sparkwright.cli.lib.options import (
+    data_option,
+    json_option,
+    optional_inventory,
+    print_json,
+    pyinfra_json_option,
+)
 from sparkwright.cli.lib.output import echo
 from sparkwright.config.inventory import HostInput, read_inventory
-from sparkwright.extras.fabric_test.measure import Plan, plan
+from sparkwright.extras.fabric_test.measure import Plan, measured, plan
 from sparkwright.extras.fabric_test.result import FabricResult, result, rows
 from sparkwright.findings.render import text
 from sparkwright.findings.user_error import UserError, mistake
 from sparkwright.host.fabric_measure import MeasureAnswer
-from sparkwright.host.lib.records import decode, encode
 from sparkwright.site.fabric import fabric_problems, members
 from sparkwright.text.table import columns
 
@@ -43,18 +47,18 @@ def command() -> None:
 @click.option("--diff", is_flag=True, help="Show the text of the file that changes.")
 @pyinfra_json_option
 def addresses_command(
-    inventory: Path, overrides: tuple[str, ...], dry: bool, diff: bool
-) -> None:  # fmt: skip
+    inventory: Path, overrides: tuple[str, ...], dry: bool, diff: bool, as_json: bool
+) -> None:
     """Write the addresses of `fabric_addresses` by netplan, proved by a ping over every rail.
 
     A host takes an unproven change back by itself: no connection is lost for good. What is as
     desired is left alone. `sparkwright remove` takes the addresses away.
     """
-    hosts = named_hosts(read_inventory(inventory, overrides))
-    words = command_line(inventory, hosts, overrides, "roles.fabric.addresses", dry=dry)
-    if diff:
-        words.insert(1, "--diff")
-    become(words)
+    from sparkwright.run.fabric_addresses import addresses
+
+    named = named_hosts(read_inventory(inventory, overrides))
+    hosts = Hosts(inventory, overrides, named)
+    sys.exit(hosts.show(addresses, as_json=as_json, dry=dry, diff=diff))
 
 
 def named_hosts(hosts: list[HostInput]) -> tuple[str, ...]:
@@ -79,9 +83,7 @@ def named_hosts(hosts: list[HostInput]) -> tuple[str, ...]:
 @hosts_argument
 @click.option("--look", is_flag=True, help="Only judge cables, addresses and devices.")
 @json_option
-def test_command(
-    inventory: Path, overrides: tuple[str, ...], limit: tuple[str, ...], look: bool, as_json: bool
-) -> None:
+def test_command(hosts: Hosts, look: bool, as_json: bool) -> None:
     """Judge the fabric between hosts, and measure it against published figures.
 
     A ping that fills the MTU on every rail, ib_write_bw on both twins at once where it is
@@ -89,35 +91,33 @@ def test_command(
     memory on each host, and changes nothing. Exit code 1 when an error is found, a measure fails,
     or a host does not answer.
     """
-    answers, silent = ask_hosts(inventory, limit, overrides, "roles.fabric.looked")
-    found = answered(answers)
-    if not found and answers:
-        what = "no host has a ConnectX"
-        raise UserError([mistake(str(inventory), what, "name other hosts with --limit")])
-    planned = [Plan() if look else _plan(one, answers) for one in found]
-    every = _together(planned)
-    measured: dict[str, MeasureAnswer] = {}
-    hosts = tuple(dict.fromkeys((*every.pings, *every.gathers)))
-    if hosts:
-        said, more = ask_hosts(
-            inventory, hosts, overrides, "roles.fabric.measured", plan=json.dumps(encode(every))
-        )
-        measured = {name: decode(MeasureAnswer, one) for name, one in said.items()}
-        silent = [*silent, *more]
+    from sparkwright.run import questions
+
+    with progress.shown() as notice, hosts.session(notice=notice) as session:
+        looks = session.ask(questions.fabric)
+        fabrics = of_looks(looks.answers)
+        if not fabrics and looks.answers:
+            observed = "no host has a ConnectX"
+            remedy = "name other hosts with --limit"
+            raise UserError([mistake(str(hosts.inventory), observed, remedy)])
+        plans = [Plan() if look else _plan(fabric, looks.answers) for fabric in fabrics]
+        measures = measured(session, _together(plans))
+    told(looks)
     results = [
-        _result(one, what, measured, look=look) for one, what in zip(found, planned, strict=True)
+        _result(fabric, planned, measures, look=look)
+        for fabric, planned in zip(fabrics, plans, strict=True)
     ]
     if as_json:
         print_json([asdict(one) for one in results])
     for one in [] if as_json else results:
         echo(_rendered(one))
-    sys.exit(int(bool(silent) or not results or not all(one.well for one in results)))
+    sys.exit(int(bool(looks.failures) or not results or not all(one.well for one in results)))
 
 
-def _plan(fabric: Fabric, answers: Mapping[str, Any]) -> Plan:
+def _plan(fabric: Fabric, looks: Mapping[str, FabricLook]) -> Plan:
     return plan(
         fabric,
-        {name: str(answers[name]["image"]) for name, state in fabric.states.items() if state.image},
+        {name: str(looks[name].image) for name, state in fabric.states.items() if state.image},
         {name: "ib_write_bw" in state.tools for name, state in fabric.states.items()},
     )
 

@@ -1,14 +1,14 @@
-"""``sparkwright history``: every switch of every host. Runs pyinfra."""
+"""``sparkwright history``: every switch of every host."""
 
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 
 import click
 
 from sparkwright.cli.lib.connecting import hosts_argument
 from sparkwright.cli.lib.deployments import deployments
+from sparkwright.cli.lib.hosts import Hosts
 from sparkwright.cli.lib.options import json_option, print_json
 from sparkwright.cli.lib.output import echo
 from sparkwright.host.lib.records import encode
@@ -19,16 +19,15 @@ from sparkwright.results.status import render_history
 @hosts_argument
 @json_option
 @click.option("--last", default=40, show_default=True, help="How many switches to show.")
-def command(
-    inventory: Path, overrides: tuple[str, ...], limit: tuple[str, ...], as_json: bool, last: int
-) -> None:
+def command(hosts: Hosts, as_json: bool, last: int) -> None:
     """Show who switched what, when, why, for how long it was down, and how it ended.
 
     Exit code 0 only when every host answered.
     """
-    found, silent = deployments(inventory, limit, overrides)
+    answers = deployments(hosts)
+    found = answers.answers
     if as_json:
         print_json({name: encode(one.history) for name, one in found.items()})
     elif found:
         echo(render_history(found, last))
-    sys.exit(int(bool(silent) or not found))
+    sys.exit(int(bool(answers.failures) or not found))

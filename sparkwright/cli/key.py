@@ -1,4 +1,4 @@
-"""``sparkwright key``: API keys listed, rotated, retired and revoked. Runs pyinfra."""
+"""``sparkwright key``: API keys listed, rotated, retired and revoked."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import click
 
 from sparkwright.cli.lib import completion
 from sparkwright.cli.lib.connecting import connection_options
-from sparkwright.cli.lib.hosts import ask_hosts
+from sparkwright.cli.lib.hosts import Hosts
 from sparkwright.cli.lib.options import data_option, json_option, optional_inventory, print_json
 from sparkwright.cli.lib.output import echo
 from sparkwright.cli.lib.planned import load
@@ -45,13 +45,15 @@ def command() -> None:
 def list_command(inventory: Path, overrides: tuple[str, ...], as_json: bool) -> None:
     """List keys by name, with their state and the hosts that know them. Never the keys."""
     hosts = load(inventory, overrides, ()).or_raise()
-    known, missing = ask_hosts(inventory, (), overrides, "roles.keys.known")
-    found = rows({name: one.plan.settings for name, one in hosts.items()}, known)
+    from sparkwright.run import keys
+
+    answers = Hosts(inventory, overrides).ask(keys.known)
+    found = rows({name: host.plan.settings for name, host in hosts.items()}, answers.answers)
     if as_json:
         print_json([row.data for row in found])
     else:
         echo(render(found))
-    sys.exit(int(bool(missing)))
+    sys.exit(int(bool(answers.failures)))
 
 
 @command.command("rotate")
@@ -143,7 +145,9 @@ def _apply(
     inventory: Path, overrides: tuple[str, ...], hosts: Mapping[str, PlannedHost], name: str
 ) -> list[str]:
     """Have every proxy know the keys as they are. Returns the hosts of which that is not sure."""
-    _, missing = ask_hosts(inventory, (), overrides, "roles.keys.planned")
+    from sparkwright.run import keys
+
+    missing = Hosts(inventory, overrides).ask(keys.planned, makes_secrets=True).failures
     return [
         host
         for host in missing

@@ -1,4 +1,4 @@
-"""``sparkwright logs``: what services say, of all hosts in one. Runs pyinfra; -f is by ssh."""
+"""``sparkwright logs``: what services say, of all hosts in one. -f is by ssh."""
 
 from __future__ import annotations
 
@@ -6,22 +6,25 @@ import datetime as dt
 import re
 import sys
 from collections.abc import Mapping
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from sparkwright.cli.lib.connecting import hosts_argument
-from sparkwright.cli.lib.hosts import ask_hosts
+from sparkwright.cli.lib.hosts import Hosts
 from sparkwright.cli.lib.journals import follow
 from sparkwright.cli.lib.log_lines import Line, of_host
 from sparkwright.cli.lib.log_lines import echo as echo_line
 from sparkwright.cli.lib.options import json_option, print_json
 from sparkwright.cli.lib.output import echo
-from sparkwright.cli.lib.services import joined, misspelt, service_option
-from sparkwright.config.inventory import limited, read_inventory
-from sparkwright.host.lib.records import decode, encode
-from sparkwright.host.logs import LogsAnswer
+from sparkwright.cli.lib.services import misspelt, service_option
+from sparkwright.host import logs
+from sparkwright.host.lib.records import encode
+from sparkwright.host.logs import LogsAnswer, LogsRequest
 from sparkwright.text.visible import visible
+
+if TYPE_CHECKING:
+    from sparkwright.run.state import HostRun
 
 _SPAN = re.compile(r"([0-9]{1,7})(s|m|min|h|d|w)(?: ago)?")
 _SECONDS = {"s": 1, "m": 60, "min": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
@@ -53,9 +56,7 @@ def _since(_: click.Context, __: click.Parameter, said: str | None) -> str | Non
               help="No older ones: 30s, 10m, 2h, 1d, or 2026-01-31 14:00.")  # fmt: skip
 @json_option
 def command(
-    inventory: Path,
-    overrides: tuple[str, ...],
-    limit: tuple[str, ...],
+    hosts: Hosts,
     services: tuple[str, ...],
     following: bool,
     lines: int,
@@ -68,12 +69,14 @@ def command(
     Times are this machine's. With -f it goes on until Ctrl-C, by the system's own ssh; with --json
     one object a line then. Exit code 1 when a host did not answer or a service is not known.
     """
-    found, silent = ask_hosts(
-        inventory, limit, overrides, "roles.logs.logs", planless=True,
-        services=joined(services), lines=str(lines), since=since,
-    )  # fmt: skip
-    answers = {name: decode(LogsAnswer, answer) for name, answer in found.items()}
-    wrong = misspelt(services, found)
+    from sparkwright.run.session import program
+
+    def request(run: HostRun) -> LogsRequest:
+        return LogsRequest(services or None, run.settings.services_root, lines, since)
+
+    found = hosts.ask(program(logs, request, LogsAnswer, timeout=90), planless=True)
+    answers = found.answers
+    unknown = misspelt(services, answers)
     for name, answer in answers.items():
         if answer.wrong:
             echo(f"{click.style(name, fg='red')}: {visible(answer.wrong)}", err=True)
@@ -83,11 +86,14 @@ def command(
     else:
         for line in shown:
             echo_line(line, as_json=as_json)
-    failed = bool(silent) or not answers or wrong or any(one.wrong for one in answers.values())
-    if following and answers and not wrong:
-        hosts = {one.name: one for one in limited(read_inventory(inventory, overrides), limit)}
+    failed = bool(found.failures) or not answers or unknown
+    failed = failed or any(answer.wrong for answer in answers.values())
+    if following and answers and not unknown:
+        inputs = {host.name: host for host in hosts.read()}
         follow(
-            {name: (hosts[name], one) for name, one in answers.items()}, services, as_json=as_json
+            {name: (inputs[name], answer) for name, answer in answers.items()},
+            services,
+            as_json=as_json,
         )
         failed = True  # it ends by itself only when no host is left
     sys.exit(int(failed))

@@ -1,20 +1,20 @@
-"""``sparkwright maintenance``: a host out of every pool, and back. Runs pyinfra."""
+"""``sparkwright maintenance``: a host out of every pool, and back."""
 
 from __future__ import annotations
 
 import sys
+from functools import partial
 from pathlib import Path
 
 import click
 
 from sparkwright.cli.lib.connecting import connection_options
 from sparkwright.cli.lib.control import why_option
-from sparkwright.cli.lib.hosts import ask_hosts
+from sparkwright.cli.lib.hosts import Hosts
 from sparkwright.cli.lib.options import data_option, json_option, print_json, site_inventory
 from sparkwright.cli.lib.output import echo
-from sparkwright.config.inventory import limited, read_inventory
 from sparkwright.findings.user_error import UserError, mistake
-from sparkwright.host.lib.records import decode
+from sparkwright.host.lib.records import encode
 from sparkwright.host.maintenance import MaintenanceAnswer
 from sparkwright.text.visible import visible
 
@@ -41,20 +41,18 @@ def command(words: tuple[str, ...], overrides: tuple[str, ...], why: str, as_jso
     with 1 as long as one does not.
     """
     *named, host, switch = words
-    inventory = Path(named[0]) if named else site_inventory()
-    chosen = limited(read_inventory(inventory, overrides), (host,))
-    if [one.name for one in chosen] != [host]:
+    hosts = Hosts(Path(named[0]) if named else site_inventory(), overrides, (host,))
+    if [chosen.name for chosen in hosts.read()] != [host]:
         what = f"{host!r} is a group or a pattern"
         raise UserError([mistake("HOST", what, "name one host at a time")])
-    answers, _ = ask_hosts(
-        inventory, (host,), overrides, "roles.maintenance.maintenance", planless=True,
-        on=_SWITCH[switch], why=why,
-    )  # fmt: skip
-    if host not in answers:
+    from sparkwright.run import changes
+
+    change = partial(changes.in_maintenance, on=_SWITCH[switch], why=why)
+    answer = hosts.change(change, planless=True).answers.get(host)
+    if answer is None:
         sys.exit(1)
-    answer = decode(MaintenanceAnswer, answers[host])
     if as_json:
-        print_json({"host": host, **answers[host]})
+        print_json({"host": host, **encode(answer)})
     else:
         _show(host, answer)
     sys.exit(int(bool(answer.wrong)))

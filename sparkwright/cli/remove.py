@@ -1,18 +1,19 @@
-"""``sparkwright remove``: leave the hosts as they were found. Runs pyinfra."""
+"""``sparkwright remove``: leave the hosts as they were found."""
 
 from __future__ import annotations
 
 import sys
-from pathlib import Path
+from functools import partial
 
 import click
 
 from sparkwright.cli.lib import completion
-from sparkwright.cli.lib.confirming import confirm, hosts_meant, yes_option
+from sparkwright.cli.lib.confirming import confirm, yes_option
 from sparkwright.cli.lib.connecting import hosts_argument
-from sparkwright.cli.lib.hosts import ask_hosts
+from sparkwright.cli.lib.hosts import Hosts
 from sparkwright.cli.lib.options import json_option, print_json
 from sparkwright.cli.lib.output import echo
+from sparkwright.host.lib.records import encode
 from sparkwright.text.visible import visible
 
 
@@ -31,9 +32,7 @@ from sparkwright.text.visible import visible
 @yes_option
 @json_option
 def command(
-    inventory: Path,
-    overrides: tuple[str, ...],
-    limit: tuple[str, ...],
+    hosts: Hosts,
     services: tuple[str, ...],
     weights: bool,
     bootstrap: bool,
@@ -48,19 +47,19 @@ def command(
     if services and bootstrap:
         raise click.UsageError("--bootstrap goes with everything, not with --service")
     what = f"service {', '.join(services)}" if services else "everything of sparkwright's"
-    confirm(f"Remove {what} from {hosts_meant(inventory, limit)}?", yes=yes, dry=False)
-    answers, silent = ask_hosts(
-        inventory, limit, overrides, "roles.removal.removed",
-        planless=True,
-        services=",".join(services) or None, weights=weights, bootstrap=bootstrap or None,
-    )  # fmt: skip
+    confirm(f"Remove {what} from {hosts}?", yes=yes, dry=False)
+    from sparkwright.run import changes
+
+    change = partial(changes.removed, services=services, weights=weights, bootstrap=bootstrap)
+    found = hosts.change(change, planless=True)
+    answers = found.answers
     if as_json:
-        print_json(answers)
+        print_json(encode(answers))
     for name, answer in {} if as_json else answers.items():
-        echo(f"{name}: removed {visible(', '.join(answer['done']) or 'nothing')}")
-        for line in answer["left"]:
+        echo(f"{name}: removed {visible(', '.join(answer.done) or 'nothing')}")
+        for line in answer.left:
             echo(f"{name}: left {visible(line)}")
-    if silent:
-        echo(f"{', '.join(silent)}: nothing was removed; run this again when they can be "
+    if found.failures:
+        echo(f"{', '.join(found.failures)}: nothing was removed; run this again when they can be "
                    "reached", err=True)  # fmt: skip
-    sys.exit(int(bool(silent) or not answers))
+    sys.exit(int(bool(found.failures) or not answers))

@@ -1,14 +1,13 @@
-"""``sparkwright restart``: services stopped and started again. Runs pyinfra."""
+"""``sparkwright restart``: services stopped and started again."""
 
 from __future__ import annotations
-
-from pathlib import Path
 
 import click
 
 from sparkwright.cli.lib.confirming import yes_option
 from sparkwright.cli.lib.connecting import hosts_argument
 from sparkwright.cli.lib.control import control, now_option, wait_option
+from sparkwright.cli.lib.hosts import Hosts
 from sparkwright.cli.lib.options import json_option
 from sparkwright.cli.lib.services import service_option
 
@@ -21,9 +20,7 @@ from sparkwright.cli.lib.services import service_option
 @yes_option
 @json_option
 def command(
-    inventory: Path,
-    overrides: tuple[str, ...],
-    limit: tuple[str, ...],
+    hosts: Hosts,
     services: tuple[str, ...],
     now: bool,
     wait: bool,
@@ -37,6 +34,6 @@ def command(
     only when every host answered and every service gives real answers.
     """
     control(
-        "restart", inventory, overrides, limit, services,
+        "restart", hosts, services,
         yes=yes, as_json=as_json, now=now, wait=wait,
     )  # fmt: skip

@@ -1,15 +1,17 @@
-"""``sparkwright rollback``: back to an earlier release, batch by batch. Runs pyinfra."""
+"""``sparkwright rollback``: back to an earlier release, batch by batch."""
 
 from __future__ import annotations
 
-from pathlib import Path
+import sys
+from functools import partial
 
 import click
 
 from sparkwright.cli.lib import completion
-from sparkwright.cli.lib.confirming import confirm, dry_option, hosts_meant, yes_option
-from sparkwright.cli.lib.connecting import hosts_argument, pyinfra_json_option
-from sparkwright.cli.lib.hosts import become, command_line
+from sparkwright.cli.lib.confirming import confirm, dry_option, yes_option
+from sparkwright.cli.lib.connecting import hosts_argument
+from sparkwright.cli.lib.hosts import Hosts
+from sparkwright.cli.lib.options import pyinfra_json_option
 
 
 @click.command("rollback")
@@ -26,31 +28,16 @@ from sparkwright.cli.lib.hosts import become, command_line
 @yes_option
 @pyinfra_json_option
 def command(
-    inventory: Path,
-    overrides: tuple[str, ...],
-    limit: tuple[str, ...],
-    to: str | None,
-    service: str | None,
-    dry: bool,
-    yes: bool,
+    hosts: Hosts, to: str | None, service: str | None, dry: bool, yes: bool, as_json: bool
 ) -> None:
     """Switch to the release before, or to RELEASE: canaries first, proved, or back again.
 
     The plan stays as it is: a deploy switches forward again unless the tag is set back, too.
     """
-    what = f"service {service}" if service else "every service"
-    confirm(
-        f"Switch {what} of {hosts_meant(inventory, limit)} back to {to or 'the release before'}?",
-        yes=yes or dry,
-    )
-    words = command_line(
-        inventory,
-        limit,
-        overrides,
-        "roles.rollback.rollback",
-        planless=True,
-        dry=dry,
-        to=to,
-        service=service,
-    )
-    become(words)
+    from sparkwright.run.rollback import rollback
+
+    services = f"service {service}" if service else "every service"
+    target = to or "the release before"
+    confirm(f"Switch {services} of {hosts} back to {target}?", yes=yes or dry)
+    change = partial(rollback, to=to, service=service)
+    sys.exit(hosts.show(change, as_json=as_json, planless=True, dry=dry, switches=True))

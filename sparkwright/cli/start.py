@@ -1,14 +1,13 @@
-"""``sparkwright start``: services that are stopped run again. Runs pyinfra."""
+"""``sparkwright start``: services that are stopped run again."""
 
 from __future__ import annotations
-
-from pathlib import Path
 
 import click
 
 from sparkwright.cli.lib.confirming import yes_option
 from sparkwright.cli.lib.connecting import hosts_argument
 from sparkwright.cli.lib.control import control, wait_option
+from sparkwright.cli.lib.hosts import Hosts
 from sparkwright.cli.lib.options import json_option
 from sparkwright.cli.lib.services import service_option
 
@@ -20,9 +19,7 @@ from sparkwright.cli.lib.services import service_option
 @yes_option
 @json_option
 def command(
-    inventory: Path,
-    overrides: tuple[str, ...],
-    limit: tuple[str, ...],
+    hosts: Hosts,
     services: tuple[str, ...],
     wait: bool,
     yes: bool,
@@ -33,5 +30,5 @@ def command(
     Exit code 0 only when every host answered and what was started gives real answers.
     """
     control(
-        "start", inventory, overrides, limit, services, yes=yes, as_json=as_json, wait=wait
+        "start", hosts, services, yes=yes, as_json=as_json, wait=wait
     )  # fmt: skip

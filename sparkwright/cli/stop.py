@@ -1,14 +1,13 @@
-"""``sparkwright stop``: services stopped until somebody starts them. Runs pyinfra."""
+"""``sparkwright stop``: services stopped until somebody starts them."""
 
 from __future__ import annotations
-
-from pathlib import Path
 
 import click
 
 from sparkwright.cli.lib.confirming import yes_option
 from sparkwright.cli.lib.connecting import hosts_argument
 from sparkwright.cli.lib.control import control, now_option, why_option
+from sparkwright.cli.lib.hosts import Hosts
 from sparkwright.cli.lib.options import json_option
 from sparkwright.cli.lib.services import service_option
 
@@ -22,9 +21,7 @@ from sparkwright.cli.lib.services import service_option
 @yes_option
 @json_option
 def command(
-    inventory: Path,
-    overrides: tuple[str, ...],
-    limit: tuple[str, ...],
+    hosts: Hosts,
     services: tuple[str, ...],
     now: bool,
     keep: bool,
@@ -39,6 +36,6 @@ def command(
     that died may hold it. Exit code 0 only when every host answered and every service stopped.
     """
     control(
-        "stop", inventory, overrides, limit, services,
+        "stop", hosts, services,
         yes=yes, as_json=as_json, now=now, keep=keep, why=why,
     )  # fmt: skip

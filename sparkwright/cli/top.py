@@ -1,4 +1,4 @@
-"""``sparkwright top``: what the fleet does now, a line for each service. Runs pyinfra."""
+"""``sparkwright top``: what the fleet does now, a line for each service."""
 
 from __future__ import annotations
 
@@ -6,19 +6,18 @@ import json
 import os
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import asdict
-from pathlib import Path
-from typing import Any, Protocol
+from functools import partial
+from typing import Protocol
 
 import click
 
 from sparkwright.cli.lib.completion import services
 from sparkwright.cli.lib.connecting import hosts_argument
-from sparkwright.cli.lib.following import following
+from sparkwright.cli.lib.hosts import Hosts
 from sparkwright.cli.lib.options import json_option
-from sparkwright.host.lib.records import decode
 from sparkwright.host.load import HostLoad
 from sparkwright.results.load import Line, Seen, lines, table
 from sparkwright.text.visible import visible_json
@@ -44,9 +43,7 @@ _ONCE = 1.0
 @click.option("--once", is_flag=True, help="One table, of two looks a second apart, and end.")
 @json_option
 def command(
-    inventory: Path,
-    overrides: tuple[str, ...],
-    limit: tuple[str, ...],
+    hosts: Hosts,
     service: str | None,
     interval: float,
     once: bool,
@@ -59,41 +56,35 @@ def command(
     for each interval, with --json a line. Ctrl-C ends it. One connection to each host, and one
     execution a look. Exit code 1 when a host does not answer.
     """
-    fleet: dict[str, Seen] = {}
+    from sparkwright.run import load
+
     plain = once or as_json or not sys.stdout.isatty() or os.environ.get("TERM") == "dumb"
-    looks = {"interval": _ONCE, "count": _ANSWERS} if once else {"interval": interval}
+    pause, count = (_ONCE, _ANSWERS) if once else (interval, 0)
     with (
-        following(inventory, limit, overrides, "roles.status.load", planless=True, **looks) as fed,
+        hosts.session(planless=True) as session,
         nullcontext() if plain else _screen() as screen,
     ):
+        broken = session.run.broken
+        fleet = {name: Seen() for name in session.run.hosts}
         due = time.monotonic() + interval
-        for line in fed:
-            _take(fleet, line)
+        for event in session.watch(partial(load.follow, interval=pause, count=count)):
+            if event is not None:
+                host, look = event
+                fleet[host] = _with(fleet[host], look)
             if screen is not None:
                 screen.update(list(lines(fleet, service)))
             elif not once and time.monotonic() >= due:
                 due = time.monotonic() + interval
                 _print(list(lines(fleet, service)), as_json)
-        for name, why in fed.refused().items():
-            fleet[name] = fleet.get(name, Seen()).silent(why)
-        words = fed.words()
-    if not fleet:
-        click.echo(words, nl=False, err=True)
-        sys.exit(2)
+    if broken:
+        click.echo(broken, err=True)
     found = list(lines(fleet, service))
     _print(found, as_json)
-    sys.exit(int(any(one.now is None for one in fleet.values()) or not found))
+    sys.exit(int(any(seen.now is None for seen in fleet.values()) or not found))
 
 
-def _take(fleet: dict[str, Seen], line: Mapping[str, Any] | None) -> None:
-    """A line of the feed: a host, a look at it, or why there was none."""
-    if line is None:
-        return
-    seen = fleet.setdefault(line["host"], Seen())
-    if "load" in line:
-        fleet[line["host"]] = seen.then(decode(HostLoad, line["load"]))
-    elif "silent" in line:
-        fleet[line["host"]] = seen.silent(line["silent"])
+def _with(seen: Seen, look: HostLoad | Exception) -> Seen:
+    return seen.then(look) if isinstance(look, HostLoad) else seen.silent(str(look))
 
 
 def _print(found: Sequence[Line], as_json: bool) -> None:

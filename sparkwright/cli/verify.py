@@ -1,25 +1,25 @@
-"""``sparkwright verify``: the weights on the hosts hashed again. Runs pyinfra."""
+"""``sparkwright verify``: the weights on the hosts hashed again."""
 
 from __future__ import annotations
 
-from pathlib import Path
+import sys
 
 import click
 
-from sparkwright.cli.lib.connecting import connection_options, pyinfra_json_option
-from sparkwright.cli.lib.options import limit_option, optional_inventory
-from sparkwright.cli.models import verify
+from sparkwright.cli.lib.connecting import hosts_argument
+from sparkwright.cli.lib.hosts import Hosts
+from sparkwright.cli.lib.options import pyinfra_json_option
 
 
 @click.command("verify")
-@optional_inventory
-@limit_option
-@connection_options
+@hosts_argument
 @pyinfra_json_option
-def command(inventory: Path, limit: tuple[str, ...]) -> None:
+def command(hosts: Hosts, as_json: bool) -> None:
     """Hash every file of the planned models on their hosts again.
 
     A deploy trusts files by size and time of change; this finds what a disk has turned since. A
     wrong file is named, and the next deploy fetches it anew. Changes nothing else.
     """
-    verify(inventory, limit)
+    from sparkwright.run import changes
+
+    sys.exit(hosts.show(changes.verified, as_json=as_json, planless=True))

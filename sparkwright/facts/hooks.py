@@ -40,6 +40,15 @@ def command_line() -> dict[str, Any]:
     return dict(click.get_current_context().params)
 
 
+def own(module: str) -> Any:
+    """A module of pyinfra's own command line, by its name.
+
+    Reason: reading an inventory, calling a deploy function for every host, and printing results
+    are not in its API.
+    """
+    return import_module(f"pyinfra_cli.{module}")
+
+
 def before_connecting(
     plan: Callable[[Inventory, list[Host] | None], None], ready: Callable[[State], None]
 ) -> None:
@@ -70,7 +79,7 @@ def pass_over_broken_group_data(instead: Callable[[str], dict[str, Any]]) -> Non
     Args:
         instead: a file's path -> what is taken from it where it can't be run.
     """
-    inventory = import_module("pyinfra_cli.inventory")  # its command line alone reads files
+    inventory = own("inventory")
 
     original = inventory._get_group_data
 

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any
 
 from sparkwright.host.disk_usage import DiskUsage, Item
-from sparkwright.host.lib.records import decode
 from sparkwright.text.screen import folded
 from sparkwright.text.visible import visible
 
@@ -15,17 +13,11 @@ from sparkwright.text.visible import visible
 _LONG = re.compile(r"(:sha256-[0-9a-f]{12})[0-9a-f]{52}$")
 
 
-def holdings(answer: Mapping[str, Any]) -> DiskUsage:
-    """A host's answer, typed."""
-    return decode(DiskUsage, dict(answer))
-
-
-def render(hosts: Mapping[str, Mapping[str, Any]], *, pruning: bool) -> str:
+def render(hosts: Mapping[str, DiskUsage], *, pruning: bool) -> str:
     """One block per host: what is there, who needs it, and what could go or is gone; equal hosts
     are one."""
     lines: list[str] = []
-    read = ((name, holdings(answer)) for name, answer in hosts.items())
-    for names, usage in folded(read, repr):
+    for names, usage in folded(hosts.items(), repr):
         things = usage.things
         total = sum(thing.size for thing in things if not thing.removed)
         idle = [thing for thing in things if not thing.used_by and _ours(thing)]

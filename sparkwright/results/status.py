@@ -16,7 +16,6 @@ from sparkwright.findings.finding import errors_first
 from sparkwright.findings.render import Paint, headline
 from sparkwright.findings.render import text as findings_text
 from sparkwright.host.lib.http import Health
-from sparkwright.host.lib.records import decode
 from sparkwright.host.status import HostStatus, KeptRelease, ServiceStatus
 from sparkwright.text.lock_owner import age, described
 from sparkwright.text.marks import in_maintenance
@@ -50,11 +49,6 @@ class Deployment(HostStatus):
 
     planned: dict[str, Planned] = field(default_factory=dict)
     plan_known: bool = True
-
-
-def deployment(answer: Mapping[str, Any]) -> Deployment:
-    """A host's answer, typed."""
-    return decode(Deployment, dict(answer))
 
 
 def without_texts(seen: Deployment) -> Deployment:

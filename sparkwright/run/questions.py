@@ -1,36 +1,33 @@
-"""Questions to hosts that change nothing: what they run, what is wrong, how fast they are.
-
-Each is one line in pyinfra's results; the answer goes to the command.
-"""
+"""Questions to hosts that change nothing: what they run, their faults, their disks' content."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
 from typing import Any
 
 from pyinfra.api.host import Host
 
 from sparkwright.catalog import Catalog
+from sparkwright.checks.fabric.groups import FabricLook
 from sparkwright.checks.host.judge import judge
+from sparkwright.checks.service.facts import Facts, Planned
 from sparkwright.checks.smoke import own_address
 from sparkwright.checks.smoke.deep import deep_request, deep_seconds
-from sparkwright.facts.answers import HostError, of_each
+from sparkwright.checks.smoke.verdict import Tested
+from sparkwright.facts.answers import HostError, of_each, typed
 from sparkwright.facts.asking import ask
-from sparkwright.findings.render import data
-from sparkwright.host import bench, doctor, logs, verify_models
-from sparkwright.host.bench import BenchAnswer, BenchRequest, BenchService
-from sparkwright.host.disk_usage import DiskUsageRequest
+from sparkwright.host import doctor, verify_models
+from sparkwright.host.disk_usage import DiskUsage, DiskUsageRequest
 from sparkwright.host.doctor import Examination, ExaminationRequest, ExaminedService
-from sparkwright.host.lib.records import encode
-from sparkwright.host.logs import LogsAnswer, LogsRequest
 from sparkwright.host.smoke import deep
 from sparkwright.host.smoke.deep import DeepAnswer, DeepRequests
 from sparkwright.host.verify_models import Verified, VerifyRequest
 from sparkwright.operations import disk_usage, proxies
-from sparkwright.operations.changing import Commands, look, operation
+from sparkwright.operations.fabric.looking import state_of
 from sparkwright.plan.release import Release
 from sparkwright.plan.services import changes
+from sparkwright.results.status import Deployment
+from sparkwright.results.status import Planned as PlannedService
 from sparkwright.run import reaching
 from sparkwright.run.installed import awake_on, installed_on, status_of
 from sparkwright.run.state import HostRun
@@ -38,61 +35,48 @@ from sparkwright.site.installed import Installed
 
 #: Seconds between the doctor's two looks at the metrics.
 _BETWEEN = 5
-#: Samples of the GPU under load, one a second, and how long is waited for the load: the generator
-#: takes 10 to 20 s to start.
-_SAMPLES, _SECONDS = 15, 90
 #: Seconds: 100 GB at 30 MB/s, the slowest disk worth serving from.
 _HASHING = 3600
 
 
-@operation()
-def answered(question: Callable[[Host], Sequence[str]]) -> Commands:
-    """Ask the host; what the question returns is wrong with it, and fails it."""
-    yield from look(question)
-
-
-def logged(
-    host: Host, one: HostRun, *, services: tuple[str, ...] | None, lines: int, since: str | None
-) -> dict[str, Any]:
-    """The last lines of a host's services. One remote execution."""
-    request = LogsRequest(services, one.settings.services_root, lines, since)
-    found: dict[str, Any] = encode(ask(host, logs, request, LogsAnswer, timeout=90))
-    return found
-
-
-def compared(host: Host, one: HostRun) -> dict[str, Any]:
-    """The host's status beside what is planned for it."""
-    if not one.plan_known:
-        answer = status_of(host, one, texts=False)
-        return {**encode(answer), "planned": {}, "plan_known": False}
-    seen = reaching.look(host, one)
-    answer = status_of(host, one, texts=True)
-    proxy = ["proxy"] if proxies.pending(one.proxies, one.proxy_files, seen) else []
+def deployment(host: Host, run: HostRun) -> Deployment:
+    """Status of the host beside its plan."""
+    if not run.plan_known:
+        return Deployment(**vars(status_of(host, run, texts=False)), plan_known=False)
+    observation = reaching.look(host, run)
+    status = status_of(host, run, texts=True)
+    proxy = ["proxy"] if proxies.pending(run.proxies, run.proxy_files, observation) else []
     planned = {
-        service.name: {
-            "release": service.release,
-            "tag": service.note.tag,
-            "texts": {"compose.yaml": service.compose, service.unit: service.unit_text},
-            "drift": [*changes(service, seen), *proxy],
-        }
-        for service in one.services
+        service.name: PlannedService(
+            release=service.release,
+            tag=service.note.tag,
+            texts={"compose.yaml": service.compose, service.unit: service.unit_text},
+            drift=(*changes(service, observation), *proxy),
+        )
+        for service in run.services
     }
-    return {**encode(answer), "planned": planned, "plan_known": True}
+    return Deployment(**vars(status), planned=planned)
 
 
-def examined(host: Host, one: HostRun) -> dict[str, Any]:
-    """What the doctor uses: symptoms, what is planned, and what preflight finds."""
-    if not one.plan_known:
-        there = installed_on(host, one)
-        services = tuple(service.examined for service in there.values())
-        planned = {name: said for name, service in there.items() if (said := service.facts)}
-        return {**encode(_examination(host, one, services)), "planned": planned, "findings": []}
+def facts(host: Host, run: HostRun) -> Facts:
+    """Facts that the doctor judges: symptoms, the plan, and findings of preflight."""
+    if not run.plan_known:
+        services = installed_on(host, run)
+        examination = _examination(
+            host, run, tuple(service.examined for service in services.values())
+        )
+        planned = {
+            name: typed("sparkwright-status", Planned, service.facts)
+            for name, service in services.items()
+            if service.facts
+        }
+        return Facts.of(examination, planned)
     asked = time.time()
-    seen = reaching.look(host, one)
-    findings = judge(one.desired, seen, now=(asked + time.time()) / 2)
-    answer = _examination(
+    observation = reaching.look(host, run)
+    findings = judge(run.desired, observation, now=(asked + time.time()) / 2)
+    examination = _examination(
         host,
-        one,
+        run,
         tuple(
             ExaminedService(
                 name=release.service.name,
@@ -102,82 +86,84 @@ def examined(host: Host, one: HostRun) -> dict[str, Any]:
                 home=release.home,
                 secrets=release.secrets,
             )
-            for release in one.desired.releases
+            for release in run.desired.releases
         ),
     )
     planned = {
-        release.service.name: _planned(one.desired.catalog, release)
-        for release in one.desired.releases
+        release.service.name: _planned(run.desired.catalog, release)
+        for release in run.desired.releases
     }
-    return {**encode(answer), "planned": planned, "findings": data(findings)}
+    return Facts.of(examination, planned, tuple(findings))
 
 
-def _examination(host: Host, one: HostRun, services: tuple[ExaminedService, ...]) -> Examination:
+def _examination(host: Host, run: HostRun, services: tuple[ExaminedService, ...]) -> Examination:
     request = ExaminationRequest(
-        services, one.settings.models_root, one.settings.services_root, _BETWEEN
+        services, run.settings.models_root, run.settings.services_root, _BETWEEN
     )
     return ask(host, doctor, request, Examination, timeout=120)
 
 
-def _planned(catalog: Catalog, release: Release) -> dict[str, Any]:
+def _planned(catalog: Catalog, release: Release) -> Planned:
     service = release.service
-    return {
-        "release": release.id,
-        "tag": service.image.tag,
-        "names": list(service.served_names),
-        "boot_seconds": service.boot_seconds,
-        "speculates": "speculative_config" in dict(service.arguments),
-        "corrupts": any(
+    return Planned(
+        release=release.id,
+        tag=service.image.tag,
+        names=service.served_names,
+        boot_seconds=service.boot_seconds,
+        speculates="speculative_config" in dict(service.arguments),
+        corrupts=any(
             issue.id == "prefix-caching-corrupts" and service.image.tag in issue.tags
             for issue in catalog.images[service.image.image].issues
         ),
-    }
-
-
-def bench_facts(host: Host, one: HostRun, *, under_load: bool) -> dict[str, Any]:
-    """What serves, and on what; or the GPU while a service works."""
-    request = BenchRequest(
-        services=tuple(
-            BenchService(
-                release.service.name,
-                release.home,
-                own_address(release.service),
-                release.service.port,
-            )
-            for release in one.desired.releases
-        ),
-        samples=_SAMPLES if under_load else 0,
-        seconds=_SECONDS,
-        state=f"{one.settings.services_root}/state",
     )
-    answer = ask(host, bench, request, BenchAnswer, timeout=_SECONDS + 60)
-    planned = {release.service.name: release.id for release in one.desired.releases}
-    return {**encode(answer), "planned": planned}
 
 
-def deep_smoke(host: Host, one: HostRun) -> dict[str, Any]:
+def fabric(host: Host, run: HostRun) -> FabricLook:
+    """The host's part of the fabric, and the image that it serves with."""
+    releases = run.desired.releases
+    image = releases[0].image if releases else None
+    addresses = run.settings.fabric_addresses
+    clusters = (cluster.hosts for cluster in run.settings.clusters.values()
+                if cluster.fabric == "cx7" and host.name in cluster.hosts)  # fmt: skip
+    return FabricLook(
+        state=state_of(host, image),
+        image=image,
+        cluster=tuple(next(clusters, ())),
+        addresses=addresses if addresses and host.name in addresses.hosts else None,
+    )
+
+
+def used_disk(host: Host, run: HostRun) -> DiskUsage:
+    """Models, images and what belongs to them."""
+    return disk_usage.listed(host, disk_usage_request(run))
+
+
+def deep_smoke(host: Host, run: HostRun) -> dict[str, Tested]:
     """Test the services for everything that the recipes promise; without a plan, for what their
     releases do."""
-    if not one.plan_known:
-        there = {
-            name: service for name, service in awake_on(host, one).items() if not service.follower
+    planned: dict[str, dict[str, Any]]
+    if not run.plan_known:
+        services = {
+            name: service for name, service in awake_on(host, run).items() if not service.follower
         }
-        requests = {name: asked for name, service in there.items() if (asked := service.deep)}
-        if lacking := sorted(there.keys() - requests.keys()):
+        requests = {
+            name: request for name, service in services.items() if (request := service.deep)
+        }
+        if lacking := sorted(services.keys() - requests.keys()):
             raise HostError(f"{', '.join(lacking)}: its release does not say what it must answer")
         planned = {
             name: {"planned": str(service.status.current), "recipe": _recipe(service)}
-            for name, service in there.items()
+            for name, service in services.items()
         }
     else:
-        asleep = status_of(host, one, texts=False).sleeping if one.desired.plan.groups else {}
+        asleep = status_of(host, run, texts=False).sleeping if run.desired.plan.groups else {}
         releases = {
             release.service.name: release
-            for release in one.desired.releases
+            for release in run.desired.releases
             # The head of its cluster answers for a follower.
             if release.service.name not in asleep and not release.service.follower
         }
-        catalog = one.desired.catalog
+        catalog = run.desired.catalog
         requests = {name: deep_request(release, catalog) for name, release in releases.items()}
         planned = {
             name: {"planned": release.id, "recipe": release.service.recipe}
@@ -191,7 +177,7 @@ def deep_smoke(host: Host, one: HostRun) -> dict[str, Any]:
         timeout=sum(map(deep_seconds, requests.values())) + 60,
     )
     of_each("sparkwright-deep", requests, answer)
-    return {name: {**encode(result), **planned[name]} for name, result in answer.items()}
+    return {name: Tested(**vars(result), **planned[name]) for name, result in answer.items()}
 
 
 def _recipe(service: Installed) -> str:
@@ -199,27 +185,27 @@ def _recipe(service: Installed) -> str:
     return kept.recipe if kept else "?"
 
 
-def disk_usage_request(one: HostRun) -> DiskUsageRequest:
+def disk_usage_request(run: HostRun) -> DiskUsageRequest:
     """What the plan needs of what lies on the host's disk."""
     return DiskUsageRequest(
-        models_root=one.settings.models_root,
-        services_root=one.settings.services_root,
+        models_root=run.settings.models_root,
+        services_root=run.settings.services_root,
         planned=(
-            *(model.directory for model in one.desired.models),
-            *(image.name for image in one.desired.images),
-            *(image.store for image in one.desired.images),
+            *(model.directory for model in run.desired.models),
+            *(image.name for image in run.desired.images),
+            *(image.store for image in run.desired.images),
         ),
-        keep_releases=one.settings.keep_releases,
-        plan_known=one.plan_known,
+        keep_releases=run.settings.keep_releases,
+        plan_known=run.plan_known,
     )
 
 
-def hashed_again(host: Host, one: HostRun) -> list[str]:
+def hashed_again(host: Host, run: HostRun) -> list[str]:
     """Hash every file of the planned models, or without a plan of those that have a receipt; what
     is wrong, as lines."""
-    directories = tuple(model.directory for model in one.desired.models)
-    if not one.plan_known:
-        usage = disk_usage.listed(host, disk_usage_request(one))
+    directories = tuple(model.directory for model in run.desired.models)
+    if not run.plan_known:
+        usage = disk_usage.listed(host, disk_usage_request(run))
         directories = tuple(
             thing.path
             for thing in usage.things
@@ -228,14 +214,14 @@ def hashed_again(host: Host, one: HostRun) -> list[str]:
     request = VerifyRequest(directories)
     answer = ask(host, verify_models, request, dict[str, Verified], timeout=_HASHING)
     of_each("sparkwright-verify-models", request.directories, answer)
-    wrong: list[str] = []
-    for directory, found in answer.items():
-        size, seconds = found.bytes / 1e9, max(found.seconds, 1e-3)
+    faults: list[str] = []
+    for directory, verified in answer.items():
+        size, seconds = verified.bytes / 1e9, max(verified.seconds, 1e-3)
         host.log(
-            f"{directory}: {found.files} files, {size:.2f} GB in {seconds:.1f} s "
-            f"({size / seconds:.2f} GB/s), {len(found.wrong)} wrong"
+            f"{directory}: {verified.files} files, {size:.2f} GB in {seconds:.1f} s "
+            f"({size / seconds:.2f} GB/s), {len(verified.wrong)} wrong"
         )
-        wrong += [f"{directory}: {fault}" for fault in found.wrong]
-    if wrong:
-        wrong.append("deploy again: what is wrong is fetched anew, and the rest is kept")
-    return wrong
+        faults += [f"{directory}: {fault}" for fault in verified.wrong]
+    if faults:
+        faults.append("deploy again: what is wrong is fetched anew, and the rest is kept")
+    return faults

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 
 from pyinfra.api.host import Host
 
@@ -10,12 +11,37 @@ from sparkwright.facts.asking import HostError
 from sparkwright.facts.observation import observe_anew
 from sparkwright.host.release import ServiceSwitch
 from sparkwright.host.status import HostStatus
+from sparkwright.operations import services
 from sparkwright.operations.services import to_release
 from sparkwright.plan.rollout import behind_another_proxy, earlier
 from sparkwright.plan.services import DesiredService
+from sparkwright.run import batches, rollout
 from sparkwright.run.installed import installed_in, status_of
-from sparkwright.run.state import HostRun, refuse, set_aside
+from sparkwright.run.state import HostRun, refuse, run_of, set_aside
 from sparkwright.site.installed import Installed
+
+
+def rollback(
+    host: Host, one: HostRun, _: dict[str, None], *, to: str | None, service: str | None
+) -> None:
+    """Switch each service to the release before, or to a given release, in batches.
+
+    Args:
+        to: a release that the host still has.
+        service: only this one.
+    """
+    targets = targets_of(host, one, to=to, service=service)
+    if targets is None:
+        return
+    for title, names in host.loop(batches.named(run_of(host))):
+        services.switched_back(
+            name=f"Rollback: {title}",
+            targets=partial(list, targets if host.name in names else []),
+            services_root=one.settings.services_root,
+            turn=partial(batches.in_turn, left=lambda: None),
+            ended=partial(rollout.remember_rolled_back, one),
+            break_lock=one.settings.break_lock,
+        )
 
 
 def targets_of(

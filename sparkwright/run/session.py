@@ -7,7 +7,7 @@ import gc
 import logging
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from fnmatch import fnmatch
@@ -96,8 +96,12 @@ class Session:
         """The chosen hosts, in the inventory's order."""
         return [host for host in self.inventory if host.name in self.run.hosts]
 
-    def ask(self, question: Question[T]) -> Answers[T]:
-        """Ask every host as soon as it is connected."""
+    def ask(self, question: Question[T], only: Collection[str] | None = None) -> Answers[T]:
+        """Ask every host as soon as it is connected; a host that failed is not asked again.
+
+        Args:
+            only: names of hosts; all without.
+        """
         answers: dict[str, T] = {}
 
         def asked(host: Host) -> None:
@@ -108,7 +112,14 @@ class Session:
                     memory(host).failure = str(error)
                 self.notice(host.name, "answered" if host.name in answers else "failed")
 
-        self._side_by_side(asked)
+        self._side_by_side(
+            asked,
+            [
+                host
+                for host in self.hosts
+                if memory(host).failure is None and (only is None or host.name in only)
+            ],
+        )
         return self.answers(answers)
 
     def watch(self, watch: Watch[T]) -> Iterator[tuple[str, T] | None]:
@@ -140,8 +151,6 @@ class Session:
 
     def change(self, change: Change[T]) -> Answers[T]:
         """Run operations on the hosts; each is prepared for every host before the first runs."""
-        from pyinfra_cli.util import load_func
-
         state, answers = self.inventory.state, dict[str, T]()
 
         def prepared() -> None:
@@ -154,7 +163,7 @@ class Session:
             connect_all(state)
         _LOG.info("--> Preparing operations...")
         state.set_stage(StateStage.Prepare)
-        load_func(state, prepared)
+        hooks.own("util").load_func(state, prepared)
         if not self.run.dry:
             _LOG.info("--> Beginning operation run...")
             state.set_stage(StateStage.Execute)
@@ -168,15 +177,13 @@ class Session:
         Returns:
             Whether no host failed.
         """
-        from pyinfra_cli.prints import print_meta, print_results, print_run_json
-
         self.change(change)
-        state = self.inventory.state
+        state, prints = self.inventory.state, hooks.own("prints")
         if as_json:
-            print_run_json(state, dry=self.run.dry)
+            prints.print_run_json(state, dry=self.run.dry)
         else:
             _LOG.info("--> Detected changes:" if self.run.dry else "--> Results:")
-            (print_meta if self.run.dry else print_results)(state)
+            (prints.print_meta if self.run.dry else prints.print_results)(state)
         ending.report(self.run, as_json=as_json)
         return not state.failed_hosts
 
@@ -190,9 +197,9 @@ class Session:
         ordered = {name: answers[name] for name in self.run.hosts if name in answers}
         return Answers(ordered, failures, self.run.broken)
 
-    def _side_by_side(self, work: Callable[[Host], None]) -> None:
+    def _side_by_side(self, work: Callable[[Host], None], hosts: list[Host]) -> None:
         pool = self.inventory.state.pool
-        greenlets = [pool.spawn(work, host) for host in self.hosts]
+        greenlets = [pool.spawn(work, host) for host in hosts]
         try:
             for greenlet in greenlets:
                 greenlet.get()
@@ -243,9 +250,6 @@ def session(
 
 def _opened(invocation: site.Invocation, connection: dict[str, Any]) -> Session:
     broken = site.read_files(invocation)
-    from pyinfra_cli.inventory import make_inventory
-    from pyinfra_cli.util import exec_file
-
     state, config = site.CommandState(check_for_changes=invocation.dry), Config()
     state.cwd = str(Path.cwd())
     if state.cwd not in sys.path:
@@ -253,16 +257,19 @@ def _opened(invocation: site.Invocation, connection: dict[str, Any]) -> Session:
     ctx_state.set(state)
     ctx_config.set(config)
     if Path("config.py").exists():
-        exec_file(str(Path(state.cwd, "config.py")))
+        hooks.own("util").exec_file(str(Path(state.cwd, "config.py")))
     data = _configure(config, connection)
     problems: list[Finding] = []
     data |= overrides_by_key(invocation.overrides, problems)
     if problems:
         raise UserError(problems)
-    inventory = make_inventory(invocation.inventory, cwd=state.cwd, override_data=data)
+    inventory = hooks.own("inventory").make_inventory(
+        invocation.inventory, cwd=state.cwd, override_data=data
+    )
     ctx_inventory.set(inventory)
     chosen = _chosen(inventory, invocation.limit)
-    run = site.plan(inventory, chosen and [host.name for host in chosen], invocation, broken)
+    names = None if chosen is None else [host.name for host in chosen]
+    run = site.plan(inventory, names, invocation, broken)
     state.init(inventory, config, initial_limit=chosen)
     site.prepare(state)
     site.follow(state)
@@ -302,8 +309,6 @@ def _chosen(inventory: Inventory, limit: tuple[str, ...]) -> list[Host] | None:
 
 def _set_output(*, shown: bool) -> None:
     """Have pyinfra print as its command line does, or nothing at all."""
-    from pyinfra_cli.log import setup_logging
-
     pyinfra.is_cli = True  # its own command line's output, and no other's
     set_formatter(click.style)
     set_echo(click.echo)
@@ -314,6 +319,6 @@ def _set_output(*, shown: bool) -> None:
         log.addHandler(logging.NullHandler())
         log.propagate = False
     if shown:
-        setup_logging(logging.INFO)
+        hooks.own("log").setup_logging(logging.INFO)
     else:
         os.environ["PYINFRA_PROGRESS"] = "off"

@@ -3,25 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from sparkwright.checks.fabric.cabling import cables, shape_of
 from sparkwright.checks.fabric.check import Fabric
 from sparkwright.config.fabric import FabricAddresses
 from sparkwright.host.fabric import FabricState
-from sparkwright.host.lib.records import decode
 
 
-def answered(answers: Mapping[str, Any]) -> tuple[Fabric, ...]:
-    """The fabrics of hosts that were asked (``roles.fabric.looked``): host -> its answer."""
-    states = {name: decode(FabricState, one["state"]) for name, one in answers.items()}
-    named = {
-        name: FabricAddresses.model_validate(one["addresses"])
-        for name, one in answers.items()
-        if one["addresses"]
-    }
-    images = {name: one.image for name, one in states.items() if one.image}
-    clusters = {name: tuple(one["cluster"]) for name, one in answers.items() if one["cluster"]}
+@dataclass(frozen=True)
+class FabricLook:
+    """A host's part of the fabric.
+
+    Attributes:
+        image: that it serves with; None without one.
+        cluster: hosts of its cluster on ConnectX-7; empty without one.
+        addresses: ``fabric_addresses`` that name it.
+    """
+
+    state: FabricState
+    image: str | None = None
+    cluster: tuple[str, ...] = ()
+    addresses: FabricAddresses | None = None
+
+
+def of_looks(looks: Mapping[str, FabricLook]) -> tuple[Fabric, ...]:
+    """The fabrics of hosts that were asked for their parts."""
+    states = {name: look.state for name, look in looks.items()}
+    named = {name: look.addresses for name, look in looks.items() if look.addresses}
+    images = {name: state.image for name, state in states.items() if state.image}
+    clusters = {name: look.cluster for name, look in looks.items() if look.cluster}
     return fabrics(states, named, clusters, images)
 
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from sparkwright.findings.finding import Finding
 from sparkwright.host.doctor import Examination, ServiceSeen
-from sparkwright.host.lib.records import decode
 from sparkwright.text.timestamps import epoch
 
 #: Lines of a log, and characters of one, that are looked at.
@@ -44,6 +42,29 @@ class Facts(Examination):
     planned: dict[str, Planned] = field(default_factory=dict)
     findings: tuple[Finding, ...] = ()
 
+    @classmethod
+    def of(
+        cls,
+        examination: Examination,
+        planned: dict[str, Planned] | None = None,
+        findings: tuple[Finding, ...] = (),
+    ) -> Facts:
+        """An examination beside the plan; of logs only what patterns match against in no time."""
+        services = {
+            name: replace(service, log=_short(service.log))
+            for name, service in examination.services.items()
+        }
+        return cls(
+            **{
+                **vars(examination),
+                "services": services,
+                "kernel": _short(examination.kernel),
+                "boot_before": _short(examination.boot_before),
+            },
+            planned=planned or {},
+            findings=findings,
+        )
+
     @property
     def unified(self) -> bool:
         """Whether CPU and GPU share one pool of memory."""
@@ -59,18 +80,6 @@ class Facts(Examination):
         """Every service, with what is planned for it."""
         for name, one in self.services.items():
             yield name, one, self.planned.get(name)
-
-
-def facts(answer: Mapping[str, Any]) -> Facts:
-    """A host's answer, typed; of what it logs only what patterns are matched against in no time."""
-    found = decode(Facts, dict(answer))
-    services = {name: replace(one, log=_short(one.log)) for name, one in found.services.items()}
-    return replace(
-        found,
-        services=services,
-        kernel=_short(found.kernel),
-        boot_before=_short(found.boot_before),
-    )
 
 
 def _short(lines: tuple[str, ...]) -> tuple[str, ...]:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 from urllib.parse import quote
 
 from pydantic import BaseModel, ConfigDict, computed_field
@@ -14,6 +15,8 @@ from pydantic import BaseModel, ConfigDict, computed_field
 from sparkwright.checks.smoke.checks import Cause, cause_of, checks
 from sparkwright.findings.finding import Finding, Severity, Subject
 from sparkwright.findings.render import Paint, text
+from sparkwright.host.lib.records import encode
+from sparkwright.host.smoke.deep import DeepAnswer
 from sparkwright.text.screen import folded
 from sparkwright.text.table import columns, folded_rows
 from sparkwright.text.visible import visible
@@ -73,20 +76,28 @@ class DeepVerdict(BaseModel):
         return tuple(_finding(one, subject) for one in self.checks if one.verdict == "failed")
 
 
-def verdicts(host: str, answer: Mapping[str, Any], now: datetime) -> list[DeepVerdict]:
-    """A host's answer (roles/smoke/deep.py), with what each failure means."""
+@dataclass(frozen=True)
+class Tested(DeepAnswer):
+    """Checks of a service, with the recipe and the release that they were made for."""
+
+    planned: str = ""
+    recipe: str = "?"
+
+
+def verdicts(host: str, answer: Mapping[str, Tested], now: datetime) -> list[DeepVerdict]:
+    """Checks of a host's services, with the meaning of each failure."""
     return [
         DeepVerdict(
             host=host,
             service=name,
-            recipe=one["recipe"],
+            recipe=tested.recipe,
             at=now.astimezone(UTC).isoformat(timespec="seconds"),
-            planned=one["planned"],
-            release=one["release"],
-            checks=tuple(map(CheckResult.model_validate, one["checks"])),
-            journal=tuple(one["journal"]),
+            planned=tested.planned,
+            release=tested.release,
+            checks=tuple(CheckResult.model_validate(encode(check)) for check in tested.checks),
+            journal=tested.journal,
         )
-        for name, one in answer.items()
+        for name, tested in answer.items()
     ]
 
 

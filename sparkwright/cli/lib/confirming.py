@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 
 import click
 
@@ -11,11 +10,6 @@ from sparkwright.findings.user_error import UserError, mistake
 
 yes_option = click.option("--yes", is_flag=True, help="Do not ask before it is done.")
 dry_option = click.option("--dry", is_flag=True, help="Show what would be done; change nothing.")
-
-
-def hosts_meant(inventory: Path, limit: tuple[str, ...]) -> str:
-    """The hosts of a question, in words."""
-    return ", ".join(limit) or f"all hosts of {inventory}"
 
 
 def confirm(question: str, *, yes: bool, dry: bool = True) -> None:

@@ -9,7 +9,7 @@ from typing import Any, TypeVar, cast
 
 import click
 
-from sparkwright.cli.lib.hosts import CONNECTION, Hosts
+from sparkwright.cli.lib.hosts import CONNECTION, Hosts, given
 from sparkwright.cli.lib.options import inventory_argument
 from sparkwright.cli.lib.progress import verbosity_options
 from sparkwright.findings.user_error import UserError, mistake
@@ -48,7 +48,11 @@ def hosts_argument(command: _Command) -> _Command:
 
     @wraps(command)
     def with_hosts(
-        *, inventory: Path, overrides: tuple[str, ...] = (), limit: tuple[str, ...] = (), **more: Any
+        *,
+        inventory: Path,
+        overrides: tuple[str, ...] = (),
+        limit: tuple[str, ...] = (),
+        **more: Any,
     ) -> Any:
         return command(hosts=Hosts(inventory, overrides, limit), **more)
 
@@ -58,7 +62,7 @@ def hosts_argument(command: _Command) -> _Command:
 def connection_options(command: _Command, but: str | None = None) -> _Command:
     """pyinfra's options of connection and sudo.
 
-    The command has no arguments for them: ``hosts.connection_options`` has them.
+    The command has no arguments for them: ``hosts.given`` has them.
 
     Args:
         but: a name that means something else to this command.
@@ -94,6 +98,14 @@ def _keeping(command: Callable[..., Any], options: Sequence[tuple[Any, Any, str]
             callback=_kept,
             help=text,
         )(command)
+
+
+def connection_words() -> list[str]:
+    """Options of connection and sudo of the command that runs, as words for another command."""
+    words = []
+    for name, value in given().items():
+        words += [f"--{name.replace('_', '-')}", *([] if value is True else [str(value)])]
+    return words
 
 
 def without_secrets(words: Sequence[str]) -> None:

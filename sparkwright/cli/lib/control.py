@@ -4,17 +4,19 @@ done."""
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import click
 
-from sparkwright.cli.lib.confirming import confirm, hosts_meant
-from sparkwright.cli.lib.hosts import ask_hosts
+from sparkwright.cli.lib.confirming import confirm
+from sparkwright.cli.lib.hosts import Hosts
 from sparkwright.cli.lib.options import print_json
 from sparkwright.cli.lib.output import echo
-from sparkwright.cli.lib.services import joined, misspelt
+from sparkwright.cli.lib.services import misspelt
+from sparkwright.host.control import ControlAnswer
+from sparkwright.host.lib.records import encode
 from sparkwright.text.visible import visible
 
 _PATIENCE = {
@@ -35,36 +37,36 @@ why_option = click.option("--why", default="", metavar="TEXT", help="For those w
 
 def control(
     action: str,
-    inventory: Path,
-    overrides: tuple[str, ...],
-    limit: tuple[str, ...],
-    services: Sequence[str],
+    hosts: Hosts,
+    services: tuple[str, ...],
     *,
     yes: bool,
     as_json: bool,
-    **more: str | bool,
+    **more: Any,
 ) -> None:
     """Do it and end: with 0 only when every host answered, and did what was asked."""
-    what = ", ".join(services) or "every service"
-    confirm(f"{action.capitalize()} {what} on {hosts_meant(inventory, limit)}?", yes=yes, dry=False)
+    from sparkwright.run import changes
+
+    named = ", ".join(services) or "every service"
+    confirm(f"{action.capitalize()} {named} on {hosts}?", yes=yes, dry=False)
     echo(_PATIENCE[action], err=True)
-    answers, silent = ask_hosts(
-        inventory, limit, overrides, "roles.control.controlled", planless=True,
-        action=action, services=joined(services), **more,
-    )  # fmt: skip
+    found = hosts.change(
+        partial(changes.controlled, action=action, services=services, **more), planless=True
+    )
+    answers: dict[str, ControlAnswer] = found.answers
     if as_json:
-        print_json({"hosts": answers, "silent": silent})
+        print_json({"hosts": encode(answers), "silent": found.silent})
     else:
         _show(answers)
-    wrong = misspelt(services, answers) or any(one["wrong"] for one in answers.values())
-    sys.exit(int(bool(silent) or not answers or wrong))
+    failed = misspelt(services, answers) or any(answer.wrong for answer in answers.values())
+    sys.exit(int(bool(found.failures) or not answers or failed))
 
 
-def _show(answers: Mapping[str, Mapping[str, Any]]) -> None:
+def _show(answers: Mapping[str, ControlAnswer]) -> None:
     for host, answer in answers.items():
-        for service, done in answer["done"].items():
+        for service, done in answer.done.items():
             echo(f"{host}: {visible(service)}: {visible(done)}")
-        for line in answer["wrong"]:
+        for line in answer.wrong:
             echo(f"{click.style(host, fg='red')}: {visible(line)}", err=True)
-        if not answer["known"]:
+        if not answer.known:
             echo(f"{host}: no service was ever started here")

@@ -7,38 +7,31 @@ from contextlib import suppress
 from pathlib import Path
 
 from sparkwright.checks.service.diagnose import watch_findings
-from sparkwright.cli.lib.hosts import ask_hosts
+from sparkwright.cli.lib.hosts import Hosts
 from sparkwright.findings.render import data
-from sparkwright.results.status import Deployment, deployment, switches
+from sparkwright.results.answers import Answers
+from sparkwright.results.status import Deployment, switches
 
 
-def deployments(
-    inventory: Path,
-    limit: tuple[str, ...],
-    overrides: tuple[str, ...],
-    *,
-    planless: bool = True,
-) -> tuple[dict[str, Deployment], list[str]]:
-    """By host; and the hosts that did not answer, which are named on standard error.
-
-    History and the watch's findings are kept for the fleet's page.
+def deployments(hosts: Hosts, *, planless: bool = True) -> Answers[Deployment]:
+    """Ask the hosts; history and the watch's findings are kept for the fleet's page.
 
     Args:
-        planless: as for ``ask_hosts``.
+        planless: as for ``Hosts.ask``.
     """
-    answers, silent = ask_hosts(
-        inventory, limit, overrides, "roles.status.status", planless=planless
-    )
-    found = {name: deployment(answer) for name, answer in answers.items()}
-    if found:
+    from sparkwright.run import questions
+
+    answers = hosts.ask(questions.deployment, planless=planless)
+    deployments = answers.answers
+    if deployments:
         kept = Path(".sparkwright/status.json")
         watched = [
             finding
-            for host, seen in found.items()
-            for finding in watch_findings(host, seen.watch, seen.now)
+            for host, deployment in deployments.items()
+            for finding in watch_findings(host, deployment.watch, deployment.now)
         ]
-        record = {"history": switches(found), "findings": data(watched)}
+        record = {"history": switches(deployments), "findings": data(watched)}
         with suppress(OSError):  # a full disk here hides nothing of what the hosts say
             kept.parent.mkdir(mode=0o700, exist_ok=True)
             kept.write_text(json.dumps(record) + "\n", encoding="utf-8")
-    return found, silent
+    return answers

@@ -48,7 +48,9 @@ class Hosts:
         """The hosts as the user's files give them. Raises UserError."""
         return limited(read_inventory(self.inventory, self.overrides), self.limit)
 
-    def ask(self, question: Question[T], *, planless: bool = False) -> Answers[T]:
+    def ask(
+        self, question: Question[T], *, planless: bool = False, makes_secrets: bool = False
+    ) -> Answers[T]:
         """Ask every host, side by side. Hosts that give no answer are named on standard error.
 
         Args:
@@ -57,26 +59,18 @@ class Hosts:
                 then names what is broken, nothing is planned (``HostRun.plan_known`` is False), and
                 ``settings`` has the roots alone. Without, such a run ends with exit code 2 before
                 any host is connected to.
-        """
-        with progress.shown() as notice, self.session(planless=planless, notice=notice) as session:
-            answers = session.ask(question)
-        return told(answers)
-
-    def change(
-        self, change: Change[T], *, planless: bool = False, makes_secrets: bool = False
-    ) -> Answers[T]:
-        """Run operations on every host; their answers are those of `ask`.
-
-        Args:
-            planless: as for `ask`.
             makes_secrets: whether keys and certificates that the site lacks are made.
         """
         with (
             progress.shown() as notice,
-            self.session(
-                planless=planless, notice=notice, makes_secrets=makes_secrets
-            ) as session,
+            self.session(planless=planless, notice=notice, makes_secrets=makes_secrets) as session,
         ):
+            answers = session.ask(question)
+        return told(answers)
+
+    def change(self, change: Change[T], *, planless: bool = False) -> Answers[T]:
+        """Run operations on every host; their answers are those of `ask`."""
+        with progress.shown() as notice, self.session(planless=planless, notice=notice) as session:
             answers = session.change(change)
         return told(answers)
 
@@ -93,7 +87,7 @@ class Hosts:
 
     @contextmanager
     def session(
-        self, *, shown: bool = False, notice: Any = None, diff: bool = False, **run: bool
+        self, *, shown: bool = False, notice: Any = None, diff: bool = False, **run: Any
     ) -> Iterator[Session]:
         """Plan for the hosts; they are connected to when they are asked.
 
@@ -107,7 +101,7 @@ class Hosts:
         from sparkwright.run.site import Invocation
 
         invocation = Invocation(str(self.inventory), self.overrides, self.limit, **run)
-        connection = {**connection_options(), **({"diff": True} if diff else {})}
+        connection = {**given(), **({"diff": True} if diff else {})}
         shown = shown or progress.chosen("verbose")
         with session(
             invocation, connection, shown=shown, notice=notice or (lambda *_: None)
@@ -124,7 +118,7 @@ def told(answers: Answers[T]) -> Answers[T]:
     return answers
 
 
-def connection_options() -> dict[str, Any]:
+def given() -> dict[str, Any]:
     """Options of connection and sudo of the command that runs, by pyinfra's names."""
     context = click.get_current_context(silent=True)
     return {} if context is None else dict(context.meta.get(CONNECTION, {}))

@@ -74,6 +74,14 @@ def json_option(command: _Command) -> _Command:
     )(command)
 
 
+def pyinfra_json_option(command: _Command) -> _Command:
+    """``--json`` of a command that prints pyinfra's results."""
+    return click.option(
+        "--json", "as_json", is_flag=True,
+        help="Print pyinfra's JSON instead of text (docs/json.md).",
+    )(command)  # fmt: skip
+
+
 def print_json(data: Any) -> None:
     """Indented, in a stable order, with dates as text; a terminal obeys nothing of it."""
     click.echo(visible_json(json.dumps(data, indent=2, ensure_ascii=False, default=str)))

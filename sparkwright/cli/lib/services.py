@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import click
 
@@ -25,20 +25,20 @@ def service_option(command: Any) -> Any:
     )(command)
 
 
-def joined(services: Sequence[str]) -> str | None:
-    """The names as a role takes them: nothing for every service."""
-    return ",".join(services) or None
+class _Known(Protocol):
+    @property
+    def known(self) -> tuple[str, ...]: ...
 
 
-def misspelt(services: Sequence[str], answers: Mapping[str, Mapping[str, Any]]) -> bool:
+def misspelt(services: Sequence[str], answers: Mapping[str, _Known]) -> bool:
     """Name the services that no host has, each with the nearest one. Whether there is any.
 
     Args:
         answers: by host, with its services as ``known``.
     """
-    known = sorted({name for answer in answers.values() for name in answer["known"]})
-    wrong = [name for name in services if name not in known] if answers else []
-    for name in wrong:
-        said = f"no host has a service {visible(name, 80)!r}: {visible(suggest(name, known), 400)}"
-        echo(click.style(said, fg="red"), err=True)
-    return bool(wrong)
+    known = sorted({name for answer in answers.values() for name in answer.known})
+    unknown = [name for name in services if name not in known] if answers else []
+    for name in unknown:
+        line = f"no host has a service {visible(name, 80)!r}: {visible(suggest(name, known), 400)}"
+        echo(click.style(line, fg="red"), err=True)
+    return bool(unknown)

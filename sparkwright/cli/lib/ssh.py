@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from sparkwright.cli.lib.hosts import connection_options
+from sparkwright.cli.lib.hosts import given
 from sparkwright.config.inventory import HostInput, ssh_address
 from sparkwright.findings.user_error import UserError, mistake
 
@@ -38,7 +38,7 @@ def ssh_command(host: HostInput, command: Sequence[str], *, tty: bool) -> list[s
     if address.startswith("@"):
         what = f"{host.name} is not reached by SSH"
         raise UserError([mistake("command line", what, "log in there yourself", host.name)])
-    words = [program, "-t" if tty else "-T", *_options({**host.data, **connection_options()})]
+    words = [program, "-t" if tty else "-T", *_options({**host.data, **given()})]
     words += [] if tty else ["-o", "BatchMode=yes"]
     # Nothing after -- is an option, whatever the inventory calls the host.
     return [*words, "--", address, shlex.join(command)]

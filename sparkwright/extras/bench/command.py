@@ -16,7 +16,7 @@ import click
 from sparkwright.cli.lib import completion
 from sparkwright.cli.lib.connecting import connection_options
 from sparkwright.cli.lib.findings import paint
-from sparkwright.cli.lib.hosts import ask_hosts
+from sparkwright.cli.lib.hosts import Hosts
 from sparkwright.cli.lib.options import (
     data_option,
     json_option,
@@ -30,7 +30,7 @@ from sparkwright.config.inventory import read_inventory, ssh_address
 from sparkwright.config.secrets import VARIABLE, Secret, api_key
 from sparkwright.config.tls import clients_ca, scheme
 from sparkwright.extras.bench import aiperf, loads
-from sparkwright.extras.bench.host import Facts, changed, facts, gpu_of, image_of, settings_of
+from sparkwright.extras.bench.host import Facts, ask, changed, gpu_of, image_of, settings_of
 from sparkwright.extras.bench.loads import Batch, batches, read_categories, read_numbers
 from sparkwright.extras.bench.results import LoadGenerator, Result
 from sparkwright.extras.bench.run import Measured, measure
@@ -143,13 +143,13 @@ def command(
     tool = find(os.environ)
     targets = list(_targets(inventory, overrides, limit, names))
     hosts = tuple(dict.fromkeys(target.host.plan.host for target in targets))
-    ask = partial(_ask, inventory, overrides)
-    before = ask(hosts, "facts")
+    chosen = Hosts(inventory, overrides)
+    before = ask(chosen.only(hosts))
     targets = list(_awake(targets, before, asked=bool(names)))
     done = []
     for target in targets:
         if target.host.plan.host in before:
-            done.append(_bench(tool, target, sweep, before[target.host.plan.host], ask, results))
+            done.append(_bench(tool, target, sweep, before[target.host.plan.host], chosen, results))
             if not as_json:
                 echo(f"\n{text(done[-1])}")
     if exported is not None:
@@ -210,19 +210,12 @@ def _awake(
             echo(f"{target.name} sleeps: {runs} runs", err=True)
 
 
-def _ask(
-    inventory: Path, overrides: tuple[str, ...], hosts: tuple[str, ...], question: str
-) -> dict[str, Facts]:
-    answers, _ = ask_hosts(inventory, hosts, overrides, f"roles.bench.{question}")
-    return {name: facts(answer) for name, answer in answers.items()}
-
-
 def _bench(
     tool: Tool,
     target: _Target,
     sweep: tuple[Batch, ...],
     before: Facts,
-    ask: Any,
+    hosts: Hosts,
     directory: Path,
 ) -> Bench:
     """Measure one service, and keep what was measured."""
@@ -238,7 +231,7 @@ def _bench(
 
     def while_last() -> None:
         with context.scope(cleanup=False):  # a thread of its own knows no options of the command
-            seen.update(ask((host,), "under_load"))
+            seen.update(ask(hosts.only([host]), under_load=True))
 
     _say(target, f"{sum(len(batch.loads) for batch in sweep)} loads at {service.url}")
     measured = measure(
@@ -250,7 +243,7 @@ def _bench(
         while_last=while_last,
     )
     under_load = seen.get(host)
-    after = ask((host,), "facts").get(host)
+    after = ask(hosts.only([host])).get(host)
     result = _result(tool, target, when, measured, before, under_load, after)
     for remark in (*measured.remarks, *_remarks(target, before, under_load, after)):
         echo(f"{click.style(target.name, fg='yellow')}: {visible(remark)}", err=True)

@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sparkwright.catalog.data import Scalar
+from sparkwright.checks.smoke import own_address
+from sparkwright.cli.lib.hosts import Hosts
 from sparkwright.extras.bench.results import GpuRun, ImageRun
-from sparkwright.host.bench import BenchAnswer, Running
-from sparkwright.host.lib.records import decode
+from sparkwright.host import bench
+from sparkwright.host.bench import BenchAnswer, BenchRequest, BenchService, Running
 from sparkwright.plan.plan import ServicePlan
+
+if TYPE_CHECKING:
+    from sparkwright.run.state import HostRun
+
+#: Samples of the GPU under load, one a second, and how long the program waits for the load: the
+#: generator takes 10 to 20 s to start.
+_SAMPLES, _SECONDS = 15, 90
 
 
 @dataclass(frozen=True)
@@ -21,9 +30,31 @@ class Facts(BenchAnswer):
     planned: dict[str, str] = field(default_factory=dict)
 
 
-def facts(answer: Mapping[str, Any]) -> Facts:
-    """A host's answer, typed."""
-    return decode(Facts, dict(answer))
+def ask(hosts: Hosts, *, under_load: bool = False) -> dict[str, Facts]:
+    """Facts of the hosts that answer: their services and GPUs; or the GPU while a service works."""
+    from sparkwright.facts.asking import ask as ask_host
+
+    def facts(host: Any, run: HostRun) -> Facts:
+        releases = run.desired.releases
+        request = BenchRequest(
+            services=tuple(
+                BenchService(
+                    release.service.name,
+                    release.home,
+                    own_address(release.service),
+                    release.service.port,
+                )
+                for release in releases
+            ),
+            samples=_SAMPLES if under_load else 0,
+            seconds=_SECONDS,
+            state=f"{run.settings.services_root}/state",
+        )
+        answer = ask_host(host, bench, request, BenchAnswer, timeout=_SECONDS + 60)
+        planned = {release.service.name: release.id for release in releases}
+        return Facts(**vars(answer), planned=planned)
+
+    return hosts.ask(facts).answers
 
 
 def gpu_of(before: Facts, under_load: Facts | None, after: Facts | None) -> GpuRun:

@@ -7,13 +7,20 @@ from dataclasses import dataclass, field
 from ipaddress import ip_interface
 from itertools import pairwise
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from sparkwright.checks.fabric.check import MTU, Fabric
+from sparkwright.host import fabric_measure
 from sparkwright.host.fabric import Rail
-from sparkwright.host.fabric_measure import Gather, Stream
+from sparkwright.host.fabric_measure import Gather, MeasureAnswer, MeasureRequest, Stream
 from sparkwright.host.lib.icmp import Ping
 from sparkwright.host.ranks.collective import NoFabric, collective_environment
 
+if TYPE_CHECKING:
+    from sparkwright.run.session import Session
+
+#: Seconds: an all-gather has three minutes, and Docker one for what was left of another.
+_SECONDS = 330
 #: Ports of the first stream, one more for its twin; and of the all-gather's meeting.
 _WRITE_PORT, _GATHER_PORT = 12000, 29555
 #: Bytes that each rank has at the end: enough for the rate, and little beside a service.
@@ -122,6 +129,35 @@ def _number(rail: Rail) -> str:
     """A rail's IPv4 address without its prefix length: nothing but a number, as it is a word of a
     command on another host."""
     return str(ip_interface(str(rail.ipv4)).ip)
+
+
+def measured(session: Session, planned: Plan) -> dict[str, MeasureAnswer]:
+    """Measure in turn: pings side by side, then pair after pair, then the all-gathers.
+
+    A step that a host does not answer is missing in its answer, and later steps leave it out.
+    """
+    from sparkwright.run.session import program
+
+    answers = {name: MeasureAnswer() for name in (*planned.pings, *planned.gathers)}
+
+    def step(requests: Mapping[str, MeasureRequest]) -> None:
+        question = program(
+            fabric_measure, lambda run: requests[run.name], MeasureAnswer, timeout=_SECONDS
+        )
+        for name, answer in session.ask(question, only=requests).answers.items():
+            before = answers.get(name, MeasureAnswer())
+            answers[name] = MeasureAnswer(
+                (*before.pings, *answer.pings),
+                (*before.writes, *answer.writes),
+                answer.gather or before.gather,
+            )
+
+    step({name: MeasureRequest(pings=pings) for name, pings in planned.pings.items()})
+    for pair in planned.pairs:
+        step({pair.server: MeasureRequest(listen=pair.listen)})
+        step({pair.client: MeasureRequest(write=pair.write)})
+    step({name: MeasureRequest(gather=gather) for name, gather in planned.gathers.items()})
+    return answers
 
 
 @dataclass(frozen=True)

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import click
 
-from sparkwright.cli.lib.connecting import given, hosts_argument
+from sparkwright.cli.lib.connecting import connection_words, hosts_argument
 from sparkwright.cli.lib.deployments import deployments
+from sparkwright.cli.lib.hosts import Hosts
 from sparkwright.cli.lib.options import json_option, print_json
 from sparkwright.cli.lib.output import echo
-from sparkwright.config.inventory import read_inventory
 from sparkwright.config.notices import Address, addresses
 from sparkwright.extras.notify import timer
 from sparkwright.extras.notify.current import UNANSWERED, current
@@ -34,9 +34,7 @@ from sparkwright.text.visible import visible_text
 @click.option("--uninstall", is_flag=True, help="Take that timer away.")
 @json_option
 def command(
-    inventory: Path,
-    overrides: tuple[str, ...],
-    limit: tuple[str, ...],
+    hosts: Hosts,
     test: bool,
     dry: bool,
     install: bool,
@@ -52,16 +50,16 @@ def command(
     if uninstall:
         echo("the timer is gone" if timer.remove() else "there is no timer")
         return
-    targets = _targets(inventory, overrides)
+    targets = _targets(hosts)
     if install:
-        place = timer.install(Path.cwd(), inventory, given())
+        place = timer.install(Path.cwd(), hosts.inventory, connection_words())
         echo(f"{place / timer.UNITS[1]} looks at the fleet every two minutes")
         echo("journalctl -t sparkwright-notify says what it did")
         return
     if test:
         done = try_out(targets, send)
     else:
-        findings, unknown = _asked(inventory, overrides, limit)
+        findings, unknown = _asked(hosts)
         done = _dry(targets, findings, unknown) if dry else _told(targets, findings, unknown)
     if as_json:
         print_json([asdict(one) for one in done])
@@ -70,8 +68,8 @@ def command(
     sys.exit(int(any(one.state == "failed" for one in done)))
 
 
-def _targets(inventory: Path, overrides: tuple[str, ...]) -> tuple[Address, ...]:
-    found = addresses((host.name, host.data) for host in read_inventory(inventory, overrides))
+def _targets(hosts: Hosts) -> tuple[Address, ...]:
+    found = addresses((host.name, host.data) for host in hosts.only(()).read())
     if not found:
         what = "no address is set"
         raise UserError(
@@ -80,16 +78,14 @@ def _targets(inventory: Path, overrides: tuple[str, ...]) -> tuple[Address, ...]
     return found
 
 
-def _asked(
-    inventory: Path, overrides: tuple[str, ...], limit: tuple[str, ...]
-) -> tuple[list[Finding], frozenset[str]]:
+def _asked(hosts: Hosts) -> tuple[list[Finding], frozenset[str]]:
     """What is wrong, and the hosts of which nothing else is known."""
     try:
-        found, silent = deployments(inventory, limit, overrides)
-    except SystemExit:  # pyinfra's own words are on standard error
-        hosts = read_inventory(inventory, overrides)
-        return [UNANSWERED], frozenset(host.name for host in hosts)
-    return current(found, silent)
+        answers = deployments(hosts)
+    except (UserError, click.ClickException, SystemExit) as error:
+        echo(str(error), err=True)
+        return [UNANSWERED], frozenset(host.name for host in hosts.only(()).read())
+    return current(answers.answers, answers.silent)
 
 
 def _told(

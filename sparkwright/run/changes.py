@@ -1,0 +1,150 @@
+"""Changes of hosts by commands: operations with their requests, and their answers by host."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+
+from pyinfra.api.host import Host
+
+from sparkwright.host.activate import ActivateAnswer, ActivateRequest
+from sparkwright.host.control import RESTART, ControlAnswer, ControlRequest
+from sparkwright.host.disk_usage import DiskUsage
+from sparkwright.host.maintenance import MaintenanceAnswer, MaintenanceRequest
+from sparkwright.host.removal import RemovalAnswer
+from sparkwright.operations import control, disk_usage, exclusive, removal
+from sparkwright.operations.changing import Commands, look, operation
+from sparkwright.operations.locks import OWNER
+from sparkwright.run import questions
+from sparkwright.run.state import HostRun
+
+
+def controlled(
+    host: Host,
+    run: HostRun,
+    answers: dict[str, ControlAnswer],
+    *,
+    action: str,
+    services: tuple[str, ...],
+    why: str = "",
+    now: bool = False,
+    keep: bool = False,
+    wait: bool = True,
+) -> None:
+    """Start, stop or restart services of each host; restarts come one host after the other.
+
+    Args:
+        services: names; every service without.
+        now: whether running requests are cut off.
+        keep: whether what is stopped stays so over a boot.
+        wait: whether what is started must answer.
+    """
+    rollout = run.settings.rollout
+    restarts = action == RESTART
+    control.controlled(
+        name=f"Services: {action}",
+        request=ControlRequest(
+            action, control.SOCKETS, services or None, run.settings.services_root, OWNER.by, why,
+            now, keep, wait, rollout.notice_seconds, rollout.drain_seconds,
+        ),
+        answered=partial(answers.__setitem__, host.name),
+        unless=partial(_failed, answers, "restarted") if restarts else lambda: None,
+        break_lock=run.settings.break_lock,
+        # The others serve meanwhile.
+        _serial=restarts and not now,
+    )  # fmt: skip
+
+
+def activated(
+    host: Host,
+    run: HostRun,
+    answers: dict[str, ActivateAnswer],
+    *,
+    service: str,
+    why: str = "",
+    dry: bool = False,
+) -> None:
+    """Have an exclusive service run instead of the active one of its group, host after host.
+
+    Args:
+        dry: whether the answer only says what would be done.
+    """
+    exclusive.activated(
+        name=f"Services: activate {service}",
+        request=ActivateRequest(service, run.settings.services_root, OWNER.by, why, dry=dry),
+        answered=partial(answers.__setitem__, host.name),
+        unless=partial(_failed, answers, "switched"),
+        break_lock=run.settings.break_lock,
+        _serial=not dry,
+    )
+
+
+def _failed(answers: Mapping[str, ControlAnswer | ActivateAnswer], done: str) -> str | None:
+    """Why no further host is changed: a host before it does not answer."""
+    failed = [name for name, answer in answers.items() if answer.wrong]
+    return f"not {done}, since {failed[0]} does not answer" if failed else None
+
+
+def in_maintenance(
+    host: Host, run: HostRun, answers: dict[str, MaintenanceAnswer], *, on: bool, why: str = ""
+) -> None:
+    """Take each host out of every pool, or put it back once it answers."""
+    rollout = run.settings.rollout
+    control.in_maintenance(
+        name=f"Maintenance: {'on' if on else 'off'}",
+        request=MaintenanceRequest(
+            on, control.SOCKETS, run.settings.services_root, OWNER.by, why,
+            rollout.notice_seconds, rollout.drain_seconds,
+        ),
+        answered=partial(answers.__setitem__, host.name),
+        break_lock=run.settings.break_lock,
+    )  # fmt: skip
+
+
+def pruned(host: Host, run: HostRun, answers: dict[str, DiskUsage]) -> None:
+    """Remove what neither the plan nor a kept release needs; without a plan, no model and no
+    image."""
+    disk_usage.pruned(
+        name="Models: prune",
+        request=questions.disk_usage_request(run),
+        answered=partial(answers.__setitem__, host.name),
+        break_lock=run.settings.break_lock,
+    )
+
+
+def removed(
+    host: Host,
+    run: HostRun,
+    answers: dict[str, RemovalAnswer],
+    *,
+    services: tuple[str, ...] = (),
+    weights: bool = False,
+    bootstrap: bool = False,
+) -> None:
+    """Take services, releases, units, images and, on request, weights off the host.
+
+    Args:
+        services: names; everything without.
+        weights: whether the models go too.
+        bootstrap: whether what bootstrap did is undone.
+    """
+    removal.removed(
+        name="Remove: services, units, images",
+        services=list(services) or None,
+        weights=weights,
+        bootstrap=bootstrap,
+        models_root=run.settings.models_root,
+        services_root=run.settings.services_root,
+        answered=partial(answers.__setitem__, host.name),
+        break_lock=run.settings.break_lock,
+    )
+
+
+def verified(host: Host, run: HostRun, _: dict[str, None]) -> None:
+    """Hash every file of the planned models again; a wrong file fails the host."""
+    _hashed(name="Models: hash again", run=run)
+
+
+@operation()
+def _hashed(run: HostRun) -> Commands:
+    yield from look(lambda host: questions.hashed_again(host, run))

@@ -1,0 +1,61 @@
+"""Addresses of ConnectX-7 ports, for ``sparkwright fabric addresses``. No deploy sets them."""
+
+from __future__ import annotations
+
+from pyinfra.api.host import Host
+
+from sparkwright.checks.fabric import addresses as planned
+from sparkwright.facts.asking import HostError
+from sparkwright.findings.render import text
+from sparkwright.operations.changing import paint
+from sparkwright.operations.connections import addresses as connection
+from sparkwright.operations.fabric import addresses as operations
+from sparkwright.operations.fabric.looking import state_of
+from sparkwright.run.state import HostRun, refuse, run_of
+
+
+def addresses(host: Host, run: HostRun, _: dict[str, None]) -> None:
+    """Have this host's rails at the addresses of ``fabric_addresses``."""
+    wanted = run.settings.fabric_addresses
+    if wanted is None or host.name not in wanted.hosts:
+        return
+    run.connection = connection(host)
+    try:
+        state = state_of(host)
+    except HostError as error:
+        refuse(host, str(error))
+        return
+    came = run.connection[1] if run.connection else None
+    present = frozenset(run_of(host).hosts)
+    findings = list(planned.problems(wanted, host.name, state, came, present))
+    if findings:
+        for line in text(findings, hosts=False, paint=paint).splitlines():
+            host.log(line)
+        refuse(host, "refused: fabric-addresses")
+        return
+    given = planned.addresses_of(wanted, host.name, state)
+    pending = planned.pending(wanted, given, state)
+    operations.configured(
+        name="Fabric: addresses",
+        text=planned.netplan(wanted, given),
+        devices=[each.rail.name for each in given],
+        pending=pending,
+        before=state.netplan,
+        services_root=run.settings.services_root,
+        break_lock=run.settings.break_lock,
+        _sudo=True,
+        # pyinfra would put a password into a command line.
+        _sudo_password="",
+    )
+    if not pending:
+        return
+    for name, operation in (
+        ("Fabric: every peer answers", operations.proved),
+        ("Fabric: keep the addresses", operations.kept),
+    ):
+        operation(
+            name=name,
+            pings=planned.pings(wanted, given),
+            services_root=run.settings.services_root,
+            break_lock=run.settings.break_lock,
+        )
