@@ -9,7 +9,7 @@ from typing import Any
 from sparkwright.checks.smoke.deep import deep_request
 from sparkwright.host.contracts.smoke import DeepCheckResult, DeepRequest, SmokeRequest
 from sparkwright.host.smoke import deep
-from tests.host.lab.test_serving import KEY, NGRAM, Server
+from tests.host.lab.fake_server import KEY, NGRAM, Server
 from tests.unit.builders import catalog, plan, wanted
 
 #: Of the fake: room for every check.
