@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from sparkwright.checks.service.watch import SERVICE, TIMER, watch_of
+from sparkwright.checks.service.watch_plan import SERVICE, TIMER, watch_of
 from sparkwright.host.contracts.observation import ObservationRequest
 from sparkwright.host.contracts.watch import WatchInstallRequest
 from sparkwright.operations import watch

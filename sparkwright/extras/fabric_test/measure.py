@@ -8,7 +8,7 @@ from ipaddress import ip_interface
 from itertools import pairwise
 from pathlib import Path
 
-from sparkwright.checks.fabric.check import MTU, Fabric
+from sparkwright.checks.fabric.facts import MTU, Fabric
 from sparkwright.host.contracts.fabric import Ping, Rail
 from sparkwright.host.contracts.fabric_measure import Gather, Stream
 from sparkwright.host.lib.collective import NoFabric, collective_environment
