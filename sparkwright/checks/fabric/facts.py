@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from sparkwright.checks.fabric.cabling import Cable, cables
-from sparkwright.host.contracts.fabric import FabricState, Rail
-from sparkwright.host.lib.collective import used_rails
+from sparkwright.host.fabric import FabricState, Rail
+from sparkwright.host.ranks.collective import used_rails
 
 #: Source of most checks.
 NVIDIA = "NVIDIA/dgx-spark-playbooks, connect-two-sparks and multi-sparks-through-switch"

@@ -8,7 +8,7 @@ from itertools import combinations
 
 from sparkwright.checks.fabric.facts import MTU, SPEED, Fabric
 from sparkwright.findings.check import Symptom, check
-from sparkwright.host.contracts.fabric import Rail
+from sparkwright.host.fabric import Rail
 
 
 def _used(fabric: Fabric) -> Iterator[tuple[str, Rail]]:

@@ -23,7 +23,7 @@ from sparkwright.checks.service.facts import Facts
 from sparkwright.findings.check import Check, Checks, Symptom
 from sparkwright.findings.finding import Finding, Severity, errors, errors_first
 from sparkwright.findings.render import Paint, counts, headline, text
-from sparkwright.host.contracts.watch import WatchReport
+from sparkwright.host.watch.state import WatchReport
 from sparkwright.text.screen import folded
 
 _TEXTS = [*logs.FILES, *(Path(__file__).with_name(name) for name in ("vllm.yaml", "checks.yaml"))]

@@ -8,7 +8,7 @@ from sparkwright.checks.service import thresholds
 from sparkwright.checks.service.facts import Facts
 from sparkwright.checks.service.watch import ACCEPTED, DRAFTED, compiling, drafting, still
 from sparkwright.findings.check import Symptom, check
-from sparkwright.host.contracts.doctor import ServiceSeen
+from sparkwright.host.doctor import ServiceSeen
 
 _WAITING = "num_requests_waiting"
 

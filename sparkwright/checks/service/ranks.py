@@ -9,7 +9,7 @@ from sparkwright.checks.service import thresholds
 from sparkwright.checks.service.facts import Facts
 from sparkwright.checks.service.watch import still
 from sparkwright.findings.check import Symptom, check
-from sparkwright.host.contracts.doctor import ContainerSeen, ServiceSeen
+from sparkwright.host.doctor import ContainerSeen, ServiceSeen
 
 
 @dataclass(frozen=True)

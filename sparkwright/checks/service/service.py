@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from sparkwright.checks.service import thresholds
 from sparkwright.checks.service.facts import Facts
 from sparkwright.findings.check import Symptom, check
-from sparkwright.host.contracts.doctor import ContainerSeen
+from sparkwright.host.doctor import ContainerSeen
 from sparkwright.text.marks import stopped
 
 

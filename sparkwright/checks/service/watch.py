@@ -9,15 +9,15 @@ from sparkwright.checks.service import thresholds
 from sparkwright.checks.service.facts import Facts, Planned
 from sparkwright.findings.check import Symptom, check
 from sparkwright.findings.finding import Severity
-from sparkwright.host.contracts.doctor import Look, ServiceSeen
-from sparkwright.host.contracts.watch import (
+from sparkwright.host.doctor import Look, ServiceSeen
+from sparkwright.host.watch import evaluation
+from sparkwright.host.watch.state import (
     Sample,
     ServiceSample,
     WatchedService,
     WatchFinding,
     WatchReport,
 )
-from sparkwright.host.watch import evaluation
 from sparkwright.text.lock_owner import age
 
 DRAFTED = "spec_decode_num_draft_tokens_total"
