@@ -15,12 +15,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Generic, TypeVar
 
-import yaml
-
 from sparkwright.findings.finding import Finding, Severity, Subject, errors_first
 
 Facts = TypeVar("Facts")
-_LOADER: type[yaml.SafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 @dataclass(frozen=True)
@@ -102,7 +99,10 @@ def check(
 
 def load(path: Path) -> dict[str, Check]:
     """The texts of a YAML file, by id."""
-    entries: dict[str, dict[str, Any]] = yaml.load(path.read_text(encoding="utf-8"), _LOADER)
+    import yaml  # most runs find nothing, and need no text
+
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    entries: dict[str, dict[str, Any]] = yaml.load(path.read_text(encoding="utf-8"), loader)
     return {
         id_: Check(id_, Severity(entry.pop("severity", "error")), **entry)
         for id_, entry in entries.items()
