@@ -14,7 +14,7 @@ from sparkwright.config.settings import HostSettings, ServiceSettings
 from sparkwright.engines.engine import Engine, Rank
 from sparkwright.findings.finding import Finding
 from sparkwright.findings.user_error import mistake, suggest
-from sparkwright.host.lib.collective import plain_environment
+from sparkwright.host.ranks.collective import plain_environment
 
 
 def rank_environment(rank: Rank, engine: Engine) -> dict[str, str]:

@@ -12,7 +12,7 @@ import pytest
 from sparkwright.config.secrets import Secret
 from sparkwright.engines import client_routes
 from sparkwright.findings.user_error import UserError
-from sparkwright.host.contracts.proxies import drain, ready
+from sparkwright.host.proxy.pool import drain, ready
 from sparkwright.host.proxy.runtime_api import (
     SERVERS,
     ServerState,
