@@ -9,8 +9,8 @@ from sparkwright.catalog.gpu import family
 from sparkwright.catalog.gpus import recipes_for
 from sparkwright.checks.configuration.facts import Context
 from sparkwright.config.settings import is_loopback
-from sparkwright.engines.vllm.arguments import PARALLEL
-from sparkwright.engines.vllm.routes import OPEN
+from sparkwright.engines import engine
+from sparkwright.engines.vllm.command import PARALLEL
 from sparkwright.findings.check import Symptom, check
 
 #: Variables that hold secrets, and where they belong.
@@ -91,7 +91,7 @@ def _open_routes(context: Context) -> Iterator[Symptom]:
     if service.proxy is None and not is_loopback(service.bind):
         yield Symptom(
             f"{service.bind}:{service.port} without a proxy: whoever connects needs no key for "
-            f"{', '.join(OPEN)}",
+            f"{', '.join(engine(service.engine).routes.open)}",
             key="bind",
         )
 
