@@ -11,11 +11,11 @@ from sparkwright.bootstrap.box import Box, Kind, box_of
 from sparkwright.bootstrap.judged import Judged
 from sparkwright.bootstrap.sources import packages_of
 from sparkwright.bootstrap.steps import StepPlan
-from sparkwright.checks.host.checks import error
+from sparkwright.checks.host.facts import error
 from sparkwright.config.bootstrap import Packaged, Step
 from sparkwright.config.settings import HostSettings
 from sparkwright.findings.finding import Finding, errors
-from sparkwright.host.contracts.bootstrap import BootstrapRequest, BootstrapState
+from sparkwright.host.bootstrap.look import BootstrapRequest, BootstrapState
 from sparkwright.plan.plan import HostPlan
 
 #: Findings of preflight that are gone once a step is done.

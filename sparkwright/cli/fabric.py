@@ -11,9 +11,9 @@ from typing import Any
 
 import click
 
-from sparkwright.checks.fabric.check import Fabric
+from sparkwright.checks.fabric.facts import Fabric
 from sparkwright.checks.fabric.groups import answered
-from sparkwright.checks.fabric.judge import judge
+from sparkwright.checks.fabric.judge import CHECKS
 from sparkwright.cli.lib.connecting import connection_options, hosts_argument, pyinfra_json_option
 from sparkwright.cli.lib.findings import paint
 from sparkwright.cli.lib.hosts import ask_hosts, become, command_line
@@ -24,8 +24,8 @@ from sparkwright.extras.fabric_test.measure import Plan, plan
 from sparkwright.extras.fabric_test.result import FabricResult, result, rows
 from sparkwright.findings.render import text
 from sparkwright.findings.user_error import UserError, mistake
-from sparkwright.host.contracts.fabric_measure import MeasureAnswer
-from sparkwright.host.contracts.records import decode, encode
+from sparkwright.host.fabric_measure import MeasureAnswer
+from sparkwright.host.lib.records import decode, encode
 from sparkwright.site.fabric import fabric_problems, members
 from sparkwright.text.table import columns
 
@@ -125,7 +125,7 @@ def _plan(fabric: Fabric, answers: Mapping[str, Any]) -> Plan:
 def _result(
     fabric: Fabric, planned: Plan, measured: Mapping[str, MeasureAnswer], *, look: bool
 ) -> FabricResult:
-    found = result(fabric, judge(fabric), planned, measured)
+    found = result(fabric, CHECKS.findings(fabric), planned, measured)
     return replace(found, measures=()) if look else found
 
 

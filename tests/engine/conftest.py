@@ -23,7 +23,7 @@ from lab.real_engine import build, image, local
 from lab.real_engine.layout import RECIPE
 from sparkwright.checks.smoke import smoke_request
 from sparkwright.cli.lib.planned import load
-from sparkwright.host.contracts.smoke import SmokeRequest
+from sparkwright.host.release import SmokeRequest
 from sparkwright.plan.release import Release, render_release
 from sparkwright.site.resolution import pinned
 from tests.engine import registry
@@ -90,7 +90,7 @@ def rendered(
         folder = place / "models" / model.name
         _files(Store(place / "hub"), model.repository, release.models[model.repository], folder)
         mounts.append((folder, model.mount))
-    return Rendered(release, yaml.safe_load(release.compose)["services"]["vllm"], mounts)
+    return Rendered(release, yaml.safe_load(release.compose)["services"]["engine"], mounts)
 
 
 def _files(store: Store, repository: str, commit: str, folder: Path) -> None:

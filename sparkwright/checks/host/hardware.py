@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from sparkwright.checks.configuration import Hardware, check_host
-from sparkwright.checks.host.checks import HostCheck
+from sparkwright.checks.host.facts import HostCheck
 from sparkwright.checks.host.gpu import given
 from sparkwright.findings.finding import Finding
-from sparkwright.host.contracts.observation import Observation
+from sparkwright.host.observation import Observation
 from sparkwright.plan.desired import Desired
 from sparkwright.text.sizes import GIB
 

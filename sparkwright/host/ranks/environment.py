@@ -6,10 +6,10 @@ import re
 from pathlib import Path
 
 from sparkwright.host import fabric
-from sparkwright.host.contracts.fabric import FabricRequest
-from sparkwright.host.contracts.ranks import FABRIC, RankConfig
+from sparkwright.host.fabric import FabricRequest
 from sparkwright.host.lib import files
-from sparkwright.host.lib.collective import NoFabric, collective_environment
+from sparkwright.host.lib.ranks import FABRIC, RankConfig
+from sparkwright.host.ranks.collective import NoFabric, collective_environment
 
 #: What Compose takes out of a file as it stands there.
 _PLAIN = re.compile(r"[A-Za-z0-9_.,:/+-]*")
@@ -28,8 +28,6 @@ def write(config: RankConfig) -> None:
         found |= collective_environment(seen, config.shape, ranks=len(config.hosts))
     except (NoFabric, OSError, ValueError) as error:
         print(f"the fabric is not as it is to be: {error}", flush=True)
-    # The other ranks know this one by its planned address.
-    found["VLLM_HOST_IP"] = config.addresses[config.number]
     text = "".join(
         f"{name}={value}\n" for name, value in sorted(found.items()) if _PLAIN.fullmatch(value)
     )

@@ -14,10 +14,10 @@ import pytest
 
 from lab.fabric import rails
 from sparkwright.checks.fabric.cabling import cables, shape_of
-from sparkwright.checks.fabric.check import Fabric
-from sparkwright.checks.fabric.judge import judge
-from sparkwright.host.contracts.fabric import FabricState
-from sparkwright.host.contracts.records import decode
+from sparkwright.checks.fabric.facts import Fabric
+from sparkwright.checks.fabric.judge import CHECKS
+from sparkwright.host.fabric import FabricState
+from sparkwright.host.lib.records import decode
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="makes network namespaces")
 _ROOT = Path(__file__).parents[3]
@@ -31,8 +31,8 @@ ip link set lo up && echo ready && exec sleep 300
 _LOOK = """
 import json, time
 from sparkwright.host import fabric
-from sparkwright.host.contracts.fabric import FabricRequest
-from sparkwright.host.contracts.records import encode
+from sparkwright.host.fabric import FabricRequest
+from sparkwright.host.lib.records import encode
 for _ in range(20):
     state = fabric.main(FabricRequest())
     if all(rail.neighbours for rail in state.rails):
@@ -85,7 +85,7 @@ def test_it_is_found_as_a_real_one_and_lacks_addresses_alone(machines: dict[int,
     assert [(one.rail.name, one.other_rail.name) for one in cables(states)] == [
         ("enp1s0f1np1", "enp1s0f1np1"), ("enP2p1s0f1np1", "enP2p1s0f1np1"),
     ]  # fmt: skip
-    found = {one.id for one in judge(Fabric(states, "pair"))}
+    found = {one.id for one in CHECKS.findings(Fabric(states, "pair"))}
     assert found == {"fabric-no-address", "fabric-mtu"}
 
 
@@ -103,7 +103,7 @@ def test_with_addresses_nothing_is_wrong_and_streams_meet(machines: dict[int, in
             f"echo '{text}' > /etc/netplan/60-x.yaml; /usr/local/sbin/netplan apply",
         )
     states = _looked(machines)
-    assert {one.id for one in judge(Fabric(states, "pair"))} <= {"fabric-cma"}
+    assert {one.id for one in CHECKS.findings(Fabric(states, "pair"))} <= {"fabric-cma"}
     words = ["/usr/local/sbin/ib_write_bw", "-d", "rocep1s0f1", "-p", "12000"]
     server = subprocess.Popen(
         ["nsenter", f"--target={machines[1]}", "--mount", "--net", "--", *words]

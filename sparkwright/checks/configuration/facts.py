@@ -1,0 +1,165 @@
+"""Facts that rules judge: a planned service, its hardware, and its entries of the catalog."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from sparkwright.catalog import ArgumentValue, Catalog, Image, Model, Recipe, Scalar
+from sparkwright.catalog.gpus import MACHINES
+from sparkwright.engines.vllm.arguments import amount
+from sparkwright.engines.vllm.table import nearest, table
+from sparkwright.plan.plan import HostPlan, ServicePlan
+
+#: The least MemTotal that was seen on a DGX Spark: 125513944 kB.
+LEAST_SPARK_GIB = 119.7
+#: How vLLM reads a variable that switches something, beside 1 and 0.
+_FLAGS = {"true": "1", "false": "0"}
+
+
+@dataclass(frozen=True)
+class Hardware:
+    """What is known of a host: from its probe, or assumed from what its recipes need.
+
+    Attributes:
+        compute_cap: None where unknown.
+        memory_gib: MemTotal.
+        vram_gib: memory of the GPU itself; None on unified memory.
+        architecture: of the registry's words (``arm64``); None where unknown.
+        gpus: how many there are; None where unknown.
+    """
+
+    compute_cap: str | None
+    memory_gib: float | None
+    vram_gib: float | None
+    architecture: str | None
+    gpus: int | None = None
+
+    @property
+    def unified(self) -> bool:
+        """Whether CPU and GPU share one pool."""
+        return self.compute_cap == "12.1"
+
+
+def assumed_hardware(plan: HostPlan) -> Hardware:
+    """What the recipes of a host are made for: enough to find most mistakes without a host."""
+    each = [set(service.needs.compute_caps) for service in plan.services]
+    caps = set.intersection(*each) if each else set()  # one GPU serves them all
+    vram = [service.needs.vram_gib for service in plan.services if service.needs.vram_gib]
+    cap = next(iter(caps)) if len(caps) == 1 else None
+    return Hardware(
+        compute_cap=cap,
+        memory_gib=LEAST_SPARK_GIB if cap == "12.1" else None,
+        vram_gib=max(vram) if vram and cap not in (None, "12.1") else None,
+        architecture=MACHINES.get(cap) if cap else None,
+        gpus=1 if cap == "12.1" else None,
+    )
+
+
+@dataclass(frozen=True)
+class Context:
+    """A resolved service on a host, with everything that the catalog says of it."""
+
+    plan: HostPlan
+    service: ServicePlan
+    catalog: Catalog
+    hardware: Hardware
+
+    @cached_property
+    def recipe(self) -> Recipe:
+        """The service's recipe."""
+        return self.catalog.recipes[self.service.recipe]
+
+    @cached_property
+    def image(self) -> Image:
+        """The service's image."""
+        return self.catalog.images[self.service.image.image]
+
+    @cached_property
+    def vllm(self) -> str | None:
+        """The vLLM version of the service's tag."""
+        return self.image.tags[self.service.image.tag].vllm
+
+    @cached_property
+    def body(self) -> Model:
+        """The model that is served."""
+        return self.catalog.models[self.service.body.name]
+
+    @cached_property
+    def drafter(self) -> Model | None:
+        """The model that drafts."""
+        return self.catalog.models[self.service.drafter.name] if self.service.drafter else None
+
+    @cached_property
+    def arguments(self) -> Mapping[str, ArgumentValue]:
+        """The resolved arguments."""
+        return dict(self.service.arguments)
+
+    @cached_property
+    def environment(self) -> Mapping[str, str]:
+        """The resolved environment."""
+        return dict(self.service.environment)
+
+    @cached_property
+    def speculative(self) -> Mapping[str, Scalar | None]:
+        """speculative_config; empty where the service does not speculate."""
+        value = self.arguments.get("speculative_config")
+        return value if isinstance(value, dict) else {}
+
+    @cached_property
+    def defaults(self) -> Mapping[str, ArgumentValue]:
+        """What is taken for arguments that are not written: by the image's own entry point, and by
+        the tag's vLLM; nothing where no card says which that is."""
+        own = self.image.variables.defaults if self.image.variables else {}
+        if self.vllm is None:
+            return own
+        return {**table(nearest(self.vllm)).defaults(hybrid=self.body.hybrid), **own}
+
+    def value(self, argument: str) -> ArgumentValue | None:
+        """What counts for an argument: what is written, else the default."""
+        return self.arguments.get(argument, self.defaults.get(argument))
+
+    def number(self, argument: str) -> float | None:
+        """An argument's number, or None where it has none; ``"32k"`` is one, as it is for vLLM."""
+        return amount(self.value(argument))
+
+    def defaulted(self, facts: Iterable[str]) -> str:
+        """Which of these are not written, and what counts for them, as the end of a sentence."""
+        names = [fact.removeprefix("argument.") for fact in facts if fact.startswith("argument.")]
+        said = [
+            f"{name} is not set, and its default is {self.defaults[name]}"
+            for name in names
+            if name not in self.arguments and name in self.defaults
+        ]
+        return f" ({'; '.join(said)})" if said else ""
+
+    @cached_property
+    def facts(self) -> Mapping[str, Scalar | None]:
+        """What conditions of the catalog's issues go by."""
+        found: dict[str, Scalar | None] = {}
+        for key, value in {**self.defaults, **self.arguments}.items():
+            if not isinstance(value, list | dict):
+                number = amount(value) if isinstance(value, str) else None
+                found[f"argument.{key}"] = value if number is None else number
+        found.update({f"speculative.{key}": value for key, value in self.speculative.items()})
+        found.update(
+            {
+                f"environment.{key}": _FLAGS.get(value.strip().lower(), value)
+                for key, value in self.environment.items()
+            }
+        )
+        found.update(
+            {
+                "body.family": self.body.family,
+                "body.format": self.body.format,
+                "body.name": self.body.name,
+                "drafter.name": self.drafter.name if self.drafter else None,
+                "compute_cap": self.hardware.compute_cap,
+                "vram_gib": self.hardware.vram_gib,
+                "architecture": self.hardware.architecture,
+                "image": self.image.name,
+                "tag": self.service.image.tag,
+            }
+        )
+        return found

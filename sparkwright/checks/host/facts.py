@@ -1,0 +1,76 @@
+"""What every check of preflight is given, and how it reports."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from sparkwright.findings.finding import Finding, Severity, Subject
+from sparkwright.host.lib.gpu import Gpu
+from sparkwright.host.observation import Observation
+from sparkwright.plan.desired import Desired
+from sparkwright.plan.plan import HostPlan
+from sparkwright.resolve import packages
+from sparkwright.resolve.registry import ARCHITECTURES
+
+PROJECT = "sparkwright"
+#: Where the cards list what a host must have.
+CARDS = "cards of vllm-dflash and vllm-spark-omni-q36, hardware requirements"
+#: Where it is known from that real hosts are like that.
+HOSTS = "reports of users"
+
+
+@dataclass(frozen=True)
+class HostCheck:
+    """A host as it was observed, and what is desired of it.
+
+    Attributes:
+        now: the controller's clock at the time of the observation, seconds since the epoch.
+    """
+
+    desired: Desired
+    observed: Observation
+    now: float
+
+    @property
+    def plan(self) -> HostPlan:
+        """The host's plan."""
+        return self.desired.plan
+
+    @property
+    def gpus(self) -> tuple[Gpu, ...]:
+        """What nvidia-smi lists; nothing where it fails."""
+        return self.observed.gpu.gpus
+
+    def serves(self, service: str) -> bool:
+        """Whether a service of ours runs already, whatever its release."""
+        state = self.observed.services.get(service)
+        return state is not None and state.container is not None and state.container.running
+
+    @property
+    def architecture(self) -> str:
+        """The host's architecture in the registry's words."""
+        return ARCHITECTURES.get(self.observed.architecture, self.observed.architecture)
+
+    @cached_property
+    def brought(self) -> Mapping[str, str]:
+        """Packages of the distribution that a bundle brings: name -> version."""
+        settings = self.plan.settings
+        return packages.versions(settings.bundle, settings.lock_file, self.observed.architecture)
+
+
+def error(
+    name: str, observed: str, expected: str, reason: str, remedy: str,
+    source: str = PROJECT, service: str | None = None,
+) -> Finding:  # fmt: skip
+    """What refuses the host."""
+    subject = Subject(service=service)
+    return Finding(name, Severity.ERROR, subject, observed, expected, reason, remedy, source)
+
+
+def warning(
+    name: str, observed: str, expected: str, reason: str, remedy: str, source: str = PROJECT
+) -> Finding:
+    """What is reported and passed."""
+    return Finding(name, Severity.WARNING, Subject(), observed, expected, reason, remedy, source)

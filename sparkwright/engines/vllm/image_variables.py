@@ -1,0 +1,92 @@
+"""Variables of an image that is driven by them, read back into the arguments that they stand for.
+
+Rules, plan and endpoints speak of arguments. A variable of a site becomes an argument here; one
+that repeats a setting is refused.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Mapping
+
+from sparkwright.catalog import ArgumentValue, Variables
+from sparkwright.engines.engine import Misuse
+from sparkwright.engines.vllm.own_arguments import own_setting
+
+
+def read_back(
+    names: Variables,
+    arguments: dict[str, ArgumentValue | None],
+    environment: dict[str, str | None],
+    origins: dict[str, str],
+) -> None:
+    """Move variables that stand for an argument out of the environment. The variable wins, as it
+    did for the image's entry point."""
+    for argument, variable in names.arguments.items():
+        value = _taken(variable, environment)
+        if value is not None:
+            arguments[argument] = _scalar(value)
+            origins[f"argument.{argument}"] = origins[f"environment.{variable}"]
+    tokens = _taken(names.num_speculative_tokens, environment)
+    config = arguments.get("speculative_config")
+    if tokens is not None and isinstance(config, dict):
+        arguments["speculative_config"] = {**config, "num_speculative_tokens": _scalar(tokens)}
+        origins["argument.speculative_config"] = origins[
+            f"environment.{names.num_speculative_tokens}"
+        ]
+
+
+def refused(names: Variables, environment: Mapping[str, str]) -> Iterator[Misuse]:
+    """Variables that would make something else run than plan, endpoints and rules show."""
+    for variable, remedy in (
+        (names.model, "leave it out: it is the recipe's body, and another recipe serves another"),
+        (names.drafter, "leave it out: it is the recipe's drafter, which is fetched and mounted"),
+        (names.served_name, f"served_names: [{environment.get(names.served_name)!r}]"),
+        (names.extra_arguments, _remedy(environment.get(names.extra_arguments) or "")),
+    ):
+        if environment.get(variable) is not None:
+            yield variable, f"{variable} is made of the service's own settings", remedy
+
+
+def _taken(variable: str, environment: dict[str, str | None]) -> str | None:
+    """A variable's value, which then is an argument's; empty counts as not set, as in a shell."""
+    value = environment.get(variable)
+    if value is not None:
+        del environment[variable]
+    return value or None
+
+
+def _scalar(text: str) -> int | float | str:
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
+
+
+def _remedy(extra: str) -> str:
+    """The same as settings, word by word."""
+    try:
+        words = shlex.split(extra)
+    except ValueError:
+        words = []
+    arguments: dict[str, list[str]] = {}
+    name = ""
+    for word in words:
+        if word.startswith("--"):
+            name, _, value = word[2:].replace("-", "_", word.count("-")).partition("=")
+            arguments[name] = [value] if value else []
+        elif name:
+            arguments[name].append(word)
+    lines = []
+    for name, values in arguments.items():
+        own = own_setting(name)
+        if own:
+            lines.append(f"{own} instead of --{name.replace('_', '-')}")
+        elif not values:
+            lines.append(f"arguments: {name.removeprefix('no_')}: {not name.startswith('no_')}")
+        else:
+            shown = repr(_scalar(values[0])) if len(values) == 1 else f"[{', '.join(values)}]"
+            lines.append(f"arguments: {name}: {shown}")
+    return "; ".join(lines) or "arguments: for everything that vLLM takes"

@@ -1,0 +1,102 @@
+"""The variables by which NCCL, GLOO and UCX find the fabric, from a host's part of it.
+
+Both sides compute it: the controller to say what it will be, the host at each start, since a cable
+may be in the other cage by then. An index of a GID is never among them: it differs from host to
+host, and changes when an address does. NCCL finds it by family and RoCE version.
+"""
+
+from __future__ import annotations
+
+from sparkwright.host.fabric import FabricState, Rail
+
+#: How hosts are cabled: two by one cable, three or four each to the next, or all to a switch.
+SHAPES = ("pair", "ring", "switch")
+#: Each says by itself over which interface it goes; an image may have set any of them.
+_INTERFACE = ("NCCL_SOCKET_IFNAME", "GLOO_SOCKET_IFNAME", "TP_SOCKET_IFNAME", "UCX_NET_DEVICES",
+              "OMPI_MCA_btl_tcp_if_include", "MN_IF_NAME")  # fmt: skip
+_ROCE = {
+    "NCCL_NET": "IB",
+    "NCCL_IB_DISABLE": "0",
+    "NCCL_IB_ADDR_FAMILY": "AF_INET",
+    "NCCL_IB_ROCE_VERSION_NUM": "2",
+    "NCCL_IGNORE_CPU_AFFINITY": "1",
+    "NCCL_CUMEM_ENABLE": "0",
+    "NCCL_NVLS_ENABLE": "0",
+}
+_RING = {
+    "NCCL_NET_PLUGIN": "none",
+    "NCCL_IB_SUBNET_AWARE_ROUTING": "1",
+    "NCCL_IB_MERGE_NICS": "0",
+}
+
+
+class NoFabric(ValueError):
+    """The host has no port that could be used; the text says what is missing."""
+
+
+def used_rails(state: FabricState, shape: str) -> tuple[Rail, ...]:
+    """The rails that carry traffic: both twins of one cage, in a ring of both.
+
+    Where both cages of a pair have a cable, the one with addresses counts.
+    """
+    up = [one for one in state.rails if one.carrier and one.rdma]
+    if shape == "ring":
+        return tuple(up)
+    cages = sorted(
+        {one.cage for one in up},
+        key=lambda cage: -sum(one.ipv4 is not None for one in up if one.cage == cage),
+    )
+    return tuple(one for one in up if cages and one.cage == cages[0])
+
+
+def entrance(state: FabricState, shape: str) -> tuple[str, str]:
+    """Interface and address by which the other ranks reach a host.
+
+    Args:
+        shape: pair, ring or switch.
+
+    Raises:
+        NoFabric: where no port is up with RDMA and an address.
+    """
+    rails = used_rails(state, shape)
+    if not rails:
+        raise NoFabric("no port of a ConnectX is up with an RDMA device")
+    if shape == "ring":
+        interface, address = state.management, _ipv4(state.interfaces.get(state.management, ()))
+        if address is None:
+            raise NoFabric("a ring's hosts meet over the management interface, which has no IPv4")
+    else:
+        interface, address = rails[0].name, _ipv4(rails[0].addresses)
+        if address is None:
+            raise NoFabric(f"{interface} has no IPv4 address")
+    return interface, address
+
+
+def collective_environment(state: FabricState, shape: str, *, ranks: int = 2) -> dict[str, str]:
+    """The variables of one host's rank.
+
+    Args:
+        shape: pair, ring or switch.
+        ranks: hosts of the cluster.
+
+    Raises:
+        NoFabric: where no port is up with RDMA and an address.
+    """
+    interface, _ = entrance(state, shape)
+    found = {**dict.fromkeys(_INTERFACE, interface), **_ROCE}
+    found["NCCL_IB_HCA"] = ",".join(
+        rail.rdma.name for rail in used_rails(state, shape) if rail.rdma
+    )
+    if shape != "ring":
+        return {**found, "NCCL_CROSS_NIC": "1"}
+    return {**found, **_RING, **({"NCCL_ALGO": "Ring"} if ranks > 3 else {})}
+
+
+def plain_environment(interface: str) -> dict[str, str]:
+    """The same over a network without RDMA: correct, and slow."""
+    sockets = {"NCCL_NET": "Socket", "NCCL_IB_DISABLE": "1"}
+    return {**dict.fromkeys(_INTERFACE, interface), **sockets}
+
+
+def _ipv4(addresses: tuple[str, ...]) -> str | None:
+    return next((one.partition("/")[0] for one in addresses if "." in one), None)

@@ -1,0 +1,164 @@
+"""The watch of a host: what it looks at, what it saw, and what it holds to be wrong.
+
+config.json, expected.json and watch.json are read across versions: their keys are these names.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class Thresholds:
+    """Where something begins to be wrong; see sparkwright/checks/service/thresholds.py."""
+
+    drafted: float
+    collapsed: float
+    low: float
+    decayed: float
+    stuck_seconds: float
+    cache_full: float
+    cache_seconds: float
+    restarts_hour: float
+    throttled_share: float
+    gb10_busy_mhz: float
+    disk_hours: float
+    disk_urgent_hours: float
+    disk_least: float
+
+
+@dataclass(frozen=True)
+class WatchedService:
+    """A service that is looked at; ``boot_seconds`` is how long a first boot may take."""
+
+    name: str
+    unit: str
+    address: str
+    port: int
+    home: str
+    boot_seconds: float
+
+
+@dataclass(frozen=True)
+class WatchConfig:
+    """What the watch reads first.
+
+    Attributes:
+        paths: whose file systems are looked at.
+        heat, brake: bits of the GPU's event reasons.
+        state: path of watch.json.
+        expected: path of what the last deploy left.
+        switch: path of a switch's journal.
+        metrics: path of a file for node_exporter.
+    """
+
+    services: tuple[WatchedService, ...]
+    paths: tuple[str, ...]
+    limits: Thresholds
+    heat: int
+    brake: int
+    state: str
+    expected: str
+    switch: str
+    metrics: str
+
+
+@dataclass(frozen=True)
+class ExpectedService:
+    """A service as the last deploy left it: its release, and sha256 of compose file and unit."""
+
+    release: str
+    compose: str
+    unit: str
+
+
+@dataclass(frozen=True)
+class Expected:
+    """What the last deploy left: expected.json."""
+
+    services: dict[str, ExpectedService] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class GpuSample:
+    """What is wrong with the GPU, in words: no answer, too hot, braked, a low clock; or nothing."""
+
+    silent: str = ""
+    heat: str = ""
+    brake: str = ""
+    low: str = ""
+
+
+@dataclass(frozen=True)
+class ServiceSample:
+    """One service at one time. What it did not report is None.
+
+    Attributes:
+        health: status of /health.
+        active, restarts: systemd's ActiveState and NRestarts.
+        cache: share of the KV cache in use.
+        progress: all that its engines did so far.
+        drafted, accepted: tokens of the drafter so far.
+        drift: what is not as the last deploy left it.
+    """
+
+    health: int | None = None
+    active: str | None = None
+    restarts: int = 0
+    running: float | None = None
+    waiting: float | None = None
+    cache: float | None = None
+    progress: float | None = None
+    drafted: float | None = None
+    accepted: float | None = None
+    drift: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One look.
+
+    Attributes:
+        at: seconds since the epoch.
+        switching: whether a switch was under way.
+        disks: path -> free and total bytes.
+    """
+
+    at: float
+    switching: bool = False
+    gpu: GpuSample | None = None
+    disks: dict[str, tuple[int, int]] = field(default_factory=dict)
+    services: dict[str, ServiceSample] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class WatchFinding:
+    """What the watch holds to be wrong.
+
+    Attributes:
+        service: None for the host.
+        severity: error or warning.
+        seen: what was seen, in words.
+        since: when it was first held to be wrong without a break, seconds since the epoch.
+    """
+
+    name: str
+    service: str | None
+    severity: str
+    seen: str
+    since: float = 0.0
+
+
+@dataclass(frozen=True)
+class WatchReport:
+    """When the watch looked last, and what it holds to be wrong."""
+
+    at: float
+    findings: tuple[WatchFinding, ...] = ()
+
+
+@dataclass(frozen=True)
+class WatchState(WatchReport):
+    """The same with the samples of a day: watch.json."""
+
+    ring: tuple[Sample, ...] = ()
