@@ -20,7 +20,7 @@ INDEXES = (
 def test_no_file_names_the_host_of_a_package_index() -> None:
     patterns = [option for name in INDEXES for option in ("-e", name.replace(" ", "."))]
     listing = subprocess.run(
-        ["git", "grep", "--fixed-strings", "--untracked", "-I", "-n", *patterns],
+        ["git", "grep", "--fixed-strings", "-I", "-n", *patterns],
         cwd=ROOT,
         capture_output=True,
         text=True,
