@@ -66,7 +66,7 @@ class FetchRequest:
         revision: commit (40 hex digits), or an image's digest (64 hex digits).
         destination: directory that gets the files once all of them are verified.
         state_dir: directory that gets progress.json.
-        files: None to ask the hub for the list.
+        files: at least one.
         owner: user or user:group.
         downloader: hf_transfer, xet (the hub's Xet storage for the files that it has there,
             hf_transfer for the others) or http.
@@ -91,7 +91,7 @@ class FetchRequest:
     revision: str
     destination: str
     state_dir: str
-    files: tuple[FetchFile, ...] | None = None
+    files: tuple[FetchFile, ...] = ()
     owner: str | None = None
     downloader: str = "hf_transfer"
     max_connections: int = 32
