@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from sparkwright.catalog.entries import KvLayers
 from sparkwright.findings.finding import Finding
 from sparkwright.findings.user_error import mistake
-from sparkwright.host.contracts.fetch import FetchFile
+from sparkwright.host.fetch.request import FetchFile
 from sparkwright.resolve.kv_cache import kv_layers
 from sparkwright.resolve.model_facts import ModelFacts, facts_of
 from sparkwright.resolve.model_recipe import ModelRecipe

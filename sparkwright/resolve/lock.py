@@ -23,7 +23,7 @@ from sparkwright.documents.bounds import Unusable
 from sparkwright.findings.finding import Finding
 from sparkwright.findings.user_error import UserError, mistake
 from sparkwright.findings.validation import problems_of
-from sparkwright.host.contracts.fetch import FetchFile
+from sparkwright.host.fetch.request import FetchFile
 from sparkwright.resolve.hub import ResolvedModel
 from sparkwright.resolve.model_facts import ModelFacts
 from sparkwright.resolve.model_recipe import ModelRecipe

@@ -20,9 +20,8 @@ from pathlib import Path
 from threading import Event
 from typing import Any
 
-from sparkwright.host.contracts.fetch import FetchRequest
 from sparkwright.host.fetch.errors import Temporary
-from sparkwright.host.fetch.request import PAGE
+from sparkwright.host.fetch.request import PAGE, FetchRequest
 from sparkwright.host.fetch.web import Location
 
 _WORKER = Path(__file__).with_name("worker.py")

@@ -15,10 +15,10 @@ from threading import Event
 from typing import Any
 from urllib.parse import quote, urljoin, urlsplit
 
-from sparkwright.host.contracts.fetch import FetchFile, FetchRequest
 from sparkwright.host.fetch import web
 from sparkwright.host.fetch.errors import Failed
 from sparkwright.host.fetch.progress import log
+from sparkwright.host.fetch.request import FetchFile, FetchRequest
 from sparkwright.host.fetch.web import Location, Redirects, Xet, origin
 from sparkwright.host.lib import bounded
 

@@ -6,18 +6,18 @@ import time
 from pathlib import Path
 from threading import Event
 
-from sparkwright.host.contracts.fetch import ExpectedContents, FetchFile, FetchRequest
-from sparkwright.host.contracts.receipt import Receipt
-from sparkwright.host.contracts.records import encode
 from sparkwright.host.fetch import contents, holes, place
 from sparkwright.host.fetch.complete import complete
 from sparkwright.host.fetch.downloaders import Libraries
 from sparkwright.host.fetch.errors import Failed, Temporary, size
 from sparkwright.host.fetch.existing import Existing
 from sparkwright.host.fetch.progress import PEERS, Progress, log
+from sparkwright.host.fetch.request import ExpectedContents, FetchFile, FetchRequest
 from sparkwright.host.fetch.transfer import Transfer
 from sparkwright.host.fetch.workspace import Workspace
 from sparkwright.host.lib import receipt
+from sparkwright.host.lib.receipt import Receipt
+from sparkwright.host.lib.records import encode
 
 
 def fetch(request: FetchRequest, runtime: Path | None, progress: Progress, stop: Event) -> str:

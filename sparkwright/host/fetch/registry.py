@@ -16,9 +16,9 @@ import urllib.request
 from threading import Event, Lock
 from typing import Any
 
-from sparkwright.host.contracts.fetch import FetchFile, FetchRequest
 from sparkwright.host.fetch import web
 from sparkwright.host.fetch.errors import Failed
+from sparkwright.host.fetch.request import FetchFile, FetchRequest
 from sparkwright.host.fetch.web import Location
 from sparkwright.host.lib import bounded
 

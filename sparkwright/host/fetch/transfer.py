@@ -8,13 +8,13 @@ from functools import partial
 from pathlib import Path
 from threading import Lock
 
-from sparkwright.host.contracts.fetch import FetchFile
 from sparkwright.host.fetch import holes, place, verify
 from sparkwright.host.fetch.downloaders import Libraries
 from sparkwright.host.fetch.errors import Failed, NoSpace, Temporary, size
 from sparkwright.host.fetch.peers import Peers
 from sparkwright.host.fetch.progress import PEERS, log
 from sparkwright.host.fetch.ranges import Limit, RangeFetch
+from sparkwright.host.fetch.request import FetchFile
 from sparkwright.host.fetch.upstream import Upstream
 from sparkwright.host.fetch.web import Location
 from sparkwright.host.fetch.workspace import Workspace

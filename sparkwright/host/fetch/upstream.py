@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from threading import Event, Lock
 
-from sparkwright.host.contracts.fetch import FetchRequest
 from sparkwright.host.fetch.errors import Failed
 from sparkwright.host.fetch.hub import Hub, read_token
 from sparkwright.host.fetch.registry import Registry
+from sparkwright.host.fetch.request import FetchRequest
 
 
 class Upstream:

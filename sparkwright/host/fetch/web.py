@@ -15,9 +15,9 @@ from threading import Event
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
-from sparkwright.host.contracts.fetch import FetchRequest
 from sparkwright.host.fetch.errors import Failed, Temporary
 from sparkwright.host.fetch.progress import log
+from sparkwright.host.fetch.request import FetchRequest
 from sparkwright.host.lib import bounded
 
 _T = TypeVar("_T")

@@ -10,7 +10,7 @@ from unittest.mock import patch
 
 from sparkwright.catalog import Catalog, load_catalog
 from sparkwright.config.inventory import HostInput
-from sparkwright.host.contracts.fetch import FetchFile
+from sparkwright.host.fetch.request import FetchFile
 from sparkwright.plan.plan import ServicePlan
 from sparkwright.resolve.hub import ResolvedModel
 from sparkwright.resolve.kv_cache import kv_layers

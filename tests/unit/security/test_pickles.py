@@ -11,7 +11,7 @@ import pytest
 from sparkwright.checks.host.judge import judge
 from sparkwright.cli import lock as lock_command
 from sparkwright.findings.finding import Severity
-from sparkwright.host.contracts.fetch import FetchFile
+from sparkwright.host.fetch.request import FetchFile
 from sparkwright.host.lib.pickles import is_pickle
 from sparkwright.plan.desired import Desired
 from sparkwright.resolve.hub import ResolvedModel

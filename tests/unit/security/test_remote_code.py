@@ -10,7 +10,7 @@ import yaml
 
 from sparkwright.config.inventory import HostInput
 from sparkwright.findings.finding import Finding, Severity
-from sparkwright.host.contracts.fetch import FetchFile
+from sparkwright.host.fetch.request import FetchFile
 from sparkwright.plan.release import render_release
 from sparkwright.resolve.hub import ResolvedModel
 from sparkwright.resolve.resolution import Resolution
