@@ -9,8 +9,8 @@ from sparkwright.catalog.gpu import family
 from sparkwright.catalog.gpus import recipes_for
 from sparkwright.checks.configuration.rule import Context, Match, Rule
 from sparkwright.config.settings import is_loopback
-from sparkwright.engines.vllm.arguments import PARALLEL
-from sparkwright.engines.vllm.routes import OPEN
+from sparkwright.engines import engine
+from sparkwright.engines.vllm.command import PARALLEL
 from sparkwright.findings.finding import Severity
 
 #: Variables that hold secrets, and where they belong.
@@ -85,7 +85,7 @@ def _open_routes(context: Context) -> Iterator[Match]:
         yield Match(
             "bind",
             f"{service.bind}:{service.port} without a proxy: whoever connects needs no key for "
-            f"{', '.join(OPEN)}",
+            f"{', '.join(engine(service.engine).routes.open)}",
             'drop "proxy": False (HAProxy asks for the key on every route), or drop bind (only '
             "the host itself reaches the service then)",
         )
