@@ -53,8 +53,10 @@ def _fetch(work: Workspace, runtime: Path | None, lock: int, new_parent: bool) -
         Transfer(work, libraries).run(missing)
     _finish(work, files, new_parent)
     received, took = progress.bytes_received, time.monotonic() - began
-    peers = progress.received_by.pop(PEERS, 0)
-    names = [name for name, count in progress.received_by.most_common() if count > 0]
+    peers = progress.received_by[PEERS]
+    names = [
+        name for name, count in progress.received_by.most_common() if count > 0 and name != PEERS
+    ]
     return (
         f"complete: {len(files)} files, {size(progress.bytes_total)}, {size(received)} fetched "
         f"in {took:.1f} s ({size(received / took)}/s)"
