@@ -71,6 +71,8 @@ SECTIONS = {
     },
 }
 
+#: Commands that ask or change hosts in this process.
+ASKING = {*SECTIONS["Hosts"], "key", "notify"} - {"deploy", "shell"}
 #: Commands of extras.
 _EXTRAS = {
     name: f"sparkwright.extras.{folder}.command"
@@ -116,6 +118,8 @@ class _Lazy(click.Group):
         completing = ctx.resilient_parsing
         if args[0] not in known and not args[0].startswith("-") and not completing:
             ctx.fail(f"no such command: {args[0]!r}: {suggest(args[0], known)}")
+        if args[0] in ASKING and not completing and not {"-h", "--help"} & set(args):
+            import_module("sparkwright.run")  # patches for gevent, before a command loads ssl
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

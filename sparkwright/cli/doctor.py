@@ -9,7 +9,7 @@ from contextlib import suppress
 import click
 
 from sparkwright.checks.fabric.groups import of_looks, on_connectx
-from sparkwright.checks.fabric.judge import judge
+from sparkwright.checks.fabric.judge import CHECKS
 from sparkwright.checks.service.diagnose import diagnose_all, render
 from sparkwright.cli.lib.connecting import hosts_argument
 from sparkwright.cli.lib.findings import format_option, paint, print_findings
@@ -49,4 +49,6 @@ def _of_fabrics(hosts: Hosts, answered: tuple[str, ...]) -> Iterator[tuple[str, 
             looks = hosts.only(joined).ask(questions.fabric, planless=True).answers
             for fabric in of_looks(looks):
                 head = next(iter(fabric.states))
-                yield from ((finding.subject.host or head, finding) for finding in judge(fabric))
+                yield from (
+                    (finding.subject.host or head, finding) for finding in CHECKS.findings(fabric)
+                )

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import click
 
-from sparkwright.checks.fabric.check import Fabric
+from sparkwright.checks.fabric.facts import Fabric
 from sparkwright.checks.fabric.groups import FabricLook, of_looks
-from sparkwright.checks.fabric.judge import judge
+from sparkwright.checks.fabric.judge import CHECKS
 from sparkwright.cli.lib import progress
 from sparkwright.cli.lib.connecting import connection_options, hosts_argument
 from sparkwright.cli.lib.findings import paint
@@ -125,7 +125,7 @@ def _plan(fabric: Fabric, looks: Mapping[str, FabricLook]) -> Plan:
 def _result(
     fabric: Fabric, planned: Plan, measured: Mapping[str, MeasureAnswer], *, look: bool
 ) -> FabricResult:
-    found = result(fabric, judge(fabric), planned, measured)
+    found = result(fabric, CHECKS.findings(fabric), planned, measured)
     return replace(found, measures=()) if look else found
 
 

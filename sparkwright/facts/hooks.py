@@ -93,7 +93,7 @@ def pass_over_broken_group_data(instead: Callable[[str], dict[str, Any]]) -> Non
                 found[Path(file).stem] = instead(file)
         return found
 
-    inventory._get_group_data = get_group_data  # type: ignore[attr-defined]
+    inventory._get_group_data = get_group_data
 
 
 def guard_connections() -> None:

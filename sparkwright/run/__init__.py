@@ -1,6 +1,10 @@
 """Runs over a site. The standard library is patched for gevent before pyinfra is imported."""
 
+import sys
+
 from gevent import monkey
 
-if not monkey.is_module_patched("socket"):  # pyinfra's own command line has done it
+# Not beside a TLS that is in use, as in a process of tests; pyinfra's own command line patches
+# before anything else.
+if "ssl" not in sys.modules:
     monkey.patch_all()

@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from fnmatch import fnmatch
+from functools import partial
 from getpass import getpass
 from pathlib import Path
 from types import ModuleType
@@ -80,7 +81,20 @@ def program(
         answer: type of the program's answer.
         timeout: seconds until a host counts as lost.
     """
-    return lambda host, run: ask(host, module, request(run), answer, sudo=sudo, timeout=timeout)
+    return partial(_run, program=module, request=request, answer=answer, sudo=sudo, timeout=timeout)
+
+
+def _run(
+    host: Host,
+    run: HostRun,
+    *,
+    program: ModuleType,
+    request: Callable[[HostRun], DataclassInstance],
+    answer: type[T],
+    sudo: Sudo,
+    timeout: float,
+) -> T:
+    return ask(host, program, request(run), answer, sudo=sudo, timeout=timeout)
 
 
 @dataclass

@@ -174,7 +174,7 @@ def _of_pyinfra(parameters: dict[str, Any]) -> Invocation:
         tuple(parameters["group_data"]),
         dry=parameters["dry"],
         makes_secrets=not parameters["dry"],
-        switches=_deploys(parameters) or parameters["operations"][0].startswith("roles.serving"),
+        switches=_deploys(parameters) or "roles.serving.serving" in parameters["operations"],
     )
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from sparkwright.checks.service.facts import Planned
 from sparkwright.facts.asking import HostError
 from sparkwright.host.disk_usage import DiskUsage, Item
 from sparkwright.host.lib.records import decode, encode
@@ -56,7 +57,7 @@ def unplanned(**answers: Any) -> tuple[FakeHost, HostRun]:
     one = fake(None, **answers)
     one.data = _Data(services_root=ROOT, ssh_hostname="10.0.0.1")
     hosts: Any = {"spark-1": one}
-    run = planless.unplanned_run(hosts, {"inventory": "i", "dry": False}, None, "it is broken")
+    run = planless.unplanned_run(hosts, {"inventory": "i", "dry": False}, "it is broken")
     attach(run, hosts)
     return one, run.hosts["spark-1"]
 
@@ -71,17 +72,14 @@ class _Data(dict[str, Any]):
 
 def test_the_doctor_examines_what_the_releases_name() -> None:
     one, run = unplanned(doctor=ill.spark())
-    found = questions.examined(one, run)  # type: ignore[arg-type]
+    found = questions.facts(one, run)  # type: ignore[arg-type]
     assert one.programs == ["status", "doctor"]
     (asked,) = one.request("doctor")["services"]
     assert (asked["address"], asked["port"], asked["home"]) == ("127.0.0.1", 8000, HOME)
     # Of this service and no other, whatever a release says.
     assert asked["unit"] == "sparkwright-qwen36.service"
     assert asked["secrets"] == f"{HOME}/secrets.env"
-    assert found["planned"]["qwen36"] == {
-        "release": "b" * 12, "tag": "new", "names": ["qwen36-fast"], "boot_seconds": 600,
-        "speculates": False,
-    }  # fmt: skip
+    assert found.planned["qwen36"] == Planned("b" * 12, "new", ("qwen36-fast",), 600, False)
 
 
 def test_smoke_asks_for_what_the_release_itself_promises() -> None:
@@ -93,7 +91,7 @@ def test_smoke_asks_for_what_the_release_itself_promises() -> None:
     assert asked["service"]["served_names"] == ["qwen36-fast"]
     assert "not known while the plan is broken" in asked["skip"]["tools"]
     assert "chat" not in asked["skip"]
-    assert found["qwen36"]["planned"] == "b" * 12
+    assert found["qwen36"].planned == "b" * 12
 
 
 def test_a_release_that_does_not_say_what_it_must_answer_is_no_pass() -> None:

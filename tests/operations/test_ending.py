@@ -84,23 +84,6 @@ def test_the_key_of_the_environment(
     assert "not-to-be-shown" not in text
 
 
-def test_a_question_is_answered_in_a_file_and_nowhere_else(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    run = _run()
-    run.answers = "answers.json"
-    run.hosts["spark-1"].answer = {"services": {}}
-    ending.report(run, as_json=False)
-    assert capsys.readouterr() == ("", "")
-    assert json.loads(Path("answers.json").read_text()) == {
-        "spark-1": {"answer": {"services": {}}, "refused": None},
-        "spark-2": {"answer": None, "refused": "no answer: what ran before runs again"},
-        "spark-3": {"answer": None, "refused": "not reached: timed out"},
-    }
-    # The record is of the last deploy, which a question is not.
-    assert not Path(".sparkwright").exists()
-
-
 def test_one_that_sleeps_is_said_so_but_on_a_host_that_failed(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

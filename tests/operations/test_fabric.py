@@ -10,9 +10,7 @@ from pyinfra.api.exceptions import PyinfraError
 from pyinfra.api.operation import add_op
 from pyinfra.api.operations import run_ops
 from pyinfra.api.state import StateStage
-from pyinfra.context import ctx_host, ctx_state
 
-import roles.fabric
 from sparkwright.facts import others
 from sparkwright.facts.memory import memory
 from sparkwright.host.fabric import NETPLAN, FabricState
@@ -20,6 +18,7 @@ from sparkwright.host.fabric_addresses import AddressesAnswer
 from sparkwright.host.lib.icmp import Ping
 from sparkwright.host.lock import LockAnswer
 from sparkwright.operations.fabric import addresses
+from sparkwright.run import fabric_addresses
 from tests.operations.harness import fake, run
 from tests.operations.real import host_of, real_state
 from tests.operations.sites import site, spark
@@ -87,13 +86,13 @@ def test_nothing_to_do_is_said() -> None:
 
 def _role(monkeypatch: pytest.MonkeyPatch, state: FabricState) -> tuple[Any, list[Any]]:
     hosts = [spark("spark-1", fabric=state), spark("spark-2", fabric=state)]
-    site(*hosts, fabric_addresses=WANTED)
+    run = site(*hosts, fabric_addresses=WANTED)
     called: list[Any] = []
-    monkeypatch.setattr(roles.fabric, "connection", lambda _: ("192.168.1.5", "192.168.1.21"))
+    monkeypatch.setattr(fabric_addresses, "connection", lambda _: ("192.168.1.5", "192.168.1.21"))
     for name in ("configured", "proved", "kept"):
         monkeypatch.setattr(addresses, name, lambda n=name, **rest: called.append((n, rest)))
-    with ctx_state.use(hosts[0].state), ctx_host.use(hosts[0]):
-        roles.fabric.addresses()
+    host: Any = hosts[0]
+    fabric_addresses.addresses(host, run.hosts["spark-1"], {})
     return hosts[0], called
 
 

@@ -89,11 +89,11 @@ def test_an_inventory_that_cannot_be_read_still_ends_the_run(tmp_path: Path) -> 
     assert "inventory/lab.py: line 1" in done.stderr
 
 
-@pytest.mark.parametrize("operation", ["roles.status.status", "deploy.py"])
-def test_who_does_not_ask_for_it_gets_no_run_without_a_plan(tmp_path: Path, operation: str) -> None:
-    write_site(tmp_path, host("spark-1", status=running()), deploy="", group_data__all="x = (\n")
-    words = ("planless=true",) if operation.endswith(".py") else ()
-    done = pyinfra(tmp_path, "--yes", "inventory/lab.py", operation, *words)
+@pytest.mark.parametrize("deploy", ["deploy.py", "fleet.py"])
+def test_a_deploy_gets_no_run_without_a_plan(tmp_path: Path, deploy: str) -> None:
+    write_site(tmp_path, host("spark-1", status=running()), group_data__all="x = (\n")
+    (tmp_path / deploy).write_text("")
+    done = pyinfra(tmp_path, "--yes", "inventory/lab.py", deploy)
     assert done.returncode != 0
     assert "Connect" not in done.stderr
 

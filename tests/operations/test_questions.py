@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from pyinfra.context import ctx_host
 
 from sparkwright.facts.asking import HostError
 from sparkwright.host.disk_usage import DiskUsageRequest
@@ -14,7 +12,7 @@ from sparkwright.host.proxy.pool import HEALTH_UNIT
 from sparkwright.host.status import HostStatus
 from sparkwright.host.verify_models import Verified
 from sparkwright.proxy.haproxy import UNIT
-from sparkwright.run import asked, installed, questions
+from sparkwright.run import changes, installed, questions
 from sparkwright.run.state import HostRun
 from tests.operations.harness import FakeHost, Said, run
 from tests.operations.sites import running, site, spark, written
@@ -66,42 +64,22 @@ def test_status_is_beside_what_is_planned() -> None:
     there = running(one.services)
     there["units"] |= {unit: {"ActiveState": "active"} for unit in (UNIT, HEALTH_UNIT)}
     host.answers["observe"] = probe(**there, files=written(one.proxy_files), unit_files=[UNIT])
-    found = questions.compared(host, one)  # type: ignore[arg-type]
+    found = questions.deployment(host, one).planned["qwen36"]  # type: ignore[arg-type]
     assert host.programs == ["observe", "status"]
-    assert found["planned"]["qwen36"]["drift"] == []
-    assert found["planned"]["qwen36"]["release"] == one.services[0].release
+    assert found.drift == ()
+    assert found.release == one.services[0].release
     host.answers["observe"] = probe(**running(one.services, "0123456789ab"))
-    found = questions.compared(host, one)  # type: ignore[arg-type]
-    (release, *_), planned = found["planned"]["qwen36"]["drift"], one.services[0].release
-    assert release == f"release {planned} after 0123456789ab"
+    found = questions.deployment(host, one).planned["qwen36"]  # type: ignore[arg-type]
+    assert found.drift[0] == f"release {found.release} after 0123456789ab"
 
 
-def test_an_answer_is_kept_for_who_asked(monkeypatch: pytest.MonkeyPatch) -> None:
-    host, one = _one()
-    kept: list[Any] = []
-    monkeypatch.setattr(questions, "answered", lambda **given: kept.append(given))
-    with ctx_host.use(host):
-        asked.ask_each("Look", lambda *given: given == (host, one))
-    (given,) = kept
-    assert given["name"] == "Look"
-    assert one.answer is None
-    assert given["question"](host) == ()
-    assert one.answer is True
-    # A host that failed is not asked.
-    host.state.active_hosts.remove(host)
-    with ctx_host.use(host):
-        asked.ask_each("Look", lambda *_: None)
-    assert len(kept) == 1
-
-
-@pytest.mark.parametrize(
-    ("wrong", "failure"), [((), None), (("a file is wrong", "deploy again"), "a file is wrong")]
-)
-def test_what_a_question_returns_is_wrong(wrong: Sequence[str], failure: str | None) -> None:
-    host, _ = _one()
-    ran = run(host, questions.answered, lambda _: wrong, execute=True)
-    assert (ran.memory.failure, ran.well) == (failure, failure is None)
-    assert ran.memory.changes == []
+def test_a_model_that_is_damaged_fails_the_host() -> None:
+    well, damaged = Verified(3, 2 * 10**9, 4.0, ()), Verified(3, 0, 0.0, ("a: another sha256",))
+    for other, failure in ((well, None), (damaged, f"{DRAFTER}: a: another sha256")):
+        host, one = _one(verify_models={MODEL: well, DRAFTER: other})
+        ran = run(host, changes._hashed, one, execute=True)
+        assert (ran.memory.failure, ran.well) == (failure, failure is None)
+        assert ran.memory.changes == []
 
 
 def test_a_question_that_gets_no_answer_fails_the_host() -> None:

@@ -126,7 +126,7 @@ def test_a_run_is_planned_before_the_first_connection(pyinfra: Pyinfra) -> None:
     host = state.inventory.get_host("spark-1")
     run = run_of(host)
     assert run is run_of(state.inventory.get_host("spark-2"))
-    assert (run.inventory, run.dry, run.answers) == ("inventory/lab.py", False, None)
+    assert (run.inventory, run.dry) == ("inventory/lab.py", False)
     assert run.rollout.batches == [["spark-1"], ["spark-2"]]
     assert run.hosts["spark-1"].memory is memory(host)
     assert any(isinstance(one, Connections) for one in state.callback_handlers)
@@ -172,9 +172,10 @@ def test_what_asks_for_no_role_needs_no_plan(pyinfra: Pyinfra, operations: Any) 
     pyinfra.atexit[1]()  # and no report
 
 
-def test_a_role_alone_needs_one(pyinfra: Pyinfra) -> None:
-    state = pyinfra.read(operations=("roles.status.status", "answers=/tmp/answers.json"))
-    assert run_of(state.inventory.get_host("spark-1")).answers == "/tmp/answers.json"
+@pytest.mark.parametrize("operations", [("roles.preflight.preflight",), ("fleet.py",)])
+def test_a_role_and_a_deploy_file_of_any_name_need_one(pyinfra: Pyinfra, operations: Any) -> None:
+    state = pyinfra.read(operations=operations)
+    assert run_of(state.inventory.get_host("spark-1")).hosts.keys() == {"spark-1", "spark-2"}
 
 
 def test_a_limit_that_names_nobody(pyinfra: Pyinfra, capsys: pytest.CaptureFixture[str]) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sparkwright.checks.fabric.cabling import cables, shape_of
-from sparkwright.checks.fabric.check import Fabric
+from sparkwright.checks.fabric.facts import Fabric
 from sparkwright.config.fabric import FabricAddresses
 from sparkwright.host.fabric import FabricState
 

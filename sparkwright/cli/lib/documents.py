@@ -311,4 +311,4 @@ DOCUMENTS: dict[str, Any] = {
     "stop": Controlled,
 }
 #: Commands that become pyinfra.
-PYINFRAS = ("bootstrap", "deploy", "fabric addresses", "models verify", "rollback", "verify")
+PYINFRAS = ("bootstrap", "deploy", "fabric addresses", "rollback", "verify")

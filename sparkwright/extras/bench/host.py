@@ -5,6 +5,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from sparkwright.catalog.data import Scalar
@@ -32,29 +33,29 @@ class Facts(BenchAnswer):
 
 def ask(hosts: Hosts, *, under_load: bool = False) -> dict[str, Facts]:
     """Facts of the hosts that answer: their services and GPUs; or the GPU while a service works."""
-    from sparkwright.facts.asking import ask as ask_host
+    return hosts.ask(partial(_facts, samples=_SAMPLES if under_load else 0)).answers
 
-    def facts(host: Any, run: HostRun) -> Facts:
-        releases = run.desired.releases
-        request = BenchRequest(
-            services=tuple(
-                BenchService(
-                    release.service.name,
-                    release.home,
-                    own_address(release.service),
-                    release.service.port,
-                )
-                for release in releases
-            ),
-            samples=_SAMPLES if under_load else 0,
-            seconds=_SECONDS,
-            state=f"{run.settings.services_root}/state",
-        )
-        answer = ask_host(host, bench, request, BenchAnswer, timeout=_SECONDS + 60)
-        planned = {release.service.name: release.id for release in releases}
-        return Facts(**vars(answer), planned=planned)
 
-    return hosts.ask(facts).answers
+def _facts(host: Any, run: HostRun, *, samples: int) -> Facts:
+    from sparkwright.facts.asking import ask
+
+    releases = run.desired.releases
+    request = BenchRequest(
+        services=tuple(
+            BenchService(
+                release.service.name,
+                release.home,
+                own_address(release.service),
+                release.service.port,
+            )
+            for release in releases
+        ),
+        samples=samples,
+        seconds=_SECONDS,
+        state=f"{run.settings.services_root}/state",
+    )
+    answer = ask(host, bench, request, BenchAnswer, timeout=_SECONDS + 60)
+    return Facts(**vars(answer), planned={release.service.name: release.id for release in releases})
 
 
 def gpu_of(before: Facts, under_load: Facts | None, after: Facts | None) -> GpuRun:

@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 
 from sparkwright.checks.service.diagnose import diagnose
-from sparkwright.checks.service.facts import facts
 from sparkwright.facts import programs
 from sparkwright.facts.answers import parse
 from sparkwright.host import doctor as collect
@@ -21,7 +20,7 @@ from sparkwright.host.lib import processes
 from sparkwright.host.lib.http import Server
 from sparkwright.host.lib.processes import Outcome
 from tests.host.doctor.hosts import KEY, Vllm, host, inspected, program, vllm
-from tests.unit.checks.service.builders import RELEASE
+from tests.unit.checks.service.builders import RELEASE, facts
 
 
 def ask(server: Vllm, place: Path, **changes: Any) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from sparkwright.checks.service.watch import SERVICE, TIMER, watch_of
+from sparkwright.checks.service.watch_plan import SERVICE, TIMER, watch_of
 from sparkwright.host import removal
 from sparkwright.host.lib import systemd
 from sparkwright.host.lib.records import decode
@@ -22,7 +22,7 @@ from sparkwright.host.watch.install import WatchInstallRequest
 from sparkwright.host.watch.state import WatchConfig
 from sparkwright.operations import watch as operation
 from sparkwright.plan.desired import Desired
-from sparkwright.results.status import deployment, render_status, well
+from sparkwright.results.status import Deployment, render_status, well
 from tests.host.doctor.hosts import host, inspected, vllm
 from tests.host.doctor.hosts import program as put
 from tests.unit.builders import plan, wanted
@@ -213,8 +213,7 @@ def test_removing_everything_takes_the_timer_too(
 
 
 def _reported(**watched: Any) -> Any:
-    return deployment(
-        {
+    return decode(Deployment, {
             "now": NOW, "lock": None, "switch": None, "history": [], "services": {}, "planned": {},
             "watch": {"at": NOW - 30, "findings": [], **watched},
         }

@@ -6,18 +6,21 @@ import json
 import subprocess
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from pyinfra.connectors import local, ssh, util
 
+from sparkwright.extras.bench.host import _facts as bench_facts
 from sparkwright.facts import hooks
-from sparkwright.facts.answers import MOST_TEXT
+from sparkwright.facts.answers import MOST_TEXT, HostError
 from sparkwright.host.jobs import WatchedJob
 from sparkwright.host.lib.records import encode
 from sparkwright.host.proof import ProofRequest
-from sparkwright.operations import disk_usage, jobs, locks, proxies, removal, services, smoke, watch
+from sparkwright.operations import jobs, locks, proxies, removal, services, smoke, watch
 from sparkwright.operations.switching import UNIT
 from sparkwright.run import ending, installed, preflight, questions
 from sparkwright.run.rollback import targets_of
@@ -42,35 +45,30 @@ ATTACKS = {
 }  # fmt: skip
 
 
-def _asked(name: str) -> Callable[[FakeHost, Any], Any]:
-    """Ask a question of the command line as its role does."""
+def _asked(host: FakeHost, question: Callable[[], Any]) -> Any:
+    """Ask as a session does: a HostError is why this host failed."""
+    try:
+        question()
+    except HostError as error:
+        host.memory.failure = str(error)
+    return SimpleNamespace(well=host.memory.failure is None)
+
+
+def _question(name: str) -> Callable[[FakeHost, Any], Any]:
     question: Any = {
-        "status": lambda host, one: installed.status_of(host, one, texts=True),
-        "doctor": questions.examined,
-        "bench": lambda host, one: questions.bench_facts(host, one, under_load=False),
+        "status": lambda host, run: installed.status_of(host, run, texts=True),
+        "doctor": questions.facts,
+        "bench": partial(bench_facts, samples=0),
         "deep": questions.deep_smoke,
+        "disk-usage": questions.used_disk,
         "verify-models": questions.hashed_again,
     }[name]
-
-    def ask(host: FakeHost, one: Any) -> Any:
-        return run(
-            host, questions.answered, lambda _: question(host, one) and (), execute=True
-        )  # fmt: skip
-
-    return ask
+    return lambda host, run: _asked(host, lambda: question(host, run))
 
 
 def _smoke(host: FakeHost, one: Any) -> Any:
     gates = [service.gate for service in one.services]
     return run(host, smoke.answers, gates, judged=one.smoke.__setitem__, execute=True)
-
-
-def _usage(host: FakeHost, one: Any) -> Any:
-    return run(
-        host, questions.answered,
-        lambda _: disk_usage.listed(host, questions.disk_usage_request(one)) and (),  # type: ignore[arg-type]
-        execute=True,
-    )  # fmt: skip
 
 
 def _jobs(host: FakeHost, _: Any) -> Any:
@@ -82,13 +80,13 @@ def _jobs(host: FakeHost, _: Any) -> Any:
 
 #: Program -> what asks it. Beside them: observe and status of a rollback, below.
 QUESTIONS: dict[str, Callable[[FakeHost, Any], Any]] = {
-    "status": _asked("status"),
-    "doctor": _asked("doctor"),
-    "bench": _asked("bench"),
-    "deep": _asked("deep"),
-    "verify-models": _asked("verify-models"),
+    "status": _question("status"),
+    "doctor": _question("doctor"),
+    "bench": _question("bench"),
+    "deep": _question("deep"),
+    "verify-models": _question("verify-models"),
     "check": _smoke,
-    "disk-usage": _usage,
+    "disk-usage": _question("disk-usage"),
     "jobs": _jobs,
     "lock": _jobs,
     "removal": lambda host, one: run(host, removal.removed, execute=True),
@@ -199,7 +197,7 @@ def test_a_service_without_a_check_is_not_proved() -> None:
 def test_names_that_were_not_asked_for_become_no_file() -> None:
     good: dict[str, Any] = {"release": None, "checks": []}
     evil, run_, _ = _two("deep", Said(json.dumps({"qwen36": good, "../../evil": good})))
-    assert not _asked("deep")(evil, run_.hosts["spark-1"]).well
+    assert not _question("deep")(evil, run_.hosts["spark-1"]).well
     assert "'../../evil' was not asked for" in (evil.memory.failure or "")
 
 

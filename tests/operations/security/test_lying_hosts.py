@@ -36,7 +36,7 @@ PATHS = {
 
 
 @pytest.mark.parametrize("case", PATHS)
-@pytest.mark.parametrize("question", [questions.examined, questions.deep_smoke])
+@pytest.mark.parametrize("question", [questions.facts, questions.deep_smoke])
 def test_names_that_none_can_have_fail_the_host(case: str, question: Any) -> None:
     one, run = unplanned(status=PATHS[case])
     with pytest.raises(HostError, match="is no service") as raised:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import shutil
 from pathlib import Path
 from typing import Any
@@ -11,19 +10,29 @@ import pytest
 from click.testing import CliRunner, Result
 
 from lab import example_report
+from sparkwright.checks.fabric.groups import FabricLook
+from sparkwright.checks.smoke.verdict import Tested
 from sparkwright.cli import bundle as bundle_command
 from sparkwright.cli import init as init_command
-from sparkwright.cli import main, module_of
+from sparkwright.cli import main
 from sparkwright.config.inventory import read_inventory
 from sparkwright.config.tls import CA
 from sparkwright.extras.discover import command as discover_command
 from sparkwright.extras.discover.asking import Box
-from sparkwright.host.lib.records import encode
+from sparkwright.host.activate import ActivateAnswer
+from sparkwright.host.control import ControlAnswer
+from sparkwright.host.disk_usage import DiskUsage
+from sparkwright.host.fabric_measure import Gathered, MeasureAnswer, Pinged
+from sparkwright.host.lib.homes import Maintenance
+from sparkwright.host.lib.records import decode
+from sparkwright.host.maintenance import MaintenanceAnswer
+from sparkwright.host.removal import RemovalAnswer
 from sparkwright.resolve.lock import from_resolution, render_lock
 from sparkwright.site.fleet import plan_fleet
 from tests.unit.builders import ROOT, resolution
 from tests.unit.checks.fabric import states as fabric
 from tests.unit.checks.service import builders as ill
+from tests.unit.cli.answering import answering
 from tests.unit.report.test_status import answer
 
 SPARKS = ("spark-1", "spark-2", "spark-3")
@@ -56,58 +65,35 @@ _WATCHED = {
     "texts": {"compose.yaml": "one\n" + "image: " + "word " * 30 + "\n"},
     "release": "c" * 12, "tag": "2026-06-18-v0.23.0-dflashfix", "drift": ["release", "compose"],
 }  # fmt: skip
-#: What a host answers to a role's question.
+#: Answer of a host to each question.
 ANSWERS: dict[str, Any] = {
-    "roles.status.status": encode(answer(planned=_WATCHED)),
-    "roles.fabric.looked": {
-        "state": encode(fabric.pair()["spark-1"]),
-        "image": "vllm:a",
-        "addresses": None,
-        "cluster": None,
-    },
-    "roles.fabric.measured": {
-        "pings": [
-            {
-                "address": "192.168.177.12",
-                "device": "enp1s0f1np1",
-                "size": 8972,
-                "wrong": "message too long for enp1s0f1np1",
-            }
-        ],
-        "writes": [],
-        "gather": {"gbytes": None, "backend": "", "wrong": _LONG},
-    },
-    "roles.doctor.doctor": encode(ill.spark(service=ill.service(unit={"NRestarts": "2"}))),
-    "roles.models.listed": _THINGS,
-    "roles.models.pruned": _THINGS,
-    "roles.removal.removed": {"done": ["service qwen36", "3 releases"], "left": ["the models"]},
-    "roles.smoke.deep.smoke": {"qwen36": _SMOKE},
-    "roles.control.controlled": {"known": ["qwen36"], "done": {"qwen36": "stopped"}, "wrong": []},
-    "roles.control.activated": {
-        "known": ["chat", "qwen36"],
-        "group": "evening",
-        "was": "qwen36",
-        "switch": "c" * 12,
-        "result": "good",
-        "down_seconds": 41.5,
-        "wrong": [],
-    },
-    "roles.maintenance.maintenance": {
-        "now": {"by": "ann@laptop", "at": 1_800_000_000.0, "why": "a new fan"},
-        "done": ["qwen36: out of the pool, and drained"],
-        "left": [],
-        "wrong": [],
-    },
-    "roles.keys.known": [],
-    "roles.keys.planned": [],
+    "deployment": answer(planned=_WATCHED),
+    "fabric": FabricLook(fabric.pair()["spark-1"], "vllm:a"),
+    "fabric_measure": MeasureAnswer(
+        pings=(Pinged("192.168.177.12", "enp1s0f1np1", 8972, "message too long for enp1s0f1np1"),),
+        gather=Gathered(None, "", wrong=_LONG),
+    ),
+    "facts": ill.spark(service=ill.service(unit={"NRestarts": "2"})),
+    "used_disk": decode(DiskUsage, _THINGS),
+    "pruned": decode(DiskUsage, _THINGS),
+    "removed": RemovalAnswer(("service qwen36", "3 releases"), ("the models",)),
+    "deep_smoke": {"qwen36": decode(Tested, _SMOKE)},
+    "controlled": ControlAnswer(("qwen36",), {"qwen36": "stopped"}),
+    "activated": ActivateAnswer(
+        known=("chat", "qwen36"),
+        group="evening",
+        was="qwen36",
+        switch="c" * 12,
+        result="good",
+        down_seconds=41.5,
+    ),
+    "in_maintenance": MaintenanceAnswer(
+        Maintenance("ann@laptop", 1_800_000_000.0, "a new fan"),
+        ("qwen36: out of the pool, and drained",),
+    ),
+    "known": [],
+    "planned": [],
 }
-
-
-def ask_hosts(
-    _: Path, limit: tuple[str, ...], __: object, operation: str, **___: object
-) -> tuple[dict[str, Any], list[str]]:
-    """Every host answers the same, and another one does not."""
-    return dict.fromkeys(HOSTS, ANSWERS[operation]), []
 
 
 #: A command of every kind that prints -> its words; INVENTORY is left out.
@@ -175,12 +161,7 @@ def fleet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in ("api_key", "keys/openclaw"):
         (tmp_path / ".sparkwright" / name).write_text(f"sk-a-key-of-sixteen-or-more-{name}")
         (tmp_path / ".sparkwright" / name).chmod(0o600)
-    for words in COMMANDS:
-        module = importlib.import_module(module_of(words.split()[0]))
-        if hasattr(module, "ask_hosts"):
-            monkeypatch.setattr(module, "ask_hosts", ask_hosts)
-    for other in ("control", "deployments"):
-        monkeypatch.setattr(f"sparkwright.cli.lib.{other}.ask_hosts", ask_hosts)
+    answering(monkeypatch, lambda asked: dict.fromkeys(HOSTS, ANSWERS[asked.name]))
     for name in ("_contexts", "_runtimes"):
         monkeypatch.setattr(bundle_command, name, lambda *_: None)
     monkeypatch.setattr(bundle_command, "_fetch", lambda *_, **__: True)

@@ -1,32 +1,34 @@
-"""``sparkwright bootstrap``: which pyinfra it becomes."""
+"""``sparkwright bootstrap``: steps, hosts and password of the command line."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
 
 from sparkwright.cli import bootstrap as bootstrap_command
 from sparkwright.cli import main
-from sparkwright.cli.lib import hosts
+from sparkwright.cli.lib.hosts import Hosts, given
+from tests.unit.cli.answering import Asked, answering
+
+passwords: list[dict[str, Any]] = []
 
 
 @pytest.fixture
-def became(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
-    """What it runs in its place."""
-    found: list[str] = []
-
-    def become(words: list[str]) -> None:
-        found.extend(words)
-
-    monkeypatch.setattr(bootstrap_command, "become", become)
-    monkeypatch.setattr(hosts, "pyinfra", lambda: "pyinfra")
+def became(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[Asked]:
+    """The run that it begins."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "inventory.py").write_text(
         "sparks = ['a', ('b', {'bootstrap': ['docker']})]\n", encoding="utf-8"
     )
-    return found
+
+    def answer(_: Asked) -> dict[str, Any]:
+        passwords.append(given())
+        return {}
+
+    return answering(monkeypatch, answer)
 
 
 def _call(*words: str) -> tuple[int, str]:
@@ -34,37 +36,39 @@ def _call(*words: str) -> tuple[int, str]:
     return done.exit_code, done.output
 
 
-def test_the_steps_of_the_settings(became: list[str]) -> None:
+def test_the_steps_of_the_settings(became: list[Asked]) -> None:
     assert _call()[0] == 0
-    assert became == ["pyinfra", "--yes", "inventory.py", "roles.bootstrap.bootstrap"]
+    (run,) = became
+    assert (run.name, run.hosts) == ("_bootstrapped", Hosts(Path("inventory.py")))
+    assert run.options == {"as_json": False, "dry": False, "makes_secrets": True}
 
 
-def test_steps_reboot_and_hosts_of_the_command_line(became: list[str]) -> None:
+def test_steps_reboot_and_hosts_of_the_command_line(became: list[Asked]) -> None:
     words = ["--limit", "a", "--step", "docker", "--step", "swap", "--step", "docker", "--reboot"]
     assert _call(*words, "--dry")[0] == 0
-    assert became == [
-        "pyinfra", "--dry", "--limit", "a", "--data", 'bootstrap=["docker", "swap"]',
-        "--data", "bootstrap_reboot=True", "inventory.py", "roles.bootstrap.bootstrap",
-    ]  # fmt: skip
+    (run,) = became
+    overrides = ('bootstrap=["docker", "swap"]', "bootstrap_reboot=True")
+    assert run.hosts == Hosts(Path("inventory.py"), overrides, ("a",))
+    assert run.options == {"as_json": False, "dry": True, "makes_secrets": False}
 
 
-def test_nothing_is_done_where_no_step_is_named(became: list[str]) -> None:
+def test_nothing_is_done_where_no_step_is_named(became: list[Asked]) -> None:
     code, said = _call("--limit", "a")
     assert (code, became) == (2, [])
     assert "no host's settings name a step" in said
 
 
 def test_the_password_is_asked_for_on_a_terminal_and_is_no_word(
-    became: list[str], monkeypatch: pytest.MonkeyPatch
+    became: list[Asked], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     code, said = _call("--password")
     assert (code, became) == (2, [])
     assert "there is none" in said
     monkeypatch.setattr(bootstrap_command, "_asks", lambda: True)
     assert _call("--password")[0] == 0
-    assert became[:3] == ["pyinfra", "--same-sudo-password", "--yes"]
+    assert passwords[-1] == {"same_sudo_password": True}
 
 
-def test_an_unknown_step_is_no_step(became: list[str]) -> None:
+def test_an_unknown_step_is_no_step(became: list[Asked]) -> None:
     assert _call("--step", "dokcer")[0] == 2
     assert became == []

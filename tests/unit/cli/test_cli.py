@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -17,7 +18,6 @@ from docs.generate.commands import commands
 from sparkwright.catalog.advice import Workload
 from sparkwright.catalog.entries import KvLayers
 from sparkwright.cli import _EXTRAS, SECTIONS, main, module_of
-from sparkwright.cli import deploy as deploy_command
 from sparkwright.resolve.lock import from_resolution, render_lock
 from tests.unit.builders import ROOT, SPARK, plan, resolution
 
@@ -316,7 +316,7 @@ def test_deploy_becomes_pyinfra_with_all_of_its_options(
     given: tuple[str, ...], became: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen: list[list[str]] = []
-    monkeypatch.setattr(deploy_command, "become", seen.append)
+    monkeypatch.setattr(os, "execv", lambda _, words: seen.append(words))
     assert _run("deploy", *given).exit_code == 0
     assert [words[1:] for words in seen] == [became]
 
@@ -357,7 +357,7 @@ def test_ctrl_c_ends_with_the_shells_code(monkeypatch: pytest.MonkeyPatch) -> No
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(deploy_command, "become", interrupted)
+    monkeypatch.setattr(os, "execv", interrupted)
     result = CliRunner().invoke(main, ["deploy"])
     assert (result.exit_code, "Traceback" in result.output) == (130, False)
 
@@ -395,8 +395,8 @@ def test_help_loads_no_command() -> None:
     assert not {"pydantic", "yaml", "sparkwright.cli.lib.options"} & set(done.stdout.split())
 
 
-def test_a_command_that_asks_hosts_plans_nothing_itself() -> None:
-    """pyinfra plans: what that needs takes 0.2 s to import, and would be imported twice."""
+def test_the_module_of_a_command_that_asks_hosts_loads_no_planner() -> None:
+    """Sessions load it, once hosts are asked: help and mistakes need none of it."""
     asking = (
         "activate deploy diff history logs maintenance models remove restart rollback shell start"
         " status stop top verify"

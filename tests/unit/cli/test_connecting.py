@@ -1,4 +1,4 @@
-"""Every command that goes to hosts takes pyinfra's options of the connection."""
+"""Every command that goes to hosts takes pyinfra's options of the connection, and uses them."""
 
 from __future__ import annotations
 
@@ -6,23 +6,29 @@ import ast
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import click
 import pytest
 from click.testing import CliRunner
+from pyinfra.api.config import Config
+from pyinfra.api.inventory import Inventory
 
 from docs.generate.commands import commands
 from sparkwright.cli import main, module_of
 from sparkwright.cli.lib.connecting import OPTIONS, SECRETS
-from sparkwright.cli.lib.hosts import command_line
+from sparkwright.cli.lib.hosts import given
+from sparkwright.run import session
 from tests.unit.builders import ROOT
+from tests.unit.cli.answering import Asked, answering
 
-#: What of sparkwright/cli/ starts pyinfra.
-_STARTS = {"ask_hosts", "become", "command_line", "deployments"}
-#: What pyinfra gets for each option, and what the user writes.
+#: Names by which a module of sparkwright/cli/ reaches hosts.
+_REACHES = {"Hosts", "control", "deployments"}
+#: Options as the user writes them, and as a session gets them.
 GIVEN = ["--user", "me", "--port", "2222", "--key", "id", "--same-sudo-password", "--parallel", "2"]
-GOT = ["--ssh-user", "me", "--ssh-port", "2222", "--ssh-key", "id", "--same-sudo-password",
-       "--parallel", "2"]  # fmt: skip
+GOT = {
+    "ssh_user": "me", "ssh_port": 2222, "ssh_key": "id", "same_sudo_password": True, "parallel": 2,
+}  # fmt: skip
 #: It hands its words over as they are.
 _AS_IT_IS = {"deploy"}
 
@@ -35,7 +41,7 @@ def _going_to_hosts() -> dict[str, click.Command]:
         tree = ast.parse(file.read_text(encoding="utf-8"))
         names = {one.name for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)
                  for one in node.names}  # fmt: skip
-        if names & _STARTS or "verify" in words:
+        if names & _REACHES:
             found[words] = command
     return {words: one for words, one in found.items() if words not in _AS_IT_IS}
 
@@ -59,23 +65,36 @@ def test_pyinfra_knows_every_one_of_them() -> None:
             assert name in shown
 
 
-def test_they_are_handed_to_pyinfra(monkeypatch: pytest.MonkeyPatch) -> None:
-    seen: list[list[str]] = []
+def test_a_session_gets_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[dict[str, Any]] = []
 
-    def run(words: list[str], **_: object) -> subprocess.CompletedProcess[str]:
-        seen.append(words)
-        return subprocess.CompletedProcess(words, 1, "", "")
+    def answer(_: Asked) -> dict[str, Any]:
+        seen.append(given())
+        return {}
 
-    monkeypatch.setattr(subprocess, "run", run)
+    answering(monkeypatch, answer)
     CliRunner().invoke(main, ["doctor", "inventory/lab.py", *GIVEN])
     CliRunner().invoke(main, ["doctor", "inventory/lab.py"])
-    first, second = seen
-    assert first[2 : 2 + len(GOT)] == GOT
-    assert not set(GOT) & set(second[2:])
+    assert seen == [GOT, {}]
+
+
+def test_pyinfra_is_configured_by_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(session, "getpass", lambda prompt: f"of {prompt}")
+    config = Config()
+    data = session._configure(config, dict(GOT, ssh_password_prompt=True, sudo_user="x"))
+    assert data == {
+        "ssh_user": "me", "ssh_port": 2222, "ssh_key": "id", "ssh_password": "of SSH password: "
+    }  # fmt: skip
+    assert (config.SUDO_PASSWORD, config.PARALLEL) == ("of sudo password: ", 2)
+    # As pyinfra has it: another user is for a sudo that is asked for.
+    assert (config.SUDO, config.SUDO_USER) == (False, None)
+    session._configure(config, {"sudo": True, "sudo_user": "x"})
+    assert (config.SUDO, config.SUDO_USER) == (True, "x")
 
 
 def test_all_hosts_are_a_group_everywhere() -> None:
-    words = command_line(Path("inventory/lab.py"), ("all", "spark-1"), (), "roles.status.status")
-    assert "--limit" not in words
-    words = command_line(Path("inventory/lab.py"), ("spark-1",), (), "roles.status.status")
-    assert words.count("--limit") == 1
+    inventory = Inventory((["spark-1", "spark-2"], {}), sparks=(["spark-2"], {}))
+    assert session._chosen(inventory, ("all", "spark-1")) is None
+    for limit, names in ((("sparks",), ["spark-2"]), (("spark-*",), ["spark-1", "spark-2"])):
+        chosen = session._chosen(inventory, limit) or []
+        assert [host.name for host in chosen] == names

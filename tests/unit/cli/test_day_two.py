@@ -5,27 +5,34 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
 
-from sparkwright.cli import logs as logs_command
 from sparkwright.cli import main
-from sparkwright.cli import maintenance as maintenance_command
-from sparkwright.cli.lib import control
+from sparkwright.cli.lib.hosts import Hosts
+from sparkwright.config.settings import HostSettings
+from sparkwright.host.control import ControlAnswer
+from sparkwright.host.lib.homes import Maintenance
+from sparkwright.host.lib.records import encode
+from sparkwright.host.logs import LogLine, LogsAnswer, LogsRequest
+from sparkwright.host.maintenance import MaintenanceAnswer
 from tests.unit.builders import ROOT
+from tests.unit.cli.answering import Asked, answering, silent
 
 SITE = "inventory/lab.py"
-DONE = {"known": ["qwen36"], "done": {"qwen36": "stopped"}, "wrong": []}
-WRONG = {**DONE, "done": {}, "wrong": ["qwen36: health: no answer"]}
-NOTHING = {"known": ["gemma"], "done": {}, "wrong": []}
-LINE = {"at": 1764000000.0, "service": "qwen36", "text": "INFO ready"}
-LOGS = {"known": ["qwen36"], "lines": [LINE], "cursor": "s=1", "wrong": ""}
-MARK = {"by": "ann@laptop", "at": 1.0, "why": "a new fan"}
+DONE = ControlAnswer(("qwen36",), {"qwen36": "stopped"})
+WRONG = ControlAnswer(("qwen36",), wrong=("qwen36: health: no answer",))
+LINE = LogLine(1764000000.0, "qwen36", "INFO ready")
+NOTHING = ControlAnswer(("gemma",))
+LOGS = LogsAnswer(("qwen36",), (LINE,), "s=1")
+MARK = Maintenance("ann@laptop", 1.0, "a new fan")
 
-Answering = Callable[..., list[dict[str, Any]]]
+Having = Callable[..., list[Asked]]
 
 
 @pytest.fixture(autouse=True)
@@ -34,21 +41,15 @@ def _in_the_project(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def answering(monkeypatch: pytest.MonkeyPatch) -> Answering:
+def having(monkeypatch: pytest.MonkeyPatch) -> Having:
     """Hosts that answer so; what they were asked."""
+    return lambda found, missing=(): answering(monkeypatch, lambda _: silent(found, *missing))
 
-    def answer(found: dict[str, Any], silent: tuple[str, ...] = ()) -> list[dict[str, Any]]:
-        asked: list[dict[str, Any]] = []
 
-        def ask(inventory: Path, limit: Any, overrides: Any, role: str, **more: Any) -> Any:
-            asked.append({"inventory": str(inventory), "limit": limit, "role": role, **more})
-            return found, list(silent)
-
-        for module in (control, logs_command, maintenance_command):
-            monkeypatch.setattr(module, "ask_hosts", ask)
-        return asked
-
-    return answer
+def _request(asked: Asked) -> LogsRequest:
+    request = asked.arguments["request"](SimpleNamespace(settings=HostSettings(services={})))
+    assert isinstance(request, LogsRequest)
+    return request
 
 
 def _run(*words: str, given: str | None = None) -> Result:
@@ -57,38 +58,36 @@ def _run(*words: str, given: str | None = None) -> Result:
     return result
 
 
-def test_a_stop_says_what_it_did_and_for_whom(answering: Answering) -> None:
-    asked = answering({"spark-1": DONE})
+def test_a_stop_says_what_it_did_and_for_whom(having: Having) -> None:
+    asked = having({"spark-1": DONE})
     words = ("--limit", "spark-1", "--service", "qwen36", "--keep", "--why", "too loud")
     done = _run("stop", SITE, *words, "--yes")
     assert done.exit_code == 0
     assert done.stdout == "spark-1: qwen36: stopped\n"
-    assert asked == [{
-        "inventory": SITE, "limit": ("spark-1",), "role": "roles.control.controlled",
-        "planless": True, "action": "stop", "services": "qwen36", "now": False, "keep": True,
-        "why": "too loud",
-    }]  # fmt: skip
+    assert asked == [Asked(
+        "controlled", Hosts(Path(SITE), (), ("spark-1",)),
+        {"action": "stop", "services": ("qwen36",), "now": False, "keep": True, "why": "too loud"},
+        {"planless": True},
+    )]  # fmt: skip
 
 
 @pytest.mark.parametrize("action", ["start", "stop", "restart"])
-def test_each_asks_first_and_takes_the_site_s_own_inventory(
-    answering: Answering, action: str
-) -> None:
-    asked = answering({"spark-1": DONE})
+def test_each_asks_first_and_takes_the_site_s_own_inventory(having: Having, action: str) -> None:
+    asked = having({"spark-1": DONE})
     refused = _run(action, given="n\n")
     assert (refused.exit_code, asked) == (1, [])
     assert f"{action.capitalize()} every service on all hosts of {SITE}?" in refused.stderr
     assert _run(action, given="y\n").exit_code == 0
-    assert (asked[0]["inventory"], asked[0]["services"]) == (SITE, None)
+    assert (str(asked[0].hosts.inventory), asked[0].arguments["services"]) == (SITE, ())
 
 
 @pytest.mark.parametrize(
     ("found", "silent"), [({}, ()), ({"spark-1": DONE}, ("rtx-1",)), ({"spark-1": WRONG}, ())]
 )
 def test_nothing_but_all_well_ends_with_0(
-    answering: Answering, found: dict[str, Any], silent: tuple[str, ...]
+    having: Having, found: dict[str, Any], silent: tuple[str, ...]
 ) -> None:
-    answering(found, silent)
+    having(found, silent)
     done = _run("restart", SITE, "--yes")
     assert done.exit_code == 1
     if "spark-1" in found and not silent:
@@ -97,10 +96,10 @@ def test_nothing_but_all_well_ends_with_0(
 
 @pytest.mark.parametrize("words", [("stop", SITE, "--yes"), ("logs", SITE)])
 def test_a_service_that_no_host_has_is_told_with_the_nearest(
-    answering: Answering, words: tuple[str, ...]
+    having: Having, words: tuple[str, ...]
 ) -> None:
-    both = {"spark-1": {**LOGS, **DONE, "wrong": ""}, "rtx-1": {**LOGS, **NOTHING, "wrong": ""}}
-    answering(both)
+    first, other = (DONE, NOTHING) if words[0] == "stop" else (LOGS, LogsAnswer(("gemma",)))
+    having({"spark-1": first, "rtx-1": other})
     # Another host has no such service: nothing is wrong with that.
     assert _run(*words, "--service", "qwen36").exit_code == 0
     done = _run(*words, "--service", "qwen63")
@@ -108,65 +107,66 @@ def test_a_service_that_no_host_has_is_told_with_the_nearest(
     assert "no host has a service 'qwen63': did you mean 'qwen36'?" in done.stderr
 
 
-def test_json_is_all_that_standard_output_has(answering: Answering) -> None:
-    answering({"spark-1": DONE}, ("rtx-1",))
+def test_json_is_all_that_standard_output_has(having: Having) -> None:
+    having({"spark-1": DONE}, ("rtx-1",))
     done = _run("stop", SITE, "--yes", "--json")
-    assert json.loads(done.stdout) == {"hosts": {"spark-1": DONE}, "silent": ["rtx-1"]}
-    answering({"spark-1": LOGS})
+    assert json.loads(done.stdout) == {"hosts": {"spark-1": encode(DONE)}, "silent": ["rtx-1"]}
+    having({"spark-1": LOGS})
     assert json.loads(_run("logs", SITE, "--json").stdout) == [
         {"host": "spark-1", "service": "qwen36", "at": 1764000000.0, "text": "INFO ready"}
     ]
-    answering({"spark-1": {"now": MARK, "done": [], "left": [], "wrong": []}})
+    having({"spark-1": MaintenanceAnswer(MARK)})
     done = _run("maintenance", SITE, "spark-1", "on", "--json")
-    assert json.loads(done.stdout)["now"] == MARK
+    assert json.loads(done.stdout)["now"] == encode(MARK)
 
 
-def test_lines_of_all_hosts_are_in_order(answering: Answering) -> None:
-    later = {**LOGS, "lines": [{**LINE, "at": 1764000060.0, "text": "later"}]}
-    asked = answering({"rtx-1": later, "spark-1": LOGS})
+def test_lines_of_all_hosts_are_in_order(having: Having) -> None:
+    later = replace(LOGS, lines=(replace(LINE, at=1764000060.0, text="later"),))
+    asked = having({"rtx-1": later, "spark-1": LOGS})
     done = _run("logs", SITE, "-n", "5", "--since", "10m")
     first, second = done.stdout.splitlines()
     assert re.fullmatch(r"\w{3} \d\d \d\d:\d\d:\d\d spark-1 qwen36: INFO ready", first)
     assert second.endswith("rtx-1 qwen36: later")
-    assert (asked[0]["lines"], asked[0]["since"], asked[0]["planless"]) == ("5", "-600s", True)
+    assert (_request(asked[0]).lines, _request(asked[0]).since) == (5, "-600s")
+    assert asked[0].options == {"planless": True}
 
 
 @pytest.mark.parametrize(
     ("said", "asked"), [("30s", "-30s"), ("2h ago", "-7200s"), ("1w", "-604800s")]
 )
-def test_times_that_are_meant(answering: Answering, said: str, asked: str) -> None:
-    requests = answering({"spark-1": LOGS})
+def test_times_that_are_meant(having: Having, said: str, asked: str) -> None:
+    requests = having({"spark-1": LOGS})
     assert _run("logs", SITE, "--since", said).exit_code == 0
-    assert requests[0]["since"] == asked
+    assert _request(requests[0]).since == asked
     assert _run("logs", SITE, "--since", "2026-01-31 14:00").exit_code == 0
-    assert re.fullmatch(r"@1769\d{6}", requests[1]["since"])
+    assert re.fullmatch(r"@1769\d{6}", str(_request(requests[1]).since))
 
 
 @pytest.mark.parametrize("said", ["yesterday", "-1h; id", "10", "2026-02-30", "9" * 400 + "s", ""])
-def test_times_that_are_none(answering: Answering, said: str) -> None:
-    asked = answering({"spark-1": LOGS})
+def test_times_that_are_none(having: Having, said: str) -> None:
+    asked = having({"spark-1": LOGS})
     done = _run("logs", SITE, "--since", said)
     assert (done.exit_code, asked) == (2, [])
     assert "is no time: write 30s, 10m" in done.stderr
 
 
-def test_a_host_is_taken_out_and_put_back(answering: Answering) -> None:
-    left = ["bare: it has no proxy here"]
-    asked = answering({"spark-1": {"now": MARK, "done": ["qwen36: out"], "left": left}})
+def test_a_host_is_taken_out_and_put_back(having: Having) -> None:
+    out = MaintenanceAnswer(MARK, ("qwen36: out",), ("bare: it has no proxy here",))
+    asked = having({"spark-1": out})
     done = _run("maintenance", "spark-1", "on", "--why", "a new fan")
     assert done.exit_code == 0
     assert done.stdout.splitlines() == [
         "spark-1: qwen36: out", "spark-1: note: bare: it has no proxy here",
         "spark-1: is in maintenance, by ann@laptop: a new fan",
     ]  # fmt: skip
-    assert asked[0]["limit"] == ("spark-1",)
-    assert (asked[0]["on"], asked[0]["why"]) == (True, "a new fan")
-    answering({"spark-1": {"now": MARK, "wrong": ["qwen36: health: no answer"]}})
+    assert asked[0].hosts.limit == ("spark-1",)
+    assert asked[0].arguments == {"on": True, "why": "a new fan"}
+    having({"spark-1": MaintenanceAnswer(MARK, wrong=("qwen36: health: no answer",))})
     done = _run("maintenance", SITE, "spark-1", "off")
     assert done.exit_code == 1
     assert "spark-1: qwen36: health: no answer" in done.stderr
     assert "stays in maintenance" in done.stdout
-    answering({}, ("spark-1",))
+    having({}, ("spark-1",))
     assert _run("maintenance", SITE, "spark-1", "off").exit_code == 1
 
 
@@ -181,10 +181,8 @@ def test_a_host_is_taken_out_and_put_back(answering: Answering) -> None:
         (("gone.py", "spark-1", "on"), "this file does not exist"),
     ],
 )
-def test_what_is_no_host_in_maintenance(
-    answering: Answering, words: tuple[str, ...], told: str
-) -> None:
-    asked = answering({})
+def test_what_is_no_host_in_maintenance(having: Having, words: tuple[str, ...], told: str) -> None:
+    asked = having({})
     done = _run("maintenance", *words)
     assert (done.exit_code, asked) == (2, [])
     assert told in done.stderr

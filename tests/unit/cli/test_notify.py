@@ -9,30 +9,31 @@ import pytest
 from click.testing import CliRunner, Result
 
 from sparkwright.cli import main
-from sparkwright.cli.lib import deployments
 from sparkwright.config.notices import Address
 from sparkwright.extras.notify import command as notify_command
 from sparkwright.extras.notify import timer
-from sparkwright.host.lib.records import encode
+from sparkwright.findings.user_error import UserError, mistake
+from sparkwright.results.answers import Answers
+from tests.unit.cli.answering import Asked, answering, silent
 from tests.unit.extras.notify.builders import WEDGE, host
 
 
 class _Site:
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.folder, self.got = folder, list[tuple[str, str]]()
-        self.hosts: dict[str, Any] = {"spark-1": encode(host(WEDGE))}
+        self.hosts: dict[str, Any] = {"spark-1": host(WEDGE)}
         self.silent: list[str] = []
         (folder / "lab.py").write_text(
             'hosts = [("spark-1", {"notify": ["ntfy:lab"]}), ("spark-2", {"notify": ["ntfy:lab"]})]'
         )
         monkeypatch.chdir(folder)
-        monkeypatch.setattr(deployments, "ask_hosts", self.ask)
+        answering(monkeypatch, self.answer)
         monkeypatch.setattr(notify_command, "send", self.send)
 
-    def ask(self, *_: Any, **__: Any) -> tuple[dict[str, Any], list[str]]:
+    def answer(self, _: Asked) -> Answers[Any]:
         if not self.hosts:
-            raise SystemExit(1)
-        return self.hosts, self.silent
+            raise UserError([mistake("fleet.lock", "no YAML", "write it")])
+        return silent(self.hosts, *self.silent)
 
     def send(self, where: Address, title: str, _: str) -> str | None:
         self.got.append((where.shown, title))

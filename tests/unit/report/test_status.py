@@ -9,12 +9,12 @@ from typing import Any
 
 from sparkwright.extras.report.inputs import read_history
 from sparkwright.findings.finding import Finding
+from sparkwright.host.lib.records import decode
 from sparkwright.host.lock import Owner
 from sparkwright.host.release import HistoryEntry
 from sparkwright.plan.rollout import behind_another_proxy, earlier
 from sparkwright.results.status import (
     Deployment,
-    deployment,
     render_diff,
     render_history,
     render_status,
@@ -48,7 +48,8 @@ def answer(**changes: Any) -> Deployment:
         "at": NOW - 9e4, "why": ["release"], "down_seconds": 3.21, "result": "good", "reasons": [],
     }  # fmt: skip
     planned = {"release": "b" * 12, "tag": "new", "texts": {"compose.yaml": "one\ntwo\n"}}
-    return deployment(
+    return decode(
+        Deployment,
         {
             "now": NOW,
             "lock": None,
@@ -57,7 +58,7 @@ def answer(**changes: Any) -> Deployment:
             "services": {"qwen36": service},
             "planned": {"qwen36": {**planned, **changes.pop("planned", {})}},
             **changes,
-        }
+        },
     )
 
 

@@ -12,12 +12,15 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from sparkwright.cli import logs as logs_command
 from sparkwright.cli import main
-from sparkwright.cli import maintenance as maintenance_command
-from sparkwright.cli.lib import control
 from sparkwright.cli.lib.journals import journalctl
+from sparkwright.host.control import ControlAnswer
+from sparkwright.host.lib.homes import Maintenance
+from sparkwright.host.lib.records import decode
+from sparkwright.host.logs import LogLine, LogsAnswer
+from sparkwright.host.maintenance import MaintenanceAnswer
 from tests.unit.builders import ROOT
+from tests.unit.cli.answering import answering
 
 #: Sets the window's title, hides a line, turns its direction, and writes another host's line.
 ATTACK = "\x1b]0;owned\x07\x1b[2K\rspark-2 qwen36: all is well\u202e\x9b8m\nspark-2: forged"
@@ -106,9 +109,8 @@ def test_a_service_that_is_none_gets_into_no_command(site: Path, name: str) -> N
     assert not (site / "pwned").exists()
 
 
-def _answered(monkeypatch: pytest.MonkeyPatch, answer: dict[str, Any]) -> None:
-    for module in (control, logs_command, maintenance_command):
-        monkeypatch.setattr(module, "ask_hosts", lambda *_, **__: ({"spark-1": answer}, []))
+def _answered(monkeypatch: pytest.MonkeyPatch, answer: object) -> None:
+    answering(monkeypatch, lambda _: {"spark-1": answer})
 
 
 def _printable(text: str) -> bool:
@@ -116,8 +118,8 @@ def _printable(text: str) -> bool:
 
 
 def test_a_terminal_obeys_nothing_of_a_log(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    answer = {"known": ["qwen36"], "lines": [LINE, {**LINE, "text": PAINTED}], "wrong": ATTACK}
-    _answered(monkeypatch, answer)
+    lines = tuple(decode(LogLine, one) for one in (LINE, {**LINE, "text": PAINTED}))
+    _answered(monkeypatch, LogsAnswer(("qwen36",), lines, wrong=ATTACK))
     done = CliRunner().invoke(main, ["logs"])
     assert _printable(done.output), repr(done.output)
     shown = done.stdout.splitlines()
@@ -134,7 +136,7 @@ def test_a_terminal_obeys_nothing_of_what_is_followed(
 ) -> None:
     _program(site, "ssh", JOURNAL, lines=[ATTACK, PAINTED, "x" * 3000])
     monkeypatch.setenv("PATH", f"{site / 'bin'}:{os.environ['PATH']}")
-    _answered(monkeypatch, {"known": ["qwen36", "$(id)"], "cursor": "$(touch pwned)"})
+    _answered(monkeypatch, LogsAnswer(("qwen36", "$(id)"), cursor="$(touch pwned)"))
     done = CliRunner().invoke(main, ["logs", "-f"])
     assert done.exit_code == 1
     assert _printable(done.output), repr(done.output)
@@ -153,11 +155,11 @@ def test_what_a_host_says_of_itself_is_followed_by_no_shell() -> None:
 
 
 def test_a_terminal_obeys_nothing_of_an_answer(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    _answered(monkeypatch, {"known": ["q"], "done": {ATTACK: ATTACK}, "wrong": [ATTACK]})
+    _answered(monkeypatch, ControlAnswer(("q",), {ATTACK: ATTACK}, (ATTACK,)))
     done = CliRunner().invoke(main, ["stop", "--yes"])
     assert _printable(done.output), repr(done.output)
-    mark = {"by": ATTACK, "at": 1.0, "why": ATTACK}
-    _answered(monkeypatch, {"now": mark, "done": [ATTACK], "left": [ATTACK], "wrong": [ATTACK]})
+    mark = Maintenance(ATTACK, 1.0, ATTACK)
+    _answered(monkeypatch, MaintenanceAnswer(mark, (ATTACK,), (ATTACK,), (ATTACK,)))
     done = CliRunner().invoke(main, ["maintenance", "spark-1", "on"])
     assert _printable(done.output), repr(done.output)
 

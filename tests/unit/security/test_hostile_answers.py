@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 
 from sparkwright.checks.host.judge import judge
 from sparkwright.checks.service.diagnose import diagnose
-from sparkwright.checks.service.facts import facts
 from sparkwright.extras.bench import host as bench
 from sparkwright.facts import programs
 from sparkwright.facts.answers import MOST_DEPTH, MOST_TEXT, HostError, of_each, parse
@@ -24,7 +23,7 @@ from sparkwright.host.disk_usage import DiskUsage
 from sparkwright.host.doctor import Examination
 from sparkwright.host.jobs import JobStatus
 from sparkwright.host.lib import records
-from sparkwright.host.lib.records import encode
+from sparkwright.host.lib.records import decode, encode
 from sparkwright.host.lock import LockAnswer, Owner
 from sparkwright.host.observation import Observation
 from sparkwright.host.removal import RemovalAnswer
@@ -34,8 +33,9 @@ from sparkwright.host.status import HostStatus
 from sparkwright.host.verify_models import Verified
 from sparkwright.plan.missing import shared
 from sparkwright.results.disk_usage import render as render_usage
-from sparkwright.results.status import deployment, render_diff, render_history, render_status
+from sparkwright.results.status import Deployment, render_diff, render_history, render_status
 from tests.unit.builders import plan, wanted
+from tests.unit.checks.service.builders import facts
 
 #: What every question is answered with.
 ANSWERS: list[Any] = [
@@ -186,7 +186,7 @@ def test_whatever_a_host_is_it_is_judged(data: Any) -> None:
 
 @given(of(HostStatus))
 def test_whatever_a_host_runs_it_is_shown(data: Any) -> None:
-    seen = {"h": deployment({**_parsed(HostStatus, data), "planned": {}})}
+    seen = {"h": decode(Deployment, {**_parsed(HostStatus, data), "planned": {}})}
     for shown in (render_status, lambda one: render_history(one, 40), render_diff):
         assert isinstance(shown(seen), str)
 
@@ -198,14 +198,14 @@ def test_whatever_a_doctor_sees_is_diagnosed(data: Any) -> None:
 
 @given(of(BenchAnswer))
 def test_whatever_a_benchmark_ran_on_is_recorded(data: Any) -> None:
-    seen = bench.facts({**_parsed(BenchAnswer, data), "planned": {}})
+    seen = decode(bench.Facts, {**_parsed(BenchAnswer, data), "planned": {}})
     bench.gpu_of(seen, seen, seen)
     list(bench.changed(seen, seen, "chat"))
 
 
 @given(of(DiskUsage))
 def test_whatever_lies_on_a_disk_is_listed(data: Any) -> None:
-    assert render_usage({"h": _parsed(DiskUsage, data)}, pruning=False)
+    assert render_usage({"h": decode(DiskUsage, _parsed(DiskUsage, data))}, pruning=False)
 
 
 def test_a_process_id_that_is_none_is_no_dead_run() -> None:

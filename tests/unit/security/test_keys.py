@@ -18,8 +18,10 @@ from sparkwright.config.secrets import VARIABLE
 from sparkwright.config.settings import HostSettings
 from sparkwright.findings.user_error import UserError
 from sparkwright.proxy.haproxy import key_map
+from sparkwright.results.answers import Answers
 from sparkwright.site.fleet import Fleet, PlannedHost
 from tests.unit.builders import SPARK, catalog, plan
+from tests.unit.cli.answering import answering, silent
 
 SERVICES = {"qwen36": {**SPARK["qwen36"], "proxy": True}}
 DATA: dict[str, Any] = {"keys": {"openclaw": {}, "laptop": {}}}
@@ -50,22 +52,22 @@ class Hosts:
             for name in ("spark-1", "spark-2")
         }
 
-    def ask(self, _: Path, __: Any, ___: Any, operation: str) -> tuple[dict[str, Any], list[str]]:
-        for name, one in self.planned.items():
-            if operation == "roles.keys.planned" and name not in self.away:
-                found = keys_of(name, one.plan.settings, {})
+    def answer(self, question: str) -> Answers[list[str]]:
+        for name, host in self.planned.items():
+            if question == "planned" and name not in self.away:
+                found = keys_of(name, host.plan.settings, {})
                 self.known[name] = key_map(found.clients).splitlines()
         answers = {name: self.known[name] for name in self.planned if name not in self.away}
-        return answers, self.away
+        return silent(answers, *self.away)
 
 
 @pytest.fixture
 def hosts(monkeypatch: pytest.MonkeyPatch) -> Hosts:
     """Hosts that know the keys as they are now."""
     found = Hosts()
-    monkeypatch.setattr(key_command, "ask_hosts", found.ask)
+    answering(monkeypatch, lambda asked: found.answer(asked.name))
     monkeypatch.setattr(key_command, "load", lambda *_: Fleet(found.planned, ()))
-    found.ask(Path(), (), (), "roles.keys.planned")
+    found.answer("planned")
     return found
 
 

@@ -18,13 +18,15 @@ from sparkwright.cli.lib.options import print_json
 from sparkwright.facts import hooks, output
 from sparkwright.findings.finding import Finding, Severity, Subject
 from sparkwright.findings.render import text
+from sparkwright.host.disk_usage import DiskUsage
 from sparkwright.host.fetch.progress import FetchProgress
+from sparkwright.host.lib.records import decode
 from sparkwright.host.lock import Owner
 from sparkwright.operations.live import Live
 from sparkwright.results.disk_usage import render as render_usage
 from sparkwright.results.progress import Job, line
 from sparkwright.results.run import Row, render
-from sparkwright.results.status import deployment, render_diff, render_history, render_status
+from sparkwright.results.status import Deployment, render_diff, render_history, render_status
 from sparkwright.text.lock_owner import described
 from sparkwright.text.visible import visible, visible_but_colours
 
@@ -83,7 +85,7 @@ STATUS: dict[str, Any] = {
     "shown", [render_status, lambda seen: render_history(seen, 9), render_diff], ids="sht"
 )
 def test_status_history_lock_and_watch(shown: Any) -> None:
-    said = shown({"h": deployment(STATUS)})
+    said = shown({"h": decode(Deployment, STATUS)})
     assert said
     assert harmless(said)
 
@@ -99,7 +101,9 @@ def test_progress_disk_usage_and_who_holds_the_lock(capsys: pytest.CaptureFixtur
     assert harmless(line([Job.of("body", FetchProgress(EVIL))]))
     assert harmless(described(Owner("t", EVIL), 5.0))
     item = {"kind": EVIL, "name": EVIL, "path": EVIL, "size": 1, "frees": 1, "fault": EVIL}
-    assert harmless(render_usage({"h": {"things": [item], "foreign": [EVIL]}}, pruning=False))
+    assert harmless(
+        render_usage({"h": decode(DiskUsage, {"things": [item], "foreign": [EVIL]})}, pruning=False)
+    )
     live = Live()
     live._listening = True
     with pytest.MonkeyPatch.context() as patched:

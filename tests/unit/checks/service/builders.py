@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import fields
 from typing import Any
 
-from sparkwright.checks.service.facts import Facts, facts
+from sparkwright.checks.service.facts import Facts
+from sparkwright.host.doctor import Examination
 from sparkwright.host.lib import metrics
+from sparkwright.host.lib.records import decode
 from sparkwright.text.sizes import GIB
 from tests.unit.builders import ROOT
 
@@ -80,6 +84,15 @@ def service(**changes: Any) -> dict[str, Any]:
         "metrics": changes.pop("metrics", [look(NOW - 5), look()]),
         **changes,
     }  # fmt: skip
+
+
+def facts(answer: Mapping[str, Any]) -> Facts:
+    """What the doctor makes of a host's answer."""
+    seen = decode(Facts, dict(answer))
+    examination = Examination(
+        **{field.name: getattr(seen, field.name) for field in fields(Examination)}
+    )
+    return Facts.of(examination, seen.planned, seen.findings)
 
 
 def gpu(**changes: Any) -> dict[str, Any]:

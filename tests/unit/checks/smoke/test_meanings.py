@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -12,11 +13,14 @@ import pytest
 from click.testing import CliRunner
 
 from sparkwright.checks.smoke.checks import ANY, cause_of, checks
-from sparkwright.checks.smoke.verdict import render, save, verdicts
+from sparkwright.checks.smoke.verdict import Tested, render, save, verdicts
 from sparkwright.cli import main
-from sparkwright.cli import smoke as smoke_command
+from sparkwright.cli.lib.hosts import Hosts
+from sparkwright.host.lib.records import decode
 from sparkwright.host.smoke import deep
 from tests.unit.builders import ROOT
+from tests.unit.cli.answering import Asked, answering
+from tests.unit.cli.answering import silent as missing
 
 NOW = datetime(2026, 7, 3, 12, 0, tzinfo=UTC)
 
@@ -52,7 +56,7 @@ def test_a_check_says_more_than_what_holds_for_any() -> None:
     assert cause_of("chat", "no-such-cause") is None
 
 
-def failing(**image: Any) -> dict[str, Any]:
+def failing(**image: Any) -> dict[str, Tested]:
     checked = [
         {"name": "health", "verdict": "passed", "seconds": 0.01, "detail": "200"},
         {"name": "image", "verdict": "failed", "seconds": 1.25, "detail": "!!!!", "cause": "marks"},
@@ -60,7 +64,7 @@ def failing(**image: Any) -> dict[str, Any]:
     ]
     checked[1] |= image
     service = {"release": "a" * 12, "planned": "a" * 12, "recipe": "r", "journal": ["a line"]}
-    return {"qwen36": {**service, "checks": checked}}
+    return {"qwen36": decode(Tested, {**service, "checks": checked})}
 
 
 def test_a_table_then_what_failed_with_its_meaning_and_remedy() -> None:
@@ -88,7 +92,7 @@ def test_what_nobody_has_written_down_still_says_where_to_look() -> None:
 
 def test_a_release_that_is_not_the_planned_one_is_reported() -> None:
     answer = failing()
-    answer["qwen36"]["release"] = "b" * 12
+    answer["qwen36"] = replace(answer["qwen36"], release="b" * 12)
     text = render(verdicts("spark-1", answer, NOW))
     assert f"release {'b' * 12} runs, and was asked for what {'a' * 12} is planned to do" in text
 
@@ -124,17 +128,11 @@ def test_the_command_ends_with_1_unless_all_is_well(
     code: int,
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    asked: list[tuple[Any, ...]] = []
-
-    def ask_hosts(*words: Any, planless: bool) -> tuple[dict[str, Any], list[str]]:
-        assert planless
-        asked.append(words)
-        return answers, silent
-
-    monkeypatch.setattr(smoke_command, "ask_hosts", ask_hosts)
+    asked = answering(monkeypatch, lambda _: missing(answers, *silent))
     result = CliRunner().invoke(main, ["smoke", "inventory/lab.py", "--limit", "spark-1"])
     assert result.exit_code == code, result.output
-    assert asked == [(Path("inventory/lab.py"), ("spark-1",), (), "roles.smoke.deep.smoke")]
+    hosts = Hosts(Path("inventory/lab.py"), (), ("spark-1",))
+    assert asked == [Asked("deep_smoke", hosts, {}, {"planless": True})]
     assert len(list(tmp_path.glob(".sparkwright/smoke/*.json"))) == len(answers)
     as_json = CliRunner().invoke(main, ["smoke", "inventory/lab.py", "--json"])
     assert [one["host"] for one in json.loads(as_json.stdout)] == list(answers)

@@ -13,13 +13,15 @@ from click.testing import CliRunner, Result
 from sparkwright.cli import main
 from sparkwright.config.secrets import Secret
 from sparkwright.extras.bench import command as bench_command
-from sparkwright.extras.bench import run
+from sparkwright.extras.bench import host, run
 from sparkwright.extras.bench.host import Facts
 from sparkwright.extras.bench.loads import Batch, Load, batches
 from sparkwright.extras.bench.service import Service
 from sparkwright.extras.bench.store import load, save
 from sparkwright.findings.user_error import UserError
+from sparkwright.host.lib.records import decode
 from tests.unit.builders import ROOT
+from tests.unit.cli.answering import Asked, answering
 from tests.unit.extras.bench.builders import BODY, DRAFTER, IMAGE, TAG, cell, result
 from tests.unit.extras.bench.tool import fake
 
@@ -39,15 +41,12 @@ SAMPLES = {"samples": [{"name": "NVIDIA GB10", "clock_mhz": 2400, "power_w": 60}
 
 
 @pytest.fixture
-def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, tuple[str, ...]]]:
+def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Asked]:
     """The example inventory, a generator that leaves the capture, and hosts that answer."""
-    questions: list[tuple[str, tuple[str, ...]]] = []
 
-    def ask_hosts(
-        _: Path, hosts: tuple[str, ...], __: object, question: str
-    ) -> tuple[dict[str, Any], list[str]]:
-        questions.append((question, hosts))
-        return dict.fromkeys(hosts, SAMPLES if question.endswith("under_load") else FACTS), []
+    def answer(asked: Asked) -> dict[str, Facts]:
+        facts = SAMPLES if asked.arguments["samples"] else FACTS
+        return dict.fromkeys(asked.hosts.limit, decode(Facts, facts))
 
     def reach(
         name: str, addresses: Any, port: int, model: str, key: Secret, *, scheme: str, ca: None
@@ -60,10 +59,9 @@ def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, tu
     monkeypatch.chdir(ROOT)
     monkeypatch.setenv("SPARKWRIGHT_API_KEY", KEY)
     monkeypatch.setattr(bench_command, "find", lambda environment: tool)
-    monkeypatch.setattr(bench_command, "ask_hosts", ask_hosts)
     monkeypatch.setattr(bench_command, "reach", reach)
     monkeypatch.setattr(Service, "tokens", lambda self, text: len(text) // 4)
-    return questions
+    return answering(monkeypatch, answer)
 
 
 def _run(*words: str) -> Result:
@@ -87,9 +85,8 @@ def test_it_measures_keeps_compares_and_says_what_is_out_of_range(
     assert "(0.55!)" in done.output
     assert "decode, one stream is worse than the card at 1 load" in done.output
     assert "maximum context length is 65536 tokens" in done.output
-    assert asked == [
-        ("roles.bench.facts", ("spark-1",)), ("roles.bench.under_load", ("spark-1",)),
-        ("roles.bench.facts", ("spark-1",)),
+    assert [(one.arguments["samples"], one.hosts.limit) for one in asked] == [
+        (0, ("spark-1",)), (15, ("spark-1",)), (0, ("spark-1",)),
     ]  # fmt: skip
     (kept,) = load(tmp_path / "results").services["spark-1", "qwen36"]
     assert (kept.tag, kept.release, kept.gpu.sm_clock_mhz) == (TAG, "1b45a560efec", 2400)
@@ -101,13 +98,13 @@ def test_it_measures_keeps_compares_and_says_what_is_out_of_range(
 def test_a_service_that_sleeps_is_passed_over_and_not_measured_by_name(
     asked: list[Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    whole = bench_command._ask
+    whole = host.ask
 
-    def asleep(*words: Any) -> dict[str, Facts]:
-        found = whole(*words)
+    def asleep(*hosts: Any) -> dict[str, Facts]:
+        found = whole(*hosts)
         return {name: replace(one, sleeping={"qwen36": "coder"}) for name, one in found.items()}
 
-    monkeypatch.setattr(bench_command, "_ask", asleep)
+    monkeypatch.setattr(bench_command, "ask", asleep)
     done = _run(*ONE, "--results", str(tmp_path / "results"))
     assert (done.exit_code, done.stdout) == (0, "")
     assert "spark-1/qwen36 sleeps: coder runs" in done.stderr

@@ -1,0 +1,65 @@
+"""Hosts that answer commands as a test wants it: nothing is planned, and nobody is connected to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from sparkwright.cli.lib.hosts import Hosts
+from sparkwright.results.answers import Answers
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A question or a change, by the name of its function or program, and whom it was for."""
+
+    name: str
+    hosts: Hosts
+    arguments: Mapping[str, Any]
+    options: Mapping[str, Any]
+
+
+#: Answers by host; an exception is what the session raises.
+Answering = Callable[[Asked], Mapping[str, Any] | Answers[Any]]
+
+
+def answering(monkeypatch: pytest.MonkeyPatch, answer: Answering) -> list[Asked]:
+    """Have hosts answer so; returns what they are asked."""
+    asked: list[Asked] = []
+
+    def ask(hosts: Hosts, question: Any, **options: Any) -> Answers[Any]:
+        arguments = question.keywords if isinstance(question, partial) else {}
+        function = question.func if isinstance(question, partial) else question
+        program = arguments.get("program")
+        name = program.__name__.rpartition(".")[2] if program else function.__name__
+        asked.append(Asked(name, hosts, arguments, options))
+        found = answer(asked[-1])
+        return found if isinstance(found, Answers) else Answers(dict(found))
+
+    @contextmanager
+    def session(hosts: Hosts, **_: Any) -> Iterator[Any]:
+        def some(question: Any, only: Any = None) -> Answers[Any]:
+            chosen = hosts if only is None else hosts.only(only)
+            return ask(chosen, question)
+
+        yield SimpleNamespace(ask=some, run=SimpleNamespace(broken=None))
+
+    def show(hosts: Hosts, change: Any, **options: Any) -> int:
+        return int(bool(ask(hosts, change, **options).failures))
+
+    for way in ("ask", "change"):
+        monkeypatch.setattr(Hosts, way, ask)
+    monkeypatch.setattr(Hosts, "show", show)
+    monkeypatch.setattr(Hosts, "session", session)
+    return asked
+
+
+def silent(answers: Mapping[str, Any], *hosts: str) -> Answers[Any]:
+    """Answers, and hosts that give none."""
+    return Answers(dict(answers), dict.fromkeys(hosts, "no answer"))
