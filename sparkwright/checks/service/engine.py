@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sparkwright.checks.service import thresholds
 from sparkwright.checks.service.facts import Facts
 from sparkwright.checks.service.watch import ACCEPTED, DRAFTED, compiling, drafting, still
 from sparkwright.findings.check import Symptom, check
 from sparkwright.host.doctor import ServiceSeen
+from sparkwright.host.watch import thresholds
 
 _WAITING = "num_requests_waiting"
 
