@@ -13,7 +13,7 @@ from sparkwright.host import load
 from sparkwright.host.lib.records import encode
 from sparkwright.host.load import LoadRequest
 from sparkwright.host.watch.state import WatchConfig, WatchedService
-from tests.host.lab.test_serving import launched, make_model
+from tests.host.lab.fake_server import launched, make_model
 
 SMI = """#!/bin/sh
 echo "NVIDIA GeForce RTX 5090, 580.95.05, 61, 402.10 W, 93 %, 2500 MHz, 3000 MHz, 0x0, 32607 MiB, \

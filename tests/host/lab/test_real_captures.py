@@ -9,7 +9,7 @@ import pytest
 
 from sparkwright.engines import metric_names
 from tests.engine.captures import CAPTURES, series, shape
-from tests.host.lab.test_serving import Server, launched, make_model
+from tests.host.lab.fake_server import Server, launched, make_model
 
 # Known differences: the fake calls no tool parser, and does not count thoughts by themselves.
 _NOT_IN_FAKE = ("vllm:tool_call_parser_invocations",)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from sparkwright.host.smoke import check, deep
-from tests.host.lab.test_serving import Server, launched, make_model
+from tests.host.lab.fake_server import Server, launched, make_model
 from tests.host.smoke.deep import WORDS, ask, changed, request
 
 ALL = ["health", *(one.name for one in deep.CHECKS)]

@@ -25,7 +25,7 @@ from sparkwright.host.smoke import deep, picture
 from sparkwright.host.smoke.client import Client
 from sparkwright.host.smoke.deep import DeepRequests
 from sparkwright.host.smoke.schema import misfits
-from tests.host.lab.test_serving import launched, make_model
+from tests.host.lab.fake_server import launched, make_model
 from tests.host.smoke.deep import WORDS, changed, request
 from tests.unit.builders import ROOT
 
