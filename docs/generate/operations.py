@@ -15,15 +15,11 @@ _PACKAGE = Path(__file__).parents[2] / "sparkwright"
 _EXAMPLE = "**Example:**"
 _ARGUMENT = re.compile(r"^    ([\w, ]+): (.*(?:\n        .*)*)", re.MULTILINE)
 _INTRODUCTION = """\
-sparkwright's operations and facts work in any deploy of pyinfra's, without a site of sparkwright's:
-
-    pip install sparkwright
-    pyinfra inventory.py deploy.py --dry
-
+sparkwright's operations and facts work in any deploy of pyinfra's, without a site of sparkwright's.
 Import a module of operations as you import pyinfra's: `from sparkwright.operations import models`.
 Operations become root by themselves, take the host's lock before their first change, and show what
 they would do under `--dry`. pyinfra's own arguments (`name`, `_if`, `_sudo`, ...) work as
-everywhere. [A short deploy](examples/deploy.py) takes a host with Docker to a service that answers.
+everywhere.
 
 Operations and facts on this page are public: within a major version their arguments stay."""
 
