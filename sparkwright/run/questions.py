@@ -14,6 +14,7 @@ from sparkwright.checks.service.facts import Facts, Planned
 from sparkwright.checks.smoke import own_address
 from sparkwright.checks.smoke.deep import deep_request, deep_seconds
 from sparkwright.checks.smoke.verdict import Tested
+from sparkwright.engines import metric_names
 from sparkwright.facts.answers import HostError, of_each, typed
 from sparkwright.facts.asking import ask
 from sparkwright.host import doctor, verify_models
@@ -98,7 +99,11 @@ def facts(host: Host, run: HostRun) -> Facts:
 
 def _examination(host: Host, run: HostRun, services: tuple[ExaminedService, ...]) -> Examination:
     request = ExaminationRequest(
-        services, run.settings.models_root, run.settings.services_root, _BETWEEN
+        services,
+        run.settings.models_root,
+        run.settings.services_root,
+        _BETWEEN,
+        metric_names(),
     )
     return ask(host, doctor, request, Examination, timeout=120)
 

@@ -7,9 +7,9 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from sparkwright.checks.service import thresholds
 from sparkwright.checks.smoke import own_address
 from sparkwright.config.templates import template
+from sparkwright.engines import metric_names
 from sparkwright.host.lib.records import encode
 from sparkwright.host.watch.state import Expected, ExpectedService, WatchConfig, WatchedService
 from sparkwright.plan.plan import HostPlan
@@ -59,13 +59,11 @@ def watch_of(plan: HostPlan, releases: Iterable[Release]) -> Watch | None:
             for release in wanted
         ),
         paths=("/", settings.models_root, settings.services_root, "/var/lib/docker"),
-        limits=thresholds.THRESHOLDS,
-        heat=thresholds.HEAT,
-        brake=thresholds.BRAKE,
         state=f"{state}/watch.json",
         expected=f"{state}/expected.json",
         switch=f"{state}/switch/progress.json",
         metrics=f"{home}/metrics/sparkwright.prom",
+        metric_names=metric_names(),
     )
     expected = Expected(
         {

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from sparkwright.catalog.data import Scalar
 from sparkwright.checks.smoke import own_address
 from sparkwright.cli.lib.hosts import Hosts
+from sparkwright.engines import engine, metric_names
 from sparkwright.extras.bench.results import GpuRun, ImageRun
 from sparkwright.host import bench
 from sparkwright.host.bench import BenchAnswer, BenchRequest, BenchService, Running
@@ -47,12 +48,14 @@ def _facts(host: Any, run: HostRun, *, samples: int) -> Facts:
                 release.home,
                 own_address(release.service),
                 release.service.port,
+                engine(release.service.engine).probes.version,
             )
             for release in releases
         ),
         samples=samples,
         seconds=_SECONDS,
         state=f"{run.settings.services_root}/state",
+        metric_names=metric_names(),
     )
     answer = ask(host, bench, request, BenchAnswer, timeout=_SECONDS + 60)
     return Facts(**vars(answer), planned={release.service.name: release.id for release in releases})

@@ -8,13 +8,13 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from sparkwright.host.lib import disks, docker, documents, files, gpu, metrics, ranks, systemd
 from sparkwright.host.lib.http import NoAnswer, Server
 from sparkwright.host.lib.records import encode
-from sparkwright.host.watch import evaluation
+from sparkwright.host.watch import evaluation, thresholds
 from sparkwright.host.watch.state import (
     Expected,
     ExpectedService,
@@ -34,13 +34,18 @@ def sample(config: WatchConfig, now: float) -> Sample:
     return Sample(
         at=round(now),
         switching=journal.get("step", "ended") != "ended",
-        gpu=evaluation.gpu_state(gpu.ask(), config.limits, config.heat, config.brake),
+        gpu=evaluation.gpu_state(gpu.ask(), thresholds.THRESHOLDS),
         disks={one.path: (one.free, one.total) for one in disks.file_systems(config.paths)},
-        services={one.name: service(one, expected.get(one.name)) for one in config.services},
+        services={
+            one.name: service(one, expected.get(one.name), config.metric_names)
+            for one in config.services
+        },
     )
 
 
-def service(one: WatchedService, expected: ExpectedService | None) -> ServiceSample:
+def service(
+    one: WatchedService, expected: ExpectedService | None, names: Mapping[str, str]
+) -> ServiceSample:
     """A service's unit, health, counters and drift."""
     shown = ranks.unit(one.home, systemd.unit(one.unit, timeout=10))
     server = Server(one.address, one.port)
@@ -49,7 +54,7 @@ def service(one: WatchedService, expected: ExpectedService | None) -> ServiceSam
         health = rank.code if rank else server.get("/health").status
     except NoAnswer:
         health = None
-    totals = metrics.ask(server) if health == 200 and rank is None else None
+    totals = metrics.ask(server, names) if health == 200 and rank is None else None
     known = totals or {}
     drafted = known.get(metrics.DRAFTED)
     return ServiceSample(
@@ -90,7 +95,7 @@ def look(config: WatchConfig, now: float) -> list[str]:
     """Look, judge and write it down. Returns what began and what is over, as lines."""
     before = documents.record(WatchState, config.state) or WatchState(0)
     ring = evaluation.kept([*before.ring, sample(config, now)])
-    found = evaluation.judge(ring, config.services, config.limits)
+    found = evaluation.judge(ring, config.services, thresholds.THRESHOLDS)
     found = evaluation.carried(found, before.findings, round(now))
     document_ = document(WatchState(round(now), tuple(found), tuple(ring)))
     state = json.dumps(document_, separators=(",", ":"))
