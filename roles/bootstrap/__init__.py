@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from pyinfra.context import ctx_host
 
+from sparkwright.facts.asking import is_root
 from sparkwright.plan.uplink import environment
 from sparkwright.run.state import host_run
 
@@ -37,7 +38,7 @@ def bootstrap() -> None:
             services_root=settings.services_root,
             break_lock=settings.break_lock,
             _env=environment(settings),
-            _sudo=True,
+            _sudo=not is_root(host),
             # sudo asks for none by now; pyinfra would put a password into a command line.
             _sudo_password="",
         )

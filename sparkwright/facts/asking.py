@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from enum import Enum
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -19,7 +20,7 @@ from sparkwright.host.lib.records import encode
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
-__all__ = ["HostError", "Sudo", "ask", "execute", "run_program"]
+__all__ = ["HostError", "Sudo", "ask", "execute", "is_root", "run_program"]
 
 _Answer = TypeVar("_Answer")
 #: Seconds beyond a program's own time, for the way there and back.
@@ -66,6 +67,14 @@ def ask(
     return parse(label, execute(host, label, command, sudo, timeout, stdin), answer)
 
 
+def is_root(host: Host) -> bool:
+    """Whether the login is root's, who may have no sudo: Debian's minimal installation has none."""
+    if host.name == "@local":
+        return os.geteuid() == 0
+    transport = hooks.transport_of(host)
+    return transport is not None and transport.get_username() == "root"
+
+
 def run_program(
     host: Host, program: ModuleType, request: DataclassInstance, *, timeout: float = 120
 ) -> None:
@@ -95,7 +104,7 @@ def execute(
     """
     password: str | None = host.state.config.SUDO_PASSWORD or host.data.get("_sudo_password")
     arguments: dict[str, Any] = {"_timeout": timeout}
-    if sudo is Sudo.UNNEEDED:
+    if sudo is Sudo.UNNEEDED or is_root(host):
         pass
     elif password:
         # pyinfra would put it into the command, where every user of the host can read it. sudo

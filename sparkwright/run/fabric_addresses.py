@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyinfra.api.host import Host
 
 from sparkwright.checks.fabric import addresses as planned
-from sparkwright.facts.asking import HostError
+from sparkwright.facts.asking import HostError, is_root
 from sparkwright.findings.render import text
 from sparkwright.operations.changing import paint
 from sparkwright.operations.connections import addresses as connection
@@ -43,7 +43,7 @@ def addresses(host: Host, run: HostRun, _: dict[str, None]) -> None:
         before=state.netplan,
         services_root=run.settings.services_root,
         break_lock=run.settings.break_lock,
-        _sudo=True,
+        _sudo=not is_root(host),
         # pyinfra would put a password into a command line.
         _sudo_password="",
     )

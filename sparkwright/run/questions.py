@@ -13,7 +13,7 @@ from sparkwright.checks.host.judge import judge
 from sparkwright.checks.service.facts import Facts, Planned
 from sparkwright.checks.smoke import own_address
 from sparkwright.checks.smoke.deep import deep_request, deep_seconds
-from sparkwright.checks.smoke.verdict import Tested
+from sparkwright.checks.smoke.verdict import DeepResult
 from sparkwright.engines import metric_names
 from sparkwright.facts.answers import HostError, of_each, typed
 from sparkwright.facts.asking import ask
@@ -143,7 +143,7 @@ def used_disk(host: Host, run: HostRun) -> DiskUsage:
     return disk_usage.listed(host, disk_usage_request(run))
 
 
-def deep_smoke(host: Host, run: HostRun) -> dict[str, Tested]:
+def deep_smoke(host: Host, run: HostRun) -> dict[str, DeepResult]:
     """Test the services for everything that the recipes promise; without a plan, for what their
     releases do."""
     planned: dict[str, dict[str, Any]]
@@ -182,7 +182,7 @@ def deep_smoke(host: Host, run: HostRun) -> dict[str, Tested]:
         timeout=sum(map(deep_seconds, requests.values())) + 60,
     )
     of_each("sparkwright-deep", requests, answer)
-    return {name: Tested(**vars(result), **planned[name]) for name, result in answer.items()}
+    return {name: DeepResult(**vars(result), **planned[name]) for name, result in answer.items()}
 
 
 def _recipe(service: Installed) -> str:

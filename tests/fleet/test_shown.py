@@ -94,16 +94,16 @@ def unneeded(converged: Site) -> Iterator[str]:
 def test_pruning_is_shown_counted_and_then_nothing(converged: Site, unneeded: str) -> None:
     words = f"model AEON-7/Qwen3.6-35B-A3B-heretic-NVFP4@{'0' * 12}"
     before = fingerprint(HOST)
-    dry = converged.run("--dry", *ONE, deploy="roles.models.pruned")
+    dry = converged.run("--dry", *ONE, deploy=converged.changing("pruned"))
     # Releases of the tests before may be old enough to go, too.
     shown = re.findall(r"would remove (.+?)\s*$", dry.output, re.M)
     assert words in shown
     assert fingerprint(HOST) == before
 
-    done = converged.run("--yes", *ONE, deploy="roles.models.pruned")
+    done = converged.run("--yes", *ONE, deploy=converged.changing("pruned"))
     assert (done.code, done.host(HOST)["changes"]) == (0, [f"removed {one}" for one in shown])
     ssh(HOST, f"sudo test ! -e {unneeded}; sudo test ! -e /opt/sparkwright/state/lock.json")
-    again = converged.run("--yes", *ONE, deploy="roles.models.pruned")
+    again = converged.run("--yes", *ONE, deploy=converged.changing("pruned"))
     assert (again.code, again.changed) == (0, set())
     assert "No changes" in again.output
     said = converged.sparkwright("models", "prune", "inventory/virtual.py", *ONE, "--yes")
@@ -114,7 +114,7 @@ def test_pruning_is_shown_counted_and_then_nothing(converged: Site, unneeded: st
 def test_removal_is_shown_counted_and_then_nothing(converged: Site) -> None:
     removal = ("--limit", "rtx-1")
     before = (fingerprint("rtx-1"), container("rtx-1"))
-    dry = converged.run("--dry", *removal, deploy="roles.removal.removed")
+    dry = converged.run("--dry", *removal, deploy=converged.changing("removed"))
     for words in ("sparkwright-qwen36.service", "/opt/sparkwright and its images"):
         assert f"would remove {words}" in dry.output
     assert (fingerprint("rtx-1"), container("rtx-1")) == before
@@ -127,11 +127,11 @@ def test_removal_is_shown_counted_and_then_nothing(converged: Site) -> None:
         "rtx-1: removed service qwen36\n"
     )
     assert ssh("rtx-1", "docker ps -q") == ""
-    done = converged.run("--yes", *removal, deploy="roles.removal.removed")
+    done = converged.run("--yes", *removal, deploy=converged.changing("removed"))
     assert done.code == 0, done.output
     assert "removed /opt/sparkwright" in done.host("rtx-1")["changes"]
     ssh("rtx-1", "test ! -e /opt/sparkwright")
-    again = converged.run("--yes", *removal, deploy="roles.removal.removed")
+    again = converged.run("--yes", *removal, deploy=converged.changing("removed"))
     assert (again.code, again.changed) == (0, set())
     assert "No changes" in again.output
     assert converged.sparkwright(*remove) == (

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from pyinfra.api.command import StringCommand
 from pyinfra.context import ctx_host, ctx_state
 
 from sparkwright.facts.asking import HostError, Sudo, execute
@@ -120,8 +121,6 @@ def test_a_diff(before: str | None, after: str, lines: list[str]) -> None:
 
 
 def _execute(host: FakeHost, sudo: Sudo) -> Any:
-    from pyinfra.api.command import StringCommand
-
     execute(host, "l", StringCommand("python3", "sparkwright-l"), sudo, 7)  # type: ignore[arg-type]
     return host.asked[-1]
 
@@ -152,3 +151,21 @@ def test_how_a_program_becomes_root() -> None:
         (asked, {"_timeout": 7, "_stdin": "pw\n"}),
         (asked, {"_timeout": 7, "_stdin": "of this host\n"}),
     ]
+
+
+@pytest.mark.parametrize("sudo", [Sudo.NEEDED, Sudo.IF_POSSIBLE])
+@pytest.mark.parametrize(("user", "becomes"), [("root", False), ("ann", True)])
+def test_root_needs_no_sudo(sudo: Sudo, user: str, becomes: bool) -> None:
+    """Debian's minimal installation has none."""
+    host = fake(probe())
+    transport = SimpleNamespace(get_username=lambda: user)
+    host.connector.client = SimpleNamespace(get_transport=lambda: transport)
+    commands: list[str] = []
+
+    def shell(command: Any, **arguments: Any) -> Any:
+        commands.append(f"{command.get_raw_value()} {arguments}")
+        return True, SimpleNamespace(stdout_lines=[], stderr_lines=[])
+
+    host.run_shell_command = shell  # type: ignore[method-assign]
+    execute(host, "l", StringCommand("true"), sudo, 7)  # type: ignore[arg-type]
+    assert ("sudo" in commands[0]) is becomes

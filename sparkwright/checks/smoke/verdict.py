@@ -77,14 +77,14 @@ class DeepVerdict(BaseModel):
 
 
 @dataclass(frozen=True)
-class Tested(DeepAnswer):
+class DeepResult(DeepAnswer):
     """Checks of a service, with the recipe and the release that they were made for."""
 
     planned: str = ""
     recipe: str = "?"
 
 
-def verdicts(host: str, answer: Mapping[str, Tested], now: datetime) -> list[DeepVerdict]:
+def verdicts(host: str, answer: Mapping[str, DeepResult], now: datetime) -> list[DeepVerdict]:
     """Checks of a host's services, with the meaning of each failure."""
     return [
         DeepVerdict(

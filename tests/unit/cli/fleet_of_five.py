@@ -11,7 +11,7 @@ from click.testing import CliRunner, Result
 
 from lab import example_report
 from sparkwright.checks.fabric.groups import FabricLook
-from sparkwright.checks.smoke.verdict import Tested
+from sparkwright.checks.smoke.verdict import DeepResult
 from sparkwright.cli import bundle as bundle_command
 from sparkwright.cli import init as init_command
 from sparkwright.cli import main
@@ -77,7 +77,7 @@ ANSWERS: dict[str, Any] = {
     "used_disk": decode(DiskUsage, _THINGS),
     "pruned": decode(DiskUsage, _THINGS),
     "removed": RemovalAnswer(("service qwen36", "3 releases"), ("the models",)),
-    "deep_smoke": {"qwen36": decode(Tested, _SMOKE)},
+    "deep_smoke": {"qwen36": decode(DeepResult, _SMOKE)},
     "controlled": ControlAnswer(("qwen36",), {"qwen36": "stopped"}),
     "activated": ActivateAnswer(
         known=("chat", "qwen36"),

@@ -11,15 +11,14 @@ from click.testing import CliRunner, Result
 from sparkwright.checks.configuration import assumed_hardware, check_host
 from sparkwright.checks.host.judge import judge
 from sparkwright.checks.service.diagnose import diagnose
-from sparkwright.cli import doctor as doctor_command
 from sparkwright.cli import main
 from sparkwright.findings.finding import Finding, Severity, Subject, errors
 from sparkwright.findings.render import counts, data, text
 from sparkwright.findings.sarif import sarif
 from sparkwright.findings.user_error import UserError, mistake
-from sparkwright.host.lib.records import encode
 from tests.unit.builders import SPARK, catalog, plan, probe, wanted
 from tests.unit.checks.service import builders as ill
+from tests.unit.cli.answering import answering
 
 WHOLE = Finding(
     "kv-cache", Severity.ERROR,
@@ -133,8 +132,7 @@ def test_sarif_names_rules_files_and_what_is_silenced() -> None:
 
 @pytest.mark.parametrize("form", ["text", "json", "sarif"])
 def test_the_doctor_has_every_form(monkeypatch: pytest.MonkeyPatch, form: str) -> None:
-    answer = encode(ill.spark(docker=None))
-    monkeypatch.setattr(doctor_command, "ask_hosts", lambda *_, **__: ({"spark-1": answer}, []))
+    answering(monkeypatch, lambda _: {"spark-1": ill.spark(docker=None)})
     done: Result = CliRunner().invoke(main, ["doctor", "inventory/lab.py", "--format", form])
     assert done.exit_code == 1, done.output
     if form == "text":

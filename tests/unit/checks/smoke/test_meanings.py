@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 from sparkwright.checks.smoke.checks import ANY, cause_of, checks
-from sparkwright.checks.smoke.verdict import Tested, render, save, verdicts
+from sparkwright.checks.smoke.verdict import DeepResult, render, save, verdicts
 from sparkwright.cli import main
 from sparkwright.cli.lib.hosts import Hosts
 from sparkwright.host.lib.records import decode
@@ -56,7 +56,7 @@ def test_a_check_says_more_than_what_holds_for_any() -> None:
     assert cause_of("chat", "no-such-cause") is None
 
 
-def failing(**image: Any) -> dict[str, Tested]:
+def failing(**image: Any) -> dict[str, DeepResult]:
     checked = [
         {"name": "health", "verdict": "passed", "seconds": 0.01, "detail": "200"},
         {"name": "image", "verdict": "failed", "seconds": 1.25, "detail": "!!!!", "cause": "marks"},
@@ -64,7 +64,7 @@ def failing(**image: Any) -> dict[str, Tested]:
     ]
     checked[1] |= image
     service = {"release": "a" * 12, "planned": "a" * 12, "recipe": "r", "journal": ["a line"]}
-    return {"qwen36": decode(Tested, {**service, "checks": checked})}
+    return {"qwen36": decode(DeepResult, {**service, "checks": checked})}
 
 
 def test_a_table_then_what_failed_with_its_meaning_and_remedy() -> None:
