@@ -15,12 +15,12 @@ from sparkwright.config.settings import (
     SmokeSettings,
 )
 from sparkwright.engines import ENGINES, engine
+from sparkwright.engines.derivation import Derivation, DerivedFact
 from sparkwright.engines.engine import Rank
 from sparkwright.findings.finding import Finding
 from sparkwright.findings.user_error import UserError, mistake, suggest
 from sparkwright.plan import ranks, schedule
 from sparkwright.plan.container import ContainerPlan, plan_container
-from sparkwright.plan.derivation import Derivation, DerivedFact
 from sparkwright.plan.tags import chosen_tag, no_such_tag
 from sparkwright.resolve.references import (
     BuildReference,
