@@ -157,11 +157,6 @@ class Proxies:
         return f"{self.home}/{ASLEEP_MAP}" if groups else None
 
     @property
-    def former_keys(self) -> str:
-        """Where versions before 0.2 had hashes without names."""
-        return f"{self.home}/keys"
-
-    @property
     def certificate(self) -> str:
         """The file with certificate and key, 0600; there while the proxies serve https."""
         return f"{self.home}/{CERTIFICATE}"

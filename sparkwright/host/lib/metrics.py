@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # typing takes 3 ms to import
-    from collections.abc import Iterator
-
     from sparkwright.host.lib.http import Server
 
 GENERATED = "vllm:generation_tokens_total"

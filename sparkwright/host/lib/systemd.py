@@ -6,16 +6,11 @@ containers: it is only worth it when systemd knows an older text of a unit. A ne
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 from sparkwright.host.lib.documents import pairs
-from sparkwright.host.lib.processes import Running, run
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:  # typing takes 3 ms to import
-    from collections.abc import Iterable
-
-    from sparkwright.host.lib.processes import Outcome
+from sparkwright.host.lib.processes import Outcome, Running, run
 
 UNITS = Path("/etc/systemd/system")
 #: For units until the next boot.

@@ -16,9 +16,6 @@ from sparkwright.host.proxy import runtime_api as haproxy
 from sparkwright.host.proxy.install import HAPROXY, install
 from sparkwright.host.proxy.pool import HEALTH_UNIT, ProxyRequest
 
-#: Beside the configuration: the keys of versions before 0.2, without names.
-FORMER_KEYS = "keys"
-
 
 def reload(request: ProxyRequest) -> None:
     """Have a running HAProxy read its files again."""
@@ -72,7 +69,4 @@ def main(request: ProxyRequest) -> list[str]:
     for place in Path(request.config).parent.glob("tls/*"):
         if str(place) not in request.files:  # no key stays when TLS is turned off
             place.unlink()
-    former = Path(request.config).with_name(FORMER_KEYS)
-    if str(former) not in request.files:
-        former.unlink(missing_ok=True)
     return [f"wrote {len(changed)} files of the proxy"]

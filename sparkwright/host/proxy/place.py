@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import time
+from collections.abc import Iterable
 
 from sparkwright.host.proxy import runtime_api as haproxy
 from sparkwright.host.proxy.pool import Pool, down
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:  # typing takes 3 ms to import
-    from collections.abc import Iterable
 
 
 class Place:

@@ -39,13 +39,11 @@ def kept(answer: str, keep: Iterable[Sequence[str]]) -> str:
     stay = []
     for row in rows:
         field = dict(zip(names, row.split(), strict=False))
-        # Requests of an earlier version, which a recovery may meet, say nothing of TLS.
-        for backend, server, address, port, check, *tls in keep:
+        for backend, server, address, port, check, tls in keep:
             same = [field["be_name"], field["srv_name"], field["srv_port"], field["srv_check_port"]]
             at = (field["srv_addr"], field["srv_fqdn"])
             if same == [backend, server, port, check] and address in at:
-                field.update(zip(("srv_use_ssl",), tls, strict=False))
-                stay.append(" ".join(field.values()))
+                stay.append(" ".join({**field, "srv_use_ssl": tls}.values()))
     return "\n".join([version, head, *stay, ""])
 
 
