@@ -116,7 +116,7 @@ class Proxies:
         idle_seconds: how long a connection may be silent. A prompt of 262144 tokens is read for
             minutes, and an answer that is not streamed is silent to its end.
         check_milliseconds: between two health checks of a replica.
-        wake: where requests go that activate a service (``host/wake.py``).
+        wake: where requests go that activate a service (``host/exclusive/on_request.py``).
     """
 
     proxies: tuple[Proxy, ...]
