@@ -8,7 +8,7 @@ from ipaddress import ip_interface
 from itertools import pairwise
 from pathlib import Path
 
-from sparkwright.checks.fabric.check import MTU, Fabric
+from sparkwright.checks.fabric.facts import MTU, Fabric
 from sparkwright.host.fabric import Rail
 from sparkwright.host.fabric_measure import Gather, Stream
 from sparkwright.host.lib.icmp import Ping

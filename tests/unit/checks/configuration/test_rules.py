@@ -325,7 +325,7 @@ def test_every_rule_is_tried() -> None:
 
 
 def test_ids_are_unique() -> None:
-    ids = [rule.id for rule in RULES] + list(RULE_IDS) + list(all_issues(catalog()))
+    ids = RULES.ids + list(RULE_IDS) + list(all_issues(catalog()))
     issues = [i for image in catalog().images.values() for i in image.issues]
     assert len(ids) == len(set(ids))
     assert len(issues) == len({issue.id for issue in issues})

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from sparkwright.checks.fabric.check import Fabric
+from sparkwright.checks.fabric.facts import Fabric
 from sparkwright.checks.fabric.groups import fabrics
 from sparkwright.extras.fabric_test.measure import Plan, plan
 from sparkwright.extras.fabric_test.result import (
