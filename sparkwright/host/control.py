@@ -14,7 +14,7 @@ from sparkwright.host.lib import exclusive, files, homes, systemd
 from sparkwright.host.lib.homes import Stopped
 from sparkwright.host.lib.threads import at_once
 from sparkwright.host.proxy.place import Place
-from sparkwright.host.proxy.pool import Sockets, pool_of
+from sparkwright.host.proxy.pool import Pool, Sockets
 from sparkwright.host.release import kept_gate
 from sparkwright.host.smoke import check
 
@@ -131,8 +131,7 @@ class Control:
 
     def _place(self, name: str) -> Place:
         request = self._request
-        wait = (request.notice_seconds, request.drain_seconds)
-        return Place(pool_of(name, request.sockets, *wait, others=False))
+        return Place(Pool(name, request.sockets, request.notice_seconds, request.drain_seconds))
 
     def _answers(self, began: float) -> None:
         def answer(name: str) -> None:

@@ -15,7 +15,7 @@ from sparkwright.host.lib.homes import MAINTENANCE, Maintenance
 from sparkwright.host.lib.threads import at_once
 from sparkwright.host.proxy import runtime_api
 from sparkwright.host.proxy.place import Place
-from sparkwright.host.proxy.pool import SELF, Sockets, pool_of
+from sparkwright.host.proxy.pool import SELF, Pool, Sockets
 from sparkwright.host.release import kept_gate
 from sparkwright.host.smoke import check
 
@@ -69,7 +69,7 @@ def places(request: MaintenanceRequest, services: dict[str, Path]) -> dict[str, 
         known = {}
     wait = (request.notice_seconds, request.drain_seconds)
     return {
-        name: Place(pool_of(name, request.sockets, *wait, others=False))
+        name: Place(Pool(name, request.sockets, *wait))
         for name in services
         if (name, SELF) in known
     }
