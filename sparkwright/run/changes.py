@@ -7,9 +7,9 @@ from functools import partial
 
 from pyinfra.api.host import Host
 
-from sparkwright.host.activate import ActivateAnswer, ActivateRequest
 from sparkwright.host.control import RESTART, ControlAnswer, ControlRequest
 from sparkwright.host.disk_usage import DiskUsage
+from sparkwright.host.exclusive.activate import ActivateAnswer, ActivateRequest
 from sparkwright.host.maintenance import MaintenanceAnswer, MaintenanceRequest
 from sparkwright.host.removal import RemovalAnswer
 from sparkwright.operations import control, disk_usage, exclusive, removal

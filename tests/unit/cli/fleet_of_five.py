@@ -19,9 +19,9 @@ from sparkwright.config.inventory import read_inventory
 from sparkwright.config.tls import CA
 from sparkwright.extras.discover import command as discover_command
 from sparkwright.extras.discover.asking import Box
-from sparkwright.host.activate import ActivateAnswer
 from sparkwright.host.control import ControlAnswer
 from sparkwright.host.disk_usage import DiskUsage
+from sparkwright.host.exclusive.activate import ActivateAnswer
 from sparkwright.host.fabric_measure import Gathered, MeasureAnswer, Pinged
 from sparkwright.host.lib.homes import Maintenance
 from sparkwright.host.lib.records import decode
