@@ -15,9 +15,9 @@ from sparkwright.host.contracts.marks import Stopped
 from sparkwright.host.contracts.proxies import pool_of
 from sparkwright.host.contracts.records import encode
 from sparkwright.host.lib import exclusive, files, homes, systemd
-from sparkwright.host.lib.gates import kept_gate
 from sparkwright.host.lib.threads import at_once
 from sparkwright.host.proxy.place import Place
+from sparkwright.host.service import current
 from sparkwright.host.smoke import check
 
 SWITCH = "sparkwright-switch.service"
@@ -93,9 +93,10 @@ class Control:
 
     def _answers(self, began: float) -> None:
         def answer(name: str) -> None:
-            gate = kept_gate(self._services[name] / "current")
-            if gate is None:
-                return  # a release of before gates were kept with it
+            record = current(self._services[name])
+            if record is None:
+                return  # damaged, or of another version: nobody knows what it must answer
+            gate = record.gate
             # Its port here: the proxy takes it back by itself, and is waited for.
             bad, journal = check.without_proxy(name, gate)
             self.wrong += [*bad, *(f"    journal: {line}" for line in journal if bad)]

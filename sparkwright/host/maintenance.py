@@ -15,10 +15,10 @@ from sparkwright.host.contracts.marks import MAINTENANCE, Maintenance
 from sparkwright.host.contracts.proxies import SELF, pool_of
 from sparkwright.host.contracts.records import encode
 from sparkwright.host.lib import exclusive, files, homes, systemd, trusted
-from sparkwright.host.lib.gates import kept_gate
 from sparkwright.host.lib.threads import at_once
 from sparkwright.host.proxy import runtime_api
 from sparkwright.host.proxy.place import Place
+from sparkwright.host.service import current
 from sparkwright.host.smoke import check
 
 _BARE = "{}: it has no proxy here: load balancers go on sending to it until it is stopped"
@@ -60,9 +60,9 @@ def end(
     stopped = [name for name, home in services.items() if _is_stopped(home)]
     asleep = exclusive.sleeping(Path(request.services_root, "state"))
     gates = {
-        name: gate
+        name: record.gate
         for name, home in services.items()
-        if name not in {*stopped, *asleep} and (gate := kept_gate(home / "current"))
+        if name not in {*stopped, *asleep} and (record := current(home))
     }
     wrong: list[str] = []
 

@@ -11,21 +11,21 @@ import re
 from pathlib import Path
 
 from sparkwright.host.contracts.smoke import SmokeRequest
-from sparkwright.host.contracts.switch import ServiceSwitch
 from sparkwright.host.lib import documents, gpu, metrics
 from sparkwright.host.lib.http import NoAnswer, Server, api_key
+from sparkwright.host.service import Service
 
 #: Where vLLM keeps its graphs, below a service's caches; there is none where it compiled nothing.
 _COMPILED = "current/vllm/torch_compile_cache"
 
 
-def due(service: ServiceSwitch) -> bool:
+def due(service: Service) -> bool:
     """Whether the start of a service's new release compiled, on unified memory."""
     if not service.second_boot:
         return False
     caches = Path(service.home, "caches")
     known = documents.read(caches / "state.json") or {}
-    if (known.get("release"), known.get("warm")) != (service.to, False):
+    if (known.get("release"), known.get("warm")) != (service.release, False):
         return False
     if not (caches / _COMPILED).is_dir():
         return False

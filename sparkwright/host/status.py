@@ -6,8 +6,9 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
+from sparkwright.host import service as records
 from sparkwright.host.contracts.lock import Owner
-from sparkwright.host.contracts.records import decode, encode
+from sparkwright.host.contracts.records import decode
 from sparkwright.host.contracts.status import (
     Health,
     HostStatus,
@@ -16,10 +17,9 @@ from sparkwright.host.contracts.status import (
     ServiceStatus,
     StatusRequest,
 )
-from sparkwright.host.contracts.switch import HistoryEntry, SwitchJournal, entry_of
+from sparkwright.host.contracts.switch import HistoryEntry, SwitchJournal
 from sparkwright.host.contracts.watch import WatchReport
 from sparkwright.host.lib import docker, documents, exclusive, files, homes, ranks, systemd
-from sparkwright.host.lib.gates import gate_of
 from sparkwright.host.lib.http import NoAnswer, Server
 
 
@@ -28,21 +28,13 @@ def releases(home: Path) -> dict[str, KeptRelease]:
     found = {}
     for place in sorted(home.glob("releases/*")):
         if place.is_dir():
-            found[place.name] = kept(place)
+            found[place.name] = kept(home, place)
     return found
 
 
-def kept(place: Path) -> KeptRelease:
-    """One release; of a note that is damaged nothing."""
-    note, at = documents.read(place / "release.json") or {}, place.stat().st_mtime
-    said = note.get("gate")
-    proxy = isinstance(said, dict) and said.get("door") is not None
-    gate = gate_of(said)
-    try:
-        known = {**note, "at": at, "proxy": proxy, "gate": gate and encode(gate)}
-        return decode(KeptRelease, known)
-    except ValueError:
-        return KeptRelease(at)
+def kept(home: Path, place: Path) -> KeptRelease:
+    """One release of a service; of a record that is damaged or of another version only its time."""
+    return KeptRelease(place.stat().st_mtime, records.kept(home, place.name))
 
 
 def health(server: Server) -> Health:
@@ -69,8 +61,8 @@ def service(home: Path, request: StatusRequest) -> ServiceStatus:
     """One service: links, releases, container, unit and health."""
     name = home.name
     current, every = files.target(home / "current"), releases(home)
-    gate = every[current].gate if current in every else None
-    place = request.ports.get(name) or (gate and (gate.address, gate.port))
+    record = every[current].service if current in every else None
+    place = request.ports.get(name) or (record and (record.gate.address, record.gate.port))
     unit = f"sparkwright-{name}.service"
     places = {"compose.yaml": home / "current/compose.yaml", unit: systemd.UNITS / unit}
     return ServiceStatus(
@@ -90,7 +82,7 @@ def history(state: Path) -> tuple[HistoryEntry, ...]:
     found = []
     for line in documents.lines(state / "history.jsonl"):
         with suppress(ValueError):
-            found.append(entry_of(line))
+            found.append(decode(HistoryEntry, line))
     return tuple(found)
 
 

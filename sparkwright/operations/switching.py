@@ -18,6 +18,7 @@ from sparkwright.facts.programs import laid_out
 from sparkwright.host import switch as program
 from sparkwright.host.contracts.jobs import Job, WatchedJob
 from sparkwright.host.contracts.proxies import ProxySwitch
+from sparkwright.host.contracts.records import encode
 from sparkwright.host.contracts.smoke import CheckResult
 from sparkwright.host.contracts.switch import (
     FAILED,
@@ -26,7 +27,6 @@ from sparkwright.host.contracts.switch import (
     ServiceSwitch,
     SwitchJournal,
     SwitchRequest,
-    request_document,
 )
 from sparkwright.host.lib import sandbox
 from sparkwright.operations import jobs
@@ -138,7 +138,7 @@ def switch(
         argv=argv,
         files={
             **laid_out(home, program),
-            f"{home}/request.json": json.dumps(request_document(request)),
+            f"{home}/request.json": json.dumps(encode(request)),
         },
         properties=_PROPERTIES,
         urgent=True,

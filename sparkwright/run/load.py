@@ -10,13 +10,13 @@ from typing import Any
 import gevent
 from pyinfra.api.host import Host
 
-from sparkwright.checks.smoke import own_address
 from sparkwright.facts import hooks
 from sparkwright.facts.asking import HostError, Sudo, ask
 from sparkwright.facts.memory import memory
 from sparkwright.host import load
 from sparkwright.host.contracts.load import HostLoad, LoadRequest
 from sparkwright.host.contracts.records import encode
+from sparkwright.plan.service import own_address
 from sparkwright.run.state import HostRun, run_of
 
 #: Seconds for one look: nvidia-smi has 10, and each service's metrics have 5.

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from sparkwright.checks.host.checks import HostCheck, error, warning
 from sparkwright.findings.finding import Finding
+from sparkwright.plan.changes import is_ours
 from sparkwright.plan.plan import HostPlan
-from sparkwright.plan.services import is_ours
 
 
 def check(host: HostCheck) -> Iterator[Finding]:

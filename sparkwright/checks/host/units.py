@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from sparkwright.checks.host.checks import HostCheck, warning
 from sparkwright.findings.finding import Finding
-from sparkwright.plan.services import OWN_UNITS
+from sparkwright.plan.changes import OWN_UNITS
 
 
 def check(host: HostCheck) -> Iterator[Finding]:

@@ -46,25 +46,6 @@ class SmokeRequest:
     follower: bool = False
 
 
-#: Names in release.json and in a switch's request, which hosts keep across versions.
-_KEYS = {"proxy": "door", "fail_fast": "hasty"}
-
-
-def to_gate(request: dict[str, object]) -> dict[str, object]:
-    """A SmokeRequest's data, as files on hosts name it."""
-    gate = {_KEYS.get(name, name): value for name, value in request.items()}
-    for name in ("hasty", "certificate", "follower"):
-        if not gate[name]:
-            del gate[name]
-    return gate
-
-
-def from_gate(gate: dict[str, object]) -> dict[str, object]:
-    """The data of a SmokeRequest, from a gate in a file of this or an earlier version."""
-    names = {key: name for name, key in _KEYS.items()}
-    return {names.get(key, key): value for key, value in gate.items()}
-
-
 @dataclass(frozen=True)
 class SmokeRequests:
     """All services to test; they are tested at the same time."""

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 
 from sparkwright.host.contracts.lock import Owner
 from sparkwright.host.contracts.marks import Maintenance, Stopped
-from sparkwright.host.contracts.smoke import SmokeRequest
 from sparkwright.host.contracts.switch import HistoryEntry, SwitchJournal
 from sparkwright.host.contracts.watch import WatchReport
+from sparkwright.host.service import Service
 
 
 @dataclass(frozen=True)
@@ -31,19 +31,12 @@ class KeptRelease:
     """A release on a host.
 
     Attributes:
-        models: repository -> commit.
         at: when it was written there, seconds since the epoch.
-        proxy: whether it is behind the host's own proxy.
-        gate: its smoke test; None where it keeps none that is one.
+        service: its record; None where it is damaged, or of another version of sparkwright.
     """
 
     at: float
-    tag: str = "?"
-    image: str = "?"
-    recipe: str = "?"
-    models: dict[str, str] = field(default_factory=dict)
-    proxy: bool = False
-    gate: SmokeRequest | None = None
+    service: Service | None = None
 
 
 @dataclass(frozen=True)

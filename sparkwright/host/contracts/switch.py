@@ -1,20 +1,15 @@
 """A switch of services to other releases, and its files on the host.
 
-request.json, progress.json, release.json and history.jsonl are read across versions: their keys
-are these records' names, but for ``from``, which Python keeps for itself.
+Each file is one of these records: request.json, progress.json, and a line of history.jsonl.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from sparkwright.host.contracts.proxies import Pool, ProxySwitch
-from sparkwright.host.contracts.records import decode, encode
-from sparkwright.host.contracts.smoke import CheckResult, SmokeRequest, from_gate, to_gate
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
+from sparkwright.host.contracts.proxies import ProxySwitch
+from sparkwright.host.contracts.smoke import CheckResult, SmokeRequest
+from sparkwright.host.service import Service
 
 STEPS = (
     *("writing", "draining", "stopping", "switching", "starting"),
@@ -28,40 +23,49 @@ class ServiceSwitch:
     """One service of a switch.
 
     Attributes:
-        to: the release that it goes to, and from_release: that it goes back to, if it has to.
-        image: what the release needs; None where its own release.json says it.
-        secrets: path of the file with the API key.
-        why: what is not as planned.
+        service: as it must run afterwards.
+        from_release: the release that it goes back to, if it has to.
+        why: its differences, in words.
         restart: whether it is stopped and started.
-        gate: smoke test of the new release.
-        soak_seconds: how long it is looked on after its first answers.
-        pool: its place behind the host's proxy.
-        second_boot: whether it is started once more after a start that compiled, on unified memory.
         sleeps: whether another one of its group runs afterwards: it is written, and not started.
         slept: whether another one ran before, so that it sleeps again after a way back.
-        follower: whether the head of its cluster, on another host, decides which release runs: this
-            one is only laid ready.
-        files: path -> text and mode.
+        files: what is written beside its own files, path -> text and mode; none where the release
+            lies on the host already.
     """
 
-    name: str
-    home: str
-    unit: str
-    unit_path: str
-    to: str
+    service: Service
     from_release: str | None
-    image: str | None
-    secrets: str
     why: tuple[str, ...]
     restart: bool
-    gate: SmokeRequest
-    soak_seconds: float = 0.0
-    pool: Pool | None = None
-    second_boot: bool = False
     sleeps: bool = False
     slept: bool = False
-    follower: bool = False
     files: dict[str, tuple[str, int]] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """The service's name."""
+        return self.service.name
+
+    @property
+    def home(self) -> str:
+        """The service's directory."""
+        return self.service.home
+
+    @property
+    def unit(self) -> str:
+        """The service's unit."""
+        return self.service.unit
+
+    @property
+    def to(self) -> str:
+        """The release that it goes to."""
+        return self.service.release
+
+    @property
+    def gate(self) -> SmokeRequest:
+        """The smoke test of that release. With a way back, one crash is enough; without, systemd's
+        three tries are waited for."""
+        return replace(self.service.gate, fail_fast=self.slept or self.from_release is not None)
 
 
 @dataclass(frozen=True)
@@ -129,68 +133,3 @@ class HistoryEntry:
     result: str
     reasons: tuple[str, ...]
     unmanaged: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class ReleaseNote:
-    """What a release is made of: its release.json. Older ones lack some of it.
-
-    Attributes:
-        models: repository -> commit.
-        gate: smoke test of the release when a switch goes back to it.
-    """
-
-    tag: str = "?"
-    image: str = "?"
-    recipe: str = "?"
-    models: dict[str, str] = field(default_factory=dict)
-    served_names: tuple[str, ...] = ()
-    gate: SmokeRequest | None = None
-
-
-#: Names in files on hosts, which are read across versions.
-_KEYS = {"from_release": "from", "pool": "door", "proxies": "doors", "unmanaged": "strangers"}
-_NAMES = {key: name for name, key in _KEYS.items()}
-
-
-def request_of(document: dict[str, Any]) -> SwitchRequest:
-    """What request.json holds."""
-    services = [{**_named(one), "gate": from_gate(one["gate"])} for one in document["services"]]
-    return decode(SwitchRequest, {**_named(document), "services": services})
-
-
-def request_document(request: SwitchRequest) -> dict[str, Any]:
-    """The content of request.json."""
-    services = [{**_keyed(one), "gate": gate_document(one.gate)} for one in request.services]
-    return {**_keyed(request), "services": services}
-
-
-def entry_of(document: dict[str, Any]) -> HistoryEntry:
-    """What a line of history.jsonl holds."""
-    return decode(HistoryEntry, _named(document))
-
-
-def entry_document(entry: HistoryEntry) -> dict[str, Any]:
-    """The content of a line of history.jsonl."""
-    return _keyed(entry)
-
-
-def note_document(note: ReleaseNote) -> dict[str, Any]:
-    """The content of release.json."""
-    return {**encode(note), "gate": note.gate and gate_document(note.gate)}
-
-
-def gate_document(gate: SmokeRequest) -> dict[str, Any]:
-    """The smoke test of a release, as request.json and release.json have it."""
-    return to_gate(encode(gate))
-
-
-def _named(document: dict[str, Any]) -> dict[str, Any]:
-    """A file's data by our names."""
-    found = {_NAMES.get(key, key): value for key, value in document.items()}
-    return {"from_release": None, **found}
-
-
-def _keyed(record: object) -> dict[str, Any]:
-    """A record's data by the files' names."""
-    return {_KEYS.get(name, name): value for name, value in encode(record).items()}
