@@ -24,7 +24,7 @@ from lab.real_engine.layout import RECIPE
 from sparkwright.checks.smoke import smoke_request
 from sparkwright.cli.lib.planned import load
 from sparkwright.host.contracts.smoke import SmokeRequest
-from sparkwright.plan.release import Release, render_release
+from sparkwright.plan.service import Release, render_service
 from sparkwright.site.resolution import pinned
 from tests.engine import registry
 from tests.held import held_for_tests
@@ -82,7 +82,7 @@ def rendered(
         subprocess.run([sys.executable, *words], cwd=ROOT, check=True)
         hosts = load(inventory, (), ()).or_raise()
         plan = hosts["spark-1"].plan
-        release = render_release(plan, plan.services[0], pinned(hosts))
+        release = render_service(plan, plan.services[0], pinned(hosts))
     written = place / "out/spark-1" / release.directory.lstrip("/") / "compose.yaml"
     assert written.read_text() == release.compose
     mounts = []

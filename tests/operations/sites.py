@@ -13,7 +13,7 @@ from sparkwright.host.contracts.records import encode
 from sparkwright.operations.peer_keys import RunKeys
 from sparkwright.plan.missing import digest
 from sparkwright.plan.rollout import Rollout, batches
-from sparkwright.plan.services import DesiredService
+from sparkwright.plan.changes import DesiredService
 from sparkwright.proxy.proxies import proxies_of
 from sparkwright.run.state import HostRun, Run, attach
 from tests.operations.harness import FakeHost, fake

@@ -23,7 +23,7 @@ from sparkwright.operations.peer_keys import RunKeys
 from sparkwright.operations.switching import UNIT
 from sparkwright.plan.missing import digest
 from sparkwright.plan.rollout import Rollout, batches
-from sparkwright.plan.services import changes
+from sparkwright.plan.changes import changes
 from sparkwright.run.rollback import targets_of
 from sparkwright.run.state import HostRun, Run, attach
 from sparkwright.site.installed import Installed

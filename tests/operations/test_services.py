@@ -14,7 +14,7 @@ from sparkwright.host.contracts.smoke import CheckResult
 from sparkwright.host.contracts.switch import ServiceSwitch, SwitchJournal, request_of
 from sparkwright.operations import services, switching
 from sparkwright.operations.switching import UNIT, Interrupted, SwitchResult
-from sparkwright.plan.services import DesiredService
+from sparkwright.plan.changes import DesiredService
 from sparkwright.site.services import desired_services
 from tests.operations.harness import FakeHost, as_json, busy, fake, run
 from tests.operations.sites import ENGINE, KEY, KEYS, running

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sparkwright.plan.services import changes, restarts
+from sparkwright.plan.changes import changes, restarts
 from tests.operations.sites import running, site, spark
 from tests.unit.builders import probe
 

@@ -16,10 +16,10 @@ from sparkwright.host.contracts.records import decode, encode
 from sparkwright.host.lib.gpu import parse
 from sparkwright.plan.desired import Desired
 from sparkwright.plan.plan import HostPlan, plan_host
-from sparkwright.plan.release import render_release
 from sparkwright.resolve.hub import RemoteFile, ResolvedModel
 from sparkwright.resolve.registry import Blob, PlatformImage, ResolvedImage
 from sparkwright.resolve.resolution import Resolution
+from sparkwright.site.services import rendered
 from sparkwright.text.sizes import GIB
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -84,8 +84,7 @@ def resolution(host_plan: HostPlan, *, architectures: tuple[str, ...] = ("arm64"
 def wanted(host_plan: HostPlan, **keywords: Any) -> Desired:
     """What the checks are given."""
     resolved = resolution(host_plan, **keywords)
-    releases = tuple(render_release(host_plan, s, resolved) for s in host_plan.services)
-    return Desired(host_plan, catalog(), resolved, releases)
+    return Desired(host_plan, catalog(), resolved, rendered(host_plan, resolved))
 
 
 def gpus(text: str) -> dict[str, Any]:

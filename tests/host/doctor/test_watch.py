@@ -36,7 +36,7 @@ def run_of(**data: Any) -> Desired:
 
 def files_of(desired: Desired) -> dict[str, tuple[str, int]]:
     """Every file of its watch: text and mode, by path."""
-    return operation.files_of(watch_of(desired.plan, desired.releases))
+    return operation.files_of(watch_of(desired.plan, desired.services))
 
 
 def test_a_host_without_it_has_nothing() -> None:
@@ -46,7 +46,7 @@ def test_a_host_without_it_has_nothing() -> None:
 
 def _config(place: Path, port: int, run: Desired) -> WatchConfig:
     """The plan's configuration, with everything below a directory of the test."""
-    wanted_ = watch_of(run.plan, run.releases)
+    wanted_ = watch_of(run.plan, run.services)
     assert wanted_ is not None
     config = json.loads(wanted_.config.replace("/opt/sparkwright", str(place)))
     config["services"][0]["port"] = port
@@ -55,7 +55,7 @@ def _config(place: Path, port: int, run: Desired) -> WatchConfig:
 
 def _deployed(place: Path, run: Desired) -> None:
     """Files as a deploy leaves them."""
-    (release,) = run.releases
+    (release,) = run.services
     home = place / "services/qwen36"
     (home / f"releases/{release.id}").mkdir(parents=True)
     (home / f"releases/{release.id}/compose.yaml").write_text(release.compose)
@@ -64,13 +64,13 @@ def _deployed(place: Path, run: Desired) -> None:
     (place / "watch/metrics").mkdir(parents=True)
     (place / "units").mkdir()
     (place / f"units/{release.service.unit}").write_text(release.unit)
-    wanted_ = watch_of(run.plan, run.releases)
+    wanted_ = watch_of(run.plan, run.services)
     assert wanted_ is not None
     (place / "state/expected.json").write_text(wanted_.expected)
 
 
 def _here(place: Path, monkeypatch: pytest.MonkeyPatch, run: Desired) -> None:
-    (release,) = run.releases
+    (release,) = run.services
     seen = inspected()
     seen["Config"]["Labels"]["sparkwright.release"] = release.id
     host(place, monkeypatch, [seen])
@@ -110,7 +110,7 @@ def test_a_hand_at_work_is_drift(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     run = run_of()
     _deployed(tmp_path, run)
     _here(tmp_path, monkeypatch, run)
-    (release,) = run.releases
+    (release,) = run.services
     with vllm() as server:
         config = _config(tmp_path, server.port, run)
         assert program.sample(config, NOW).services["qwen36"].drift == ()
@@ -147,7 +147,7 @@ def test_it_runs_alone_as_the_unit_starts_it(
     run = run_of()
     _deployed(tmp_path, run)
     _here(tmp_path, monkeypatch, run)
-    wanted_ = watch_of(run.plan, run.releases)
+    wanted_ = watch_of(run.plan, run.services)
     assert wanted_ is not None
     for path, (text, _) in files_of(run).items():
         if path.startswith("/opt/sparkwright/watch"):

@@ -27,7 +27,7 @@ KEYS = Keys(
 
 def compose(one: Desired) -> dict[str, Any]:
     """The container of a host's first service."""
-    found: dict[str, Any] = safe_load(one.releases[0].compose)["services"]["vllm"]
+    found: dict[str, Any] = safe_load(one.services[0].compose)["services"]["vllm"]
     return found
 
 
@@ -36,7 +36,7 @@ def test_all_ranks_have_one_release(tmp_path: Path, ranks: dict[str, int]) -> No
     shared = of_ranks(tmp_path, **ranks)
     count = ranks.get("tensor", 1) * ranks.get("pipeline", 1)
     hosts = desired(dict.fromkeys(names(count), shared))
-    assert len({one.releases[0].id for one in hosts.values()}) == 1
+    assert len({one.services[0].release for one in hosts.values()}) == 1
     words = [compose(one)["command"] for one in hosts.values()]
     for number, command in enumerate(words):
         own = command[command.index("--distributed-executor-backend") :]
@@ -53,10 +53,10 @@ def test_all_ranks_have_one_release(tmp_path: Path, ranks: dict[str, int]) -> No
 
 
 def test_the_release_changes_with_every_rank() -> None:
-    before = pair()["spark-1"].releases[0].id
+    before = pair()["spark-1"].services[0].release
     clusters = data()["clusters"]
     clusters["pair"]["addresses"]["spark-2"] = "10.0.0.99"
-    assert pair(clusters=clusters)["spark-1"].releases[0].id != before
+    assert pair(clusters=clusters)["spark-1"].services[0].release != before
 
 
 def test_a_rank_reaches_the_others_by_its_device() -> None:
@@ -99,8 +99,8 @@ def test_connectx_needs_no_further_words() -> None:
 
 def test_only_the_head_has_key_proxy_and_clients() -> None:
     head, follower = pair().values()
-    assert "secrets.env" in head.releases[0].compose
-    assert "secrets.env" not in follower.releases[0].compose
+    assert "secrets.env" in head.services[0].compose
+    assert "secrets.env" not in follower.services[0].compose
     assert compose(follower)["entrypoint"] == ["vllm"]
     assert follower.plan.services[0].proxy is None
     everyone = dict.fromkeys(names(2), data())
@@ -132,7 +132,7 @@ def test_load_balancers_and_clients_know_the_head_alone() -> None:
 
 @pytest.mark.parametrize("number", [0, 1])
 def test_the_unit_of_a_rank_is_closed_as_others_are(tmp_path: Path, number: int) -> None:
-    unit = list(pair().values())[number].releases[0].unit
+    unit = list(pair().values())[number].services[0].unit_text
     assert systemd.exposure(tmp_path, "sparkwright-chat.service", unit) <= 2.5
     assert systemd.faults(tmp_path, "sparkwright-chat.service", unit) == []
     found = systemd.settings(unit)

@@ -10,15 +10,16 @@ import pytest
 from sparkwright.findings.user_error import UserError
 from sparkwright.plan.command import argument_words
 from sparkwright.plan.container import BOOT_CACHES
-from sparkwright.plan.release import Release, render_release
+from sparkwright.host.service import Service
+from sparkwright.plan.service import render_service
 from tests.libyaml import safe_load
 from tests.unit.builders import COMMIT, DIGEST, RTX, SPARK, plan, resolution, wanted
 
 
-def release(services: Any = SPARK, **data: Any) -> Release:
+def release(services: Any = SPARK, **data: Any) -> Service:
     """The first service's release."""
     host_plan = plan(services, **data)
-    return render_release(host_plan, host_plan.services[0], resolution(host_plan))
+    return render_service(host_plan, host_plan.services[0], resolution(host_plan))
 
 
 def compose(text: str) -> dict[str, Any]:
@@ -141,7 +142,7 @@ def test_an_engine_that_ends_is_started_again_whatever_its_code() -> None:
 def test_the_page_cache_of_a_gb10_is_dropped_before_a_start(
     services: dict[str, Any], settings: dict[str, Any], dropped: bool
 ) -> None:
-    (rendered,) = wanted(plan(services, **settings)).releases
+    (rendered,) = wanted(plan(services, **settings)).services
     lines = [line for line in rendered.unit.splitlines() if "drop_caches" in line]
     assert len(lines) == dropped
     for line in lines:
@@ -247,8 +248,8 @@ def test_arguments_as_words(key: str, value: Any, words: list[str]) -> None:
 
 def test_gpus_of_a_service_are_given_by_name_and_all_of_them_otherwise() -> None:
     uuid = "GPU-22222222-2222-4222-8222-222222222222"
-    (chosen,) = wanted(plan({"qwen36": {**RTX["qwen36"], "gpus": [uuid, 1]}})).releases
-    (every,) = wanted(plan(RTX)).releases
+    (chosen,) = wanted(plan({"qwen36": {**RTX["qwen36"], "gpus": [uuid, 1]}})).services
+    (every,) = wanted(plan(RTX)).services
     assert _devices(chosen) == [
         {"driver": "nvidia", "capabilities": ["gpu"], "device_ids": [uuid, "1"]}
     ]
@@ -256,7 +257,7 @@ def test_gpus_of_a_service_are_given_by_name_and_all_of_them_otherwise() -> None
     assert "            - {driver: nvidia, count: all, capabilities: [gpu]}\n" in every.compose
 
 
-def _devices(rendered: Release) -> Any:
+def _devices(rendered: Service) -> Any:
     service = safe_load(rendered.compose)["services"]["vllm"]
     return service["deploy"]["resources"]["reservations"]["devices"]
 

@@ -29,7 +29,7 @@ def _alerts() -> str:
 def _watch() -> dict[str, float]:
     """What the watch on a host is given."""
     host_plan = plan()
-    found = watch_of(host_plan, wanted(host_plan).releases)
+    found = watch_of(host_plan, wanted(host_plan).services)
     assert found is not None
     limits: dict[str, float] = json.loads(found.config)["limits"]
     return limits
