@@ -13,7 +13,7 @@ from collections.abc import Collection, Sequence
 from typing import Any, NoReturn, TypeVar
 
 from sparkwright.facts.programs import BEGIN, END
-from sparkwright.host.contracts.records import Malformed, decode
+from sparkwright.host.lib.records import Malformed, decode
 from sparkwright.text.visible import cut
 
 _Answer = TypeVar("_Answer")

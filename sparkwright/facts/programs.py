@@ -19,8 +19,7 @@ from pathlib import PurePosixPath
 from types import ModuleType
 from typing import Any
 
-from sparkwright.host.contracts import records
-from sparkwright.host.lib import light_dataclasses
+from sparkwright.host.lib import light_dataclasses, records
 
 _IMPORT = re.compile(r"^ *from (sparkwright\.host[\w.]*) import ([\w ,]+|\([^)]*\))", re.MULTILINE)
 #: A docstring, a comment's line, or a string of several lines that is no docstring: it begins
@@ -48,7 +47,7 @@ def carried(payload):
                 sys.modules[package].__path__ = []
         module = sys.modules[name] = types.ModuleType(name)
         exec(compile(source, name, "exec"), module.__dict__)
-    call = sys.modules["sparkwright.host.contracts.records"].call
+    call = sys.modules["sparkwright.host.lib.records"].call
     try:
         answer = json.dumps(call(module.main, payload["request"]))
     except NotADirectoryError as error:

@@ -10,9 +10,9 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from sparkwright.host.contracts.smoke import SmokeRequest
 from sparkwright.host.lib import documents, gpu, metrics
 from sparkwright.host.lib.http import NoAnswer, Server, api_key
+from sparkwright.host.release import SmokeRequest
 from sparkwright.host.service import Service
 
 #: Where vLLM keeps its graphs, below a service's caches; there is none where it compiled nothing.

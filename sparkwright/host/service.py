@@ -11,11 +11,11 @@ import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from sparkwright.host.contracts.proxies import Pool
-from sparkwright.host.contracts.ranks import RankConfig
-from sparkwright.host.contracts.records import decode, encode
-from sparkwright.host.contracts.smoke import SmokeRequest
 from sparkwright.host.lib import documents, files
+from sparkwright.host.lib.ranks import RankConfig
+from sparkwright.host.lib.records import decode, encode
+from sparkwright.host.proxy.pool import Pool
+from sparkwright.host.release import SmokeRequest
 
 #: Of release.json. A host with releases of another format is left as it is.
 FORMAT = 3

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from sparkwright.catalog import Catalog
-from sparkwright.host.contracts.fetch import ContentCheck, ExpectedContents
+from sparkwright.host.fetch.request import ContentCheck, ExpectedContents
 from sparkwright.host.service import Service
 from sparkwright.plan.plan import HostPlan, ServicePlan
 from sparkwright.resolve.hub import ResolvedModel

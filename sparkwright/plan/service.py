@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from sparkwright.catalog.gpus import GPUS
 from sparkwright.config.settings import EVERY_ADDRESS, LOOPBACK
 from sparkwright.config.templates import template
-from sparkwright.host.contracts.proxies import Pool
-from sparkwright.host.contracts.ranks import RankConfig
-from sparkwright.host.contracts.smoke import SmokeRequest
+from sparkwright.host.lib.ranks import RankConfig
+from sparkwright.host.proxy.pool import Pool
+from sparkwright.host.release import SmokeRequest
 from sparkwright.host.service import Service
 from sparkwright.plan.command import container_environment, serve_command
 from sparkwright.plan.container import (

@@ -7,8 +7,8 @@ from pyinfra.api.host import Host
 from sparkwright.facts.answers import invalid
 from sparkwright.facts.asking import ask
 from sparkwright.host import status
-from sparkwright.host.contracts.status import HostStatus, StatusRequest
 from sparkwright.host.service import Service, checked
+from sparkwright.host.status import HostStatus, StatusRequest
 from sparkwright.run.state import HostRun
 
 

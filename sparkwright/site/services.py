@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sparkwright.config.keys import Keys
 from sparkwright.config.secrets import Secret
-from sparkwright.host.contracts.directories import Directory
+from sparkwright.host.directories import Directory
 from sparkwright.host.ranks.link import KEY
 from sparkwright.host.service import Service
 from sparkwright.plan.plan import HostPlan

@@ -9,24 +9,24 @@ from typing import Any
 
 import pytest
 from pyinfra.context import ctx_host
+from sparkwright.site.installed import Installed
 
 from roles.serving import serving
 from sparkwright.config.keys import Keys
 from sparkwright.config.secrets import Secret
 from sparkwright.config.settings import RolloutSettings
-from sparkwright.host.contracts.jobs import JobStatus
-from sparkwright.host.contracts.records import decode
-from sparkwright.host.contracts.status import KeptRelease, ServiceStatus
-from sparkwright.host.contracts.switch import SwitchJournal, request_of
+from sparkwright.host.jobs import JobStatus
+from sparkwright.host.lib.records import decode
+from sparkwright.host.release import SwitchJournal, request_of
+from sparkwright.host.status import KeptRelease, ServiceStatus
 from sparkwright.operations import exclusive, services
 from sparkwright.operations.peer_keys import RunKeys
 from sparkwright.operations.switching import UNIT
+from sparkwright.plan.changes import changes
 from sparkwright.plan.missing import digest
 from sparkwright.plan.rollout import Rollout, batches
-from sparkwright.plan.changes import changes
 from sparkwright.run.rollback import targets_of
 from sparkwright.run.state import HostRun, Run, attach
-from sparkwright.site.installed import Installed
 from tests.operations.harness import FakeHost, as_json, fake, run
 from tests.operations.sites import ENGINE, KEY, looked_at, running
 from tests.unit.builders import probe

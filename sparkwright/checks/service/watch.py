@@ -9,14 +9,9 @@ from dataclasses import dataclass
 
 from sparkwright.checks.service import thresholds
 from sparkwright.config.templates import template
-from sparkwright.host.contracts.records import encode
-from sparkwright.host.contracts.watch import (
-    Expected,
-    ExpectedService,
-    WatchConfig,
-    WatchedService,
-)
+from sparkwright.host.lib.records import encode
 from sparkwright.host.service import Service
+from sparkwright.host.watch.state import Expected, ExpectedService, WatchConfig, WatchedService
 from sparkwright.plan.plan import HostPlan
 
 TIMER = "sparkwright-watch.timer"

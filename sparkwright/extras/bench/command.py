@@ -44,7 +44,7 @@ from sparkwright.extras.report.arrange import judged
 from sparkwright.extras.report.contents import Bench
 from sparkwright.findings.render import text as findings_text
 from sparkwright.findings.user_error import UserError, mistake, suggest
-from sparkwright.host.contracts.bench import Running
+from sparkwright.host.bench import Running
 from sparkwright.plan.plan import ServicePlan
 from sparkwright.site.fleet import PlannedHost
 from sparkwright.text.visible import visible

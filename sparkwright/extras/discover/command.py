@@ -11,7 +11,7 @@ from sparkwright.cli.lib.options import json_option, print_json
 from sparkwright.cli.lib.output import echo
 from sparkwright.extras.discover.asking import Box, boxes
 from sparkwright.extras.discover.names import candidates, resolved
-from sparkwright.host.contracts.records import encode
+from sparkwright.host.lib.records import encode
 from sparkwright.text.table import columns
 
 _WAITING = 3.0

@@ -19,6 +19,15 @@ if TYPE_CHECKING:  # typing takes 3 ms to import
     from typing import Any
 
 
+@dataclass(frozen=True)
+class Health:
+    """What /health says: a code within seconds, or an error's words."""
+
+    code: int | None
+    seconds: float = 0.0
+    said: str = ""
+
+
 #: Bytes of an answer, and of a stream, at most: vLLM's largest, of tokens or metrics, have some.
 _LARGEST, _LONGEST = 16 * bounded.MIB, 256 * bounded.MIB
 #: Bytes of a stream's line at most.

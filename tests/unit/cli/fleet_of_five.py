@@ -18,7 +18,7 @@ from sparkwright.config.inventory import read_inventory
 from sparkwright.config.tls import CA
 from sparkwright.extras.discover import command as discover_command
 from sparkwright.extras.discover.asking import Box
-from sparkwright.host.contracts.records import encode
+from sparkwright.host.lib.records import encode
 from sparkwright.resolve.lock import from_resolution, render_lock
 from sparkwright.site.fleet import plan_fleet
 from tests.unit.builders import ROOT, resolution

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from sparkwright.findings.user_error import UserError
+from sparkwright.host.service import Service
 from sparkwright.plan.command import argument_words
 from sparkwright.plan.container import BOOT_CACHES
-from sparkwright.host.service import Service
 from sparkwright.plan.service import render_service
 from tests.libyaml import safe_load
 from tests.unit.builders import COMMIT, DIGEST, RTX, SPARK, plan, resolution, wanted
