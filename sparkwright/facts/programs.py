@@ -1,7 +1,7 @@
 """How programs of ``sparkwright/host/`` get to a host: as source, each with what it imports.
 
 A program is a module with a function ``main(request) -> answer``; its annotations say of which
-records (``host/contracts``) both are. Nothing has to be installed or put on the host first: the
+records both are. Nothing has to be installed or put on the host first: the
 modules that it needs are found by its own imports.
 """
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from sparkwright.host.proxy.pool import ProxySwitch
-from sparkwright.host.service import Service
+from sparkwright.host.service import CheckResult, Service, SmokeRequest
 
 STEPS = (
     *("writing", "draining", "stopping", "switching", "starting"),
@@ -135,55 +135,3 @@ class HistoryEntry:
     result: str
     reasons: tuple[str, ...]
     unmanaged: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class SmokeRequest:
-    """A service, and what it must answer.
-
-    Attributes:
-        address, port: where it is reached from its own host.
-        secrets: file with the API key.
-        boot_seconds: until /health must answer.
-        first_answer_seconds: deadline of one answer.
-        warm_ups: answers requested beyond the first, since the first ones compile kernels.
-        proxy: address and port of the proxy in front of it; None where there is none.
-        certificate: file that the proxy serves https with; where it is not there, it serves http.
-        speculates: whether tokens must be drafted and accepted.
-        thinking: whether the model thinks before its answers here.
-        max_tokens: of an answer.
-        fail_fast: whether the first crash while starting is a failure; else systemd's restarts are
-            waited for.
-        follower: whether the head of its cluster, on another host, answers for it.
-    """
-
-    name: str
-    unit: str
-    address: str
-    port: int
-    secrets: str
-    served_names: tuple[str, ...]
-    boot_seconds: int
-    first_answer_seconds: int
-    warm_ups: int = 0
-    proxy: tuple[str, int] | None = None
-    speculates: bool = False
-    thinking: bool = False
-    max_tokens: int = 32
-    fail_fast: bool = False
-    certificate: str | None = None
-    follower: bool = False
-
-
-@dataclass(frozen=True)
-class CheckResult:
-    """One check of the short test.
-
-    Attributes:
-        detail: what was observed.
-    """
-
-    name: str
-    ok: bool
-    seconds: float
-    detail: str = ""

@@ -12,8 +12,7 @@ from pathlib import Path
 
 from sparkwright.host.lib import documents, gpu, metrics
 from sparkwright.host.lib.http import NoAnswer, Server, api_key
-from sparkwright.host.release import SmokeRequest
-from sparkwright.host.service import Service
+from sparkwright.host.service import Service, SmokeRequest
 
 #: Where vLLM keeps its graphs, below a service's caches; there is none where it compiled nothing.
 _COMPILED = "current/vllm/torch_compile_cache"

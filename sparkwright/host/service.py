@@ -15,13 +15,64 @@ from sparkwright.host.lib import documents, files
 from sparkwright.host.lib.ranks import RankConfig
 from sparkwright.host.lib.records import decode, encode
 from sparkwright.host.proxy.pool import Pool
-from sparkwright.host.release import SmokeRequest
 
 #: Of release.json. A host with releases of another format is left as it is.
 FORMAT = 3
 #: What a service and a release can be called: nothing that leads out of their directories.
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,40}")
 _RELEASE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+
+
+@dataclass(frozen=True)
+class SmokeRequest:
+    """A service, and what it must answer.
+
+    Attributes:
+        address, port: where it is reached from its own host.
+        secrets: file with the API key.
+        boot_seconds: until /health must answer.
+        first_answer_seconds: deadline of one answer.
+        warm_ups: answers requested beyond the first, since the first ones compile kernels.
+        proxy: address and port of the proxy in front of it; None where there is none.
+        certificate: file that the proxy serves https with; where it is not there, it serves http.
+        speculates: whether tokens must be drafted and accepted.
+        thinking: whether the model thinks before its answers here.
+        max_tokens: of an answer.
+        fail_fast: whether the first crash while starting is a failure; else systemd's restarts are
+            waited for.
+        follower: whether the head of its cluster, on another host, answers for it.
+    """
+
+    name: str
+    unit: str
+    address: str
+    port: int
+    secrets: str
+    served_names: tuple[str, ...]
+    boot_seconds: int
+    first_answer_seconds: int
+    warm_ups: int = 0
+    proxy: tuple[str, int] | None = None
+    speculates: bool = False
+    thinking: bool = False
+    max_tokens: int = 32
+    fail_fast: bool = False
+    certificate: str | None = None
+    follower: bool = False
+
+
+@dataclass(frozen=True)
+class CheckResult:
+    """One check of the short test.
+
+    Attributes:
+        detail: what was observed.
+    """
+
+    name: str
+    ok: bool
+    seconds: float
+    detail: str = ""
 
 
 @dataclass(frozen=True)

@@ -35,14 +35,12 @@ from sparkwright.host.release import (
     FAILED,
     GOOD,
     REVERTED,
-    CheckResult,
     HistoryEntry,
     ServiceSwitch,
-    SmokeRequest,
     SwitchJournal,
     SwitchRequest,
 )
-from sparkwright.host.service import kept
+from sparkwright.host.service import CheckResult, SmokeRequest, kept
 from sparkwright.host.smoke import check
 from sparkwright.host.smoke.check import SmokeAnswer
 

@@ -24,11 +24,11 @@ from sparkwright.host.release import (
     FAILED,
     GOOD,
     REVERTED,
-    CheckResult,
     ServiceSwitch,
     SwitchJournal,
     SwitchRequest,
 )
+from sparkwright.host.service import CheckResult
 from sparkwright.operations import jobs
 
 UNIT = "sparkwright-switch"

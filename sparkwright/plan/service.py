@@ -10,8 +10,7 @@ from sparkwright.config.settings import EVERY_ADDRESS, LOOPBACK
 from sparkwright.config.templates import template
 from sparkwright.host.lib.ranks import RankConfig
 from sparkwright.host.proxy.pool import Pool
-from sparkwright.host.release import SmokeRequest
-from sparkwright.host.service import Service
+from sparkwright.host.service import Service, SmokeRequest
 from sparkwright.plan.command import container_environment, serve_command
 from sparkwright.plan.container import (
     BOOT_CACHES_MOUNT,

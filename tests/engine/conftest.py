@@ -23,7 +23,7 @@ from lab.real_engine import build, image, local
 from lab.real_engine.layout import RECIPE
 from sparkwright.checks.smoke import smoke_request
 from sparkwright.cli.lib.planned import load
-from sparkwright.host.release import SmokeRequest
+from sparkwright.host.service import SmokeRequest
 from sparkwright.plan.service import Release, render_service
 from sparkwright.site.resolution import pinned
 from tests.engine import registry

@@ -14,7 +14,7 @@ from sparkwright.host.control import RESTART, START, STOP, ControlAnswer, Contro
 from sparkwright.host.lib import files, homes, systemd
 from sparkwright.host.proxy import runtime_api
 from sparkwright.host.proxy.pool import Sockets
-from sparkwright.host.release import CheckResult, SmokeRequest
+from sparkwright.host.service import CheckResult, SmokeRequest
 from sparkwright.host.smoke import check
 from sparkwright.host.smoke.check import SmokeAnswer
 from tests.host.switch.test_transaction import gate

@@ -15,7 +15,7 @@ from sparkwright.host.lib.records import encode
 from sparkwright.host.maintenance import MaintenanceAnswer, MaintenanceRequest
 from sparkwright.host.proxy import health, runtime_api
 from sparkwright.host.proxy.pool import HealthService, Sockets
-from sparkwright.host.release import CheckResult, SmokeRequest
+from sparkwright.host.service import CheckResult, SmokeRequest
 from sparkwright.host.smoke import check
 from sparkwright.host.smoke.check import SmokeAnswer
 from tests.host.switch.test_transaction import gate

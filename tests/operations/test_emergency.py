@@ -10,8 +10,9 @@ import pytest
 from sparkwright.facts.asking import HostError
 from sparkwright.host.disk_usage import DiskUsage, Item
 from sparkwright.host.lib.records import decode, encode
-from sparkwright.host.release import ServiceSwitch, SmokeRequest
+from sparkwright.host.release import ServiceSwitch
 from sparkwright.host.removal import RemovalAnswer
+from sparkwright.host.service import SmokeRequest
 from sparkwright.host.smoke.deep import DeepAnswer, DeepCheckResult
 from sparkwright.host.status import HostStatus
 from sparkwright.host.verify_models import Verified

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from sparkwright.facts.asking import HostError
-from sparkwright.host.release import CheckResult, HistoryEntry
+from sparkwright.host.release import HistoryEntry
+from sparkwright.host.service import CheckResult
 from sparkwright.host.status import HostStatus, KeptRelease, ServiceStatus
 from sparkwright.operations import services
 from sparkwright.operations.switching import SwitchResult

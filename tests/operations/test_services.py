@@ -10,7 +10,8 @@ import pytest
 
 from sparkwright.facts.asking import HostError
 from sparkwright.host.jobs import JobStatus
-from sparkwright.host.release import CheckResult, ServiceSwitch, SwitchJournal, request_of
+from sparkwright.host.release import ServiceSwitch, SwitchJournal, request_of
+from sparkwright.host.service import CheckResult
 from sparkwright.operations import services, switching
 from sparkwright.operations.switching import UNIT, Interrupted, SwitchResult
 from sparkwright.plan.changes import DesiredService

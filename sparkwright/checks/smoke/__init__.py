@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from sparkwright.checks.smoke.result import Smoke
-from sparkwright.host.release import CheckResult
+from sparkwright.host.service import CheckResult
 
 
 def smoke_of(checks: Sequence[CheckResult]) -> Smoke:

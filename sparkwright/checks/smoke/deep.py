@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from sparkwright.catalog import ArgumentValue, Catalog
 from sparkwright.checks.configuration.model import THINKING_TOKENS
-from sparkwright.host.release import SmokeRequest
+from sparkwright.host.service import SmokeRequest
 from sparkwright.host.smoke.client import DeepRequest
 from sparkwright.plan.plan import ServicePlan
 

@@ -27,7 +27,7 @@ from sparkwright.extras.report.inputs import LastRun, Reported, Switch
 from sparkwright.extras.report.weighed import weighed
 from sparkwright.extras.report.words import one_stream
 from sparkwright.findings.finding import Finding
-from sparkwright.host.release import CheckResult
+from sparkwright.host.service import CheckResult
 from sparkwright.results.run import Row, ServiceRow, image_in_short, state
 
 #: States of a service that is as planned.

@@ -16,7 +16,7 @@ from sparkwright.extras.bench.history import Regression
 from sparkwright.extras.bench.results import Result
 from sparkwright.extras.report.inputs import Switch
 from sparkwright.findings.finding import Finding
-from sparkwright.host.release import CheckResult
+from sparkwright.host.service import CheckResult
 
 
 class Weight(IntEnum):

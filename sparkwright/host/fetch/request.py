@@ -1,4 +1,4 @@
-"""Writes, reads and checks the requests of the program: JSON files with contracts/fetch.py's keys.
+"""Writes, reads and checks the requests of the program: JSON files with these records' keys.
 
 Every mistake is one message that names the key. A key that the type does not have is a mistake
 too, but for those of earlier versions.

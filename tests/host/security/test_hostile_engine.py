@@ -13,7 +13,7 @@ import pytest
 
 from sparkwright.host import second_boot
 from sparkwright.host.lib import journal
-from sparkwright.host.release import SmokeRequest
+from sparkwright.host.service import SmokeRequest
 
 
 @contextmanager

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from sparkwright.checks.smoke.deep import deep_request
-from sparkwright.host.release import SmokeRequest
+from sparkwright.host.service import SmokeRequest
 from sparkwright.host.smoke import deep
 from sparkwright.host.smoke.client import DeepRequest
 from sparkwright.host.smoke.deep import DeepCheckResult

@@ -14,7 +14,8 @@ import pytest
 
 from sparkwright.host.lib import metrics
 from sparkwright.host.lib.records import decode, encode
-from sparkwright.host.release import SmokeRequest, from_gate, to_gate
+from sparkwright.host.release import from_gate, to_gate
+from sparkwright.host.service import SmokeRequest
 from sparkwright.host.smoke import check
 from sparkwright.host.smoke.check import SmokeAnswer
 

@@ -15,7 +15,8 @@ from sparkwright.host import switch as transaction
 from sparkwright.host.lib import docker, files, gpu, systemd
 from sparkwright.host.lib.gpu import Gpu, Gpus
 from sparkwright.host.proxy.pool import ProxyRequest
-from sparkwright.host.release import STEPS, CheckResult, SmokeRequest, request_of
+from sparkwright.host.release import STEPS, request_of
+from sparkwright.host.service import CheckResult, SmokeRequest
 from sparkwright.host.smoke.check import SmokeAnswer
 
 OLD, NEW = "a" * 12, "b" * 12
