@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from sparkwright.host.lib import documents, files
+from sparkwright.host.lib import documents, files, systemd
 from sparkwright.host.lib.ranks import RankConfig
 from sparkwright.host.lib.records import decode, encode
 from sparkwright.host.proxy.pool import Pool
@@ -128,7 +128,7 @@ class Service:
     @property
     def unit_path(self) -> str:
         """Path of the unit file."""
-        return f"/etc/systemd/system/{self.unit}"
+        return str(systemd.UNITS / self.unit)
 
     @property
     def directory(self) -> str:
@@ -177,8 +177,7 @@ def checked(service: Service, home: str, release: str) -> Service:
         ValueError: when it belongs elsewhere, or names what no service can have.
     """
     name = home.rpartition("/")[2]
-    if not _NAME.fullmatch(name) or not _RELEASE.fullmatch(release):
-        raise ValueError(f"{name[:60]!r} with release {release[:60]!r} is not a service")
+    check_names(name, release)
     gate = service.gate
     if (
         (service.name, service.home, service.release) != (name, home, release)
@@ -187,6 +186,16 @@ def checked(service: Service, home: str, release: str) -> Service:
     ):
         raise ValueError(f"{home}/releases/{release} has the record of another service")
     return service
+
+
+def check_names(name: str, release: str) -> None:
+    """Check that these can be a service's and a release's: they lead out of no directory.
+
+    Raises:
+        ValueError: when they can't.
+    """
+    if not _NAME.fullmatch(name) or not _RELEASE.fullmatch(release):
+        raise ValueError(f"{name[:60]!r} with release {release[:60]!r} is no service")
 
 
 def kept(home: Path, release: str) -> Service | None:

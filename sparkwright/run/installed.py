@@ -7,7 +7,7 @@ from pyinfra.api.host import Host
 from sparkwright.facts.answers import invalid
 from sparkwright.facts.asking import ask
 from sparkwright.host import status
-from sparkwright.host.service import Service, checked
+from sparkwright.host.service import Service, check_names, checked
 from sparkwright.host.status import HostStatus, StatusRequest
 from sparkwright.run.state import HostRun
 
@@ -23,6 +23,8 @@ def status_of(host: Host, one: HostRun, *, texts: bool) -> HostStatus:
     answer = ask(host, status, StatusRequest(root, ports, texts), HostStatus, timeout=60)
     try:
         for name, seen in answer.services.items():
+            for release in (*seen.releases, seen.current, seen.good):
+                check_names(name, release or "none")
             for release, kept in seen.releases.items():
                 if kept.service:
                     checked(kept.service, f"{root}/services/{name}", release)

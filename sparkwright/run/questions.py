@@ -162,15 +162,18 @@ def bench_facts(host: Host, one: HostRun, *, under_load: bool) -> dict[str, Any]
 def deep_smoke(host: Host, one: HostRun) -> dict[str, Any]:
     """Test the services for everything that the recipes promise; without a plan, for what their
     releases do."""
-    status = status_of(host, one, texts=False)
+    services, sleeping = {service.name: service for service in one.services}, set[str]()
+    if one.desired.plan.groups or not one.plan_known:
+        status = status_of(host, one, texts=False)
+        services, sleeping = services_of(one, status), set(status.sleeping)
+        if not one.plan_known and (lacking := unreadable(one, status)):
+            raise HostError(f"{', '.join(lacking)}: its release does not say what it must answer")
     services = {
         name: service
-        for name, service in services_of(one, status).items()
+        for name, service in services.items()
         # The head of its cluster answers for a follower.
-        if name not in status.sleeping and not service.follower
+        if name not in sleeping and not service.follower
     }
-    if not one.plan_known and (lacking := unreadable(one, status)):
-        raise HostError(f"{', '.join(lacking)}: its release does not say what it must answer")
     plans = {decided.name: decided for decided in one.desired.plan.services}
     requests = {
         name: deep_request(plans[name], service.gate, one.desired.catalog)

@@ -10,9 +10,9 @@ import pytest
 from sparkwright.facts.asking import HostError
 from sparkwright.host.disk_usage import DiskUsage, Item
 from sparkwright.host.lib.records import decode, encode
+from sparkwright.host.proxy.pool import Sockets, pool_of
 from sparkwright.host.release import ServiceSwitch
 from sparkwright.host.removal import RemovalAnswer
-from sparkwright.host.service import SmokeRequest
 from sparkwright.host.smoke.deep import DeepAnswer, DeepCheckResult
 from sparkwright.host.status import HostStatus
 from sparkwright.host.verify_models import Verified
@@ -21,7 +21,7 @@ from sparkwright.run import planless, questions, rollback
 from sparkwright.run.state import HostRun, attach
 from tests.operations.emergencies import host, sparkwright, unreachable, write_site
 from tests.operations.harness import FakeHost, fake
-from tests.unit.builders import probe
+from tests.unit.builders import kept_service, probe
 from tests.unit.checks.service import builders as ill
 from tests.unit.report.test_status import answer
 
@@ -34,19 +34,17 @@ USAGE = DiskUsage((MODEL, BARE, STAGE), ())
 BROKEN = {"group_data__all": "services = {\n"}
 
 
-def gate(**changes: Any) -> dict[str, Any]:
-    """A release's smoke test, as the host's status has it."""
-    made = SmokeRequest(
-        "qwen36", "other.service", "127.0.0.1", 8000, "/etc/shadow", ("qwen36-fast",), 600, 60,
-    )  # fmt: skip
-    return {**encode(made), **changes}
+def gate(release: str = "b" * 12, **changes: Any) -> dict[str, Any]:
+    """A release's record, as the host's status has it; with changes of its smoke test."""
+    found: dict[str, Any] = encode(kept_service(release, root=ROOT, **changes))
+    return found
 
 
-def status(**changes: Any) -> HostStatus:
+def status(*, proxy: Any = None, **changes: Any) -> HostStatus:
     """A host with one service of two releases."""
     seen = encode(answer())
-    for one in seen["services"]["qwen36"]["releases"].values():
-        one["gate"] = gate()
+    for release, kept in seen["services"]["qwen36"]["releases"].items():
+        kept["service"] = gate(release, proxy=proxy)
     known = {key: seen[key] for key in encode(HostStatus(0, None, None, (), {}))}
     return decode(HostStatus, {**known, **changes})
 
@@ -99,7 +97,7 @@ def test_smoke_asks_for_what_the_release_itself_promises() -> None:
 
 def test_a_release_that_does_not_say_what_it_must_answer_is_no_pass() -> None:
     seen = encode(status())
-    seen["services"]["qwen36"]["releases"]["b" * 12]["gate"] = None
+    seen["services"]["qwen36"]["releases"]["b" * 12]["service"] = None
     one, run = unplanned(status=seen, deep={})
     with pytest.raises(HostError, match="qwen36: its release does not say what it must answer"):
         questions.deep_smoke(one, run)  # type: ignore[arg-type]
@@ -117,21 +115,22 @@ def test_back_to_the_release_before_by_its_own_gate() -> None:
     switch = _back(one, run)
     assert one.programs == ["status"]
     assert (switch.to, switch.from_release) == ("a" * 12, "b" * 12)
-    assert (switch.home, switch.secrets) == (HOME, f"{HOME}/secrets.env")
-    assert switch.unit_path == "/etc/systemd/system/sparkwright-qwen36.service"
-    assert (switch.gate.unit, switch.pool) == ("sparkwright-qwen36.service", None)
+    assert (switch.home, switch.service.secrets) == (HOME, f"{HOME}/secrets.env")
+    assert switch.service.unit_path == "/etc/systemd/system/sparkwright-qwen36.service"
+    assert (switch.gate.unit, switch.service.pool) == ("sparkwright-qwen36.service", None)
     assert not switch.files
 
 
 def test_behind_a_proxy_it_is_drained_first() -> None:
-    seen = encode(status())
-    for one_ in seen["services"]["qwen36"]["releases"].values():
-        one_ |= {"proxy": True, "gate": gate(proxy=["127.0.0.1", 8001])}
+    seen = encode(status(proxy=("127.0.0.1", 8001)))
+    sockets = Sockets("/run/sparkwright-gateway/admin.sock", "")
+    pool = encode(pool_of("qwen36", sockets, 7, 600, others=False))
+    seen["services"]["qwen36"]["releases"]["b" * 12]["service"]["pool"] = pool
     one, run = unplanned(status=seen)
     switch = _back(one, run)
-    assert switch.pool is not None
-    assert switch.pool.admin == "/run/sparkwright-gateway/admin.sock"
-    assert switch.pool.server == ("qwen36", "self")
+    assert switch.service.pool is not None
+    assert switch.service.pool.admin == "/run/sparkwright-gateway/admin.sock"
+    assert switch.service.pool.server == ("qwen36", "self")
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from sparkwright.config.parse import parse_settings
 from sparkwright.host.lib.gpu import Gpus, parse
 from sparkwright.host.lib.records import decode, encode
 from sparkwright.host.observation import Observation
+from sparkwright.host.service import Service, SmokeRequest
 from sparkwright.plan.desired import Desired
 from sparkwright.plan.plan import HostPlan, plan_host
 from sparkwright.resolve.hub import RemoteFile, ResolvedModel
@@ -84,6 +86,21 @@ def wanted(host_plan: HostPlan, **keywords: Any) -> Desired:
     """What the checks are given."""
     resolved = resolution(host_plan, **keywords)
     return Desired(host_plan, catalog(), resolved, rendered(host_plan, resolved))
+
+
+def kept_service(
+    release: str, name: str = "qwen36", root: str | Path = "/opt/sparkwright", **gate: Any
+) -> Service:
+    """A service as a host keeps it; ``gate`` changes its smoke test."""
+    home = f"{root}/services/{name}"
+    asked = SmokeRequest(
+        name, f"sparkwright-{name}.service", "127.0.0.1", 8000, f"{home}/secrets.env",
+        ("qwen36-fast",), 600, 60,
+    )  # fmt: skip
+    return Service(
+        name=name, home=home, release=release, recipe="r", tag="new", compose="new",
+        unit_text="new unit", image="i", gate=replace(asked, **gate),
+    )  # fmt: skip
 
 
 def gpus(text: str) -> dict[str, Any]:

@@ -58,13 +58,13 @@ def _deployed(place: Path, run: Desired) -> None:
     """Files as a deploy leaves them."""
     (release,) = run.services
     home = place / "services/qwen36"
-    (home / f"releases/{release.id}").mkdir(parents=True)
-    (home / f"releases/{release.id}/compose.yaml").write_text(release.compose)
-    (home / "current").symlink_to(f"releases/{release.id}")
+    (home / f"releases/{release.release}").mkdir(parents=True)
+    (home / f"releases/{release.release}/compose.yaml").write_text(release.compose)
+    (home / "current").symlink_to(f"releases/{release.release}")
     (place / "state").mkdir()
     (place / "watch/metrics").mkdir(parents=True)
     (place / "units").mkdir()
-    (place / f"units/{release.service.unit}").write_text(release.unit)
+    (place / f"units/{release.unit}").write_text(release.unit_text)
     wanted_ = watch_of(run.plan, run.services)
     assert wanted_ is not None
     (place / "state/expected.json").write_text(wanted_.expected)
@@ -73,7 +73,7 @@ def _deployed(place: Path, run: Desired) -> None:
 def _here(place: Path, monkeypatch: pytest.MonkeyPatch, run: Desired) -> None:
     (release,) = run.services
     seen = inspected()
-    seen["Config"]["Labels"]["sparkwright.release"] = release.id
+    seen["Config"]["Labels"]["sparkwright.release"] = release.release
     host(place, monkeypatch, [seen])
     monkeypatch.setattr(systemd, "UNITS", place / "units")
 
@@ -117,7 +117,7 @@ def test_a_hand_at_work_is_drift(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         assert program.sample(config, NOW).services["qwen36"].drift == ()
         home = tmp_path / "services/qwen36"
         (home / "current/compose.yaml").write_text("services: {}\n")
-        (tmp_path / f"units/{release.service.unit}").write_text("[Unit]\n")
+        (tmp_path / f"units/{release.unit}").write_text("[Unit]\n")
         drift = list(program.sample(config, NOW).services["qwen36"].drift)
         assert drift == [
             "compose.yaml was changed by hand", "sparkwright-qwen36.service was changed by hand",
@@ -126,8 +126,9 @@ def test_a_hand_at_work_is_drift(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         (home / "current").symlink_to("releases/other")
         drift = list(program.sample(config, NOW).services["qwen36"].drift)
         assert drift == [
-            f"release other instead of {release.id}", f"the container is of release {release.id}",
-        ]  # fmt: skip
+            f"release other instead of {release.release}",
+            f"the container is of release {release.release}",
+        ]
 
 
 def test_a_switch_is_not_judged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

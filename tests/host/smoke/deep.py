@@ -35,8 +35,8 @@ def request(**service: Any) -> DeepRequest:
         **service,
         "arguments": {**arguments, **service.get("arguments", {})},
     }
-    (release,) = wanted(plan({"qwen36": settings})).releases
-    return deep_request(release, catalog())
+    ((decided, rendered),) = wanted(plan({"qwen36": settings})).planned_services
+    return deep_request(decided, rendered.gate, catalog())
 
 
 def changed(asked: DeepRequest, **changes: Any) -> DeepRequest:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,7 @@ from sparkwright.config.secrets import Secret
 from sparkwright.extras.endpoints.fleet import export
 from sparkwright.plan.desired import Desired
 from sparkwright.proxy.proxies import proxies_of
-from sparkwright.site.services import desired_services
+from sparkwright.site.services import secrets_of
 from tests import systemd
 from tests.libyaml import safe_load
 from tests.unit.clusters.fleets import data, desired, names, of_ranks, pair, planned
@@ -86,7 +85,7 @@ def test_connectx_needs_no_further_words() -> None:
         # What depends on the cage is the host's to find, at each start.
         assert container["env_file"] == ["/opt/sparkwright/services/chat/fabric.env"]
         assert not {name for name in environment if name.startswith(("NCCL_", "GLOO_"))}
-        (service,) = desired_services(one, KEYS, None, frozenset())
+        (service,) = one.services
         assert service.rank is not None
         assert (service.rank.shape, service.rank.shared) == ("pair", False)
         assert service.rank.environment["NCCL_SOCKET_IFNAME"] == "enp1s0f1np1"
@@ -106,15 +105,18 @@ def test_only_the_head_has_key_proxy_and_clients() -> None:
     everyone = dict.fromkeys(names(2), data())
     assert proxies_of(follower.plan, everyone) is None
     assert entrances(follower.plan) == ()
-    (service,) = desired_services(follower, KEYS, None, frozenset())
-    assert service.environment.value == "SPARKWRIGHT_RANKS=sk-of-ranks\n"
-    assert ENGINE not in service.environment.value
+    (service,) = follower.services
+    secrets = secrets_of(follower.plan, KEYS)
+    assert {path: text.value for path, text in secrets.items()} == {
+        service.secrets: "SPARKWRIGHT_RANKS=sk-of-ranks\n"
+    }
     assert service.ports == ()
-    (service,) = desired_services(head, KEYS, None, frozenset())
-    assert service.environment.value == f"VLLM_API_KEY={ENGINE}\n"
-    assert service.ranks_key is not None
-    assert "sk-of-ranks" in service.ranks_key.value
-    assert "sk-of-ranks" not in json.dumps(str(service))
+    (service,) = head.services
+    secrets = secrets_of(head.plan, KEYS)
+    assert secrets[service.secrets].value == f"VLLM_API_KEY={ENGINE}\n"
+    assert service.rank is not None
+    assert "sk-of-ranks" in secrets[service.rank.secrets].value
+    assert "sk-of-ranks" not in service.record
 
 
 def test_load_balancers_and_clients_know_the_head_alone() -> None:

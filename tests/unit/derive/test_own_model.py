@@ -114,7 +114,7 @@ def test_smoke_asks_for_what_it_claims_and_no_more(
     (host,), service = fleet.hosts.values(), chat(fleet)
     assert host.catalog.models[service.body.name].capabilities == can
     release = render_service(host.plan, service, resolution(host.plan))
-    skipped = deep_request(release, host.catalog).skip
+    skipped = deep_request(service, release.gate, host.catalog).skip
     assert ("image" in skipped, "tools" in skipped) == ("image" not in can, "tools" not in can)
     assert ("thinking-on" in skipped) == ("thinking" not in can)
     if "thinking-only" in can:

@@ -72,7 +72,7 @@ def test_strict_takes_the_rest() -> None:
 
 
 def test_what_strict_writes_to_is_thrown_away_with_the_container() -> None:
-    unit = release(hardening="strict").unit
+    unit = release(hardening="strict").unit_text
     assert "ExecStartPre=-/usr/bin/docker rm --force --volumes sparkwright-s\n" in unit
     assert "down --timeout 60 --volumes\n" in unit
 
