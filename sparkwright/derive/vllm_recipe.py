@@ -16,7 +16,7 @@ from typing import Any
 from sparkwright.catalog import ArgumentValue
 from sparkwright.catalog.gpus import UNIFIED
 from sparkwright.derive.subject import Subject
-from sparkwright.engines.vllm.arguments import PARALLEL
+from sparkwright.engines.vllm.command import PARALLEL
 from sparkwright.engines.vllm.table import release
 from sparkwright.imports import vllm_recipes
 from sparkwright.imports.arguments import read_arguments

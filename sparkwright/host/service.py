@@ -41,6 +41,8 @@ class SmokeRequest:
         fail_fast: whether the first crash while starting is a failure; else systemd's restarts are
             waited for.
         follower: whether the head of its cluster, on another host, answers for it.
+        metric_names: an engine's name of a metric -> the neutral one (``host/lib/metrics.py``).
+        compiled: folder of compiled code below the service's boot caches; empty without one.
     """
 
     name: str
@@ -59,6 +61,9 @@ class SmokeRequest:
     fail_fast: bool = False
     certificate: str | None = None
     follower: bool = False
+    engine: str = ""
+    metric_names: dict[str, str] = field(default_factory=dict)
+    compiled: str = ""
 
 
 @dataclass(frozen=True)

@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from sparkwright.catalog.data import ArgumentValue
+from sparkwright.engines.vllm.own_arguments import own_setting
 from sparkwright.engines.vllm.table import Argument, Table, table, versions
 from sparkwright.imports.command_line import PLACEHOLDER, expands
 from sparkwright.imports.remarks import Remarks
-from sparkwright.plan.own_arguments import own_setting
 
 #: vLLM's short options (0.23.0 to 0.33.0).
 SHORT = {

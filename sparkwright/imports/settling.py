@@ -8,8 +8,9 @@ from typing import Any
 
 from sparkwright.catalog.data import ArgumentValue
 from sparkwright.catalog.gpus import GPUS, UNIFIED, VRAM
-from sparkwright.checks.configuration.rule import LEAST_SPARK_GIB
-from sparkwright.engines.vllm.arguments import PARALLEL, known_variables
+from sparkwright.checks.configuration.facts import LEAST_SPARK_GIB
+from sparkwright.engines.vllm.arguments import known_variables
+from sparkwright.engines.vllm.command import PARALLEL
 from sparkwright.engines.vllm.gb10 import MOST_ON_GB10
 from sparkwright.engines.vllm.table import release
 from sparkwright.imports.arguments import known_to

@@ -8,10 +8,11 @@ from dataclasses import dataclass, replace
 from sparkwright.catalog.gpus import GPUS
 from sparkwright.config.settings import EVERY_ADDRESS, LOOPBACK
 from sparkwright.config.templates import template
+from sparkwright.engines import engine, metric_names
+from sparkwright.engines.engine import Command, Launch, Rank
 from sparkwright.host.lib.ranks import RankConfig
 from sparkwright.host.proxy.pool import Pool
 from sparkwright.host.service import Service, SmokeRequest
-from sparkwright.plan.command import container_environment, serve_command
 from sparkwright.plan.container import (
     BOOT_CACHES_MOUNT,
     SECRETS_MOUNT,
@@ -19,7 +20,7 @@ from sparkwright.plan.container import (
     container_entrypoint,
 )
 from sparkwright.plan.plan import HostPlan, ServicePlan
-from sparkwright.plan.ranks import RankPlan
+from sparkwright.plan.ranks import rank_environment
 from sparkwright.resolve.hub import ResolvedModel
 from sparkwright.resolve.resolution import Resolution
 from sparkwright.tls.host import certificate_place
@@ -30,7 +31,7 @@ WARM_UPS = 2
 #: What starts the engine of a rank: its unit's main process is the rank's program.
 _UP = (
     *("/usr/bin/docker", "compose", "--ansi", "never", "up", "--pull", "never", "--no-color"),
-    *("--no-log-prefix", "--abort-on-container-exit", "--exit-code-from", "vllm"),
+    *("--no-log-prefix", "--abort-on-container-exit", "--exit-code-from", "engine"),
 )
 
 
@@ -57,6 +58,8 @@ class Contents:
 def contents(plan: HostPlan, service: ServicePlan, resolution: Resolution) -> Contents:
     """What the container of a service is started with."""
     settings = plan.settings
+    command = container_command(service)
+    program = engine(service.engine).program if service.variables else None
     models = {
         model.repository: resolution.model(settings.hub_endpoint, model) for model in service.models
     }
@@ -64,9 +67,9 @@ def contents(plan: HostPlan, service: ServicePlan, resolution: Resolution) -> Co
         # A follower answers nobody: it gets no key.
         entrypoint=[service.entrypoint]
         if service.follower
-        else container_entrypoint(service.entrypoint, variables=service.variables is not None),
-        command=serve_command(service),
-        environment=container_environment(service),
+        else container_entrypoint(service.entrypoint, program=program),
+        command=command.words,
+        environment=command.environment,
         models=models,
         weights=[
             (f"{settings.models_root}/{models[model.repository].directory}", model.mount)
@@ -74,6 +77,26 @@ def contents(plan: HostPlan, service: ServicePlan, resolution: Resolution) -> Co
         ],
         shm_gib=service.shm_gib or (SHM_GIB if service.container.strict else None),
         drop_caches=settings.drop_caches and GPUS["gb10"] in service.needs.compute_caps,
+    )
+
+
+def container_command(service: ServicePlan) -> Command:
+    """Command line and environment of a service's container, as its engine has them."""
+    own, container, rank = engine(service.engine), service.container, service.rank
+    fabric = rank_environment(rank, own) if rank and rank.shape is None else {}
+    return own.command(
+        Launch(
+            model=service.body.mount,
+            served_names=service.served_names,
+            # In a network of its own, Docker publishes the port at bind.
+            host="0.0.0.0" if container.strict else service.bind,
+            port=service.port,
+            arguments=dict(service.arguments),
+            environment={**fabric, **dict(service.environment)},
+            variables=service.variables,
+            rank=rank,
+            caches=BOOT_CACHES_MOUNT if container.boot_caches else None,
+        )
     )
 
 
@@ -155,10 +178,13 @@ def _gate(service: ServicePlan, home: str) -> SmokeRequest:
         thinking=service.smoke.thinking,
         max_tokens=service.smoke.max_tokens,
         follower=service.follower,
+        engine=service.engine,
+        metric_names=metric_names(),
+        compiled=engine(service.engine).probes.compiled,
     )
 
 
-def _rank(service: ServicePlan, rank: RankPlan, home: str, release: str) -> RankConfig:
+def _rank(service: ServicePlan, rank: Rank, home: str, release: str) -> RankConfig:
     """The configuration of a rank's program on the host."""
     return RankConfig(
         service=service.name,
@@ -176,7 +202,8 @@ def _rank(service: ServicePlan, rank: RankPlan, home: str, release: str) -> Rank
         boot_seconds=float(service.boot_seconds),
         shared=rank.shape is None,
         shape=rank.shape,
-        environment=rank.environment,
+        environment=rank_environment(rank, engine(service.engine)),
+        metric_names=metric_names(),
     )
 
 

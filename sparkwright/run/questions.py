@@ -14,6 +14,7 @@ from pyinfra.api.host import Host
 from sparkwright.catalog import Catalog
 from sparkwright.checks.host.judge import judge
 from sparkwright.checks.smoke.deep import deep_request, deep_seconds, unplanned_request
+from sparkwright.engines import ENGINES, engine, metric_names
 from sparkwright.facts.answers import HostError, of_each
 from sparkwright.facts.asking import ask
 from sparkwright.findings.render import data
@@ -121,7 +122,11 @@ def _without_record(one: HostRun, name: str) -> ExaminedService:
 
 def _examination(host: Host, one: HostRun, services: tuple[ExaminedService, ...]) -> Examination:
     request = ExaminationRequest(
-        services, one.settings.models_root, one.settings.services_root, _BETWEEN
+        services,
+        one.settings.models_root,
+        one.settings.services_root,
+        _BETWEEN,
+        metric_names(),
     )
     return ask(host, doctor, request, Examination, timeout=120)
 
@@ -147,12 +152,19 @@ def bench_facts(host: Host, one: HostRun, *, under_load: bool) -> dict[str, Any]
     """What serves, and on what; or the GPU while a service works."""
     request = BenchRequest(
         services=tuple(
-            BenchService(service.name, service.home, service.gate.address, service.gate.port)
+            BenchService(
+                service.name,
+                service.home,
+                service.gate.address,
+                service.gate.port,
+                engine(service.gate.engine).probes.version,
+            )
             for service in one.services
         ),
         samples=_SAMPLES if under_load else 0,
         seconds=_SECONDS,
         state=f"{one.settings.services_root}/state",
+        metric_names=metric_names(),
     )
     answer = ask(host, bench, request, BenchAnswer, timeout=_SECONDS + 60)
     planned = {service.name: service.release for service in one.services}
@@ -166,8 +178,11 @@ def deep_smoke(host: Host, one: HostRun) -> dict[str, Any]:
     if one.desired.plan.groups or not one.plan_known:
         status = status_of(host, one, texts=False)
         services, sleeping = services_of(one, status), set(status.sleeping)
-        if not one.plan_known and (lacking := unreadable(one, status)):
-            raise HostError(f"{', '.join(lacking)}: its release does not say what it must answer")
+        lacking = {name for name, each in services.items() if each.gate.engine not in ENGINES}
+        if not one.plan_known and (lacking := {*lacking, *unreadable(one, status)}):
+            raise HostError(
+                f"{', '.join(sorted(lacking))}: its release does not say what it must answer"
+            )
     services = {
         name: service
         for name, service in services.items()

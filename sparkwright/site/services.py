@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from sparkwright.config.keys import Keys
 from sparkwright.config.secrets import Secret
+from sparkwright.engines import engine
 from sparkwright.host.directories import Directory
 from sparkwright.host.ranks.link import KEY
 from sparkwright.host.service import Service
@@ -41,13 +42,13 @@ def secrets_of(plan: HostPlan, keys: Keys) -> dict[str, Secret]:
     found = {}
     for service in plan.services:
         home = service_home(plan, service)
-        # Behind a proxy no client's key is vLLM's: they change without a restart.
+        # Behind a proxy no client's key is the engine's: they change without a restart.
         key = keys.engine if service.proxy else keys.default
-        # vLLM reads VLLM_API_KEY and does not log it.
-        found[f"{home}/secrets.env"] = Secret(f"VLLM_API_KEY={key.value}\n")
+        variable = engine(service.engine).key_variable
+        found[f"{home}/secrets.env"] = Secret(f"{variable}={key.value}\n")
         if service.rank:
             known = Secret(f"{KEY}={keys.ranks[service.rank.cluster].value}\n")
-            # A follower answers nobody: it has no key of vLLM's.
+            # A follower answers nobody: it has no key of the engine's.
             name = "secrets" if service.follower else "ranks"
             found[f"{home}/{name}.env"] = known
     return found

@@ -27,7 +27,7 @@ from sparkwright.plan.service import render_service
 from sparkwright.site.resolution import pinned
 from tests.engine import registry
 from tests.held import held_for_tests
-from tests.host.lab.test_serving import free_port
+from tests.host.lab.fake_server import free_port
 
 ROOT = Path(__file__).resolve().parents[2]
 KEY = "a-key-of-the-test"
@@ -90,7 +90,7 @@ def rendered(
         folder = place / "models" / model.name
         _files(Store(place / "hub"), model.repository, release.models[model.repository], folder)
         mounts.append((folder, model.mount))
-    container = yaml.safe_load(release.compose)["services"]["vllm"]
+    container = yaml.safe_load(release.compose)["services"]["engine"]
     return Rendered(release, plan.services[0].container.strict, container, mounts)
 
 

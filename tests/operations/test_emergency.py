@@ -34,17 +34,17 @@ USAGE = DiskUsage((MODEL, BARE, STAGE), ())
 BROKEN = {"group_data__all": "services = {\n"}
 
 
-def gate(release: str = "b" * 12, **changes: Any) -> dict[str, Any]:
+def gate(release: str = "b" * 12, root: str = ROOT, **changes: Any) -> dict[str, Any]:
     """A release's record, as the host's status has it; with changes of its smoke test."""
-    found: dict[str, Any] = encode(kept_service(release, root=ROOT, **changes))
+    found: dict[str, Any] = encode(kept_service(release, root=root, **changes))
     return found
 
 
-def status(*, proxy: Any = None, **changes: Any) -> HostStatus:
+def status(*, root: str = ROOT, proxy: Any = None, **changes: Any) -> HostStatus:
     """A host with one service of two releases."""
     seen = encode(answer())
     for release, kept in seen["services"]["qwen36"]["releases"].items():
-        kept["service"] = gate(release, proxy=proxy)
+        kept["service"] = gate(release, root, proxy=proxy)
     known = {key: seen[key] for key in encode(HostStatus(0, None, None, (), {}))}
     return decode(HostStatus, {**known, **changes})
 
@@ -193,7 +193,10 @@ def test_a_command_of_an_emergency(tmp_path: Path, name: str) -> None:
     """One host answers, one is off: the answer is there, the other is named, and it is an error."""
     words, answers, expected = COMMANDS[name]
     write_site(
-        tmp_path, host("spark-1", status=status(), **answers), unreachable("spark-2"), **BROKEN
+        tmp_path,
+        host("spark-1", status=status(root="/opt/sparkwright"), **answers),
+        unreachable("spark-2"),
+        **BROKEN,
     )
     done = sparkwright(tmp_path, *words)
     said = done.stdout + done.stderr
@@ -205,7 +208,7 @@ def test_a_command_of_an_emergency(tmp_path: Path, name: str) -> None:
 
 
 def test_without_a_plan_a_diff_is_none(tmp_path: Path) -> None:
-    write_site(tmp_path, host("spark-1", status=status()), **BROKEN)
+    write_site(tmp_path, host("spark-1", status=status(root="/opt/sparkwright")), **BROKEN)
     done = sparkwright(tmp_path, "diff")
     assert (done.returncode, done.stdout) == (2, "")
     assert "group_data/all.py: line 1" in done.stderr

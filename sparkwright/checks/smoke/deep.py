@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from sparkwright.catalog import ArgumentValue, Catalog
 from sparkwright.checks.configuration.model import THINKING_TOKENS
+from sparkwright.engines import engine
 from sparkwright.host.service import SmokeRequest
 from sparkwright.host.smoke.client import DeepRequest
 from sparkwright.plan.plan import ServicePlan
@@ -30,6 +31,7 @@ _LONG_SECONDS = 400
 def deep_request(service: ServicePlan, gate: SmokeRequest, catalog: Catalog) -> DeepRequest:
     """What the host's program must know of a service, by its plan and its model's entry."""
     arguments = dict(service.arguments)
+    own = engine(service.engine)
     caching = arguments.get("enable_prefix_caching")
     return DeepRequest(
         service=replace(gate, warm_ups=0),
@@ -40,6 +42,9 @@ def deep_request(service: ServicePlan, gate: SmokeRequest, catalog: Catalog) -> 
         context=_whole(arguments.get("max_model_len")),
         prefix_caching=caching if isinstance(caching, bool) else None,
         skip=_skipped(service, arguments, catalog),
+        guarded=own.routes.guarded,
+        tokenizer=own.probes.tokenizer,
+        context_errors=own.probes.context_errors,
     )
 
 
@@ -49,10 +54,12 @@ def unplanned_request(gate: SmokeRequest) -> DeepRequest:
     skip = dict.fromkeys(_PROMISED, why)
     if not gate.speculates:
         skip["speculation"] = "no drafter in its release"
+    own = engine(gate.engine)
     return DeepRequest(
         service=replace(gate, warm_ups=0), tool_parser=None, reasoning_parser=None,
         thinking_tokens=THINKING_TOKENS, max_num_seqs=None, context=None, prefix_caching=None,
-        skip=skip,
+        skip=skip, guarded=own.routes.guarded, tokenizer=own.probes.tokenizer,
+        context_errors=own.probes.context_errors,
     )  # fmt: skip
 
 
@@ -96,7 +103,7 @@ def _skipped(
     if "speculative_config" not in arguments:
         skip["speculation"] = "no speculative_config"
     if _whole(arguments.get("max_num_seqs")) is None:
-        skip["concurrency"] = "no max_num_seqs: vLLM decides how many run at once"
+        skip["concurrency"] = "no max_num_seqs: the engine decides how many run at once"
     return skip
 
 
@@ -111,7 +118,7 @@ def _vision_off(arguments: Mapping[str, ArgumentValue]) -> str | None:
 
 
 def _whole(value: ArgumentValue | None) -> int | None:
-    """A positive whole number; None for -1, ``auto`` and sizes with a suffix, which vLLM reads."""
+    """A positive whole number; None for -1, ``auto`` and sizes with a suffix."""
     text = str(value)
     return int(text) if text.isascii() and text.isdigit() and int(text) > 0 else None
 

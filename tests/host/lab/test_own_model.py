@@ -13,8 +13,7 @@ from lab.hub.qwen3_fp8 import CONTEXT, MINIATURE, REPOSITORY
 from lab.hub.serving import running
 from lab.hub.store import Store
 from sparkwright.plan.service import render_service
-from tests.host.lab.test_miniatures import Folders
-from tests.host.lab.test_serving import settings_of
+from tests.host.lab.fake_server import Folders, settings_of
 from tests.unit.builders import resolution
 from tests.unit.derive.repositories import chat, planned
 
@@ -38,7 +37,7 @@ def test_what_the_hub_says_is_enough_to_start_it(hub: str, tmp_path: Path) -> No
     assert host.catalog.models[service.body.name].capabilities == ("tools", "thinking")
 
     text = render_service(host.plan, service, resolution(host.plan)).compose
-    words = yaml.safe_load(text)["services"]["vllm"]["command"][1:]
+    words = yaml.safe_load(text)["services"]["engine"]["command"][1:]
     folder = str(Folders(tmp_path)(REPOSITORY))
     said = [folder if word == service.body.mount else word for word in words]
     settings = settings_of(said, "0.32.0", "stock")

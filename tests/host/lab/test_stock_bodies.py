@@ -11,8 +11,7 @@ from lab.hub.repositories import MINIATURES
 from lab.serving.fake_vllm.model import read_weights
 from lab.serving.tags import STOCK, TAGS
 from sparkwright.plan.service import render_service
-from tests.host.lab.test_miniatures import Folders
-from tests.host.lab.test_serving import settings_of
+from tests.host.lab.fake_server import Folders, settings_of
 from tests.unit.builders import catalog, plan, resolution
 
 RECIPES = [
@@ -35,7 +34,7 @@ def test_a_stock_recipe_starts_with_what_it_renders(recipe: str, folders: Folder
     host = plan({"s": {"recipe": recipe}}, "rtx-1")
     (service,) = host.services
     text = render_service(host, service, resolution(host, architectures=("amd64",))).compose
-    rendered = yaml.safe_load(text)["services"]["vllm"]
+    rendered = yaml.safe_load(text)["services"]["engine"]
     words = [str(folders(body.repository)) if word == entry.body.mount else word
              for word in rendered["command"][1:]]  # fmt: skip
 

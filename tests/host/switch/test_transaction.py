@@ -107,7 +107,15 @@ class Host:
         **changes: Any,
     ) -> ServiceSwitch:
         """A switch of a service to the new release."""
-        rendered = kept_service(to, name, self.place, boot_seconds=1, port=1, **(gate or {}))
+        rendered = kept_service(
+            to,
+            name,
+            self.place,
+            boot_seconds=1,
+            port=1,
+            compiled="vllm/torch_compile_cache",
+            **(gate or {}),
+        )
         service = replace(
             rendered, pool=pool, second_boot=second_boot, unit_text=unit,
             rank=RANK if follower else None,

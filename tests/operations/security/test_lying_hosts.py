@@ -69,14 +69,14 @@ class Endless(str):
 def test_what_hosts_say_is_shown_as_text(tmp_path: Path, words: tuple[str, ...]) -> None:
     """Escapes, an endless answer and wrong types, beside a host that is honest."""
     evil = EVIL.replace("\ud800", "")
-    seen = encode(status())
+    seen = encode(status(root="/opt/sparkwright"))
     seen["history"] = [{**seen["history"][0], "by": evil, "why": [evil]}]
     seen["services"]["qwen36"]["releases"]["b" * 12]["tag"] = evil
     usage = {"things": [{**encode(USAGE)["things"][0], "name": evil, "fault": evil}],
              "foreign": [evil]}  # fmt: skip
     write_site(
         tmp_path,
-        host("honest", status=status(), disk_usage=USAGE),
+        host("honest", status=status(root="/opt/sparkwright"), disk_usage=USAGE),
         host("evil", status=seen, disk_usage=usage),
         host("endless", status=Endless("x"), disk_usage=marked("[" * 99_999)),
         host("typed", status=marked('{"now": []}'), disk_usage=marked('{"things": 5}')),
