@@ -10,7 +10,7 @@ import pytest
 from sparkwright.facts.asking import HostError
 from sparkwright.host.disk_usage import DiskUsage, Item
 from sparkwright.host.lib.records import decode, encode
-from sparkwright.host.proxy.pool import Sockets, pool_of
+from sparkwright.host.proxy.pool import Pool, Sockets
 from sparkwright.host.release import ServiceSwitch
 from sparkwright.host.removal import RemovalAnswer
 from sparkwright.host.smoke.deep import DeepAnswer, DeepCheckResult
@@ -124,13 +124,14 @@ def test_back_to_the_release_before_by_its_own_gate() -> None:
 def test_behind_a_proxy_it_is_drained_first() -> None:
     seen = encode(status(proxy=("127.0.0.1", 8001)))
     sockets = Sockets("/run/sparkwright-gateway/admin.sock", "")
-    pool = encode(pool_of("qwen36", sockets, 7, 600, others=False))
-    seen["services"]["qwen36"]["releases"]["b" * 12]["service"]["pool"] = pool
+    kept = seen["services"]["qwen36"]["releases"]["b" * 12]["service"]
+    kept["pool"] = encode(Pool("qwen36", sockets, 7, 600))
     one, run = unplanned(status=seen)
     switch = _back(one, run)
-    assert switch.service.pool is not None
-    assert switch.service.pool.admin == "/run/sparkwright-gateway/admin.sock"
-    assert switch.service.pool.server == ("qwen36", "self")
+    pool = switch.service.pool
+    assert pool is not None
+    assert pool.sockets.admin == "/run/sparkwright-gateway/admin.sock"
+    assert (pool.proxy, pool.replica) == ("qwen36", "self")
 
 
 @pytest.mark.parametrize(

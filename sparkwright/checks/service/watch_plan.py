@@ -7,7 +7,6 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sparkwright.checks.service import thresholds
 from sparkwright.config.templates import template
 from sparkwright.engines import metric_names
 from sparkwright.host.lib.records import encode
@@ -58,9 +57,6 @@ def watch_of(plan: HostPlan, services: Sequence[Service]) -> Watch | None:
             for service in services
         ),
         paths=("/", settings.models_root, settings.services_root, "/var/lib/docker"),
-        limits=thresholds.THRESHOLDS,
-        heat=thresholds.HEAT,
-        brake=thresholds.BRAKE,
         state=f"{state}/watch.json",
         expected=f"{state}/expected.json",
         switch=f"{state}/switch/progress.json",

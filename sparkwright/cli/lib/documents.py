@@ -21,9 +21,9 @@ from sparkwright.extras.fabric_test.result import FabricResult
 from sparkwright.extras.notify.dispatch import Sent
 from sparkwright.extras.report.contents import Page
 from sparkwright.findings.finding import Finding
-from sparkwright.host.activate import ActivateAnswer
 from sparkwright.host.control import ControlAnswer
 from sparkwright.host.disk_usage import DiskUsage
+from sparkwright.host.exclusive.activate import ActivateAnswer
 from sparkwright.host.lib.homes import Maintenance
 from sparkwright.host.release import HistoryEntry
 from sparkwright.host.removal import RemovalAnswer
