@@ -214,6 +214,10 @@ def kept(home: Path, release: str) -> Service | None:
 
 
 def current(home: Path) -> Service | None:
-    """The release of a service that is to run on this host; None as for ``kept``."""
-    release = files.target(home / "current")
+    """The release of a service that is to run on this host; None as for ``kept``, and for a name
+    that no directory can have."""
+    try:
+        release = files.target(home / "current")
+    except OSError:
+        return None
     return kept(home, release) if release else None

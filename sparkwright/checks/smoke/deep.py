@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from sparkwright.catalog import ArgumentValue, Catalog
-from sparkwright.checks.configuration.model import THINKING_TOKENS
+from sparkwright.config.settings import THINKING_TOKENS
 from sparkwright.engines import engine
 from sparkwright.host.service import SmokeRequest
 from sparkwright.host.smoke.client import DeepRequest
