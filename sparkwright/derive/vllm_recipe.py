@@ -15,16 +15,21 @@ from typing import Any
 
 from sparkwright.catalog import ArgumentValue
 from sparkwright.catalog.gpus import UNIFIED
+from sparkwright.derive.recipes import vllm_recipes
+from sparkwright.derive.recipes.carried_over import settled, variables
+from sparkwright.derive.recipes.recipe import (
+    CHANGED,
+    Foreign,
+    Options,
+    Refused,
+    Text,
+    texts_of_tree,
+)
+from sparkwright.derive.recipes.serve_arguments import read_arguments
+from sparkwright.derive.recipes.yaml_mapping import mapping, read_yaml
 from sparkwright.derive.subject import Subject
 from sparkwright.engines.vllm.arguments import PARALLEL
 from sparkwright.engines.vllm.table import release
-from sparkwright.imports import vllm_recipes
-from sparkwright.imports.arguments import read_arguments
-from sparkwright.imports.foreign import Foreign, Options, Text
-from sparkwright.imports.remarks import CHANGED, Refused
-from sparkwright.imports.settling import settled, variables
-from sparkwright.imports.sources import of_files
-from sparkwright.imports.text import mapping, read_yaml
 from sparkwright.plan.derivation import DerivedFact
 from sparkwright.resolve.model_recipe import ModelRecipe
 from sparkwright.resolve.recipe_registry import Snapshot
@@ -66,7 +71,7 @@ def look_up(repository: str, registries: Iterable[Snapshot]) -> ModelRecipe | No
     """
     for registry in registries:
         paths = registry.naming(repository)
-        for text in of_files(paths, registry.read, registry.source, registry.date()):
+        for text in texts_of_tree(paths, registry.read, registry.source, registry.date()):
             try:
                 data = read_yaml(text.text)
                 if vllm_recipes.is_one(data) and any(_variants(data, repository)):

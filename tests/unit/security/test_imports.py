@@ -14,9 +14,9 @@ from click.testing import CliRunner
 
 from sparkwright.cli import main
 from sparkwright.config.registries import registry_address
+from sparkwright.extras.imports.files import write
+from sparkwright.extras.imports.sources import of_path
 from sparkwright.findings.user_error import UserError
-from sparkwright.imports.files import write
-from sparkwright.imports.sources import of_path
 from sparkwright.resolve import recipe_registry
 from sparkwright.resolve.recipe_registry import snapshot
 from tests.unit.builders import ROOT

@@ -25,7 +25,7 @@ from sparkwright.cli import main
 from sparkwright.config.inventory import HostInput
 from sparkwright.config.places import CATALOG
 from sparkwright.config.tls import CA, CA_DIRECTORY
-from sparkwright.extras.endpoints import FORMATS
+from sparkwright.extras.endpoints.command import FORMATS
 from sparkwright.extras.endpoints.fleet import export
 from sparkwright.findings.user_error import UserError
 from sparkwright.plan.plan import HostPlan

@@ -16,9 +16,9 @@ from click.testing import CliRunner
 
 from sparkwright.checks.service.diagnose import CHECKS
 from sparkwright.cli import main
-from sparkwright.extras.monitoring import Scraped, files
 from sparkwright.extras.monitoring.alerts import rules
 from sparkwright.extras.monitoring.dashboard import dashboard
+from sparkwright.extras.monitoring.files import Scraped, files
 from tests.libyaml import safe_load
 from tests.unit.builders import ROOT, SPARK, plan
 

@@ -11,10 +11,10 @@ from click.testing import CliRunner, Result
 
 from sparkwright.cli import main
 from sparkwright.config.secrets import VARIABLE
-from sparkwright.extras.endpoints import FORMATS, Endpoint
-from sparkwright.extras.endpoints.endpoint import key_command
+from sparkwright.extras.endpoints.command import FORMATS, Endpoint
 from sparkwright.extras.endpoints.fleet import Exported, export
 from sparkwright.findings.user_error import UserError
+from sparkwright.site.endpoints import key_command
 from sparkwright.site.fleet import PlannedHost
 from tests.libyaml import safe_load
 from tests.unit.builders import ROOT, RTX, SPARK, catalog, plan

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 
 from markupsafe import Markup, escape
 
+from sparkwright.text.short import number
+
 _WIDTH = 360
 _BAR, _GAP, _LABEL = 12, 30, 14
 _LEFT, _RIGHT, _TOP, _HEIGHT = 40, 12, 18, 170
@@ -45,15 +47,6 @@ class Line:
 
     label: str
     points: tuple[tuple[float, float], ...]
-
-
-def number(value: float) -> str:
-    """Three digits that matter, without an exponent: ``1234``, ``91.7``, ``0.088``."""
-    if not math.isfinite(value):
-        return "-"
-    digits = 0 if value == 0 else 2 - math.floor(math.log10(abs(value)))
-    text = f"{value:.{min(max(digits, 0), 6)}f}"
-    return text.rstrip("0").rstrip(".") if "." in text else text
 
 
 def bars(title: str, unit: str, rows: Sequence[Bar]) -> Markup:

@@ -6,7 +6,7 @@ from typing import Any
 
 import yaml
 
-from sparkwright.imports.remarks import Refused
+from sparkwright.derive.recipes.recipe import Refused
 
 #: Bytes of a recipe; the largest real one has 40 KiB.
 MOST_BYTES = 256 * 1024
@@ -75,6 +75,11 @@ def mapping(data: dict[str, Any], key: str) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise Refused(key, f"{type(value).__name__}, not a mapping", "its keys are read by name")
     return {str(name): one for name, one in value.items()}
+
+
+def environment(given: dict[str, Any]) -> dict[str, str]:
+    """Variables as text; nothing of the controller's environment is filled in."""
+    return {name: "" if value is None else str(value) for name, value in given.items()}
 
 
 def words(data: dict[str, Any], key: str) -> list[str]:

@@ -6,10 +6,9 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from sparkwright.imports.command_line import Command, command, filled
-from sparkwright.imports.foreign import Foreign, Options, Text
-from sparkwright.imports.remarks import Refused, Remarks
-from sparkwright.imports.text import line, mapping, words
+from sparkwright.derive.recipes.recipe import Foreign, Options, Refused, Remarks, Text
+from sparkwright.derive.recipes.yaml_mapping import environment, line, mapping, words
+from sparkwright.extras.imports.command_line import Command, command, filled
 
 _SCRIPT = "a script of the recipe's, and none is run"
 #: Keys that are not carried over -> why.
@@ -112,11 +111,6 @@ def foreign(text: Text, data: dict[str, Any], found: Command, remarks: Remarks) 
         memlock="memlock" in str(executor.get("ulimit") or ""),
         notes=notes,
     )
-
-
-def environment(given: Mapping[str, Any]) -> dict[str, str]:
-    """Variables as text; nothing of the controller's environment is filled in."""
-    return {name: "" if value is None else str(value) for name, value in given.items()}
 
 
 def unused(values: Mapping[str, Any], used: frozenset[str], remarks: Remarks) -> None:

@@ -10,8 +10,8 @@ from typing import Any
 import yaml
 
 from sparkwright.catalog.load import validated
+from sparkwright.extras.imports.entries import Imported
 from sparkwright.findings.user_error import UserError, mistake
-from sparkwright.imports.entries import Imported
 
 _FOLDERS = {"image": "images", "model": "models", "recipe": "recipes"}
 _HEAD = """\

@@ -6,11 +6,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from sparkwright.imports import sparkrun
-from sparkwright.imports.command_line import command, formatted
-from sparkwright.imports.foreign import Foreign, Options, Text
-from sparkwright.imports.remarks import Refused, Remarks
-from sparkwright.imports.text import mapping
+from sparkwright.derive.recipes.recipe import Foreign, Options, Refused, Remarks, Text
+from sparkwright.derive.recipes.yaml_mapping import mapping
+from sparkwright.extras.imports import sparkrun
+from sparkwright.extras.imports.command_line import command, formatted
 
 _NIGHTLY = "ghcr.io/spark-arena/dgx-vllm-eugr-nightly"
 #: Local names that its builder gives -> the published image that sparkrun takes for them.

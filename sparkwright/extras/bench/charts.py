@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterable
 from markupsafe import Markup
 
 from sparkwright.extras.bench.compare import CellComparison
+from sparkwright.extras.bench.judgement import Bench
+from sparkwright.extras.bench.plots import Bar, Line, bars, lines
 from sparkwright.extras.bench.published import SHORT_PROMPT
 from sparkwright.extras.bench.results import Cell
-from sparkwright.extras.report.contents import Bench
-from sparkwright.extras.report.plots import Bar, Line, bars, lines
 
 
 def charts(bench: Bench) -> tuple[tuple[str, Markup], ...]:

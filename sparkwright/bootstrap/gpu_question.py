@@ -1,14 +1,14 @@
-"""What a box is, by the user's own ssh: which GPU it has. Nothing is changed there."""
+"""GPUs of boxes, asked for by the user's own ssh. Nothing is changed there."""
 
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 
 from sparkwright.catalog.gpus import VRAM
-from sparkwright.extras.discover.names import Candidate
 from sparkwright.host.contracts.gpu import Gpu
 from sparkwright.host.lib.gpu import IDENTITY, parse
 from sparkwright.text.visible import cut
@@ -36,30 +36,31 @@ class Box:
     why: str = ""
 
 
-def boxes(candidates: Sequence[Candidate], run: Run | None = None) -> list[Box]:
-    """All of them, asked side by side."""
-    asked = run or _ssh
-    if not candidates:
-        return []
+def boxes(sources: Mapping[str, str], run: Run | None = None) -> list[Box]:
+    """Ask boxes for their GPU, side by side.
+
+    Args:
+        sources: name of each box for SSH -> where that name is from.
+    """
+    ask = partial(_box, run=run or _ssh)
     with ThreadPoolExecutor(max_workers=16) as pool:
-        return list(pool.map(lambda one: _box(one, asked), candidates))
+        return list(pool.map(ask, sources, sources.values()))
 
 
-def _box(candidate: Candidate, run: Run) -> Box:
-    code, out, err = run(words(candidate.name))
+def _box(name: str, source: str, *, run: Run) -> Box:
+    code, out, err = run(command(name))
     gpus = parse(out) if code == 0 else ()
     if not gpus:
         said = (err.strip() or out.strip()).splitlines()
-        return Box(candidate.name, candidate.source, why=cut(said[-1] if said else "no GPU", 120))
-    first = gpus[0]
-    return Box(candidate.name, candidate.source, kind(first), cut(first.name, 60))
+        return Box(name, source, why=cut(said[-1] if said else "no GPU", 120))
+    return Box(name, source, kind(gpus[0]), cut(gpus[0].name, 60))
 
 
-def words(name: str) -> list[str]:
+def command(name: str) -> list[str]:
     """The ssh command: asks nobody, and takes no key of a host that is not known."""
     options = ("BatchMode=yes", "StrictHostKeyChecking=yes", f"ConnectTimeout={_SECONDS}",
                "ForwardAgent=no", "ForwardX11=no", "ClearAllForwardings=yes")  # fmt: skip
-    return ["ssh", *(word for one in options for word in ("-o", one)), "--", name, _ASK]
+    return ["ssh", *(word for option in options for word in ("-o", option)), "--", name, _ASK]
 
 
 def kind(gpu: Gpu) -> str | None:
@@ -72,10 +73,10 @@ def kind(gpu: Gpu) -> str | None:
     return max(fitting)[1] if fitting else None
 
 
-def _ssh(command: Sequence[str]) -> tuple[int, str, str]:
+def _ssh(words: Sequence[str]) -> tuple[int, str, str]:
     try:
         done = subprocess.run(
-            command, stdin=subprocess.DEVNULL, capture_output=True, timeout=_SECONDS * 3,
+            words, stdin=subprocess.DEVNULL, capture_output=True, timeout=_SECONDS * 3,
             check=False,
         )  # fmt: skip
     except subprocess.TimeoutExpired:

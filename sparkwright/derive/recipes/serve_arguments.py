@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from sparkwright.catalog.data import ArgumentValue
+from sparkwright.derive.recipes.recipe import Remarks
 from sparkwright.engines.vllm.table import Argument, Table, table, versions
-from sparkwright.imports.command_line import PLACEHOLDER, expands
-from sparkwright.imports.remarks import Remarks
 from sparkwright.plan.own_arguments import own_setting
 
+PLACEHOLDER = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)\}")
 #: vLLM's short options (0.23.0 to 0.33.0).
 SHORT = {
     "asc": "api_server_count", "q": "quantization", "pp": "pipeline_parallel_size",
@@ -192,6 +192,11 @@ class _Reader:
                 inner.update(parsed)
             else:
                 values[name] = given[0]
+
+
+def expands(word: str) -> bool:
+    """Whether a shell would look something up, or run it."""
+    return "$" in word or "`" in word
 
 
 def _is_option(word: str) -> bool:

@@ -1,15 +1,22 @@
-"""Words looked for in the catalog, the site's own and the registries of recipes."""
+"""``sparkwright catalog search``: words in the catalog and in registries of recipes."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
-from sparkwright.catalog import Catalog
-from sparkwright.imports.foreign import Text
-from sparkwright.imports.formats import format_of
-from sparkwright.imports.remarks import Refused
-from sparkwright.imports.text import line, mapping, read_yaml
+import click
+
+from sparkwright.catalog import Catalog, load_catalog
+from sparkwright.cli.lib.options import catalog_directories, json_option, print_json
+from sparkwright.cli.lib.output import echo
+from sparkwright.config.places import catalogs
+from sparkwright.derive.recipes.recipe import Refused, Text
+from sparkwright.derive.recipes.yaml_mapping import line, mapping, read_yaml
+from sparkwright.extras.imports.formats import format_of
+from sparkwright.extras.imports.sources import registries_of
+from sparkwright.text.visible import visible
 
 
 @dataclass(frozen=True)
@@ -63,3 +70,35 @@ def in_registry(name: str, texts: Iterable[Text], words: Iterable[str]) -> Itera
 def _has(wanted: list[str], *texts: str) -> bool:
     everything = " ".join(texts).lower()
     return all(word in everything for word in wanted)
+
+
+DOCUMENT = list[Found]
+
+
+@click.command("search")
+@click.argument("words", nargs=-1, required=True, metavar="WORD...")
+@catalog_directories
+@click.option(
+    "--inventory",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Look through the `registries` of this inventory; else the site's own.",
+)
+@json_option
+def command(
+    words: tuple[str, ...], directories: tuple[Path, ...], inventory: Path | None, as_json: bool
+) -> None:
+    """Look for words in the catalog, your own and the registries of recipes.
+
+    A registry is fetched once per commit. Its recipes are imported with `sparkwright import
+    @NAME/RECIPE`.
+    """
+    found = list(in_catalog(load_catalog(catalogs(directories)), words))
+    for name, texts in registries_of(inventory):
+        found += in_registry(name, texts, words)
+    if as_json:
+        print_json([vars(one) for one in found])
+        return
+    for one in found:
+        name = one.name if one.place == "catalog" else f"{one.place}/{one.name}"
+        echo(visible(f"{one.kind:7} {name}  {one.title}"))
+    echo(f"{len(found)} found")

@@ -14,9 +14,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sparkwright.imports.remarks import Refused, Remarks
+from sparkwright.derive.recipes.recipe import Refused, Remarks
+from sparkwright.derive.recipes.serve_arguments import PLACEHOLDER
 
-PLACEHOLDER = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)\}")
 _ROUNDS = 10
 _LONGEST = 64 * 1024
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=")
@@ -135,11 +135,6 @@ def _after_serve(split: list[str], remarks: Remarks) -> list[str]:
     raise Refused(
         "command", f"it starts {first!r}" if first else "it is empty", "only vllm serve is known"
     )
-
-
-def expands(word: str) -> bool:
-    """Whether a shell would look something up, or run it."""
-    return "$" in word or "`" in word
 
 
 def _bounded(text: str) -> str:
