@@ -7,9 +7,9 @@ from functools import partial
 
 from pyinfra.context import ctx_host
 
-from sparkwright.host.contracts.control import RESTART, ControlRequest
-from sparkwright.host.contracts.exclusive import ActivateRequest
-from sparkwright.host.contracts.records import encode
+from sparkwright.host.activate import ActivateRequest
+from sparkwright.host.control import RESTART, ControlRequest
+from sparkwright.host.lib.records import encode
 from sparkwright.operations import control, exclusive
 from sparkwright.operations.locks import OWNER
 from sparkwright.run.state import Run, host_run, run_of

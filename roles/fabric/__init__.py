@@ -11,8 +11,8 @@ from sparkwright.checks.fabric import addresses as planned
 from sparkwright.extras.fabric_test.measure import Plan
 from sparkwright.facts.asking import HostError
 from sparkwright.findings.render import text
-from sparkwright.host.contracts.fabric_measure import MeasureAnswer
-from sparkwright.host.contracts.records import decode, encode
+from sparkwright.host.fabric_measure import MeasureAnswer
+from sparkwright.host.lib.records import decode, encode
 from sparkwright.operations.changing import paint
 from sparkwright.operations.connections import addresses as connection
 from sparkwright.operations.fabric import addresses as operations

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pyinfra.context import ctx_host
 
-from sparkwright.host.contracts.proof import ModelAt, ProofRequest
+from sparkwright.host.proof import ModelAt, ProofRequest
 from sparkwright.operations import gpu, images, jobs, models
 from sparkwright.plan.missing import missing_images, missing_models
 from sparkwright.run.state import host_run

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pyinfra.context import ctx_host
 
-from sparkwright.host.contracts.maintenance import MaintenanceRequest
-from sparkwright.host.contracts.records import encode
+from sparkwright.host.lib.records import encode
+from sparkwright.host.maintenance import MaintenanceRequest
 from sparkwright.operations import control
 from sparkwright.operations.locks import OWNER
 from sparkwright.run.state import host_run

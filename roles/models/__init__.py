@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyinfra.api.host import Host
 from pyinfra.context import ctx_host
 
-from sparkwright.host.contracts.records import encode
+from sparkwright.host.lib.records import encode
 from sparkwright.operations import disk_usage
 from sparkwright.run import questions
 from sparkwright.run.asked import ask_each

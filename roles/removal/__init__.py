@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pyinfra.context import ctx_host
 
-from sparkwright.host.contracts.records import encode
+from sparkwright.host.lib.records import encode
 from sparkwright.operations import removal
 from sparkwright.run.state import host_run
 

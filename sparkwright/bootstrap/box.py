@@ -7,7 +7,7 @@ from enum import StrEnum
 
 from sparkwright.checks.host.checks import HOSTS, error
 from sparkwright.findings.finding import Finding
-from sparkwright.host.contracts.bootstrap import BootstrapState
+from sparkwright.host.bootstrap.look import BootstrapState
 
 
 class Kind(StrEnum):

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from sparkwright.catalog.gpus import VRAM
-from sparkwright.host.contracts.gpu import Gpu
-from sparkwright.host.lib.gpu import IDENTITY, parse
+from sparkwright.host.lib.gpu import IDENTITY, Gpu, parse
 from sparkwright.text.visible import cut
 
 _SECONDS = 5

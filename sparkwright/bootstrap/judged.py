@@ -15,7 +15,8 @@ from sparkwright.checks.host.checks import HOSTS, error, warning
 from sparkwright.checks.host.docker import OTHER_DOCKERS
 from sparkwright.config.bootstrap import Packaged, PackageSource
 from sparkwright.findings.finding import Finding
-from sparkwright.host.contracts.bootstrap import BootstrapState, Undo
+from sparkwright.host.bootstrap.look import BootstrapState
+from sparkwright.host.bootstrap.prepare import Undo
 from sparkwright.plan.plan import HostPlan
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from sparkwright.bootstrap.sources import Repository
-from sparkwright.host.contracts.bootstrap import Undo
+from sparkwright.host.bootstrap.prepare import Undo
 
 UNITS = "/etc/systemd/system"
 #: Not sparkwright-*: those are services of the plan.

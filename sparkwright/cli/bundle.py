@@ -27,8 +27,7 @@ from sparkwright.cli.lib.output import echo
 from sparkwright.cli.lib.planned import load
 from sparkwright.config.places import PACKAGE
 from sparkwright.findings.user_error import UserError, mistake
-from sparkwright.host.contracts.fetch import FetchFile, FetchRequest
-from sparkwright.host.fetch.request import document
+from sparkwright.host.fetch.request import FetchFile, FetchRequest, document
 from sparkwright.plan.plan import HostPlan
 from sparkwright.resolve import build_context
 from sparkwright.resolve.carried_runtime import carried_runtime

@@ -24,8 +24,8 @@ from sparkwright.extras.fabric_test.measure import Plan, plan
 from sparkwright.extras.fabric_test.result import FabricResult, result, rows
 from sparkwright.findings.render import text
 from sparkwright.findings.user_error import UserError, mistake
-from sparkwright.host.contracts.fabric_measure import MeasureAnswer
-from sparkwright.host.contracts.records import decode, encode
+from sparkwright.host.fabric_measure import MeasureAnswer
+from sparkwright.host.lib.records import decode, encode
 from sparkwright.site.fabric import fabric_problems, members
 from sparkwright.text.table import columns
 

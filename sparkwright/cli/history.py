@@ -11,7 +11,7 @@ from sparkwright.cli.lib.connecting import hosts_argument
 from sparkwright.cli.lib.deployments import deployments
 from sparkwright.cli.lib.options import json_option, print_json
 from sparkwright.cli.lib.output import echo
-from sparkwright.host.contracts.records import encode
+from sparkwright.host.lib.records import encode
 from sparkwright.results.status import render_history
 
 

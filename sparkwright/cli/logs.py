@@ -19,8 +19,8 @@ from sparkwright.cli.lib.options import json_option, print_json
 from sparkwright.cli.lib.output import echo
 from sparkwright.cli.lib.services import joined, misspelt, service_option
 from sparkwright.config.inventory import limited, read_inventory
-from sparkwright.host.contracts.logs import LogsAnswer
-from sparkwright.host.contracts.records import decode, encode
+from sparkwright.host.lib.records import decode, encode
+from sparkwright.host.logs import LogsAnswer
 from sparkwright.text.visible import visible
 
 _SPAN = re.compile(r"([0-9]{1,7})(s|m|min|h|d|w)(?: ago)?")

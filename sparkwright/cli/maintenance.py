@@ -14,8 +14,8 @@ from sparkwright.cli.lib.options import data_option, json_option, print_json, si
 from sparkwright.cli.lib.output import echo
 from sparkwright.config.inventory import limited, read_inventory
 from sparkwright.findings.user_error import UserError, mistake
-from sparkwright.host.contracts.maintenance import MaintenanceAnswer
-from sparkwright.host.contracts.records import decode
+from sparkwright.host.lib.records import decode
+from sparkwright.host.maintenance import MaintenanceAnswer
 from sparkwright.text.visible import visible
 
 _SWITCH = {"on": True, "off": False}

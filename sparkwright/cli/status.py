@@ -12,7 +12,7 @@ from sparkwright.cli.lib.deployments import deployments
 from sparkwright.cli.lib.findings import paint
 from sparkwright.cli.lib.options import json_option, print_json
 from sparkwright.cli.lib.output import echo
-from sparkwright.host.contracts.records import encode
+from sparkwright.host.lib.records import encode
 from sparkwright.results.status import render_status, well, without_texts
 
 

@@ -18,8 +18,8 @@ from sparkwright.cli.lib.completion import services
 from sparkwright.cli.lib.connecting import hosts_argument
 from sparkwright.cli.lib.following import following
 from sparkwright.cli.lib.options import json_option
-from sparkwright.host.contracts.load import HostLoad
-from sparkwright.host.contracts.records import decode
+from sparkwright.host.lib.records import decode
+from sparkwright.host.load import HostLoad
 from sparkwright.results.load import Line, Seen, lines, table
 from sparkwright.text.visible import visible_json
 

@@ -1,7 +1,7 @@
-"""What hosts answer, read into contracts: here and nowhere else.
+"""What hosts answer, read into records: here and nowhere else.
 
 A host may be broken, of another version, or hostile. Its answer is bounded in size and depth before
-it is parsed, and in type and range after; what is not as the contract says is a ``HostError``: it
+it is parsed, and in type and range after; what is not as the record says is a ``HostError``: it
 fails that host alone.
 """
 
@@ -13,7 +13,7 @@ from collections.abc import Collection, Sequence
 from typing import Any, NoReturn, TypeVar
 
 from sparkwright.facts.programs import BEGIN, END
-from sparkwright.host.contracts.records import Malformed, decode
+from sparkwright.host.lib.records import Malformed, decode
 from sparkwright.text.visible import cut
 
 _Answer = TypeVar("_Answer")

@@ -14,7 +14,7 @@ from pyinfra.api.host import Host
 
 from sparkwright.facts import hooks, programs
 from sparkwright.facts.answers import HostError, parse
-from sparkwright.host.contracts.records import encode
+from sparkwright.host.lib.records import encode
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance

@@ -9,8 +9,8 @@ from pyinfra.api.facts import FactBase
 from sparkwright.facts import hooks, programs
 from sparkwright.facts.answers import HostError, parse
 from sparkwright.host import fabric
-from sparkwright.host.contracts.fabric import FabricRequest, FabricState
-from sparkwright.host.contracts.records import encode
+from sparkwright.host.fabric import FabricRequest, FabricState
+from sparkwright.host.lib.records import encode
 
 hooks.printable(FabricState)
 _LABEL = "sparkwright-fabric"

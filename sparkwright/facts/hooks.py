@@ -28,7 +28,7 @@ from pyinfra.connectors import util as connecting
 from pyinfra.context import ctx_state
 
 from sparkwright.facts import output
-from sparkwright.host.contracts.records import encode
+from sparkwright.host.lib.records import encode
 from sparkwright.text.visible import visible_but_colours
 
 

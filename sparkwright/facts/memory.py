@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from pyinfra.api.host import Host
 
 if TYPE_CHECKING:
-    from sparkwright.host.contracts.observation import Observation, ObservationRequest
+    from sparkwright.host.observation import Observation, ObservationRequest
 
 _KEY = "sparkwright"
 

@@ -17,8 +17,8 @@ from sparkwright.facts.answers import HostError, parse
 from sparkwright.facts.asking import Sudo, execute
 from sparkwright.facts.memory import memory
 from sparkwright.host import observe
-from sparkwright.host.contracts.observation import Observation, ObservationRequest
-from sparkwright.host.contracts.records import encode
+from sparkwright.host.lib.records import encode
+from sparkwright.host.observation import Observation, ObservationRequest
 
 _T = TypeVar("_T")
 _LABEL = "sparkwright-observe"

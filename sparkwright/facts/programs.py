@@ -1,7 +1,7 @@
 """How programs of ``sparkwright/host/`` get to a host: as source, each with what it imports.
 
 A program is a module with a function ``main(request) -> answer``; its annotations say of which
-records (``host/contracts``) both are. Nothing has to be installed or put on the host first: the
+records both are. Nothing has to be installed or put on the host first: the
 modules that it needs are found by its own imports.
 """
 
@@ -19,8 +19,7 @@ from pathlib import PurePosixPath
 from types import ModuleType
 from typing import Any
 
-from sparkwright.host.contracts import records
-from sparkwright.host.lib import light_dataclasses
+from sparkwright.host.lib import light_dataclasses, records
 
 _IMPORT = re.compile(r"^ *from (sparkwright\.host[\w.]*) import ([\w ,]+|\([^)]*\))", re.MULTILINE)
 #: A docstring, a comment's line, or a string of several lines that is no docstring: it begins
@@ -48,7 +47,7 @@ def carried(payload):
                 sys.modules[package].__path__ = []
         module = sys.modules[name] = types.ModuleType(name)
         exec(compile(source, name, "exec"), module.__dict__)
-    call = sys.modules["sparkwright.host.contracts.records"].call
+    call = sys.modules["sparkwright.host.lib.records"].call
     try:
         answer = json.dumps(call(module.main, payload["request"]))
     except NotADirectoryError as error:

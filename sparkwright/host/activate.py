@@ -8,17 +8,56 @@ from __future__ import annotations
 
 import json
 import secrets
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from sparkwright.host.contracts.exclusive import ActivateAnswer, ActivateRequest, Groups
-from sparkwright.host.contracts.lock import Owner
-from sparkwright.host.contracts.proxies import Sockets, pool_of
-from sparkwright.host.contracts.switch import ServiceSwitch, SwitchRequest, request_document
 from sparkwright.host.control import SWITCH
 from sparkwright.host.lib import documents, exclusive, files, homes, systemd
-from sparkwright.host.lib.gates import kept_gate
+from sparkwright.host.lib.exclusive import Groups
 from sparkwright.host.lib.processes import run
+from sparkwright.host.lock import Owner
+from sparkwright.host.proxy.pool import Sockets, pool_of
+from sparkwright.host.release import ServiceSwitch, SwitchRequest, kept_gate, request_document
+
+
+@dataclass(frozen=True)
+class ActivateRequest:
+    """A member of a group that is to run.
+
+    Attributes:
+        token: of the run that has the host's lock.
+        dry: whether it is only said what would be done.
+    """
+
+    service: str
+    services_root: str = "/opt/sparkwright"
+    by: str = "somebody"
+    why: str = ""
+    token: str | None = None
+    dry: bool = False
+
+
+@dataclass(frozen=True)
+class ActivateAnswer:
+    """What became of it.
+
+    Attributes:
+        known: every service of the host that is of a group.
+        group: of the service; None where the host has no such service.
+        was: the member that ran before.
+        switch: id of the switch that was begun; None where there was nothing to do.
+        result: good, reverted or failed; None where nothing was switched.
+        down_seconds: from the stop of the one to the first healthy answer of the other.
+        wrong: what went wrong, or why nothing was done, as lines.
+    """
+
+    known: tuple[str, ...] = ()
+    group: str | None = None
+    was: str | None = None
+    switch: str | None = None
+    result: str | None = None
+    down_seconds: float = 0.0
+    wrong: tuple[str, ...] = ()
 
 
 class Refused(Exception):

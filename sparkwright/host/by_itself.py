@@ -13,10 +13,10 @@ import time
 from pathlib import Path
 
 from sparkwright.host import activate, lock
-from sparkwright.host.contracts.exclusive import ActivateRequest
-from sparkwright.host.contracts.lock import Owner
+from sparkwright.host.activate import ActivateRequest
 from sparkwright.host.control import SWITCH
 from sparkwright.host.lib import documents, systemd
+from sparkwright.host.lock import Owner
 
 #: Exit code of what is to be tried again (sysexits.h).
 AGAIN = 75

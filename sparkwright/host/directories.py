@@ -2,10 +2,31 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 
-from sparkwright.host.contracts.directories import DirectoriesRequest
 from sparkwright.host.lib import trusted
+
+
+@dataclass(frozen=True)
+class Directory:
+    """A directory as it must be, or is.
+
+    Attributes:
+        mode: permission bits, e.g. 0o755.
+        uid: number of its owner and group.
+    """
+
+    path: str
+    mode: int = 0o755
+    uid: int = 0
+
+
+@dataclass(frozen=True)
+class DirectoriesRequest:
+    """Directories to make or to put right, parents first."""
+
+    directories: tuple[Directory, ...]
 
 
 def main(request: DirectoriesRequest) -> None:

@@ -12,11 +12,43 @@ import shlex
 import shutil
 import tempfile
 import time
+from dataclasses import dataclass
 from pathlib import Path
 
-from sparkwright.host.contracts.fabric import KEPT, NETPLAN, AddressesAnswer, AddressesRequest, Ping
+from sparkwright.host.fabric import NETPLAN
 from sparkwright.host.lib import documents, files, icmp, systemd
+from sparkwright.host.lib.icmp import Ping
 from sparkwright.host.lib.processes import run
+
+KEPT = "/var/lib/sparkwright/fabric"
+
+
+@dataclass(frozen=True)
+class AddressesRequest:
+    """A step of the change of addresses.
+
+    Attributes:
+        step: ``arm`` checks the text, keeps what is there, and starts the timer that takes it back;
+            ``prove`` pings, and takes it back at once where somebody does not answer; ``keep`` does
+            the same once everybody has proved, and stops the timer.
+        text: of the new file.
+        devices: that it configures.
+        seconds: until the timer takes it back; of the others, how long is tried.
+    """
+
+    step: str
+    text: str = ""
+    devices: tuple[str, ...] = ()
+    pings: tuple[Ping, ...] = ()
+    seconds: int = 120
+
+
+@dataclass(frozen=True)
+class AddressesAnswer:
+    """What is wrong; nothing where the step is done."""
+
+    wrong: tuple[str, ...] = ()
+
 
 _BACK = "fabric-addresses-back"
 _TREES = ("etc/netplan", "lib/netplan", "run/netplan")

@@ -6,20 +6,90 @@ import json
 import re
 import tempfile
 import time
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from sparkwright.host.contracts.fabric import Ping
-from sparkwright.host.contracts.fabric_measure import (
-    Gather,
-    Gathered,
-    MeasureAnswer,
-    MeasureRequest,
-    Pinged,
-    Stream,
-    Written,
-)
 from sparkwright.host.lib import docker, icmp, memory
+from sparkwright.host.lib.icmp import Ping
 from sparkwright.host.lib.processes import Running, run
+
+
+@dataclass(frozen=True)
+class Stream:
+    """One ``ib_write_bw``; without an address it is the side that listens."""
+
+    device: str
+    port: int
+    address: str = ""
+
+
+@dataclass(frozen=True)
+class Gather:
+    """One rank of an all-gather through an image.
+
+    Attributes:
+        script: text of the Python program that each rank runs in the image.
+        size: bytes that every rank has at the end.
+        environment: of the rank, its interfaces and devices among it.
+    """
+
+    image: str
+    script: str
+    rank: int
+    ranks: int
+    master: str
+    port: int
+    size: int
+    environment: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class MeasureRequest:
+    """What is measured now. ``listen`` starts the listening side and does not wait for its end."""
+
+    pings: tuple[Ping, ...] = ()
+    listen: tuple[Stream, ...] = ()
+    write: tuple[Stream, ...] = ()
+    gather: Gather | None = None
+
+
+@dataclass(frozen=True)
+class Pinged:
+    """A ping, and why it was not answered; empty where it was."""
+
+    address: str
+    device: str
+    size: int
+    wrong: str = ""
+
+
+@dataclass(frozen=True)
+class Written:
+    """Gb/s of one stream; or what was wrong."""
+
+    device: str
+    address: str
+    gbits: float | None = None
+    wrong: str = ""
+
+
+@dataclass(frozen=True)
+class Gathered:
+    """Bus bandwidth in GB/s as nccl-tests have it, and the backend; or what was wrong."""
+
+    gbytes: float | None = None
+    backend: str = ""
+    wrong: str = ""
+
+
+@dataclass(frozen=True)
+class MeasureAnswer:
+    """What was measured."""
+
+    pings: tuple[Pinged, ...] = ()
+    writes: tuple[Written, ...] = ()
+    gather: Gathered | None = None
+
 
 #: Seconds until a stream that nobody comes to ends, and until one has measured.
 _LISTEN, _WRITE = 60, 45

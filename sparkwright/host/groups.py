@@ -2,19 +2,32 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from sparkwright.host.contracts.exclusive import (
-    ACTIVE,
-    GROUPS,
-    SCHEDULE,
-    SOCKET,
-    TIMER,
-    WAKE,
-    PlaceRequest,
-)
 from sparkwright.host.lib import documents, exclusive, files, systemd
+from sparkwright.host.lib.exclusive import ACTIVE, GROUPS
 from sparkwright.host.proxy import asleep
+
+#: Units that are there while a group has a calendar.
+TIMER, SCHEDULE = "sparkwright-schedule.timer", "sparkwright-schedule.service"
+
+
+#: And those while a request activates a service: the socket that HAProxy sends it to.
+SOCKET, WAKE = "sparkwright-wake.socket", "sparkwright-wake.service"
+
+
+@dataclass(frozen=True)
+class PlaceRequest:
+    """The files of a host's groups, as they must be; without any, none are.
+
+    Attributes:
+        files: path -> text and mode.
+    """
+
+    services_root: str
+    files: dict[str, tuple[str, int]] = field(default_factory=dict)
+
 
 #: What starts a unit of ours, and that unit.
 _TRIGGERS = ((TIMER, SCHEDULE), (SOCKET, WAKE))

@@ -9,10 +9,28 @@ import io
 import shutil
 import tarfile
 import zlib
+from dataclasses import dataclass
 from pathlib import Path
 
-from sparkwright.host.contracts.runtime import RuntimeRequest
 from sparkwright.host.lib import archives, trusted
+
+
+@dataclass(frozen=True)
+class RuntimeRequest:
+    """What is installed, whole or not at all.
+
+    Attributes:
+        home: directory; nothing is done where it is there.
+        digest: sha256 of the tar in the archive, in hex.
+        archive: gzipped tar of the libraries, in base64.
+        program: path below home -> source.
+    """
+
+    home: str
+    digest: str
+    archive: str
+    program: dict[str, str]
+
 
 #: Bytes of the unpacked tar; the libraries take 40 MB.
 _MOST = 256 << 20

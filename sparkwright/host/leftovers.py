@@ -5,10 +5,18 @@ Since then a fetch gets them from systemd, for as long as it runs (lib/credentia
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 
-from sparkwright.host.contracts.leftovers import LeftoversRequest
 from sparkwright.host.lib import systemd
+
+
+@dataclass(frozen=True)
+class LeftoversRequest:
+    """Where they are looked for."""
+
+    services_root: str
+
 
 #: The hub's token, the peers' token, and accounts for registries, below the directory of state.
 PATTERNS = ("hub-token", "share-token", "sparkwright-*/account")

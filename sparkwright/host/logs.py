@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 
-from sparkwright.host.contracts.logs import LogLine, LogsAnswer, LogsRequest
 from sparkwright.host.lib import homes
 from sparkwright.host.lib.processes import run
 
@@ -12,6 +12,48 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:  # typing takes 3 ms to import
     from collections.abc import Iterable
     from typing import Any
+
+
+@dataclass(frozen=True)
+class LogsRequest:
+    """Which lines.
+
+    Attributes:
+        services: names, those among them that are here; None for every one.
+        lines: at most, the last ones.
+        since: as journalctl takes it: ``-600s``, ``@1764000000``; None for any time.
+    """
+
+    services: tuple[str, ...] | None = None
+    services_root: str = "/opt/sparkwright"
+    lines: int = 100
+    since: str | None = None
+
+
+@dataclass(frozen=True)
+class LogLine:
+    """One line; ``at`` in seconds since the epoch, by the host's clock."""
+
+    at: float
+    service: str
+    text: str
+
+
+@dataclass(frozen=True)
+class LogsAnswer:
+    """The lines, oldest first.
+
+    Attributes:
+        known: every service of the host.
+        cursor: of the last line, as ``--after-cursor`` takes it; None without one.
+        wrong: what journalctl says where it fails.
+    """
+
+    known: tuple[str, ...]
+    lines: tuple[LogLine, ...] = ()
+    cursor: str | None = None
+    wrong: str = ""
+
 
 #: Characters of one line, and of all of them: an answer is bounded.
 _WIDTH, _MOST = 4000, 4 << 20

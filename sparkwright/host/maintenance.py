@@ -8,18 +8,55 @@ from __future__ import annotations
 
 import json
 import time
+from dataclasses import dataclass
 from pathlib import Path
 
-from sparkwright.host.contracts.maintenance import MaintenanceAnswer, MaintenanceRequest
-from sparkwright.host.contracts.marks import MAINTENANCE, Maintenance
-from sparkwright.host.contracts.proxies import SELF, pool_of
-from sparkwright.host.contracts.records import encode
 from sparkwright.host.lib import exclusive, files, homes, systemd, trusted
-from sparkwright.host.lib.gates import kept_gate
+from sparkwright.host.lib.homes import MAINTENANCE, Maintenance
+from sparkwright.host.lib.records import encode
 from sparkwright.host.lib.threads import at_once
 from sparkwright.host.proxy import runtime_api
 from sparkwright.host.proxy.place import Place
+from sparkwright.host.proxy.pool import SELF, Sockets, pool_of
+from sparkwright.host.release import kept_gate
 from sparkwright.host.smoke import check
+
+
+@dataclass(frozen=True)
+class MaintenanceRequest:
+    """Begin or end it.
+
+    Attributes:
+        on: whether it begins.
+        sockets: HAProxy's.
+        notice_seconds: until load balancers in front have seen that a service leaves.
+        drain_seconds: at most, until running requests have ended.
+    """
+
+    on: bool
+    sockets: Sockets
+    services_root: str = "/opt/sparkwright"
+    by: str = "somebody"
+    why: str = ""
+    notice_seconds: float = 7.0
+    drain_seconds: float = 600.0
+
+
+@dataclass(frozen=True)
+class MaintenanceAnswer:
+    """What was done, and what the host is now.
+
+    Attributes:
+        now: None where it is not in maintenance.
+        done, left: in words: what was done, and what of it could not be.
+        wrong: why it stays in maintenance, as lines.
+    """
+
+    now: Maintenance | None
+    done: tuple[str, ...] = ()
+    left: tuple[str, ...] = ()
+    wrong: tuple[str, ...] = ()
+
 
 _BARE = "{}: it has no proxy here: load balancers go on sending to it until it is stopped"
 

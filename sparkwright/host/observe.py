@@ -16,24 +16,6 @@ import time
 from pathlib import Path
 
 from sparkwright.host import leftovers
-from sparkwright.host.contracts.directories import ExposedPath
-from sparkwright.host.contracts.lock import Owner
-from sparkwright.host.contracts.observation import (
-    Container,
-    DirectoryState,
-    Disk,
-    Distribution,
-    Docker,
-    FileState,
-    Listener,
-    Memory,
-    Observation,
-    ObservationRequest,
-    ServiceAt,
-    ServiceState,
-)
-from sparkwright.host.contracts.proof import Versions
-from sparkwright.host.contracts.records import decode
 from sparkwright.host.lib import (
     addresses,
     disks,
@@ -49,7 +31,25 @@ from sparkwright.host.lib import (
     systemd,
     trusted,
 )
+from sparkwright.host.lib.docker import Docker
 from sparkwright.host.lib.processes import Running, run
+from sparkwright.host.lib.records import decode
+from sparkwright.host.lib.trusted import ExposedPath
+from sparkwright.host.lock import Owner
+from sparkwright.host.observation import (
+    Container,
+    DirectoryState,
+    Disk,
+    Distribution,
+    FileState,
+    Listener,
+    Memory,
+    Observation,
+    ObservationRequest,
+    ServiceAt,
+    ServiceState,
+)
+from sparkwright.host.proof import Versions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # typing takes 3 ms to import

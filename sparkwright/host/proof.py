@@ -3,11 +3,46 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from pathlib import Path
 
-from sparkwright.host.contracts.proof import ProofRequest
-from sparkwright.host.contracts.records import encode
 from sparkwright.host.lib import docker, documents, files, receipt
+from sparkwright.host.lib.records import encode
+
+
+@dataclass(frozen=True)
+class ModelAt:
+    """A model's directory, and the commit that it must hold."""
+
+    directory: str
+    commit: str
+
+
+@dataclass(frozen=True)
+class Versions:
+    """What a proof of the GPU depends on: another one of these needs a new proof."""
+
+    driver: str
+    docker: str
+    toolkit: str
+
+
+@dataclass(frozen=True)
+class ProofRequest:
+    """What is to be proved. The answer is what is wrong, as lines.
+
+    Attributes:
+        images: names in Docker that must be there.
+        gpu_images: images in which a container must see the GPU.
+        record, versions: the file in which that is written down, and with what it was proved.
+    """
+
+    models: tuple[ModelAt, ...] = ()
+    images: tuple[str, ...] = ()
+    gpu_images: tuple[str, ...] = ()
+    record: str = ""
+    versions: Versions | None = None
+
 
 #: With as little power as the service itself will have.
 _LIST = (

@@ -8,12 +8,36 @@ from __future__ import annotations
 
 import re
 import shutil
+from dataclasses import dataclass
 from pathlib import Path
 
 from sparkwright.host import fabric_addresses
-from sparkwright.host.contracts.removal import RemovalAnswer, RemovalRequest
 from sparkwright.host.disk_usage import REVISION, our_images
 from sparkwright.host.lib import docker, documents, receipt, systemd
+
+
+@dataclass(frozen=True)
+class RemovalRequest:
+    """What goes.
+
+    Attributes:
+        services: names; None for everything that is sparkwright's.
+        weights: whether the models go too.
+    """
+
+    models_root: str = "/opt/models"
+    services_root: str = "/opt/sparkwright"
+    services: tuple[str, ...] | None = None
+    weights: bool = False
+
+
+@dataclass(frozen=True)
+class RemovalAnswer:
+    """What was done, and what was left, as words."""
+
+    done: tuple[str, ...]
+    left: tuple[str, ...]
+
 
 #: What Docker takes for a container's name, and the restart policies that it has.
 _CONTAINER = re.compile(

@@ -10,8 +10,8 @@ import time
 from pathlib import Path
 
 from sparkwright.host import by_itself
-from sparkwright.host.contracts.exclusive import due
 from sparkwright.host.lib import exclusive
+from sparkwright.host.lib.exclusive import due
 
 
 def main(services_root: str) -> int:

@@ -10,10 +10,9 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from sparkwright.host.contracts.smoke import SmokeRequest
-from sparkwright.host.contracts.switch import ServiceSwitch
 from sparkwright.host.lib import documents, gpu, metrics
 from sparkwright.host.lib.http import NoAnswer, Server, api_key
+from sparkwright.host.release import ServiceSwitch, SmokeRequest
 
 #: Where vLLM keeps its graphs, below a service's caches; there is none where it compiled nothing.
 _COMPILED = "current/vllm/torch_compile_cache"

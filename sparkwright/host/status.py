@@ -4,23 +4,104 @@ from __future__ import annotations
 
 import time
 from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from sparkwright.host.contracts.lock import Owner
-from sparkwright.host.contracts.records import decode, encode
-from sparkwright.host.contracts.status import (
-    Health,
-    HostStatus,
-    KeptRelease,
-    RunningContainer,
-    ServiceStatus,
-    StatusRequest,
-)
-from sparkwright.host.contracts.switch import HistoryEntry, SwitchJournal, entry_of
-from sparkwright.host.contracts.watch import WatchReport
 from sparkwright.host.lib import docker, documents, exclusive, files, homes, ranks, systemd
-from sparkwright.host.lib.gates import gate_of
-from sparkwright.host.lib.http import NoAnswer, Server
+from sparkwright.host.lib.homes import Maintenance, Stopped
+from sparkwright.host.lib.http import Health, NoAnswer, Server
+from sparkwright.host.lib.records import decode, encode
+from sparkwright.host.lock import Owner
+from sparkwright.host.release import HistoryEntry, SmokeRequest, SwitchJournal, entry_of, gate_of
+from sparkwright.host.watch.state import WatchReport
+
+
+@dataclass(frozen=True)
+class StatusRequest:
+    """What is reported.
+
+    Attributes:
+        ports: service -> address and port whose health is checked; those of others are in their
+            releases.
+        texts: whether the files of what runs are reported.
+    """
+
+    services_root: str = "/opt/sparkwright"
+    ports: dict[str, tuple[str, int]] = field(default_factory=dict)
+    texts: bool = False
+
+
+@dataclass(frozen=True)
+class KeptRelease:
+    """A release on a host.
+
+    Attributes:
+        models: repository -> commit.
+        at: when it was written there, seconds since the epoch.
+        proxy: whether it is behind the host's own proxy.
+        gate: its smoke test; None where it keeps none that is one.
+    """
+
+    at: float
+    tag: str = "?"
+    image: str = "?"
+    recipe: str = "?"
+    models: dict[str, str] = field(default_factory=dict)
+    proxy: bool = False
+    gate: SmokeRequest | None = None
+
+
+@dataclass(frozen=True)
+class RunningContainer:
+    """A service's container; ``started`` is RFC 3339."""
+
+    running: bool
+    started: str
+    release: str | None
+    image: str
+
+
+@dataclass(frozen=True)
+class ServiceStatus:
+    """One service on a host.
+
+    Attributes:
+        current, good: the release that is to run, and the last that gave real answers.
+        unit: systemd's properties.
+        health: None where nobody says at which port.
+        texts: name -> text of what runs, where requested.
+        stopped: by whom it was stopped last; it may have been started since.
+    """
+
+    current: str | None
+    good: str | None
+    releases: dict[str, KeptRelease]
+    container: RunningContainer | None
+    unit: dict[str, str]
+    health: Health | None
+    texts: dict[str, str | None] = field(default_factory=dict)
+    stopped: Stopped | None = None
+
+
+@dataclass(frozen=True)
+class HostStatus:
+    """A host's services, who is at work on it, and what was done. Oldest first.
+
+    Attributes:
+        now: the host's clock, seconds since the epoch.
+        watch: None where no watch is.
+        maintenance: None where nobody has taken the host out of every pool.
+        sleeping: exclusive services that sleep -> the one of their group that runs.
+    """
+
+    now: float
+    lock: Owner | None
+    switch: SwitchJournal | None
+    history: tuple[HistoryEntry, ...]
+    services: dict[str, ServiceStatus]
+    watch: WatchReport | None = None
+    maintenance: Maintenance | None = None
+    sleeping: dict[str, str] = field(default_factory=dict)
 
 
 def releases(home: Path) -> dict[str, KeptRelease]:

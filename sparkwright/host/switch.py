@@ -26,27 +26,29 @@ from pathlib import Path
 from typing import Any
 
 from sparkwright.host import second_boot
-from sparkwright.host.contracts.records import encode
-from sparkwright.host.contracts.smoke import CheckResult, SmokeAnswer, SmokeRequest
-from sparkwright.host.contracts.switch import (
+from sparkwright.host.lib import docker, documents, exclusive, files, journal, systemd
+from sparkwright.host.lib.processes import run
+from sparkwright.host.lib.records import encode
+from sparkwright.host.proxy import asleep, configure
+from sparkwright.host.proxy.place import Place
+from sparkwright.host.release import (
     FAILED,
     GOOD,
     REVERTED,
+    CheckResult,
     HistoryEntry,
     ServiceSwitch,
+    SmokeRequest,
     SwitchJournal,
     SwitchRequest,
     entry_document,
     gate_document,
+    kept_gate,
     request_document,
     request_of,
 )
-from sparkwright.host.lib import docker, documents, exclusive, files, journal, systemd
-from sparkwright.host.lib.gates import kept_gate
-from sparkwright.host.lib.processes import run
-from sparkwright.host.proxy import asleep, configure
-from sparkwright.host.proxy.place import Place
 from sparkwright.host.smoke import check
+from sparkwright.host.smoke.check import SmokeAnswer
 
 #: Seconds between two questions to a release that is looked on.
 _ASK_EVERY = 10

@@ -11,11 +11,29 @@ import hashlib
 import os
 import time
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 
-from sparkwright.host.contracts.receipt import ReceiptEntry
-from sparkwright.host.contracts.verify_models import Verified, VerifyRequest
 from sparkwright.host.lib import receipt
+from sparkwright.host.lib.receipt import ReceiptEntry
+
+
+@dataclass(frozen=True)
+class VerifyRequest:
+    """Directories of models to hash."""
+
+    directories: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Verified:
+    """A model that was hashed: how much of it in how many seconds, and what is wrong."""
+
+    files: int
+    bytes: int
+    seconds: float
+    wrong: tuple[str, ...]
+
 
 _BUFFER = 4 << 20
 

@@ -23,7 +23,7 @@ from socketserver import ThreadingMixIn, UnixStreamServer
 
 from sparkwright.host import by_itself
 from sparkwright.host.lib import exclusive
-from sparkwright.host.lib.gates import kept_gate
+from sparkwright.host.release import kept_gate
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # typing takes 3 ms to import

@@ -10,9 +10,9 @@ from sparkwright.facts.asking import HostError, ask
 from sparkwright.facts.memory import memory
 from sparkwright.host import control as program
 from sparkwright.host import maintenance as maintenance_program
-from sparkwright.host.contracts.control import STOP, ControlAnswer, ControlRequest
-from sparkwright.host.contracts.maintenance import MaintenanceAnswer, MaintenanceRequest
-from sparkwright.host.contracts.proxies import Sockets
+from sparkwright.host.control import STOP, ControlAnswer, ControlRequest
+from sparkwright.host.maintenance import MaintenanceAnswer, MaintenanceRequest
+from sparkwright.host.proxy.pool import Sockets
 from sparkwright.operations.changing import Commands, change, operation
 from sparkwright.proxy.haproxy import Proxies
 

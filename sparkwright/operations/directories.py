@@ -11,8 +11,8 @@ from sparkwright.facts.asking import run_program
 from sparkwright.facts.memory import memory
 from sparkwright.facts.observation import observed
 from sparkwright.host import directories as program
-from sparkwright.host.contracts.directories import DirectoriesRequest, Directory
-from sparkwright.host.contracts.observation import ObservationRequest
+from sparkwright.host.directories import DirectoriesRequest, Directory
+from sparkwright.host.observation import ObservationRequest
 from sparkwright.operations.changing import SERVICES_ROOT, Commands, change, operation
 
 

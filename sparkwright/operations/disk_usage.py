@@ -11,7 +11,7 @@ from pyinfra.context import ctx_host
 from sparkwright.facts.asking import ask
 from sparkwright.facts.memory import memory
 from sparkwright.host import disk_usage as program
-from sparkwright.host.contracts.disk_usage import DiskUsage, DiskUsageRequest
+from sparkwright.host.disk_usage import DiskUsage, DiskUsageRequest
 from sparkwright.operations.changing import Commands, change, operation
 
 

@@ -20,23 +20,13 @@ from sparkwright.host import groups as groups_program
 from sparkwright.host import schedule as schedule_program
 from sparkwright.host import switch as switch_program
 from sparkwright.host import wake as wake_program
-from sparkwright.host.contracts.exclusive import (
-    GROUPS,
-    SCHEDULE,
-    SOCKET,
-    TIMER,
-    WAKE,
-    WAKE_SOCKET,
-    ActivateAnswer,
-    ActivateRequest,
-    Group,
-    Groups,
-    PlaceRequest,
-)
-from sparkwright.host.contracts.observation import ObservationRequest
-from sparkwright.host.contracts.records import encode
-from sparkwright.host.contracts.switch import GOOD, REVERTED
+from sparkwright.host.activate import ActivateAnswer, ActivateRequest
+from sparkwright.host.groups import SCHEDULE, SOCKET, TIMER, WAKE, PlaceRequest
+from sparkwright.host.lib.exclusive import GROUPS, WAKE_SOCKET, Group, Groups
+from sparkwright.host.lib.records import encode
 from sparkwright.host.lib.systemd import UNITS
+from sparkwright.host.observation import ObservationRequest
+from sparkwright.host.release import GOOD, REVERTED
 from sparkwright.operations.changing import SERVICES_ROOT, Commands, change, look, operation
 from sparkwright.operations.control import SOCKETS
 from sparkwright.operations.locks import OWNER

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from sparkwright.config.secrets import Secret, SecretText
-from sparkwright.host.contracts.jobs import WatchedJob, credential
+from sparkwright.host.jobs import WatchedJob, credential
 from sparkwright.operations.changing import MODELS_ROOT, SERVICES_ROOT
 from sparkwright.operations.peer_keys import SERVED, THIS_PROCESS, Peer, RunKeys
 

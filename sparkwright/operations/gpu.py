@@ -10,8 +10,8 @@ from pyinfra.context import ctx_host
 from sparkwright.checks.host import driver, gpu
 from sparkwright.facts.memory import memory
 from sparkwright.facts.observation import observed
-from sparkwright.host.contracts.observation import Observation, ObservationRequest
-from sparkwright.host.contracts.proof import ProofRequest, Versions
+from sparkwright.host.observation import Observation, ObservationRequest
+from sparkwright.host.proof import ProofRequest, Versions
 from sparkwright.operations import jobs
 from sparkwright.operations.changing import SERVICES_ROOT, Commands, change, operation, verified
 

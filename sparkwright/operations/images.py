@@ -13,11 +13,16 @@ from pyinfra.context import ctx_host
 from sparkwright.facts.answers import HostError
 from sparkwright.facts.memory import memory
 from sparkwright.facts.observation import observed
-from sparkwright.host.contracts.fetch import FetchFile, FetchRequest, ImageBuild, PullRequest
-from sparkwright.host.contracts.jobs import Job, WatchedJob, credential
-from sparkwright.host.contracts.observation import ObservationRequest, StoreAt
-from sparkwright.host.contracts.proof import ProofRequest
-from sparkwright.host.fetch.request import document
+from sparkwright.host.fetch.request import (
+    FetchFile,
+    FetchRequest,
+    ImageBuild,
+    PullRequest,
+    document,
+)
+from sparkwright.host.jobs import Job, WatchedJob, credential
+from sparkwright.host.observation import ObservationRequest, StoreAt
+from sparkwright.host.proof import ProofRequest
 from sparkwright.operations import jobs, peers, runtime
 from sparkwright.operations.changing import Commands, change, operation
 from sparkwright.operations.fetching import ACCOUNT, Sources, job_state, job_unit

@@ -15,11 +15,11 @@ from sparkwright.facts.memory import memory
 from sparkwright.facts.observation import observed
 from sparkwright.host import jobs as program
 from sparkwright.host import leftovers, proof
-from sparkwright.host.contracts.fetch import FetchProgress
-from sparkwright.host.contracts.jobs import Job, JobsRequest, JobStatus, WatchedJob
-from sparkwright.host.contracts.leftovers import LeftoversRequest
-from sparkwright.host.contracts.observation import ObservationRequest
-from sparkwright.host.contracts.proof import ProofRequest
+from sparkwright.host.fetch.progress import FetchProgress
+from sparkwright.host.jobs import Job, JobsRequest, JobStatus, WatchedJob
+from sparkwright.host.leftovers import LeftoversRequest
+from sparkwright.host.observation import ObservationRequest
+from sparkwright.host.proof import ProofRequest
 from sparkwright.operations.changing import SERVICES_ROOT, Commands, change, operation
 from sparkwright.operations.live import Live
 from sparkwright.results.progress import Job as Line

@@ -20,7 +20,7 @@ from sparkwright.facts.answers import HostError, invalid
 from sparkwright.facts.asking import ask
 from sparkwright.facts.memory import memory
 from sparkwright.host import lock as program
-from sparkwright.host.contracts.lock import LockAnswer, LockRequest, Owner
+from sparkwright.host.lock import LockAnswer, LockRequest, Owner
 from sparkwright.text.lock_owner import described
 
 #: The kernel's own limit.

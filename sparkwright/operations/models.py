@@ -10,12 +10,11 @@ from pyinfra.context import ctx_host
 from sparkwright.facts.asking import HostError
 from sparkwright.facts.memory import memory
 from sparkwright.facts.observation import observed
-from sparkwright.host.contracts.fetch import ExpectedContents, FetchFile, FetchRequest
-from sparkwright.host.contracts.jobs import Job, WatchedJob, credential
-from sparkwright.host.contracts.observation import ObservationRequest
-from sparkwright.host.contracts.proof import ModelAt, ProofRequest
-from sparkwright.host.fetch.request import document
+from sparkwright.host.fetch.request import ExpectedContents, FetchFile, FetchRequest, document
+from sparkwright.host.jobs import Job, WatchedJob, credential
 from sparkwright.host.lib.pickles import is_pickle
+from sparkwright.host.observation import ObservationRequest
+from sparkwright.host.proof import ModelAt, ProofRequest
 from sparkwright.operations import jobs, runtime
 from sparkwright.operations.changing import MODELS_ROOT, Commands, change, operation
 from sparkwright.operations.fetching import HUB_TOKEN, Sources, job_state, job_unit

@@ -9,8 +9,8 @@ from dataclasses import asdict, dataclass, field
 from urllib.parse import quote
 
 from sparkwright.config.secrets import Secret
-from sparkwright.host.contracts.fetch import PeerKeys, TlsIdentity
 from sparkwright.host.fetch import peer_auth
+from sparkwright.host.fetch.request import PeerKeys, TlsIdentity
 
 #: On hosts, in memory only. One file per run, for the peer server.
 SERVED = "/run/sparkwright/peers/served"

@@ -13,10 +13,8 @@ from collections.abc import Callable, Sequence
 from pyinfra.api.host import Host
 from pyinfra.context import ctx_state
 
-from sparkwright.host.contracts.fetch import PeerRoots, PeerServerRequest
-from sparkwright.host.contracts.jobs import Job
-from sparkwright.host.fetch.request import document
-from sparkwright.host.jobs import MODEST
+from sparkwright.host.fetch.request import PeerRoots, PeerServerRequest, document
+from sparkwright.host.jobs import MODEST, Job
 from sparkwright.operations import jobs, peer_keys, peer_unit, runtime
 from sparkwright.operations.changing import Commands, change, operation
 from sparkwright.operations.fetching import Sources

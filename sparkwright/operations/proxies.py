@@ -15,17 +15,13 @@ from sparkwright.facts.memory import memory
 from sparkwright.facts.observation import observed
 from sparkwright.facts.programs import entry, laid_out
 from sparkwright.findings.user_error import UserError
-from sparkwright.host.contracts.observation import Observation, ObservationRequest
-from sparkwright.host.contracts.proxies import (
-    HEALTH_UNIT,
-    InstallRequest,
-    ProxyRequest,
-    ProxySwitch,
-)
 from sparkwright.host.lib.systemd import UNITS
+from sparkwright.host.observation import Observation, ObservationRequest
 from sparkwright.host.proxy import configure as program
 from sparkwright.host.proxy import health as health_program
 from sparkwright.host.proxy import install
+from sparkwright.host.proxy.install import InstallRequest
+from sparkwright.host.proxy.pool import HEALTH_UNIT, ProxyRequest, ProxySwitch
 from sparkwright.operations.changing import SERVICES_ROOT, Commands, change, operation, show_diff
 from sparkwright.plan.missing import unwritten
 from sparkwright.proxy.haproxy import (

@@ -13,10 +13,11 @@ from sparkwright.facts.memory import memory
 from sparkwright.facts.observation import observed
 from sparkwright.host import removal as program
 from sparkwright.host.bootstrap import undo
-from sparkwright.host.contracts.bootstrap import RECORD, UndoAnswer, UndoRequest
-from sparkwright.host.contracts.fabric import KEPT
-from sparkwright.host.contracts.observation import ObservationRequest
-from sparkwright.host.contracts.removal import RemovalAnswer, RemovalRequest
+from sparkwright.host.bootstrap.prepare import RECORD
+from sparkwright.host.bootstrap.undo import UndoAnswer, UndoRequest
+from sparkwright.host.fabric_addresses import KEPT
+from sparkwright.host.observation import ObservationRequest
+from sparkwright.host.removal import RemovalAnswer, RemovalRequest
 from sparkwright.operations.changing import MODELS_ROOT, SERVICES_ROOT, Commands, change
 
 _FABRIC = f"{KEPT}/devices"

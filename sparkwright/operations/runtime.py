@@ -18,8 +18,8 @@ from sparkwright.facts.memory import memory
 from sparkwright.facts.observation import observed
 from sparkwright.facts.programs import laid_out
 from sparkwright.host import install_runtime
-from sparkwright.host.contracts.runtime import RuntimeRequest
 from sparkwright.host.fetch import fetch, peer_server, pull, run, worker
+from sparkwright.host.install_runtime import RuntimeRequest
 from sparkwright.resolve.carried_runtime import carried_runtime
 from sparkwright.resolve.runtime import Runtime, RuntimeBundleError, build_runtime
 

@@ -13,11 +13,11 @@ from sparkwright.facts.asking import HostError
 from sparkwright.facts.observation import observed
 from sparkwright.facts.programs import entry, laid_out, source
 from sparkwright.host import boot_caches
-from sparkwright.host.contracts.observation import Observation, ObservationRequest, ServiceState
-from sparkwright.host.contracts.proxies import ProxySwitch
-from sparkwright.host.contracts.records import encode
-from sparkwright.host.contracts.switch import ServiceSwitch, note_document
+from sparkwright.host.lib.records import encode
+from sparkwright.host.observation import Observation, ObservationRequest, ServiceState
+from sparkwright.host.proxy.pool import ProxySwitch
 from sparkwright.host.ranks import rank
+from sparkwright.host.release import ServiceSwitch, note_document
 from sparkwright.operations.changing import SERVICES_ROOT, Commands, change, operation, show_diff
 from sparkwright.operations.switching import SwitchResult, switch
 from sparkwright.plan.services import (

@@ -19,9 +19,10 @@ from sparkwright.facts.memory import memory
 from sparkwright.findings.finding import Finding
 from sparkwright.findings.render import text
 from sparkwright.host import firewall
-from sparkwright.host.contracts.firewall import Firewall, FirewallRequest
-from sparkwright.host.contracts.smoke import SmokeAnswer, SmokeRequest, SmokeRequests
+from sparkwright.host.firewall import Firewall, FirewallRequest
+from sparkwright.host.release import SmokeRequest
 from sparkwright.host.smoke import check as program
+from sparkwright.host.smoke.check import SmokeAnswer, SmokeRequests
 from sparkwright.operations.changing import Commands, look, operation, paint
 from sparkwright.operations.connections import addresses
 

@@ -16,19 +16,19 @@ from sparkwright.facts.answers import HostError, typed
 from sparkwright.facts.memory import memory
 from sparkwright.facts.programs import laid_out
 from sparkwright.host import switch as program
-from sparkwright.host.contracts.jobs import Job, WatchedJob
-from sparkwright.host.contracts.proxies import ProxySwitch
-from sparkwright.host.contracts.smoke import CheckResult
-from sparkwright.host.contracts.switch import (
+from sparkwright.host.jobs import Job, WatchedJob
+from sparkwright.host.lib import sandbox
+from sparkwright.host.proxy.pool import ProxySwitch
+from sparkwright.host.release import (
     FAILED,
     GOOD,
     REVERTED,
+    CheckResult,
     ServiceSwitch,
     SwitchJournal,
     SwitchRequest,
     request_document,
 )
-from sparkwright.host.lib import sandbox
 from sparkwright.operations import jobs
 
 UNIT = "sparkwright-switch"

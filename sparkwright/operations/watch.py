@@ -13,11 +13,11 @@ from sparkwright.facts.asking import ask
 from sparkwright.facts.memory import memory
 from sparkwright.facts.observation import observed
 from sparkwright.facts.programs import laid_out
-from sparkwright.host.contracts.observation import ObservationRequest
-from sparkwright.host.contracts.watch import WatchInstallRequest
 from sparkwright.host.lib.systemd import UNITS
+from sparkwright.host.observation import ObservationRequest
 from sparkwright.host.watch import install as program
 from sparkwright.host.watch import watch as watch_program
+from sparkwright.host.watch.install import WatchInstallRequest
 from sparkwright.operations.changing import SERVICES_ROOT, Commands, change, operation
 from sparkwright.plan.missing import unwritten
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from sparkwright.catalog import Catalog
-from sparkwright.host.contracts.fetch import ContentCheck, ExpectedContents
+from sparkwright.host.fetch.request import ContentCheck, ExpectedContents
 from sparkwright.plan.plan import HostPlan
 from sparkwright.plan.release import Release
 from sparkwright.resolve.hub import ResolvedModel

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 
-from sparkwright.host.contracts.observation import FileState, Observation
+from sparkwright.host.observation import FileState, Observation
 from sparkwright.plan.desired import Desired, DesiredImage, DesiredModel
 
 

@@ -15,7 +15,7 @@ from sparkwright.config.fabric import FabricAddresses
 from sparkwright.config.settings import HostSettings, ServiceSettings
 from sparkwright.findings.finding import Finding
 from sparkwright.findings.user_error import mistake, suggest
-from sparkwright.host.lib.collective import plain_environment
+from sparkwright.host.ranks.collective import plain_environment
 
 #: Argument -> what says it for a service of a cluster.
 _SIZES = {"tensor_parallel_size": "tensor", "pipeline_parallel_size": "pipeline"}

@@ -8,7 +8,7 @@ from math import ceil
 
 from sparkwright.config.settings import RolloutSettings
 from sparkwright.findings.user_error import UserError, mistake
-from sparkwright.host.contracts.switch import HistoryEntry
+from sparkwright.host.release import HistoryEntry
 
 
 def batches(hosts: Sequence[str], settings: RolloutSettings) -> list[list[str]]:

@@ -6,13 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from sparkwright.config.secrets import Secret
-from sparkwright.host.contracts.exclusive import Group, member
-from sparkwright.host.contracts.observation import Listener, Observation, ServiceAt, ServiceState
-from sparkwright.host.contracts.proxies import Pool
-from sparkwright.host.contracts.ranks import RankConfig
-from sparkwright.host.contracts.smoke import SmokeRequest
-from sparkwright.host.contracts.switch import ReleaseNote
+from sparkwright.host.lib.exclusive import Group, member
+from sparkwright.host.lib.ranks import RankConfig
 from sparkwright.host.lib.systemd import RUNNING
+from sparkwright.host.observation import Listener, Observation, ServiceAt, ServiceState
+from sparkwright.host.proxy.pool import Pool
+from sparkwright.host.release import ReleaseNote, SmokeRequest
 from sparkwright.plan.missing import differs, digest
 from sparkwright.text.marks import stopped
 from sparkwright.text.timestamps import epoch

@@ -19,7 +19,8 @@ from sparkwright.config.secrets import Secret, SecretText
 from sparkwright.config.templates import template
 from sparkwright.findings.finding import Finding
 from sparkwright.findings.user_error import UserError, mistake
-from sparkwright.host.contracts.exclusive import ASLEEP_MAP, WAKE_SOCKET
+from sparkwright.host.lib.exclusive import WAKE_SOCKET
+from sparkwright.host.proxy.asleep import ASLEEP_MAP
 from sparkwright.tls.host import CERTIFICATE
 
 UNIT = "sparkwright-gateway.service"

@@ -11,7 +11,7 @@ from sparkwright.config.settings import LoadBalancerSettings, ServiceSettings, i
 from sparkwright.findings.finding import Finding
 from sparkwright.findings.user_error import UserError, mistake, suggest
 from sparkwright.findings.validation import problems_of
-from sparkwright.host.contracts.fetch import TlsIdentity
+from sparkwright.host.fetch.request import TlsIdentity
 from sparkwright.plan.plan import HostPlan
 from sparkwright.tls.host import identity
 

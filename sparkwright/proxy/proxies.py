@@ -10,15 +10,8 @@ from sparkwright.config.inventory import lan_address
 from sparkwright.config.settings import LoadBalancerSettings, RolloutSettings
 from sparkwright.config.templates import template
 from sparkwright.findings.user_error import UserError
-from sparkwright.host.contracts.proxies import (
-    SELF,
-    HealthConfig,
-    HealthService,
-    Pool,
-    Sockets,
-    pool_of,
-)
-from sparkwright.host.contracts.records import encode
+from sparkwright.host.lib.records import encode
+from sparkwright.host.proxy.pool import SELF, HealthConfig, HealthService, Pool, Sockets, pool_of
 from sparkwright.plan.plan import HostPlan, ServicePlan
 from sparkwright.proxy.haproxy import (
     Proxies,

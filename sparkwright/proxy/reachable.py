@@ -12,7 +12,7 @@ from dataclasses import replace
 from ipaddress import ip_address
 
 from sparkwright.findings.finding import Finding, Severity, Subject
-from sparkwright.host.contracts.reach import Reach, Reached
+from sparkwright.host.lib.addresses import Reach, Reached
 from sparkwright.proxy.haproxy import Proxies, Replica, is_address
 
 _SERVER = re.compile(r"^ +server (\S+) (?:\[([^\]]+)\]|([^:\s]+)):\d+ check", re.MULTILINE)

@@ -6,8 +6,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from sparkwright.host.contracts.disk_usage import DiskUsage, Item
-from sparkwright.host.contracts.records import decode
+from sparkwright.host.disk_usage import DiskUsage, Item
+from sparkwright.host.lib.records import decode
 from sparkwright.text.screen import folded
 from sparkwright.text.visible import visible
 

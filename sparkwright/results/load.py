@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from sparkwright.host.contracts.gpu import Gpu
-from sparkwright.host.contracts.load import HostLoad, ServiceLoad
+from sparkwright.host.lib.gpu import Gpu
+from sparkwright.host.load import HostLoad, ServiceLoad
 from sparkwright.text.sizes import GIB
 from sparkwright.text.visible import visible
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sparkwright.host.contracts.fetch import FetchProgress
+from sparkwright.host.fetch.progress import FetchProgress
 from sparkwright.text.visible import visible
 
 

@@ -15,13 +15,9 @@ from sparkwright.checks.service.diagnose import watch_findings
 from sparkwright.findings.finding import errors_first
 from sparkwright.findings.render import Paint, headline
 from sparkwright.findings.render import text as findings_text
-from sparkwright.host.contracts.records import decode
-from sparkwright.host.contracts.status import (
-    Health,
-    HostStatus,
-    KeptRelease,
-    ServiceStatus,
-)
+from sparkwright.host.lib.http import Health
+from sparkwright.host.lib.records import decode
+from sparkwright.host.status import HostStatus, KeptRelease, ServiceStatus
 from sparkwright.text.lock_owner import age, described
 from sparkwright.text.marks import in_maintenance
 from sparkwright.text.marks import stopped as stopped_by

@@ -9,7 +9,7 @@ from sparkwright.facts.asking import HostError, Sudo, ask
 from sparkwright.findings.finding import errors
 from sparkwright.findings.render import text
 from sparkwright.host.bootstrap import look
-from sparkwright.host.contracts.bootstrap import BootstrapRequest, BootstrapState
+from sparkwright.host.bootstrap.look import BootstrapRequest, BootstrapState
 from sparkwright.operations.changing import paint
 from sparkwright.operations.connections import addresses
 from sparkwright.run.state import HostRun, refuse

@@ -13,8 +13,7 @@ from threading import Lock
 
 from sparkwright.config.places import PACKAGE
 from sparkwright.facts.asking import HostError
-from sparkwright.host.contracts.fetch import PeerRoots, PeerServerRequest
-from sparkwright.host.fetch.request import document
+from sparkwright.host.fetch.request import PeerRoots, PeerServerRequest, document
 from sparkwright.operations.peer_keys import CONTROLLER, Peer, RunKeys
 from sparkwright.operations.peer_unit import at
 

@@ -8,7 +8,7 @@ from sparkwright.checks.smoke import own_address
 from sparkwright.facts.answers import invalid
 from sparkwright.facts.asking import ask
 from sparkwright.host import status
-from sparkwright.host.contracts.status import HostStatus, StatusRequest
+from sparkwright.host.status import HostStatus, StatusRequest
 from sparkwright.run.state import HostRun
 from sparkwright.site.installed import Installed, installed
 

@@ -6,8 +6,8 @@ from pyinfra.api.host import Host
 
 from sparkwright.facts.asking import ask
 from sparkwright.facts.memory import memory
-from sparkwright.host.contracts.proxies import KeysRequest
 from sparkwright.host.proxy import keys as program
+from sparkwright.host.proxy.keys import KeysRequest
 from sparkwright.operations import locks, proxies
 from sparkwright.run.state import HostRun
 

@@ -15,8 +15,8 @@ from sparkwright.facts import hooks
 from sparkwright.facts.asking import HostError, Sudo, ask
 from sparkwright.facts.memory import memory
 from sparkwright.host import load
-from sparkwright.host.contracts.load import HostLoad, LoadRequest
-from sparkwright.host.contracts.records import encode
+from sparkwright.host.lib.records import encode
+from sparkwright.host.load import HostLoad, LoadRequest
 from sparkwright.run.state import HostRun, run_of
 
 #: Seconds for one look: nvidia-smi has 10, and each service's metrics have 5.

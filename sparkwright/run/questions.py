@@ -19,14 +19,14 @@ from sparkwright.facts.answers import HostError, of_each
 from sparkwright.facts.asking import ask
 from sparkwright.findings.render import data
 from sparkwright.host import bench, doctor, logs, verify_models
-from sparkwright.host.contracts.bench import BenchAnswer, BenchRequest, BenchService
-from sparkwright.host.contracts.disk_usage import DiskUsageRequest
-from sparkwright.host.contracts.doctor import Examination, ExaminationRequest, ExaminedService
-from sparkwright.host.contracts.logs import LogsAnswer, LogsRequest
-from sparkwright.host.contracts.records import encode
-from sparkwright.host.contracts.smoke import DeepAnswer, DeepRequests
-from sparkwright.host.contracts.verify_models import Verified, VerifyRequest
+from sparkwright.host.bench import BenchAnswer, BenchRequest, BenchService
+from sparkwright.host.disk_usage import DiskUsageRequest
+from sparkwright.host.doctor import Examination, ExaminationRequest, ExaminedService
+from sparkwright.host.lib.records import encode
+from sparkwright.host.logs import LogsAnswer, LogsRequest
 from sparkwright.host.smoke import deep
+from sparkwright.host.smoke.deep import DeepAnswer, DeepRequests
+from sparkwright.host.verify_models import Verified, VerifyRequest
 from sparkwright.operations import disk_usage, proxies
 from sparkwright.operations.changing import Commands, look, operation
 from sparkwright.plan.release import Release

@@ -8,7 +8,7 @@ from ipaddress import ip_address
 from pyinfra.api.host import Host
 
 from sparkwright.facts.observation import observe_anew
-from sparkwright.host.contracts.observation import Observation
+from sparkwright.host.observation import Observation
 from sparkwright.operations.connections import addresses
 from sparkwright.proxy import reachable
 from sparkwright.run.state import HostRun

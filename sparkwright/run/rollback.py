@@ -8,8 +8,8 @@ from pyinfra.api.host import Host
 
 from sparkwright.facts.asking import HostError
 from sparkwright.facts.observation import observe_anew
-from sparkwright.host.contracts.status import HostStatus
-from sparkwright.host.contracts.switch import ServiceSwitch
+from sparkwright.host.release import ServiceSwitch
+from sparkwright.host.status import HostStatus
 from sparkwright.operations.services import to_release
 from sparkwright.plan.rollout import behind_another_proxy, earlier
 from sparkwright.plan.services import DesiredService

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from sparkwright.checks.smoke import smoke_of
 from sparkwright.facts.asking import HostError
-from sparkwright.host.contracts.observation import ServiceState
-from sparkwright.host.contracts.proxies import ProxySwitch
-from sparkwright.host.contracts.switch import ServiceSwitch
+from sparkwright.host.observation import ServiceState
+from sparkwright.host.proxy.pool import ProxySwitch
+from sparkwright.host.release import ServiceSwitch
 from sparkwright.operations import proxies
 from sparkwright.operations.services import to_release
 from sparkwright.operations.switching import SwitchResult

@@ -8,7 +8,7 @@ from pathlib import Path
 from threading import Lock
 
 from sparkwright.facts.asking import HostError
-from sparkwright.host.contracts.fetch import BuildFile, ImageBuild
+from sparkwright.host.fetch.request import BuildFile, ImageBuild
 from sparkwright.operations.fetching import Sources
 from sparkwright.operations.peer_keys import Peer
 from sparkwright.operations.peer_unit import at

@@ -24,9 +24,9 @@ from sparkwright.facts import hooks
 from sparkwright.facts.memory import HostMemory, memory
 from sparkwright.facts.observation import joined
 from sparkwright.findings.finding import Finding
-from sparkwright.host.contracts.marks import Maintenance
-from sparkwright.host.contracts.observation import Observation, ObservationRequest, StoreAt
-from sparkwright.host.contracts.proof import ModelAt
+from sparkwright.host.lib.homes import Maintenance
+from sparkwright.host.observation import Observation, ObservationRequest, StoreAt
+from sparkwright.host.proof import ModelAt
 from sparkwright.operations import exclusive, lan, locks, proxies, services, watch
 from sparkwright.operations.peer_keys import RunKeys
 from sparkwright.operations.peer_unit import at

@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from sparkwright.checks.configuration.model import THINKING_TOKENS
 from sparkwright.checks.smoke.deep import LONG
 from sparkwright.config.settings import RolloutSettings
-from sparkwright.host.contracts.doctor import ExaminedService
-from sparkwright.host.contracts.smoke import DeepRequest, SmokeRequest
-from sparkwright.host.contracts.status import HostStatus, ServiceStatus
-from sparkwright.host.contracts.switch import ServiceSwitch
+from sparkwright.host.doctor import ExaminedService
+from sparkwright.host.release import ServiceSwitch, SmokeRequest
+from sparkwright.host.smoke.client import DeepRequest
+from sparkwright.host.status import HostStatus, ServiceStatus
 from sparkwright.proxy.haproxy import Proxies
 from sparkwright.proxy.proxies import leave_and_return
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from sparkwright.checks.smoke import smoke_request
 from sparkwright.config.keys import Keys
 from sparkwright.config.secrets import Secret
-from sparkwright.host.contracts.directories import Directory
-from sparkwright.host.contracts.ranks import RankConfig
-from sparkwright.host.contracts.switch import ReleaseNote
+from sparkwright.host.directories import Directory
+from sparkwright.host.lib.ranks import RankConfig
 from sparkwright.host.ranks.link import KEY
+from sparkwright.host.release import ReleaseNote
 from sparkwright.plan.desired import Desired
 from sparkwright.plan.plan import HostPlan
 from sparkwright.plan.release import Release

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sparkwright.host.contracts.lock import Owner
+from sparkwright.host.lock import Owner
 from sparkwright.text.visible import visible
 
 

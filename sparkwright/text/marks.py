@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sparkwright.host.contracts.marks import Maintenance, Stopped
+from sparkwright.host.lib.homes import Maintenance, Stopped
 from sparkwright.text.lock_owner import age
 from sparkwright.text.visible import visible
 

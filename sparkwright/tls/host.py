@@ -12,7 +12,7 @@ from sparkwright.config.secrets import SecretText
 from sparkwright.config.settings import TlsSettings
 from sparkwright.findings.finding import Finding
 from sparkwright.findings.user_error import UserError, mistake
-from sparkwright.host.contracts.fetch import TlsIdentity
+from sparkwright.host.fetch.request import TlsIdentity
 from sparkwright.tls.names import client_address, is_name, names_of, own_name
 
 if TYPE_CHECKING:

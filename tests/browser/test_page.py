@@ -6,9 +6,9 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from sparkwright.extras.report.arrange import page_of
 
 from sparkwright.extras.bench.results import Result
-from sparkwright.extras.report.arrange import page_of
 from sparkwright.extras.report.render import html
 from tests.browser.chromium import Look, Scheme, look, screenshot
 from tests.browser.picture import example

@@ -23,7 +23,7 @@ from lab.real_engine import build, image, local
 from lab.real_engine.layout import RECIPE
 from sparkwright.checks.smoke import smoke_request
 from sparkwright.cli.lib.planned import load
-from sparkwright.host.contracts.smoke import SmokeRequest
+from sparkwright.host.release import SmokeRequest
 from sparkwright.plan.release import Release, render_release
 from sparkwright.site.resolution import pinned
 from tests.engine import registry

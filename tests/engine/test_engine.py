@@ -12,8 +12,8 @@ import pytest
 from lab.hub.tiny_qwen3 import WORDS
 from lab.real_engine import local
 from lab.real_engine.build import Engine
-from sparkwright.host.contracts.smoke import SmokeRequests
 from sparkwright.host.smoke import check
+from sparkwright.host.smoke.check import SmokeRequests
 from tests.engine.captures import keep, series, shape
 from tests.engine.conftest import KEY, Rendered, Running
 

@@ -15,8 +15,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from sparkwright.host.contracts.fetch import PeerKeys, PeerRoots, PeerServerRequest
 from sparkwright.host.fetch import peer_auth
+from sparkwright.host.fetch.request import PeerKeys, PeerRoots, PeerServerRequest
 from tests.host.fetch.conftest import HOST, Fetch
 
 RUN = "ab" * 16

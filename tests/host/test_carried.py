@@ -19,9 +19,9 @@ import sparkwright.host
 from sparkwright.facts import programs
 from sparkwright.facts.answers import parse
 from sparkwright.host import directories, observe
-from sparkwright.host.contracts.directories import DirectoriesRequest, Directory
-from sparkwright.host.contracts.observation import Observation, ObservationRequest
-from sparkwright.host.contracts.records import encode
+from sparkwright.host.directories import DirectoriesRequest, Directory
+from sparkwright.host.lib.records import encode
+from sparkwright.host.observation import Observation, ObservationRequest
 from sparkwright.host.watch import install
 
 _NAMES = [

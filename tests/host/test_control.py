@@ -10,12 +10,13 @@ from typing import Any
 import pytest
 
 from sparkwright.host import control
-from sparkwright.host.contracts.control import RESTART, START, STOP, ControlAnswer, ControlRequest
-from sparkwright.host.contracts.proxies import Sockets
-from sparkwright.host.contracts.smoke import CheckResult, SmokeAnswer, SmokeRequest
+from sparkwright.host.control import RESTART, START, STOP, ControlAnswer, ControlRequest
 from sparkwright.host.lib import files, homes, systemd
 from sparkwright.host.proxy import runtime_api
+from sparkwright.host.proxy.pool import Sockets
+from sparkwright.host.release import CheckResult, SmokeRequest
 from sparkwright.host.smoke import check
+from sparkwright.host.smoke.check import SmokeAnswer
 from tests.host.switch.test_transaction import gate
 
 SINCE = "Sun 2026-11-22 05:00:00 UTC"

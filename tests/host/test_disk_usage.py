@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from sparkwright.host import disk_usage
-from sparkwright.host.contracts.disk_usage import DiskUsageRequest
-from sparkwright.host.contracts.outcome import Outcome
+from sparkwright.host.disk_usage import DiskUsageRequest
 from sparkwright.host.lib import docker
+from sparkwright.host.lib.processes import Outcome
 
 NAMES = [f"ghcr.io/x/vllm:sha256-{digit * 64}" for digit in "cab"]
 

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from sparkwright.host import lock, status
-from sparkwright.host.contracts.lock import LockRequest, Owner
-from sparkwright.host.contracts.status import StatusRequest
-from sparkwright.host.contracts.switch import request_document, request_of
-from sparkwright.host.contracts.watch import WatchState
 from sparkwright.host.lib import documents
+from sparkwright.host.lock import LockRequest, Owner
+from sparkwright.host.release import request_document, request_of
+from sparkwright.host.status import StatusRequest
+from sparkwright.host.watch.state import WatchState
 from sparkwright.host.watch.watch import document
 
 GATE = {

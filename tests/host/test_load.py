@@ -9,9 +9,9 @@ import pytest
 
 from sparkwright.checks.service.thresholds import THRESHOLDS
 from sparkwright.host import load
-from sparkwright.host.contracts.load import LoadRequest
-from sparkwright.host.contracts.records import encode
-from sparkwright.host.contracts.watch import WatchConfig, WatchedService
+from sparkwright.host.lib.records import encode
+from sparkwright.host.load import LoadRequest
+from sparkwright.host.watch.state import WatchConfig, WatchedService
 from tests.host.lab.test_serving import launched, make_model
 
 SMI = """#!/bin/sh

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from sparkwright.host import logs
-from sparkwright.host.contracts.logs import LogLine, LogsRequest
 from sparkwright.host.lib import files
+from sparkwright.host.logs import LogLine, LogsRequest
 
 JOURNALCTL = """#!/bin/sh
 for word; do echo "$word" >> "$HOST/said"; done

@@ -9,14 +9,15 @@ from pathlib import Path
 import pytest
 
 from sparkwright.host import maintenance
-from sparkwright.host.contracts.maintenance import MaintenanceAnswer, MaintenanceRequest
-from sparkwright.host.contracts.marks import Maintenance, Stopped
-from sparkwright.host.contracts.proxies import HealthService, Sockets
-from sparkwright.host.contracts.records import encode
-from sparkwright.host.contracts.smoke import CheckResult, SmokeAnswer, SmokeRequest
 from sparkwright.host.lib import files, homes, systemd
+from sparkwright.host.lib.homes import Maintenance, Stopped
+from sparkwright.host.lib.records import encode
+from sparkwright.host.maintenance import MaintenanceAnswer, MaintenanceRequest
 from sparkwright.host.proxy import health, runtime_api
+from sparkwright.host.proxy.pool import HealthService, Sockets
+from sparkwright.host.release import CheckResult, SmokeRequest
 from sparkwright.host.smoke import check
+from sparkwright.host.smoke.check import SmokeAnswer
 from tests.host.switch.test_transaction import gate
 
 ON = MaintenanceRequest(

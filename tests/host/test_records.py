@@ -11,11 +11,11 @@ import pytest
 
 from sparkwright.facts import programs
 from sparkwright.findings.finding import Finding, Severity
-from sparkwright.host.contracts import lock, observation
-from sparkwright.host.contracts.jobs import JobsRequest, JobStatus
-from sparkwright.host.contracts.records import Malformed, decode, encode
-from sparkwright.host.contracts.watch import WatchReport, WatchState
+from sparkwright.host import lock, observation
+from sparkwright.host.jobs import JobsRequest, JobStatus
 from sparkwright.host.lib import light_dataclasses
+from sparkwright.host.lib.records import Malformed, decode, encode
+from sparkwright.host.watch.state import WatchReport, WatchState
 
 
 def test_there_and_back() -> None:
@@ -64,7 +64,7 @@ def test_light_records_are_as_the_real_ones(monkeypatch: pytest.MonkeyPatch) -> 
     light = ModuleType("light")
     monkeypatch.setitem(sys.modules, "light", light)
     for one in (lock, observation):
-        text = programs.bare(one).replace("sparkwright.host.contracts.lock", "light")
+        text = programs.bare(one).replace("sparkwright.host.lock", "light")
         exec(compile(text, "light", "exec"), light.__dict__)
     real = lock.LockRequest("/state", take=lock.Owner("t", pid=4))
     made = light.LockRequest("/state", take=light.Owner("t", pid=4))

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from sparkwright.host.contracts.records import encode
+from sparkwright.host.lib.records import encode
 from tests.operations.harness import marked
 from tests.operations.real import INSTANT
 from tests.unit.builders import probe

@@ -19,9 +19,9 @@ from pyinfra.context import ctx_host, ctx_state
 
 from sparkwright.facts import programs
 from sparkwright.facts.memory import HostMemory, memory
-from sparkwright.host.contracts.lock import LockAnswer, Owner
-from sparkwright.host.contracts.observation import Observation, ObservationRequest
-from sparkwright.host.contracts.records import encode
+from sparkwright.host.lib.records import encode
+from sparkwright.host.lock import LockAnswer, Owner
+from sparkwright.host.observation import Observation, ObservationRequest
 
 _LABEL = re.compile(r"sparkwright-([\w-]+)$")
 _PACKED = re.compile(r'b64decode\("([^"]+)"\)')

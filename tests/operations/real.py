@@ -18,7 +18,7 @@ from pyinfra.api.inventory import Inventory
 from pyinfra.api.state import State, StateStage
 from pyinfra.context import ctx_host, ctx_state
 
-from sparkwright.host.contracts.records import encode
+from sparkwright.host.lib.records import encode
 from tests.operations.harness import marked
 
 INSTANT = {"fake_delay": 0, "fake_delay_jitter": 0}

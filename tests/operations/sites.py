@@ -8,8 +8,8 @@ from typing import Any
 from sparkwright.config.keys import Keys
 from sparkwright.config.secrets import Secret
 from sparkwright.config.settings import RolloutSettings
-from sparkwright.host.contracts.observation import Observation
-from sparkwright.host.contracts.records import encode
+from sparkwright.host.lib.records import encode
+from sparkwright.host.observation import Observation
 from sparkwright.operations.peer_keys import RunKeys
 from sparkwright.plan.missing import digest
 from sparkwright.plan.rollout import Rollout, batches

@@ -14,10 +14,10 @@ from roles.serving import serving
 from sparkwright.config.keys import Keys
 from sparkwright.config.secrets import Secret
 from sparkwright.config.settings import RolloutSettings
-from sparkwright.host.contracts.jobs import JobStatus
-from sparkwright.host.contracts.records import decode
-from sparkwright.host.contracts.status import KeptRelease, ServiceStatus
-from sparkwright.host.contracts.switch import SwitchJournal, request_of
+from sparkwright.host.jobs import JobStatus
+from sparkwright.host.lib.records import decode
+from sparkwright.host.release import SwitchJournal, request_of
+from sparkwright.host.status import KeptRelease, ServiceStatus
 from sparkwright.operations import exclusive, services
 from sparkwright.operations.peer_keys import RunKeys
 from sparkwright.operations.switching import UNIT

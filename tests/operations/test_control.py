@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from sparkwright.facts import hooks
-from sparkwright.host.contracts.control import RESTART, STOP, ControlAnswer, ControlRequest
-from sparkwright.host.contracts.logs import LogLine, LogsAnswer
-from sparkwright.host.contracts.maintenance import MaintenanceAnswer, MaintenanceRequest
-from sparkwright.host.contracts.marks import Maintenance
+from sparkwright.host.control import RESTART, STOP, ControlAnswer, ControlRequest
+from sparkwright.host.lib.homes import Maintenance
+from sparkwright.host.logs import LogLine, LogsAnswer
+from sparkwright.host.maintenance import MaintenanceAnswer, MaintenanceRequest
 from sparkwright.operations import control
 from sparkwright.run import preflight
 from sparkwright.run.state import HostRun

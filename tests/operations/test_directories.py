@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from sparkwright.host.contracts.directories import DirectoriesRequest, Directory
-from sparkwright.host.contracts.observation import ObservationRequest
+from sparkwright.host.directories import DirectoriesRequest, Directory
+from sparkwright.host.observation import ObservationRequest
 from sparkwright.operations import directories
 from tests.operations.harness import Case, Said, check, fake, run
 from tests.unit.builders import probe

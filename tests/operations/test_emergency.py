@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 from sparkwright.facts.asking import HostError
-from sparkwright.host.contracts.disk_usage import DiskUsage, Item
-from sparkwright.host.contracts.records import decode, encode
-from sparkwright.host.contracts.removal import RemovalAnswer
-from sparkwright.host.contracts.smoke import DeepAnswer, DeepCheckResult, SmokeRequest
-from sparkwright.host.contracts.status import HostStatus
-from sparkwright.host.contracts.switch import ServiceSwitch
-from sparkwright.host.contracts.verify_models import Verified
+from sparkwright.host.disk_usage import DiskUsage, Item
+from sparkwright.host.lib.records import decode, encode
+from sparkwright.host.release import ServiceSwitch, SmokeRequest
+from sparkwright.host.removal import RemovalAnswer
+from sparkwright.host.smoke.deep import DeepAnswer, DeepCheckResult
+from sparkwright.host.status import HostStatus
+from sparkwright.host.verify_models import Verified
 from sparkwright.operations import disk_usage
 from sparkwright.run import planless, questions, rollback
 from sparkwright.run.state import HostRun, attach

@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
-from sparkwright.host.contracts.exclusive import ActivateAnswer, ActivateRequest, Groups
-from sparkwright.host.contracts.jobs import JobStatus
-from sparkwright.host.contracts.records import decode
-from sparkwright.host.contracts.switch import SwitchJournal, request_of
+from sparkwright.host.activate import ActivateAnswer, ActivateRequest
+from sparkwright.host.jobs import JobStatus
+from sparkwright.host.lib.exclusive import Groups
+from sparkwright.host.lib.records import decode
+from sparkwright.host.release import SwitchJournal, request_of
 from sparkwright.operations import exclusive, services
 from sparkwright.operations.switching import UNIT
 from sparkwright.run.rollout import asleep

@@ -15,8 +15,10 @@ from pyinfra.context import ctx_host, ctx_state
 import roles.fabric
 from sparkwright.facts import others
 from sparkwright.facts.memory import memory
-from sparkwright.host.contracts.fabric import NETPLAN, AddressesAnswer, FabricState, Ping
-from sparkwright.host.contracts.lock import LockAnswer
+from sparkwright.host.fabric import NETPLAN, FabricState
+from sparkwright.host.fabric_addresses import AddressesAnswer
+from sparkwright.host.lib.icmp import Ping
+from sparkwright.host.lock import LockAnswer
 from sparkwright.operations.fabric import addresses
 from tests.operations.harness import fake, run
 from tests.operations.real import host_of, real_state

@@ -28,10 +28,10 @@ from sparkwright.facts import (
 from sparkwright.facts.asking import HostError
 from sparkwright.facts.memory import memory
 from sparkwright.facts.observation import observe_anew
-from sparkwright.host.contracts.directories import Directory
-from sparkwright.host.contracts.lock import LockAnswer
-from sparkwright.host.contracts.observation import ObservationRequest
-from sparkwright.host.contracts.proof import ModelAt
+from sparkwright.host.directories import Directory
+from sparkwright.host.lock import LockAnswer
+from sparkwright.host.observation import ObservationRequest
+from sparkwright.host.proof import ModelAt
 from sparkwright.operations import directories, docker
 from tests.operations.harness import as_json, marked
 from tests.operations.real import INSTANT, executed, host_of, on, real_state, says

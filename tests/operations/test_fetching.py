@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from sparkwright.config.secrets import Secret
-from sparkwright.host.contracts.fetch import BuildFile, ImageBuild
-from sparkwright.host.contracts.jobs import JobStatus
-from sparkwright.host.contracts.leftovers import LeftoversRequest
-from sparkwright.host.contracts.observation import ObservationRequest, StoreAt
-from sparkwright.host.contracts.proof import ModelAt, ProofRequest
+from sparkwright.host.fetch.request import BuildFile, ImageBuild
+from sparkwright.host.jobs import JobStatus
+from sparkwright.host.leftovers import LeftoversRequest
+from sparkwright.host.observation import ObservationRequest, StoreAt
+from sparkwright.host.proof import ModelAt, ProofRequest
 from sparkwright.operations import images, jobs, models, peers, runtime
 from sparkwright.operations.fetching import Sources
 from sparkwright.operations.peer_keys import Peer, RunKeys

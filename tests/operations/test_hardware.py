@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from sparkwright.host.contracts.observation import ObservationRequest
-from sparkwright.host.contracts.proof import ProofRequest, Versions
+from sparkwright.host.observation import ObservationRequest
+from sparkwright.host.proof import ProofRequest, Versions
 from sparkwright.operations import docker, gpu
 from tests.operations.harness import Case, check, fake, run
 from tests.unit.builders import gpus, probe

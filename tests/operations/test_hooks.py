@@ -30,8 +30,8 @@ from pyinfra.operations import server
 from sparkwright.facts import hooks, others
 from sparkwright.facts.asking import HostError
 from sparkwright.facts.memory import memory
-from sparkwright.host.contracts.lock import LockAnswer
-from sparkwright.host.contracts.observation import Disk
+from sparkwright.host.lock import LockAnswer
+from sparkwright.host.observation import Disk
 from sparkwright.operations import connections, locks
 from tests.operations.real import INSTANT, executed, host_of, on, real_state
 

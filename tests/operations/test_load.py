@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from sparkwright.facts.asking import HostError
-from sparkwright.host.contracts.load import HostLoad, ServiceLoad
+from sparkwright.host.load import HostLoad, ServiceLoad
 from sparkwright.run import load
 from sparkwright.run.state import HostRun
 from tests.operations.harness import FakeHost

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from sparkwright.facts.asking import HostError
-from sparkwright.host.contracts.lock import LockAnswer, LockRequest, Owner
-from sparkwright.host.contracts.observation import ObservationRequest
+from sparkwright.host.lock import LockAnswer, LockRequest, Owner
+from sparkwright.host.observation import ObservationRequest
 from sparkwright.operations import locks
 from tests.operations.harness import ANN, FakeHost, Said, as_json, fake
 from tests.unit.builders import probe

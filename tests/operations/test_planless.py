@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from sparkwright.config.connection_data import connection_data
-from sparkwright.host.contracts.records import decode, encode
-from sparkwright.host.contracts.status import HostStatus
+from sparkwright.host.lib.records import decode, encode
+from sparkwright.host.status import HostStatus
 from sparkwright.site.planless import unplanned_fleet
 from tests.operations.emergencies import host, pyinfra, sparkwright, unreachable, write_site
 from tests.unit.report.test_status import answer

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from sparkwright.host.contracts.jobs import JobStatus
+from sparkwright.host.jobs import JobStatus
 from sparkwright.operations.switching import UNIT
 from sparkwright.run import preflight, reaching
 from sparkwright.run.state import HostRun, host_run

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from sparkwright.findings.user_error import UserError, mistake
-from sparkwright.host.contracts.proxies import HEALTH_UNIT
+from sparkwright.host.proxy.pool import HEALTH_UNIT
 from sparkwright.operations import proxies
 from sparkwright.proxy.haproxy import UNIT
 from tests.operations.harness import Case, as_json, check, fake, run

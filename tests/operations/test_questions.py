@@ -9,10 +9,10 @@ import pytest
 from pyinfra.context import ctx_host
 
 from sparkwright.facts.asking import HostError
-from sparkwright.host.contracts.disk_usage import DiskUsageRequest
-from sparkwright.host.contracts.proxies import HEALTH_UNIT
-from sparkwright.host.contracts.status import HostStatus
-from sparkwright.host.contracts.verify_models import Verified
+from sparkwright.host.disk_usage import DiskUsageRequest
+from sparkwright.host.proxy.pool import HEALTH_UNIT
+from sparkwright.host.status import HostStatus
+from sparkwright.host.verify_models import Verified
 from sparkwright.proxy.haproxy import UNIT
 from sparkwright.run import asked, installed, questions
 from sparkwright.run.state import HostRun

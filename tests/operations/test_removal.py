@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
-from sparkwright.host.contracts.bootstrap import RECORD, UndoAnswer
-from sparkwright.host.contracts.disk_usage import DiskUsage, DiskUsageRequest, Item
-from sparkwright.host.contracts.observation import ObservationRequest
-from sparkwright.host.contracts.removal import RemovalAnswer, RemovalRequest
+from sparkwright.host.bootstrap.prepare import RECORD
+from sparkwright.host.bootstrap.undo import UndoAnswer
+from sparkwright.host.disk_usage import DiskUsage, DiskUsageRequest, Item
+from sparkwright.host.observation import ObservationRequest
+from sparkwright.host.removal import RemovalAnswer, RemovalRequest
 from sparkwright.operations import disk_usage, removal
 from tests.operations.harness import Case, Said, as_json, busy, check, fake, run
 from tests.unit.builders import probe

@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 
 from sparkwright.facts.asking import HostError
-from sparkwright.host.contracts.smoke import CheckResult
-from sparkwright.host.contracts.status import HostStatus, KeptRelease, ServiceStatus
-from sparkwright.host.contracts.switch import HistoryEntry
+from sparkwright.host.release import CheckResult, HistoryEntry
+from sparkwright.host.status import HostStatus, KeptRelease, ServiceStatus
 from sparkwright.operations import services
 from sparkwright.operations.switching import SwitchResult
 from sparkwright.results.run import Outcome

@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 
 from sparkwright.facts.asking import HostError
-from sparkwright.host.contracts.jobs import JobStatus
-from sparkwright.host.contracts.smoke import CheckResult
-from sparkwright.host.contracts.switch import ServiceSwitch, SwitchJournal, request_of
+from sparkwright.host.jobs import JobStatus
+from sparkwright.host.release import CheckResult, ServiceSwitch, SwitchJournal, request_of
 from sparkwright.operations import services, switching
 from sparkwright.operations.switching import UNIT, Interrupted, SwitchResult
 from sparkwright.plan.services import DesiredService

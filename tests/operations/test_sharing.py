@@ -12,7 +12,7 @@ import pytest
 
 from sparkwright.config.secrets import SecretText
 from sparkwright.facts.asking import HostError
-from sparkwright.host.contracts.fetch import TlsIdentity
+from sparkwright.host.fetch.request import TlsIdentity
 from sparkwright.operations import peers
 from sparkwright.operations.peer_keys import CONTROLLER, Peer
 from sparkwright.resolve import build_context

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from sparkwright.checks.service.watch import SERVICE, TIMER, watch_of
-from sparkwright.host.contracts.observation import ObservationRequest
-from sparkwright.host.contracts.watch import WatchInstallRequest
+from sparkwright.host.observation import ObservationRequest
+from sparkwright.host.watch.install import WatchInstallRequest
 from sparkwright.operations import watch
 from tests.operations.harness import Case, check, fake, run
 from tests.operations.sites import written

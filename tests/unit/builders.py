@@ -10,10 +10,9 @@ from typing import Any
 
 from sparkwright.catalog import Catalog, Recipe, load_catalog
 from sparkwright.config.parse import parse_settings
-from sparkwright.host.contracts.gpu import Gpus
-from sparkwright.host.contracts.observation import Observation
-from sparkwright.host.contracts.records import decode, encode
-from sparkwright.host.lib.gpu import parse
+from sparkwright.host.lib.gpu import Gpus, parse
+from sparkwright.host.lib.records import decode, encode
+from sparkwright.host.observation import Observation
 from sparkwright.plan.desired import Desired
 from sparkwright.plan.plan import HostPlan, plan_host
 from sparkwright.plan.release import render_release

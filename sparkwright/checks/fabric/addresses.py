@@ -12,8 +12,9 @@ from ipaddress import ip_interface
 from sparkwright.checks.fabric.check import NVIDIA
 from sparkwright.config.fabric import FabricAddresses
 from sparkwright.findings.finding import Finding, Severity, Subject
-from sparkwright.host.contracts.fabric import NETPLAN, FabricState, Ping, Rail
-from sparkwright.host.lib.collective import used_rails
+from sparkwright.host.fabric import NETPLAN, FabricState, Rail
+from sparkwright.host.lib.icmp import Ping
+from sparkwright.host.ranks.collective import used_rails
 
 _FIRST = 11
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from ipaddress import ip_address, ip_interface
 
-from sparkwright.host.contracts.fabric import FabricState
+from sparkwright.host.fabric import FabricState
 
 _DEVICE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,31}")
 _MAC = re.compile(r"[0-9a-f]{2}(:[0-9a-f]{2}){5,19}")

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import combinations
 
-from sparkwright.host.contracts.fabric import FabricState, Rail
+from sparkwright.host.fabric import FabricState, Rail
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,8 @@ from functools import cached_property
 
 from sparkwright.checks.fabric.cabling import Cable, cables
 from sparkwright.findings.finding import Finding, Severity, Subject
-from sparkwright.host.contracts.fabric import FabricState, Rail
-from sparkwright.host.lib.collective import used_rails
+from sparkwright.host.fabric import FabricState, Rail
+from sparkwright.host.ranks.collective import used_rails
 
 #: Who says so.
 NVIDIA = "NVIDIA/dgx-spark-playbooks, connect-two-sparks and multi-sparks-through-switch"

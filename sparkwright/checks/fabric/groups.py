@@ -8,8 +8,8 @@ from typing import Any
 from sparkwright.checks.fabric.cabling import cables, shape_of
 from sparkwright.checks.fabric.check import Fabric
 from sparkwright.config.fabric import FabricAddresses
-from sparkwright.host.contracts.fabric import FabricState
-from sparkwright.host.contracts.records import decode
+from sparkwright.host.fabric import FabricState
+from sparkwright.host.lib.records import decode
 
 
 def answered(answers: Mapping[str, Any]) -> tuple[Fabric, ...]:

@@ -8,7 +8,7 @@ from itertools import combinations
 
 from sparkwright.checks.fabric.check import EUGR, MTU, NVIDIA, SPEED, Check, Fabric, Symptom
 from sparkwright.findings.finding import Severity
-from sparkwright.host.contracts.fabric import Rail
+from sparkwright.host.fabric import Rail
 
 
 def _used(fabric: Fabric) -> Iterator[tuple[str, Rail]]:

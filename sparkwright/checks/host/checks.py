@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from sparkwright.findings.finding import Finding, Severity, Subject
-from sparkwright.host.contracts.gpu import Gpu
-from sparkwright.host.contracts.observation import Observation
+from sparkwright.host.lib.gpu import Gpu
+from sparkwright.host.observation import Observation
 from sparkwright.plan.desired import Desired
 from sparkwright.plan.plan import HostPlan
 from sparkwright.resolve import packages

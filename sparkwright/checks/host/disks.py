@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from sparkwright.checks.host.checks import HostCheck, error
 from sparkwright.findings.finding import Finding
-from sparkwright.host.contracts.observation import Disk
+from sparkwright.host.observation import Disk
 from sparkwright.plan.missing import missing_models
 from sparkwright.text.sizes import GIB
 

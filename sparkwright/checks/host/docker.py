@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from sparkwright.checks.host import remedies
 from sparkwright.checks.host.checks import CARDS, HOSTS, HostCheck, error, warning
 from sparkwright.findings.finding import Finding
-from sparkwright.host.contracts.observation import Observation
+from sparkwright.host.observation import Observation
 
 LEAST_DOCKER = 25
 #: What is called docker and is not Docker Engine: what it is, why it can't serve, and what comes

@@ -8,8 +8,8 @@ from sparkwright.catalog.gpu import driver_major
 from sparkwright.checks.host import remedies
 from sparkwright.checks.host.checks import CARDS, HostCheck, error
 from sparkwright.findings.finding import Finding
-from sparkwright.host.contracts.gpu import Gpus
-from sparkwright.host.contracts.observation import Distribution
+from sparkwright.host.lib.gpu import Gpus
+from sparkwright.host.observation import Distribution
 
 LEAST_DRIVER = 580
 _NAME = "nvidia-driver"

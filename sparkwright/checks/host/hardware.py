@@ -9,7 +9,7 @@ from sparkwright.checks.configuration import Hardware, check_host
 from sparkwright.checks.host.checks import HostCheck
 from sparkwright.checks.host.gpu import given
 from sparkwright.findings.finding import Finding
-from sparkwright.host.contracts.observation import Observation
+from sparkwright.host.observation import Observation
 from sparkwright.plan.desired import Desired
 from sparkwright.text.sizes import GIB
 

@@ -17,7 +17,7 @@ from sparkwright.checks.host import (
 )
 from sparkwright.checks.host.checks import HostCheck
 from sparkwright.findings.finding import Finding, errors_first
-from sparkwright.host.contracts.observation import Observation
+from sparkwright.host.observation import Observation
 from sparkwright.plan.desired import Desired
 
 #: What a host with services must have; one with a load balancer alone needs neither GPU nor Docker.

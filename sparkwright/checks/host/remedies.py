@@ -6,7 +6,7 @@ too old; Debian 13 has driver 550 (real hosts in docs/).
 
 from __future__ import annotations
 
-from sparkwright.host.contracts.observation import Distribution
+from sparkwright.host.observation import Distribution
 
 _DOCKER = "https://docs.docker.com/engine/install/"
 _TOOLKIT = (

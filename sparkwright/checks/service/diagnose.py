@@ -16,7 +16,7 @@ from sparkwright.checks.service.evaluated import watched as seen_by_watch
 from sparkwright.checks.service.facts import Facts
 from sparkwright.findings.finding import Finding, Severity, errors, errors_first
 from sparkwright.findings.render import Paint, counts, headline, text
-from sparkwright.host.contracts.watch import WatchReport
+from sparkwright.host.watch.state import WatchReport
 from sparkwright.text.screen import folded
 
 #: Every check, the exact ones before those that are vague beside them.

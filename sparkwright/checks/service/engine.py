@@ -9,7 +9,7 @@ from sparkwright.checks.service.check import Check, Symptom
 from sparkwright.checks.service.evaluated import ACCEPTED, DRAFTED, compiling, drafting, still
 from sparkwright.checks.service.facts import Facts
 from sparkwright.findings.finding import Severity
-from sparkwright.host.contracts.doctor import ServiceSeen
+from sparkwright.host.doctor import ServiceSeen
 
 _WAITING = "num_requests_waiting"
 

@@ -9,14 +9,9 @@ from sparkwright.checks.service import thresholds
 from sparkwright.checks.service.check import Symptom
 from sparkwright.checks.service.facts import Facts, Planned
 from sparkwright.findings.finding import Severity
-from sparkwright.host.contracts.doctor import Look, ServiceSeen
-from sparkwright.host.contracts.watch import (
-    Sample,
-    ServiceSample,
-    WatchedService,
-    WatchReport,
-)
+from sparkwright.host.doctor import Look, ServiceSeen
 from sparkwright.host.watch import evaluation
+from sparkwright.host.watch.state import Sample, ServiceSample, WatchedService, WatchReport
 from sparkwright.text.lock_owner import age
 
 DRAFTED = "spec_decode_num_draft_tokens_total"

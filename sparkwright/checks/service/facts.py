@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from sparkwright.findings.finding import Finding
-from sparkwright.host.contracts.doctor import Examination, ServiceSeen
-from sparkwright.host.contracts.records import decode
+from sparkwright.host.doctor import Examination, ServiceSeen
+from sparkwright.host.lib.records import decode
 from sparkwright.text.timestamps import epoch
 
 #: Lines of a log, and characters of one, that are looked at.

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 
 from sparkwright.checks.host import remedies
-from sparkwright.host.contracts.observation import Distribution
+from sparkwright.host.observation import Distribution
 
 _CONFIGURE = "sudo nvidia-ctk runtime configure --runtime=docker && sudo systemctl restart docker"
 _RESTART = "sudo systemctl restart docker"

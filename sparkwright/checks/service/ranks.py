@@ -11,7 +11,7 @@ from sparkwright.checks.service.check import Check, Symptom
 from sparkwright.checks.service.evaluated import still
 from sparkwright.checks.service.facts import Facts
 from sparkwright.findings.finding import Severity
-from sparkwright.host.contracts.doctor import ContainerSeen, ServiceSeen
+from sparkwright.host.doctor import ContainerSeen, ServiceSeen
 from sparkwright.text.sizes import GIB
 
 _NCCL = re.compile(r"\bnccl==([0-9.]+)")

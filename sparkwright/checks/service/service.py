@@ -10,7 +10,7 @@ from sparkwright.checks.service.check import Check, Symptom
 from sparkwright.checks.service.facts import Facts
 from sparkwright.engines.vllm.gb10 import SHARES
 from sparkwright.findings.finding import Severity
-from sparkwright.host.contracts.doctor import ContainerSeen
+from sparkwright.host.doctor import ContainerSeen
 from sparkwright.text.marks import stopped
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from sparkwright.engines.vllm.gb10 import MOST_ON_GB10, SAFE_BATCH
-from sparkwright.host.contracts.watch import Thresholds as WatchThresholds
+from sparkwright.host.watch.state import Thresholds as WatchThresholds
 
 
 @dataclass(frozen=True)

@@ -10,13 +10,8 @@ from dataclasses import dataclass
 from sparkwright.checks.service import thresholds
 from sparkwright.checks.smoke import own_address
 from sparkwright.config.templates import template
-from sparkwright.host.contracts.records import encode
-from sparkwright.host.contracts.watch import (
-    Expected,
-    ExpectedService,
-    WatchConfig,
-    WatchedService,
-)
+from sparkwright.host.lib.records import encode
+from sparkwright.host.watch.state import Expected, ExpectedService, WatchConfig, WatchedService
 from sparkwright.plan.plan import HostPlan
 from sparkwright.plan.release import Release
 

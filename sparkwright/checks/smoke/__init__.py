@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from sparkwright.checks.smoke.result import Smoke
 from sparkwright.config.settings import EVERY_ADDRESS, LOOPBACK
-from sparkwright.host.contracts.smoke import CheckResult, SmokeRequest
+from sparkwright.host.release import CheckResult, SmokeRequest
 from sparkwright.plan.plan import ServicePlan
 from sparkwright.plan.release import Release
 from sparkwright.tls.host import certificate_place

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from sparkwright.catalog import ArgumentValue, Catalog
 from sparkwright.checks.configuration.model import THINKING_TOKENS
 from sparkwright.checks.smoke import smoke_request
-from sparkwright.host.contracts.smoke import DeepRequest
+from sparkwright.host.smoke.client import DeepRequest
 from sparkwright.plan.plan import ServicePlan
 from sparkwright.plan.release import Release
 

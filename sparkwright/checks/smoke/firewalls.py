@@ -13,7 +13,7 @@ from ipaddress import ip_network
 
 from sparkwright.checks.smoke.outside import Outside
 from sparkwright.findings.finding import Finding, Severity, Subject
-from sparkwright.host.contracts.firewall import Firewall
+from sparkwright.host.firewall import Firewall
 
 CHECK = "unreachable"
 _FAMILIES = ("ip", "ip6", "inet")

@@ -20,7 +20,7 @@ from functools import partial
 from sparkwright.config.settings import EVERY_ADDRESS, is_loopback
 from sparkwright.config.tls import scheme
 from sparkwright.engines.vllm.routes import INFERENCE
-from sparkwright.host.contracts.smoke import CheckResult
+from sparkwright.host.release import CheckResult
 from sparkwright.plan.plan import HostPlan
 
 CHECK = "outside"

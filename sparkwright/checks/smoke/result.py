@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sparkwright.host.contracts.smoke import CheckResult
+from sparkwright.host.release import CheckResult
 
 
 @dataclass(frozen=True)

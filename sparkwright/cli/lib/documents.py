@@ -13,12 +13,12 @@ from sparkwright.catalog.spread import Spread
 from sparkwright.checks.smoke.verdict import DeepVerdict
 from sparkwright.cli.lib.extras import extra_commands
 from sparkwright.findings.finding import Finding
-from sparkwright.host.contracts.control import ControlAnswer
-from sparkwright.host.contracts.disk_usage import DiskUsage
-from sparkwright.host.contracts.exclusive import ActivateAnswer
-from sparkwright.host.contracts.marks import Maintenance
-from sparkwright.host.contracts.removal import RemovalAnswer
-from sparkwright.host.contracts.switch import HistoryEntry
+from sparkwright.host.activate import ActivateAnswer
+from sparkwright.host.control import ControlAnswer
+from sparkwright.host.disk_usage import DiskUsage
+from sparkwright.host.lib.homes import Maintenance
+from sparkwright.host.release import HistoryEntry
+from sparkwright.host.removal import RemovalAnswer
 from sparkwright.plan.derivation import DerivedFact
 from sparkwright.results.status import Deployment
 

@@ -17,8 +17,7 @@ import click
 from sparkwright.cli.lib.log_lines import echo, of_host
 from sparkwright.cli.lib.ssh import ssh_command
 from sparkwright.config.inventory import HostInput
-from sparkwright.host.contracts.logs import LogsAnswer
-from sparkwright.host.logs import lines_of
+from sparkwright.host.logs import LogsAnswer, lines_of
 from sparkwright.text.visible import visible
 
 #: Bytes of one line of the journal's JSON: what is longer is passed over.

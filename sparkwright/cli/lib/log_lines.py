@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import click
 
-from sparkwright.host.contracts.logs import LogLine
-from sparkwright.host.contracts.records import encode
+from sparkwright.host.lib.records import encode
+from sparkwright.host.logs import LogLine
 from sparkwright.text.timestamps import utc
 from sparkwright.text.visible import log_line, visible, visible_json
 

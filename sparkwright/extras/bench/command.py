@@ -44,7 +44,7 @@ from sparkwright.extras.bench.texts import CATEGORIES
 from sparkwright.extras.bench.tool import Tool, find
 from sparkwright.findings.render import text as findings_text
 from sparkwright.findings.user_error import UserError, mistake, suggest
-from sparkwright.host.contracts.bench import Running
+from sparkwright.host.bench import Running
 from sparkwright.plan.plan import ServicePlan
 from sparkwright.site.fleet import PlannedHost
 from sparkwright.text.visible import visible

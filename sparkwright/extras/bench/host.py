@@ -9,8 +9,8 @@ from typing import Any
 
 from sparkwright.catalog.data import Scalar
 from sparkwright.extras.bench.results import GpuRun, ImageRun
-from sparkwright.host.contracts.bench import BenchAnswer, Running
-from sparkwright.host.contracts.records import decode
+from sparkwright.host.bench import BenchAnswer, Running
+from sparkwright.host.lib.records import decode
 from sparkwright.plan.plan import ServicePlan
 
 

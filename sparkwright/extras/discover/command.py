@@ -10,7 +10,7 @@ from sparkwright.bootstrap.gpu_question import Box
 from sparkwright.cli.lib.options import json_option, print_json
 from sparkwright.cli.lib.output import echo
 from sparkwright.extras.discover.names import discovered
-from sparkwright.host.contracts.records import encode
+from sparkwright.host.lib.records import encode
 from sparkwright.text.table import columns
 
 DOCUMENT = list[Box]

@@ -9,9 +9,10 @@ from itertools import pairwise
 from pathlib import Path
 
 from sparkwright.checks.fabric.check import MTU, Fabric
-from sparkwright.host.contracts.fabric import Ping, Rail
-from sparkwright.host.contracts.fabric_measure import Gather, Stream
-from sparkwright.host.lib.collective import NoFabric, collective_environment
+from sparkwright.host.fabric import Rail
+from sparkwright.host.fabric_measure import Gather, Stream
+from sparkwright.host.lib.icmp import Ping
+from sparkwright.host.ranks.collective import NoFabric, collective_environment
 
 #: Ports of the first stream, one more for its twin; and of the all-gather's meeting.
 _WRITE_PORT, _GATHER_PORT = 12000, 29555

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from sparkwright.checks.fabric.check import Fabric
 from sparkwright.extras.fabric_test.measure import Plan, Published, published
 from sparkwright.findings.finding import Finding, errors
-from sparkwright.host.contracts.fabric_measure import MeasureAnswer
+from sparkwright.host.fabric_measure import MeasureAnswer
 
 #: What a measurement came to.
 PASSED, FAILED, SKIPPED = "passed", "failed", "skipped"

@@ -14,7 +14,7 @@ from sparkwright.checks.service.check import Check, Symptom
 from sparkwright.checks.service.diagnose import found_on, known
 from sparkwright.checks.service.evaluated import watched
 from sparkwright.findings.finding import Finding, Severity, Subject, errors_first
-from sparkwright.host.contracts.switch import HistoryEntry
+from sparkwright.host.release import HistoryEntry
 from sparkwright.results.status import Deployment
 from sparkwright.text.lock_owner import age
 

@@ -7,12 +7,88 @@ import os
 import pwd
 import shutil
 import time
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from sparkwright.host import observe
-from sparkwright.host.contracts.bootstrap import BootstrapRequest, BootstrapState, Firewall
 from sparkwright.host.lib import docker, documents, gpu, memory, systemd
 from sparkwright.host.lib.processes import run
+from sparkwright.host.observation import Distribution
+
+
+@dataclass(frozen=True)
+class BootstrapRequest:
+    """What is looked at beyond what every host has: packages by name, small files by path."""
+
+    packages: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Firewall:
+    """The firewall at work: ufw or firewalld. ``rules`` are those it has, in its own words."""
+
+    name: str
+    rules: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class BootstrapState:
+    """What a host is before its bootstrap.
+
+    Attributes:
+        sudo: why the look could not be taken as root; None when it was.
+        user: who logs in.
+        passwordless: whether that user's sudo asks for no password.
+        groups: names of that user's groups.
+        codename: of /etc/os-release, e.g. ``noble``.
+        architecture: as ``uname -m`` has it.
+        gb10: whether a GB10 is on the PCI bus.
+        nvidia: whether any GPU of NVIDIA's is.
+        apt: whether there is apt-get.
+        docker: whether the docker command is there.
+        docker_kind: snap, desktop, rootless or podman, where Docker is one of these.
+        compose, toolkit: whether the Compose plugin and nvidia-ctk answer.
+        docker_is_older: whether Docker runs since before the toolkit's hook, which it looks for at
+            its start.
+        driver: version of the driver that answers; None without one.
+        driver_installer: whether a driver was installed by NVIDIA's own installer (.run).
+        secure_boot: whether only signed kernel modules are loaded.
+        packages: those of the request that are installed.
+        fresh: those of them that were installed since the boot.
+        texts: of the files of the request; None where there is none.
+        swap: bytes of swap.
+        networks: addresses with their networks, e.g. ``192.168.1.21/24``.
+        boot: the kernel's id of this boot.
+    """
+
+    user: str
+    architecture: str
+    sudo: str | None = None
+    passwordless: bool = False
+    groups: tuple[str, ...] = ()
+    distribution: Distribution = field(default_factory=Distribution)
+    codename: str = ""
+    gb10: bool = False
+    nvidia: bool = False
+    apt: bool = False
+    docker: bool = False
+    docker_kind: str | None = None
+    compose: bool = False
+    toolkit: bool = False
+    docker_is_older: bool = False
+    driver: str | None = None
+    driver_installer: bool = False
+    secure_boot: bool = False
+    packages: tuple[str, ...] = ()
+    fresh: tuple[str, ...] = ()
+    texts: dict[str, str | None] = field(default_factory=dict)
+    swap: int = 0
+    swappiness: int | None = None
+    firewall: Firewall | None = None
+    networks: tuple[str, ...] = ()
+    boot: str = ""
+
 
 _PCI = Path("/sys/bus/pci/devices")
 #: PCI ids of GB10 GPUs (NVIDIA/NV-Kernels#396).

@@ -11,13 +11,67 @@ import os
 import tempfile
 import time
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from sparkwright.host.contracts.bootstrap import RECORD, PrepareRequest, Record, Step, Undo
-from sparkwright.host.contracts.records import encode
 from sparkwright.host.lib import documents, files
 from sparkwright.host.lib.processes import run
+from sparkwright.host.lib.records import encode
+
+#: What bootstrap has changed on a host, so that it can be undone. Not below services_root, which
+#: goes when services are removed.
+RECORD = "/var/lib/sparkwright/bootstrap.json"
+
+
+@dataclass(frozen=True)
+class Undo:
+    """How a step is undone.
+
+    Attributes:
+        packages: that it installs, of those that were not there.
+        files: that it writes: path -> sha256. One that has another content by then is left.
+        units: that go with its files.
+        commands: what else is run, without a shell.
+        apart: what is not undone, and what the user may do.
+    """
+
+    packages: tuple[str, ...] = ()
+    files: dict[str, str] = field(default_factory=dict)
+    units: tuple[str, ...] = ()
+    commands: tuple[tuple[str, ...], ...] = ()
+    apart: str | None = None
+
+
+@dataclass(frozen=True)
+class PrepareRequest:
+    """A step that is about to be done.
+
+    Attributes:
+        undo: recorded before anything changes.
+        apt: whether others' use of apt and dpkg is waited for, and one that was cut off ended.
+        sudoers: path and text of a file of sudo's, written when visudo accepts it.
+    """
+
+    step: str
+    undo: Undo = field(default_factory=Undo)
+    apt: bool = False
+    sudoers: tuple[str, str] | None = None
+
+
+@dataclass(frozen=True)
+class Step:
+    """A step that was done. ``before`` names every package that was installed then."""
+
+    undo: Undo
+    before: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Record:
+    """The steps that were done on a host, in their order."""
+
+    steps: dict[str, Step] = field(default_factory=dict)
+
 
 #: Held by whoever installs: unattended-upgrades at boot, or a run that was cut off.
 _LOCKS = ("/var/lib/apt/lists/lock", "/var/lib/dpkg/lock-frontend", "/var/lib/dpkg/lock")

@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
-from sparkwright.host.contracts.bootstrap import RebootRequest
+from dataclasses import dataclass
+
 from sparkwright.host.lib.processes import run
+
+
+@dataclass(frozen=True)
+class RebootRequest:
+    """A reboot, seconds from now."""
+
+    after: int = 2
 
 
 def main(request: RebootRequest) -> str:

@@ -8,14 +8,28 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import dataclass
 from pathlib import Path
 
-from sparkwright.host.bootstrap.prepare import free_apt, installed
-from sparkwright.host.contracts.bootstrap import RECORD, Record, Step, UndoAnswer, UndoRequest
-from sparkwright.host.contracts.records import encode
+from sparkwright.host.bootstrap.prepare import RECORD, Record, Step, free_apt, installed
 from sparkwright.host.lib import docker, documents, files, systemd
 from sparkwright.host.lib.processes import run
+from sparkwright.host.lib.records import encode
 from sparkwright.host.proxy.install import apt_get
+
+
+@dataclass(frozen=True)
+class UndoRequest:
+    """What bootstrap did goes, as far as it can."""
+
+
+@dataclass(frozen=True)
+class UndoAnswer:
+    """What was undone, and what was left, as words."""
+
+    done: tuple[str, ...] = ()
+    left: tuple[str, ...] = ()
+
 
 #: Packages whose removal takes away containers and images.
 _ENGINES = {"docker.io", "docker-ce"}

@@ -16,9 +16,9 @@ from io import FileIO
 from pathlib import Path
 from threading import Event
 
-from sparkwright.host.contracts.fetch import FetchFile
 from sparkwright.host.fetch.errors import Temporary
 from sparkwright.host.fetch.progress import log
+from sparkwright.host.fetch.request import FetchFile
 from sparkwright.host.lib import trusted
 
 #: Levels below the given directories that are searched: a home has many files.

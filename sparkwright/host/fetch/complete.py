@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from sparkwright.host.contracts.fetch import FetchFile, FetchRequest
-from sparkwright.host.contracts.receipt import ReceiptEntry
 from sparkwright.host.fetch.place import report_extras
 from sparkwright.host.fetch.progress import Progress
+from sparkwright.host.fetch.request import FetchFile, FetchRequest
 from sparkwright.host.lib import receipt
+from sparkwright.host.lib.receipt import ReceiptEntry
 
 
 def complete(request: FetchRequest, progress: Progress) -> str | None:

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from sparkwright.host.contracts.fetch import ContentCheck, ExpectedContents
+from sparkwright.host.fetch.request import ContentCheck, ExpectedContents
 
 #: No header of a real model is larger.
 _LARGEST_HEADER = 100 << 20

@@ -20,10 +20,9 @@ from pathlib import Path
 from threading import Event
 from typing import Any
 
-from sparkwright.host.contracts.fetch import FetchRequest
 from sparkwright.host.fetch.errors import Temporary
 from sparkwright.host.fetch.hub import Location
-from sparkwright.host.fetch.request import PAGE
+from sparkwright.host.fetch.request import PAGE, FetchRequest
 
 _WORKER = Path(__file__).with_name("worker.py")
 #: These threads wait, they do not compute. With two of them the chunks of hf_transfer lose their

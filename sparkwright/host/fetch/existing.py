@@ -6,14 +6,14 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from sparkwright.host.contracts.fetch import FetchFile
-from sparkwright.host.contracts.receipt import ReceiptEntry
 from sparkwright.host.fetch import adopt, place, verify
 from sparkwright.host.fetch.complete import same
 from sparkwright.host.fetch.progress import log
+from sparkwright.host.fetch.request import FetchFile
 from sparkwright.host.fetch.verified import cpus, is_pointer
 from sparkwright.host.fetch.workspace import Workspace
 from sparkwright.host.lib import receipt, trusted
+from sparkwright.host.lib.receipt import ReceiptEntry
 
 
 class Existing:

@@ -17,10 +17,9 @@ from threading import Event, Thread
 from typing import Any, TypeVar
 from urllib.parse import urljoin, urlsplit
 
-from sparkwright.host.contracts.fetch import FetchFile, FetchRequest
 from sparkwright.host.fetch.errors import Failed, Temporary
 from sparkwright.host.fetch.progress import log
-from sparkwright.host.fetch.request import unique, validate
+from sparkwright.host.fetch.request import FetchFile, FetchRequest, unique, validate
 from sparkwright.host.fetch.web import certificate_problem, origin, pause, retry_after, transient
 from sparkwright.host.lib import bounded
 from sparkwright.host.lib.pickles import is_pickle

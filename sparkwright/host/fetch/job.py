@@ -7,19 +7,19 @@ from dataclasses import asdict
 from pathlib import Path
 from threading import Event
 
-from sparkwright.host.contracts.fetch import ExpectedContents, FetchFile, FetchRequest
-from sparkwright.host.contracts.receipt import Receipt
 from sparkwright.host.fetch import contents, holes, place
 from sparkwright.host.fetch.complete import complete
 from sparkwright.host.fetch.downloaders import Downloader
 from sparkwright.host.fetch.errors import Failed, Temporary, size
 from sparkwright.host.fetch.existing import Existing
 from sparkwright.host.fetch.progress import Progress, log
+from sparkwright.host.fetch.request import ExpectedContents, FetchFile, FetchRequest
 from sparkwright.host.fetch.transfer import Transfer
 from sparkwright.host.fetch.upstream import Upstream
 from sparkwright.host.fetch.verified import Verified
 from sparkwright.host.fetch.workspace import Workspace
 from sparkwright.host.lib import receipt
+from sparkwright.host.lib.receipt import Receipt
 
 
 def fetch(request: FetchRequest, runtime: Path | None, progress: Progress, stop: Event) -> str:

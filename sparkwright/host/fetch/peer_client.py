@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from sparkwright.host.contracts.fetch import PeerKeys, TlsIdentity
 from sparkwright.host.fetch import peer_auth
 from sparkwright.host.fetch.peer_wire import Broken, Head, Wire
+from sparkwright.host.fetch.request import PeerKeys, TlsIdentity
 from sparkwright.host.lib import documents
 
 #: Bytes that are asked for at once, and kept in memory until their signature is seen to be right.

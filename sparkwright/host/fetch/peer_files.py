@@ -15,9 +15,8 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from sparkwright.host.contracts.fetch import PeerRoots
 from sparkwright.host.fetch import holes
-from sparkwright.host.fetch.request import PAGE
+from sparkwright.host.fetch.request import PAGE, PeerRoots
 from sparkwright.host.lib import processes
 
 _HEX = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")

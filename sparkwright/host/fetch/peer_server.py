@@ -17,7 +17,6 @@ from contextlib import suppress
 from pathlib import Path
 from threading import Event, Thread
 
-from sparkwright.host.contracts.fetch import PeerServerRequest
 from sparkwright.host.fetch.errors import FAILED, OK, Failed
 from sparkwright.host.fetch.peer_connections import Connections
 from sparkwright.host.fetch.peer_conversation import UNKNOWN, Conversation
@@ -25,7 +24,7 @@ from sparkwright.host.fetch.peer_files import Store
 from sparkwright.host.fetch.peer_keys import Keys
 from sparkwright.host.fetch.peer_wire import Broken
 from sparkwright.host.fetch.progress import log
-from sparkwright.host.fetch.request import read_peer_server
+from sparkwright.host.fetch.request import PeerServerRequest, read_peer_server
 
 #: The first descriptor that systemd passes (sd_listen_fds(3)).
 _FIRST_PASSED = 3

@@ -17,7 +17,6 @@ from contextlib import ExitStack, closing
 from pathlib import Path
 from threading import Event, Lock
 
-from sparkwright.host.contracts.fetch import FetchFile, FetchRequest
 from sparkwright.host.fetch import holes
 from sparkwright.host.fetch.errors import Failed, Temporary
 from sparkwright.host.fetch.pace import LEAST, WINDOW, Pace
@@ -25,7 +24,7 @@ from sparkwright.host.fetch.peer_client import PIECE, PeerClient, Unproven, iden
 from sparkwright.host.fetch.peer_wire import Broken
 from sparkwright.host.fetch.progress import log
 from sparkwright.host.fetch.ranges import Limit, disk_error
-from sparkwright.host.fetch.request import PAGE
+from sparkwright.host.fetch.request import PAGE, FetchFile, FetchRequest
 from sparkwright.host.lib import disks
 
 #: Seconds that a peer has to start its own fetch: all hosts are started at the same time.

@@ -18,13 +18,13 @@ from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from sparkwright.host.contracts.fetch import FetchRequest
-from sparkwright.host.contracts.receipt import ReceiptEntry
-from sparkwright.host.contracts.records import decode
 from sparkwright.host.fetch import holes
 from sparkwright.host.fetch.errors import Failed, Temporary
 from sparkwright.host.fetch.progress import log
+from sparkwright.host.fetch.request import FetchRequest
 from sparkwright.host.lib import files, receipt, trusted
+from sparkwright.host.lib.receipt import ReceiptEntry
+from sparkwright.host.lib.records import decode
 
 _HOLDER = "holder.json"
 _VERIFIED = "verified.json"

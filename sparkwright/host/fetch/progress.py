@@ -7,12 +7,40 @@ import os
 import sys
 import time
 from collections import deque
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from threading import Event, Lock, Thread
 
-from sparkwright.host.contracts.fetch import FetchProgress
 from sparkwright.host.lib import files
+
+
+@dataclass(frozen=True)
+class FetchProgress:
+    """progress.json: how far a fetch or a pull is.
+
+    Attributes:
+        state: running, verifying, looking for earlier downloads, building, done or failed.
+        bytes_done: on the disk, kept ones included.
+        bytes_total: 0 while it is not known.
+        bytes_kept: what was on the disk before this run.
+        bytes_peers: what came from peers.
+        rate: bytes per second over the last ten seconds.
+        message: the result, once state is done or failed.
+        updated: seconds since the epoch.
+    """
+
+    state: str = "running"
+    bytes_done: int = 0
+    bytes_total: int = 0
+    bytes_kept: int = 0
+    bytes_peers: int = 0
+    rate: int = 0
+    files_done: int = 0
+    files_total: int = 0
+    message: str = ""
+    pid: int = 0
+    updated: float = 0.0
+
 
 NAME = "progress.json"
 _WINDOW = 10.0  # seconds that the rate is averaged over

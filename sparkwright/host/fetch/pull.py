@@ -22,11 +22,10 @@ from dataclasses import replace
 from pathlib import Path
 from urllib.parse import quote
 
-from sparkwright.host.contracts.fetch import BuildFile, FetchProgress, PullRequest
 from sparkwright.host.fetch import peer_auth
 from sparkwright.host.fetch.errors import FAILED, OK, Failed
-from sparkwright.host.fetch.progress import NAME, log, save
-from sparkwright.host.fetch.request import document, read_pull
+from sparkwright.host.fetch.progress import NAME, FetchProgress, log, save
+from sparkwright.host.fetch.request import BuildFile, PullRequest, document, read_pull
 from sparkwright.host.lib import docker, documents
 from sparkwright.host.lib.files import write
 

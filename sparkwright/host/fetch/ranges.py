@@ -14,12 +14,11 @@ from pathlib import Path
 from threading import Event, Lock
 from typing import Any, NoReturn, Protocol
 
-from sparkwright.host.contracts.fetch import FetchFile, FetchRequest
 from sparkwright.host.fetch import holes
 from sparkwright.host.fetch.errors import Failed, NoSpace, Temporary
 from sparkwright.host.fetch.hub import Location
 from sparkwright.host.fetch.progress import log
-from sparkwright.host.fetch.request import PAGE
+from sparkwright.host.fetch.request import PAGE, FetchFile, FetchRequest
 from sparkwright.host.fetch.web import (
     certificate_problem,
     opener,

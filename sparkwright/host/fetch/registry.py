@@ -17,9 +17,9 @@ import urllib.request
 from threading import Event, Lock
 from typing import Any
 
-from sparkwright.host.contracts.fetch import FetchFile, FetchRequest
 from sparkwright.host.fetch.errors import Failed, Temporary
 from sparkwright.host.fetch.hub import Location
+from sparkwright.host.fetch.request import FetchFile, FetchRequest
 from sparkwright.host.fetch.web import opener, pause, retry_after, transient
 from sparkwright.host.lib import bounded
 

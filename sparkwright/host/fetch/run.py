@@ -6,11 +6,10 @@ import signal
 from pathlib import Path
 from threading import Event
 
-from sparkwright.host.contracts.fetch import FetchRequest
 from sparkwright.host.fetch.complete import complete
 from sparkwright.host.fetch.errors import FAILED, OK, Failed, Temporary
 from sparkwright.host.fetch.progress import Progress, log
-from sparkwright.host.fetch.request import read_fetch
+from sparkwright.host.fetch.request import FetchRequest, read_fetch
 
 
 def run(request_path: Path, runtime: Path | None) -> int:

@@ -8,7 +8,6 @@ from functools import partial
 from pathlib import Path
 from threading import Lock
 
-from sparkwright.host.contracts.fetch import FetchFile
 from sparkwright.host.fetch import holes, place, verify
 from sparkwright.host.fetch.downloaders import Downloader
 from sparkwright.host.fetch.errors import Failed, NoSpace, Temporary, size
@@ -16,6 +15,7 @@ from sparkwright.host.fetch.hub import Location
 from sparkwright.host.fetch.peers import Peers
 from sparkwright.host.fetch.progress import log
 from sparkwright.host.fetch.ranges import Limit, RangeFetch
+from sparkwright.host.fetch.request import FetchFile
 from sparkwright.host.fetch.upstream import Upstream
 from sparkwright.host.fetch.verified import cpus
 from sparkwright.host.fetch.workspace import Workspace

@@ -10,10 +10,10 @@ from pathlib import Path
 from threading import Event, Lock
 from typing import Any
 
-from sparkwright.host.contracts.fetch import FetchFile, FetchRequest
 from sparkwright.host.fetch.errors import Failed
 from sparkwright.host.fetch.hub import Hub, Location, read_token
 from sparkwright.host.fetch.registry import Registry
+from sparkwright.host.fetch.request import FetchFile, FetchRequest
 
 
 class Upstream:

@@ -6,12 +6,12 @@ import os
 from pathlib import Path
 from threading import Event, Lock
 
-from sparkwright.host.contracts.fetch import FetchFile
-from sparkwright.host.contracts.receipt import ReceiptEntry
 from sparkwright.host.fetch import verify
 from sparkwright.host.fetch.errors import Failed
 from sparkwright.host.fetch.place import Ownership, Stage
 from sparkwright.host.fetch.progress import Progress
+from sparkwright.host.fetch.request import FetchFile
+from sparkwright.host.lib.receipt import ReceiptEntry
 
 
 def cpus() -> int:

@@ -7,9 +7,9 @@ import os
 from pathlib import Path
 from threading import Event
 
-from sparkwright.host.contracts.fetch import FetchFile
 from sparkwright.host.fetch import holes
 from sparkwright.host.fetch.errors import Temporary
+from sparkwright.host.fetch.request import FetchFile
 
 _BUFFER = 4 << 20
 _POINTER = b"version https://git-lfs.github.com/spec/"

@@ -10,8 +10,8 @@ from email.utils import parsedate_to_datetime
 from threading import Event
 from urllib.parse import urlsplit
 
-from sparkwright.host.contracts.fetch import FetchRequest
 from sparkwright.host.fetch.errors import Temporary
+from sparkwright.host.fetch.request import FetchRequest
 from sparkwright.host.lib import bounded
 
 _TRANSIENT = frozenset({408, 425, 429, 500, 502, 503, 504, 520, 521, 522, 523, 524})

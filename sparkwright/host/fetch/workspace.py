@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from threading import Event
 
-from sparkwright.host.contracts.fetch import FetchRequest
 from sparkwright.host.fetch.place import Ownership, Stage
 from sparkwright.host.fetch.progress import Progress
+from sparkwright.host.fetch.request import FetchRequest
 from sparkwright.host.fetch.verified import Verified
 
 

@@ -4,14 +4,23 @@ from __future__ import annotations
 
 import os
 import re
+from dataclasses import dataclass
 from pathlib import Path
 
-from sparkwright.host.contracts.disks import FileSystem
 from sparkwright.host.lib import documents
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # typing takes 3 ms to import
     from collections.abc import Iterable
+
+
+@dataclass(frozen=True)
+class FileSystem:
+    """A file system by a path on it, in bytes."""
+
+    path: str
+    free: int
+    total: int
 
 
 def nearest(path: str) -> Path:

@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import socket
+from dataclasses import dataclass
 from pathlib import Path
 
 from sparkwright.host.lib.processes import run
@@ -14,7 +15,23 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:  # typing takes 3 ms to import
     from typing import Any
 
-    from sparkwright.host.contracts.outcome import Outcome
+    from sparkwright.host.lib.processes import Outcome
+
+
+@dataclass(frozen=True)
+class Docker:
+    """Docker's own account of itself.
+
+    Attributes:
+        store: where its images lie: below its root, or containerd's own directory.
+    """
+
+    version: str | None
+    root: str
+    runtimes: tuple[str, ...]
+    driver: str | None = None
+    store: str | None = None
+
 
 _HERE = "unix://"
 #: Bytes of an answer at most: a list of all containers has some hundred KiB.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from sparkwright.host.contracts.records import decode
+from sparkwright.host.lib.records import decode
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # typing takes 3 ms to import

@@ -4,19 +4,93 @@ from __future__ import annotations
 
 import json
 import time
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from sparkwright.host.contracts.exclusive import (
-    ACTIVE,
-    GROUPS,
-    Active,
-    ActiveServices,
-    Groups,
-    member,
-)
-from sparkwright.host.contracts.records import encode
 from sparkwright.host.lib import documents, files, systemd
+from sparkwright.host.lib.records import encode
+
+#: Names of the two files below ``state``.
+GROUPS, ACTIVE = "exclusive.json", "active.json"
+
+
+WAKE_SOCKET = "/run/sparkwright-wake/requests.sock"
+
+
+@dataclass(frozen=True)
+class Group:
+    """A group; the first of its members runs until another one is activated.
+
+    Attributes:
+        windows: begin and end in minutes of the week, which begins on Monday, and the member that
+            runs then; at other times the first one. Nothing where nobody has set a calendar.
+    """
+
+    members: tuple[str, ...]
+    windows: tuple[tuple[int, int, str], ...] = ()
+
+
+@dataclass(frozen=True)
+class Groups:
+    """Every group of a host, and what a switch between its members needs: exclusive.json.
+
+    Attributes:
+        settle: command that starts a switch, as in a switch's request.
+        recover: text of the unit that brings a switch to its end after a power cut.
+        soak_seconds: how long a release that was never proved is looked on after its first answers.
+        second_boot: services that are started once more after a start that compiled.
+        on_request: services that a request activates.
+        stay_seconds: that one runs at least, before a request has another one run.
+        wait_seconds: that a request waits at most for its service.
+        admin, master: HAProxy's sockets.
+        notice_seconds, drain_seconds: as a switch leaves a proxy.
+    """
+
+    groups: dict[str, Group] = field(default_factory=dict)
+    settle: tuple[str, ...] = ()
+    recover: str = ""
+    soak_seconds: float = 0.0
+    second_boot: tuple[str, ...] = ()
+    on_request: tuple[str, ...] = ()
+    stay_seconds: float = 600.0
+    wait_seconds: float = 900.0
+    admin: str = ""
+    master: str = ""
+    notice_seconds: float = 7.0
+    drain_seconds: float = 600.0
+
+
+@dataclass(frozen=True)
+class Active:
+    """The member of a group that runs.
+
+    Attributes:
+        at: since when, seconds since the epoch.
+    """
+
+    service: str
+    by: str = ""
+    at: float = 0.0
+    why: str = ""
+
+
+@dataclass(frozen=True)
+class ActiveServices:
+    """By group: active.json."""
+
+    groups: dict[str, Active] = field(default_factory=dict)
+
+
+def due(group: Group, minute: int) -> str:
+    """The member that the calendar has running at a minute of the week."""
+    at = (one for begin, end, one in group.windows if begin <= minute < end)
+    return next((one for one in at if one in group.members), group.members[0])
+
+
+def member(group: Group, active: Active | None) -> str:
+    """The member that runs: the activated one while it is one, else the first."""
+    return active.service if active and active.service in group.members else group.members[0]
+
 
 #: Beside a service's releases, while it sleeps.
 ASLEEP = "asleep"

@@ -12,8 +12,8 @@ import os
 import stat
 from pathlib import Path
 
-from sparkwright.host.contracts.records import decode
 from sparkwright.host.lib import trusted
+from sparkwright.host.lib.records import decode
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # typing takes 3 ms to import

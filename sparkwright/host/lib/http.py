@@ -2,27 +2,36 @@
 
 from __future__ import annotations
 
-import http.client
 import json
 import time
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from sparkwright.host.lib import bounded
 from sparkwright.host.lib.documents import pairs
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # typing takes 3 ms to import
+    import http.client
     import ssl
     from collections.abc import Iterator
     from typing import Any
 
 
+@dataclass(frozen=True)
+class Health:
+    """What /health says: a code within seconds, or an error's words."""
+
+    code: int | None
+    seconds: float = 0.0
+    said: str = ""
+
+
 #: Bytes of an answer, and of a stream, at most: vLLM's largest, of tokens or metrics, have some.
-_LARGEST, _LONGEST = 16 * bounded.MIB, 256 * bounded.MIB
+_LARGEST, _LONGEST = 16 << 20, 256 << 20
 #: Bytes of a stream's line at most.
-_LINE = bounded.MIB
+_LINE = 1 << 20
 
 
 class NoAnswer(Exception):
@@ -98,15 +107,10 @@ class Server:
         Raises:
             NoAnswer: Late, when it takes too long.
         """
-        connection = self._connection(timeout, _LARGEST)
-        try:
+        with self._connection(timeout, _LARGEST) as connection:
             connection.request(method, path, _body(body), self._headers(key))
             answer = connection.getresponse()
             return Answer(answer.status, answer.read())
-        except (OSError, http.client.HTTPException) as error:
-            raise _no_answer(error) from error
-        finally:
-            connection.close()
 
     def get(self, path: str, *, timeout: float = 5) -> Answer:
         """One GET; see ask."""
@@ -119,8 +123,9 @@ class Server:
             NoAnswer: Late, when the stream has not ended after ``timeout`` seconds.
             Refused: when the answer is not a stream.
         """
-        connection = self._connection(timeout, _LONGEST)
-        try:
+        from sparkwright.host.lib import bounded
+
+        with self._connection(timeout, _LONGEST) as connection:
             begun = time.monotonic()
             connection.request("POST", path, _body(body), self._headers(True))
             answer = connection.getresponse()
@@ -131,15 +136,23 @@ class Server:
                     raise bounded.TooMuch(_LINE)
                 if line.startswith(b"data: "):
                     yield time.monotonic() - begun, line[6:].decode().strip()
-        except (OSError, http.client.HTTPException) as error:
+
+    @contextmanager
+    def _connection(self, timeout: float, most: int) -> Iterator[http.client.HTTPConnection]:
+        """A connection with bounded answers; its errors are NoAnswer."""
+        # Here, since the controller imports this module for records alone.
+        from http.client import HTTPException
+
+        from sparkwright.host.lib import bounded
+
+        connection = self.connected(timeout)
+        connection.response_class = bounded.answers(most, timeout)  # type: ignore[assignment]
+        try:
+            yield connection
+        except (OSError, HTTPException) as error:
             raise _no_answer(error) from error
         finally:
             connection.close()
-
-    def _connection(self, timeout: float, most: int) -> http.client.HTTPConnection:
-        connection = self.connected(timeout)
-        connection.response_class = bounded.answers(most, timeout)  # type: ignore[assignment]
-        return connection
 
     def connected(self, timeout: float) -> http.client.HTTPConnection:
         """A connection, made at once or by its first request.
@@ -147,6 +160,8 @@ class Server:
         Raises:
             NoAnswer: when it can't be.
         """
+        import http.client  # 30 ms
+
         if not self.certificate or not Path(self.certificate).exists():
             return http.client.HTTPConnection(self.address, self.port, timeout=timeout)
         try:

@@ -10,6 +10,17 @@ import os
 import socket
 import struct
 import time
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Ping:
+    """An IPv4 address that must answer over a device, to packets of ``size`` bytes of payload."""
+
+    address: str
+    device: str
+    size: int
+
 
 _V4 = (socket.AF_INET, socket.IPPROTO_ICMP, 8, 0)
 _V6 = (socket.AF_INET6, socket.IPPROTO_ICMPV6, 128, 129)

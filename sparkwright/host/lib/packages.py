@@ -6,9 +6,25 @@ import re
 import shutil
 import socket
 import threading
+from dataclasses import dataclass
 
-from sparkwright.host.contracts.observation import Package
 from sparkwright.host.lib.processes import Running, run
+
+
+@dataclass(frozen=True)
+class Package:
+    """A package of the distribution.
+
+    Attributes:
+        version: of what is installed; None where nothing is, and then:
+        candidate: what apt-get would install; None where it knows of none.
+        unreachable: why nothing can be installed from outside; None where it can.
+    """
+
+    version: str | None = None
+    candidate: str | None = None
+    unreachable: str | None = None
+
 
 #: Seconds for one server of packages, and for all of them with their names' resolution.
 _CONNECT, _ALL = 2.0, 6.0

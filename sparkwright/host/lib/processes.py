@@ -7,13 +7,38 @@ import selectors
 import shutil
 import subprocess
 import time
+from dataclasses import dataclass
 from pathlib import Path
-
-from sparkwright.host.contracts.outcome import Outcome
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # typing takes 3 ms to import
     from collections.abc import Mapping
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A command's outcome.
+
+    Attributes:
+        code: exit code; None when it hung or is not there.
+        found: whether there is such a command.
+    """
+
+    code: int | None
+    out: str = ""
+    err: str = ""
+    found: bool = True
+
+    @property
+    def ok(self) -> bool:
+        """Whether it ended well."""
+        return self.code == 0
+
+    @property
+    def said(self) -> str:
+        """The last line that it printed, of its errors first; empty for none."""
+        lines = (self.err.strip() or self.out.strip()).splitlines()
+        return lines[-1] if lines else ""
 
 
 #: Bytes that a command may print.

@@ -8,10 +8,44 @@ from __future__ import annotations
 
 import os
 import stat
+from dataclasses import dataclass
 from pathlib import Path
 
-from sparkwright.host.contracts.receipt import Receipt, ReceiptEntry
 from sparkwright.host.lib import files, trusted
+
+
+@dataclass(frozen=True)
+class ReceiptEntry:
+    """A verified file.
+
+    Attributes:
+        size: in bytes.
+        mtime_ns: time of its last change when it was verified, in ns since the epoch.
+        sha256: of the content.
+        blob_id: git's SHA-1 of the content, where the repository names the file by it.
+    """
+
+    size: int
+    mtime_ns: int
+    sha256: str
+    blob_id: str | None = None
+
+
+@dataclass(frozen=True)
+class Receipt:
+    """Written last, once every file of the directory is verified.
+
+    Attributes:
+        commit: the requested revision; an image's digest without sha256:.
+        files: by path.
+    """
+
+    repo: str
+    endpoint: str
+    commit: str
+    files: dict[str, ReceiptEntry]
+    version: int = 1
+
 
 NAME = ".sparkwright-receipt.json"
 VERSION = 1

@@ -15,7 +15,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:  # typing takes 3 ms to import
     from collections.abc import Iterable
 
-    from sparkwright.host.contracts.outcome import Outcome
+    from sparkwright.host.lib.processes import Outcome
 
 UNITS = Path("/etc/systemd/system")
 #: For units until the next boot.

@@ -12,13 +12,25 @@ import os
 import pwd
 import stat
 from contextlib import contextmanager, suppress
-
-from sparkwright.host.contracts.directories import ExposedPath
+from dataclasses import dataclass
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # typing takes 3 ms to import
     from collections.abc import Iterator
     from pathlib import Path
+
+
+@dataclass(frozen=True)
+class ExposedPath:
+    """A path that another user than root may change; ``why`` completes "PATH ...".
+
+    Attributes:
+        path: the directory, link or file itself, maybe far above what was asked for.
+    """
+
+    path: str
+    why: str
+
 
 _LINKS = 40  # as many as the kernel follows
 _HANDLE = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC

@@ -10,9 +10,12 @@ import contextlib
 import re
 from pathlib import Path
 
-from sparkwright.host.contracts.exclusive import ASLEEP_MAP
 from sparkwright.host.lib import exclusive, files
 from sparkwright.host.proxy import runtime_api as haproxy
+
+#: HAProxy's map of services that sleep, beside its configuration.
+ASLEEP_MAP = "asleep.map"
+
 
 _VERSION = re.compile(r"New version created: ([0-9]+)")
 

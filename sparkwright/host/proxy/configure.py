@@ -9,12 +9,12 @@ import shutil
 import time
 from pathlib import Path
 
-from sparkwright.host.contracts.proxies import HEALTH_UNIT, ProxyRequest
 from sparkwright.host.lib import files, systemd
 from sparkwright.host.lib.processes import run
 from sparkwright.host.proxy import asleep
 from sparkwright.host.proxy import runtime_api as haproxy
 from sparkwright.host.proxy.install import HAPROXY, install
+from sparkwright.host.proxy.pool import HEALTH_UNIT, ProxyRequest
 
 #: Beside the configuration: the keys of versions before 0.2, without names.
 FORMER_KEYS = "keys"

@@ -19,9 +19,9 @@ import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
-from sparkwright.host.contracts.proxies import HealthConfig, HealthService
 from sparkwright.host.lib import documents, files, homes, metrics
 from sparkwright.host.lib.http import Answer, Late, NoAnswer, Server, api_key
+from sparkwright.host.proxy.pool import HealthConfig, HealthService
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # typing takes 3 ms to import

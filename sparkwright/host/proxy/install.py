@@ -10,16 +10,29 @@ import os
 import re
 import tempfile
 import time
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from sparkwright.host.contracts.outcome import Outcome
-from sparkwright.host.contracts.proxies import InstallRequest
 from sparkwright.host.lib import systemd
-from sparkwright.host.lib.processes import run
+from sparkwright.host.lib.processes import Outcome, run
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # typing takes 3 ms to import
     from collections.abc import Mapping
+
+
+@dataclass(frozen=True)
+class InstallRequest:
+    """HAProxy on a host that has none.
+
+    Attributes:
+        packages: by file name, in base64, where a bundle brings them.
+        environment: of apt-get, such as ``http_proxy``.
+    """
+
+    packages: dict[str, str] = field(default_factory=dict)
+    environment: dict[str, str] = field(default_factory=dict)
+
 
 #: /var/lib/dpkg/lock-frontend, /var/lib/dpkg/lock, /var/lib/apt/lists/lock, …/archives/lock
 _LOCK = re.compile(r"/var/(?:lib/dpkg|lib/apt/lists|cache/apt/archives)/lock")

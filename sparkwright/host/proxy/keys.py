@@ -6,12 +6,29 @@ Runs on the host as root. Nobody who is connected is cut off.
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass
 from pathlib import Path
 
-from sparkwright.host.contracts.proxies import KeysRequest
 from sparkwright.host.lib import files, systemd
 from sparkwright.host.proxy import configure
 from sparkwright.host.proxy import runtime_api as haproxy
+from sparkwright.host.proxy.pool import ProxyRequest
+
+
+@dataclass(frozen=True)
+class KeysRequest:
+    """The API keys that HAProxy must know.
+
+    Attributes:
+        proxy: HAProxy; its files are not touched.
+        place: path of the map of the keys.
+        text: what it must hold; None only asks.
+    """
+
+    proxy: ProxyRequest
+    place: str
+    text: str | None
+
 
 #: Seconds that a new worker has to take over.
 _PATIENCE = 15

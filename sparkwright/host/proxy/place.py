@@ -5,8 +5,8 @@ from __future__ import annotations
 import contextlib
 import time
 
-from sparkwright.host.contracts.proxies import Pool, down
 from sparkwright.host.proxy import runtime_api as haproxy
+from sparkwright.host.proxy.pool import Pool, down
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # typing takes 3 ms to import

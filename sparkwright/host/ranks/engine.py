@@ -8,9 +8,9 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-from sparkwright.host.contracts.ranks import SERVING, STATE, WAITING, RankConfig, RankState
-from sparkwright.host.contracts.records import encode
 from sparkwright.host.lib import documents, files, journal, systemd
+from sparkwright.host.lib.ranks import SERVING, STATE, WAITING, RankConfig, RankState
+from sparkwright.host.lib.records import encode
 
 #: Exit codes: started again by systemd, and counted by it as a failed start or not.
 AGAIN, FAILED = 0, 1

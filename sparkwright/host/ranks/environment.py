@@ -6,10 +6,10 @@ import re
 from pathlib import Path
 
 from sparkwright.host import fabric
-from sparkwright.host.contracts.fabric import FabricRequest
-from sparkwright.host.contracts.ranks import FABRIC, RankConfig
+from sparkwright.host.fabric import FabricRequest
 from sparkwright.host.lib import files
-from sparkwright.host.lib.collective import NoFabric, collective_environment
+from sparkwright.host.lib.ranks import FABRIC, RankConfig
+from sparkwright.host.ranks.collective import NoFabric, collective_environment
 
 #: What Compose takes out of a file as it stands there.
 _PLAIN = re.compile(r"[A-Za-z0-9_.,:/+-]*")

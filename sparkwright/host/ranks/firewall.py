@@ -11,9 +11,9 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
-from sparkwright.host.contracts.ranks import RankConfig
 from sparkwright.host.lib import documents
 from sparkwright.host.lib.processes import run
+from sparkwright.host.lib.ranks import RankConfig
 
 #: Where the kernel takes a port for a socket that asks for none in particular.
 _RANGE = Path("/proc/sys/net/ipv4/ip_local_port_range")

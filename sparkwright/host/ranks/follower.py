@@ -13,9 +13,9 @@ import socket
 import time
 from pathlib import Path
 
-from sparkwright.host.contracts.ranks import SERVING, WAITING, RankConfig
 from sparkwright.host.fetch.peer_auth import nonce
 from sparkwright.host.lib import documents, files, systemd
+from sparkwright.host.lib.ranks import SERVING, WAITING, RankConfig
 from sparkwright.host.ranks.engine import AGAIN, FAILED, LINGER, Board, Engine, forgive
 from sparkwright.host.ranks.link import (
     BEAT,

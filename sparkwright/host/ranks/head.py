@@ -13,11 +13,11 @@ import socket
 import threading
 import time
 
-from sparkwright.host.contracts.proxies import HealthService
-from sparkwright.host.contracts.ranks import SERVING, WAITING, RankConfig
 from sparkwright.host.fetch.peer_auth import nonce
 from sparkwright.host.lib import homes
+from sparkwright.host.lib.ranks import SERVING, WAITING, RankConfig
 from sparkwright.host.proxy.health import Service
+from sparkwright.host.proxy.pool import HealthService
 from sparkwright.host.ranks.engine import AGAIN, FAILED, HEAD_LINGER, Board, Engine, forgive
 from sparkwright.host.ranks.link import (
     BEAT,

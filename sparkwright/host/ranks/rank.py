@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from sparkwright.host.contracts.ranks import RankConfig
 from sparkwright.host.lib import documents, files
+from sparkwright.host.lib.ranks import RankConfig
 from sparkwright.host.ranks import environment, firewall
 from sparkwright.host.ranks.engine import Board
 from sparkwright.host.ranks.follower import Follower

@@ -6,18 +6,33 @@ Root, because the API key is in a file of mode 0600: it is read here and never l
 from __future__ import annotations
 
 import time
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from sparkwright.host.contracts.ranks import SERVING
-from sparkwright.host.contracts.smoke import (
-    CheckResult,
-    SmokeAnswer,
-    SmokeRequest,
-    SmokeRequests,
-)
 from sparkwright.host.lib import journal, metrics, ranks, systemd
 from sparkwright.host.lib.http import Late, NoAnswer, Server, api_key
+from sparkwright.host.lib.ranks import SERVING
+from sparkwright.host.release import CheckResult, SmokeRequest
+
+
+@dataclass(frozen=True)
+class SmokeRequests:
+    """All services to test; they are tested at the same time."""
+
+    services: tuple[SmokeRequest, ...]
+
+
+@dataclass(frozen=True)
+class SmokeAnswer:
+    """The checks of one service, up to the first that failed.
+
+    Attributes:
+        journal: the service's last lines, if a check failed.
+    """
+
+    checks: tuple[CheckResult, ...]
+    journal: tuple[str, ...] = ()
+
 
 QUESTION = "What is 17 + 25? Answer with the number only."
 #: Long enough, and easy enough to predict, that a working drafter has tokens accepted.

@@ -7,10 +7,33 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from sparkwright.host.contracts.smoke import DeepRequest
 from sparkwright.host.lib import metrics
 from sparkwright.host.lib.http import Answer, Late, NoAnswer, Refused, Server
+from sparkwright.host.release import SmokeRequest
 from sparkwright.host.smoke import check
+
+
+@dataclass(frozen=True)
+class DeepRequest:
+    """What the deep test asks of a service beyond the short one.
+
+    Attributes:
+        tool_parser, reasoning_parser: as the recipe names them.
+        thinking_tokens: budget of an answer that may think first.
+        max_num_seqs: requests that the engine serves at once; None where the plan leaves it open.
+        context: tokens; None where the plan leaves it to the server, which then reports it.
+        prefix_caching: None where the plan leaves it to vLLM's default.
+        skip: check -> why this service gives no reason for it.
+    """
+
+    service: SmokeRequest
+    tool_parser: str | None
+    reasoning_parser: str | None
+    thinking_tokens: int
+    max_num_seqs: int | None
+    context: int | None
+    prefix_caching: bool | None
+    skip: dict[str, str]
 
 
 class Fault(check.Failure):

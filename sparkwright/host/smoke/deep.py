@@ -13,16 +13,48 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from sparkwright.host.contracts.smoke import (
-    DeepAnswer,
-    DeepCheckResult,
-    DeepRequest,
-    DeepRequests,
-)
 from sparkwright.host.lib import files, journal
 from sparkwright.host.lib.http import NoAnswer
 from sparkwright.host.smoke import check, lengths, load, reasoning, routes, structured, vision
-from sparkwright.host.smoke.client import Client, Fault, Skip
+from sparkwright.host.smoke.client import Client, DeepRequest, Fault, Skip
+
+
+@dataclass(frozen=True)
+class DeepRequests:
+    """All services to test, one after the other."""
+
+    services: tuple[DeepRequest, ...]
+
+
+@dataclass(frozen=True)
+class DeepCheckResult:
+    """One check of the deep test.
+
+    Attributes:
+        verdict: passed, failed or skipped.
+        detail: what was observed, or why it was skipped.
+        cause: a key of sparkwright/checks/smoke/checks.yaml, if it failed for a known cause.
+    """
+
+    name: str
+    verdict: str
+    seconds: float
+    detail: str
+    cause: str | None = None
+
+
+@dataclass(frozen=True)
+class DeepAnswer:
+    """The checks of one service.
+
+    Attributes:
+        release: the one that runs; None where none does.
+        journal: the service's last lines, if a check failed.
+    """
+
+    release: str | None
+    checks: tuple[DeepCheckResult, ...]
+    journal: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from itertools import pairwise
 
-from sparkwright.host.contracts.gpu import Gpu, Gpus
-from sparkwright.host.contracts.watch import (
+from sparkwright.host.lib.gpu import Gpu, Gpus
+from sparkwright.host.watch.state import (
     GpuSample,
     Sample,
     ServiceSample,

@@ -3,10 +3,25 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from sparkwright.host.contracts.watch import WatchInstallRequest
 from sparkwright.host.lib import documents, files, systemd, trusted
+
+
+@dataclass(frozen=True)
+class WatchInstallRequest:
+    """The watch's files as they must be; without files it is taken away.
+
+    Attributes:
+        files: path -> text and mode.
+        timer, service: its units.
+    """
+
+    home: str
+    timer: str
+    service: str
+    files: dict[str, tuple[str, int]] = field(default_factory=dict)
 
 
 def remove(request: WatchInstallRequest) -> list[str]:

@@ -11,8 +11,11 @@ import time
 from collections.abc import Iterable
 from pathlib import Path
 
-from sparkwright.host.contracts.records import encode
-from sparkwright.host.contracts.watch import (
+from sparkwright.host.lib import disks, docker, documents, files, gpu, metrics, ranks, systemd
+from sparkwright.host.lib.http import NoAnswer, Server
+from sparkwright.host.lib.records import encode
+from sparkwright.host.watch import evaluation
+from sparkwright.host.watch.state import (
     Expected,
     ExpectedService,
     Sample,
@@ -22,9 +25,6 @@ from sparkwright.host.contracts.watch import (
     WatchFinding,
     WatchState,
 )
-from sparkwright.host.lib import disks, docker, documents, files, gpu, metrics, ranks, systemd
-from sparkwright.host.lib.http import NoAnswer, Server
-from sparkwright.host.watch import evaluation
 
 
 def sample(config: WatchConfig, now: float) -> Sample:

@@ -26,7 +26,7 @@ from sparkwright.facts.memory import memory
 from sparkwright.facts.others import Ours, fail
 from sparkwright.findings.user_error import UserError
 from sparkwright.host.bootstrap import prepare
-from sparkwright.host.contracts.bootstrap import PrepareRequest
+from sparkwright.host.bootstrap.prepare import PrepareRequest
 from sparkwright.operations import locks
 from sparkwright.operations.changing import SERVICES_ROOT, Commands, operation, show_diff
 from sparkwright.text.visible import visible

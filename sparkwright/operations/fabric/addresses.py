@@ -20,7 +20,9 @@ from sparkwright.facts.asking import HostError, ask
 from sparkwright.facts.memory import memory
 from sparkwright.facts.others import Ours, fail
 from sparkwright.host import fabric_addresses
-from sparkwright.host.contracts.fabric import NETPLAN, AddressesAnswer, AddressesRequest, Ping
+from sparkwright.host.fabric import NETPLAN
+from sparkwright.host.fabric_addresses import AddressesAnswer, AddressesRequest
+from sparkwright.host.lib.icmp import Ping
 from sparkwright.operations import locks
 from sparkwright.operations.changing import SERVICES_ROOT, Commands, operation, show_diff
 from sparkwright.text.visible import visible

@@ -8,7 +8,7 @@ from sparkwright.checks.fabric.answers import wrong
 from sparkwright.facts.answers import invalid
 from sparkwright.facts.asking import Sudo, ask
 from sparkwright.host import fabric
-from sparkwright.host.contracts.fabric import FabricRequest, FabricState
+from sparkwright.host.fabric import FabricRequest, FabricState
 
 
 def state_of(host: Host, image: str | None = None) -> FabricState:

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from sparkwright.host.bootstrap import look
-from sparkwright.host.contracts.bootstrap import BootstrapRequest, Firewall
-from sparkwright.host.contracts.outcome import Outcome
+from sparkwright.host.bootstrap.look import BootstrapRequest, Firewall
 from sparkwright.host.lib import systemd
+from sparkwright.host.lib.processes import Outcome
 from tests.operations.harness import as_json
 
 

@@ -14,9 +14,10 @@ from typing import Any
 import pytest
 
 from sparkwright.host.bootstrap import prepare, undo
-from sparkwright.host.contracts.bootstrap import PrepareRequest, Record, Undo, UndoRequest
-from sparkwright.host.contracts.outcome import Outcome
+from sparkwright.host.bootstrap.prepare import PrepareRequest, Record, Undo
+from sparkwright.host.bootstrap.undo import UndoRequest
 from sparkwright.host.lib import docker, documents, systemd
+from sparkwright.host.lib.processes import Outcome
 
 
 class Apt:

@@ -20,15 +20,15 @@ from lab.serving import build
 from lab.serving.layers import file_layer
 from lab.serving.tags import TAGS
 from sparkwright.host import disk_usage
-from sparkwright.host.contracts.disk_usage import Item
-from sparkwright.host.contracts.fetch import (
+from sparkwright.host.disk_usage import Item
+from sparkwright.host.fetch.request import (
     FetchFile,
     FetchRequest,
     PeerRoots,
     PeerServerRequest,
     PullRequest,
+    document,
 )
-from sparkwright.host.fetch.request import document
 from sparkwright.host.lib import docker
 from tests.host.docker.conftest import Engine
 from tests.host.fetch.conftest import HOST

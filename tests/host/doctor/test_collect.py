@@ -16,10 +16,10 @@ from sparkwright.checks.service.facts import facts
 from sparkwright.facts import programs
 from sparkwright.facts.answers import parse
 from sparkwright.host import doctor as collect
-from sparkwright.host.contracts.doctor import Mount
-from sparkwright.host.contracts.outcome import Outcome
+from sparkwright.host.doctor import Mount
 from sparkwright.host.lib import processes
 from sparkwright.host.lib.http import Server
+from sparkwright.host.lib.processes import Outcome
 from tests.host.doctor.hosts import KEY, Vllm, host, inspected, program, vllm
 from tests.unit.checks.service.builders import RELEASE
 

@@ -13,12 +13,13 @@ import pytest
 
 from sparkwright.checks.service.watch import SERVICE, TIMER, watch_of
 from sparkwright.host import removal
-from sparkwright.host.contracts.records import decode
-from sparkwright.host.contracts.removal import RemovalRequest
-from sparkwright.host.contracts.watch import WatchConfig, WatchInstallRequest
 from sparkwright.host.lib import systemd
+from sparkwright.host.lib.records import decode
+from sparkwright.host.removal import RemovalRequest
 from sparkwright.host.watch import install
 from sparkwright.host.watch import watch as program
+from sparkwright.host.watch.install import WatchInstallRequest
+from sparkwright.host.watch.state import WatchConfig
 from sparkwright.operations import watch as operation
 from sparkwright.plan.desired import Desired
 from sparkwright.results.status import deployment, render_status, well

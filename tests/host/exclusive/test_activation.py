@@ -10,17 +10,13 @@ import pytest
 
 from sparkwright.host import activate, groups
 from sparkwright.host import switch as transaction
-from sparkwright.host.contracts.exclusive import (
-    ActivateAnswer,
-    ActivateRequest,
-    Group,
-    Groups,
-    PlaceRequest,
-)
-from sparkwright.host.contracts.marks import Maintenance
-from sparkwright.host.contracts.records import encode
-from sparkwright.host.contracts.switch import STEPS, request_of
+from sparkwright.host.activate import ActivateAnswer, ActivateRequest
+from sparkwright.host.groups import PlaceRequest
 from sparkwright.host.lib import exclusive, files, homes, systemd
+from sparkwright.host.lib.exclusive import Group, Groups
+from sparkwright.host.lib.homes import Maintenance
+from sparkwright.host.lib.records import encode
+from sparkwright.host.release import STEPS, request_of
 from tests.host.switch.test_transaction import NEW, OLD, Host, gate, host
 
 __all__ = ["host"]

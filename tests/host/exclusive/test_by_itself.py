@@ -11,10 +11,11 @@ import pytest
 
 from sparkwright.host import activate, by_itself, groups, schedule
 from sparkwright.host import switch as transaction
-from sparkwright.host.contracts.exclusive import Group, PlaceRequest
-from sparkwright.host.contracts.records import encode
-from sparkwright.host.contracts.switch import request_of
+from sparkwright.host.groups import PlaceRequest
 from sparkwright.host.lib import exclusive, files
+from sparkwright.host.lib.exclusive import Group
+from sparkwright.host.lib.records import encode
+from sparkwright.host.release import request_of
 from tests.host.exclusive.test_activation import GROUPS, _state, pair
 from tests.host.switch.test_transaction import Host, host
 

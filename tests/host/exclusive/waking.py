@@ -18,9 +18,10 @@ from typing import Any
 import pytest
 
 from sparkwright.host import by_itself, groups, wake
-from sparkwright.host.contracts.exclusive import Group, Groups, PlaceRequest
-from sparkwright.host.contracts.records import encode
+from sparkwright.host.groups import PlaceRequest
 from sparkwright.host.lib import exclusive, files
+from sparkwright.host.lib.exclusive import Group, Groups
+from sparkwright.host.lib.records import encode
 from sparkwright.host.proxy import asleep
 from tests.host.proxy.backend import Backend, serving
 from tests.host.proxy.haproxy import RunningProxy, opened, proxies_of, replica

@@ -11,7 +11,7 @@ import pytest
 from lab.fabric import tree
 from lab.fabric.tree import Spark
 from sparkwright.host import fabric
-from sparkwright.host.contracts.fabric import FabricRequest, FabricState
+from sparkwright.host.fabric import FabricRequest, FabricState
 
 Look = Callable[[Iterable[Spark]], dict[str, FabricState]]
 

@@ -38,7 +38,9 @@ _PROGRAM = """
 import json, subprocess
 from pathlib import Path
 from sparkwright.host import fabric_addresses as program
-from sparkwright.host.contracts.fabric import KEPT, NETPLAN, AddressesRequest, Ping
+from sparkwright.host.fabric import NETPLAN
+from sparkwright.host.fabric_addresses import AddressesRequest, KEPT
+from sparkwright.host.lib.icmp import Ping
 RAIL = "enp1s0f1np1"
 UNITS = Path("/etc/systemd/system")
 def text(mtu=9000, key="mtu"):

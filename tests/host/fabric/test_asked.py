@@ -26,7 +26,7 @@ exec "$@"
 _LOOK = """
 import time
 from sparkwright.host import fabric
-from sparkwright.host.contracts.fabric import FabricRequest
+from sparkwright.host.fabric import FabricRequest
 for _ in range(20):  # an address is of use two seconds after its link is up
     (rail,) = fabric.main(FabricRequest()).rails
     if rail.neighbours:

@@ -12,9 +12,9 @@ from lab.fabric.shapes import pair, ring, switch
 from lab.fabric.tree import Port, Spark
 from sparkwright.checks.fabric.cabling import cables, shape_of, unknown_neighbours
 from sparkwright.host import fabric
-from sparkwright.host.contracts.fabric import FabricRequest, FabricState, Gid, Neighbour
-from sparkwright.host.contracts.records import decode, encode
-from sparkwright.host.lib.collective import NoFabric, collective_environment
+from sparkwright.host.fabric import FabricRequest, FabricState, Gid, Neighbour
+from sparkwright.host.lib.records import decode, encode
+from sparkwright.host.ranks.collective import NoFabric, collective_environment
 from tests.host.fabric.looking import Look
 
 

@@ -12,13 +12,7 @@ import pytest
 
 from sparkwright.extras.fabric_test import all_gather
 from sparkwright.host import fabric_measure as program
-from sparkwright.host.contracts.fabric_measure import (
-    Gather,
-    Gathered,
-    MeasureRequest,
-    Stream,
-    Written,
-)
+from sparkwright.host.fabric_measure import Gather, Gathered, MeasureRequest, Stream, Written
 from sparkwright.host.lib import docker, memory
 
 #: As perftest prints it.

@@ -10,8 +10,8 @@ import pytest
 
 from lab.hub.miniature import Miniature
 from lab.hub.repositories import MINIATURES
-from sparkwright.host.contracts.fetch import ExpectedContents
 from sparkwright.host.fetch import contents
+from sparkwright.host.fetch.request import ExpectedContents
 from tests.host.fetch.conftest import Fetch
 from tests.unit.builders import catalog, plan, wanted
 

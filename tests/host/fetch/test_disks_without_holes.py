@@ -16,9 +16,8 @@ from pathlib import Path
 
 import pytest
 
-from sparkwright.host.contracts.fetch import PeerRoots
 from sparkwright.host.fetch import holes, peer_files
-from sparkwright.host.fetch.request import PAGE
+from sparkwright.host.fetch.request import PAGE, PeerRoots
 from sparkwright.host.lib import disks, files
 from tests.host.fetch.conftest import MIB, Fetch
 

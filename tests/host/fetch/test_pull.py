@@ -17,14 +17,14 @@ from typing import Any
 
 import pytest
 
-from sparkwright.host.contracts.fetch import (
+from sparkwright.host.fetch.request import (
     BuildFile,
     FetchFile,
     FetchRequest,
     ImageBuild,
     PullRequest,
+    document,
 )
-from sparkwright.host.fetch.request import document
 from tests.host.fetch.conftest import HOST
 from tests.host.fetch.test_registry import ACCOUNT, LAYER, MANIFEST, Registry, digest, registry
 from tests.host.peer_sharing import DOCKER, RUN, SERVER_KEY

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from sparkwright.host import verify_models as rehash
-from sparkwright.host.contracts.verify_models import VerifyRequest
 from sparkwright.host.lib import receipt
+from sparkwright.host.verify_models import VerifyRequest
 
 COMMIT = "a" * 40
 

@@ -12,7 +12,9 @@ from typing import Any
 
 import pytest
 
-from sparkwright.host.contracts.fetch import (
+from sparkwright.host.fetch import request
+from sparkwright.host.fetch.errors import Failed
+from sparkwright.host.fetch.request import (
     BuildFile,
     ContentCheck,
     ExpectedContents,
@@ -23,8 +25,6 @@ from sparkwright.host.contracts.fetch import (
     PeerServerRequest,
     PullRequest,
 )
-from sparkwright.host.fetch import request
-from sparkwright.host.fetch.errors import Failed
 from sparkwright.operations import runtime
 
 EXPECTED = ExpectedContents(

@@ -16,8 +16,8 @@ from lab.fabric import rails
 from sparkwright.checks.fabric.cabling import cables, shape_of
 from sparkwright.checks.fabric.check import Fabric
 from sparkwright.checks.fabric.judge import judge
-from sparkwright.host.contracts.fabric import FabricState
-from sparkwright.host.contracts.records import decode
+from sparkwright.host.fabric import FabricState
+from sparkwright.host.lib.records import decode
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="makes network namespaces")
 _ROOT = Path(__file__).parents[3]
@@ -31,8 +31,8 @@ ip link set lo up && echo ready && exec sleep 300
 _LOOK = """
 import json, time
 from sparkwright.host import fabric
-from sparkwright.host.contracts.fabric import FabricRequest
-from sparkwright.host.contracts.records import encode
+from sparkwright.host.fabric import FabricRequest
+from sparkwright.host.lib.records import encode
 for _ in range(20):
     state = fabric.main(FabricRequest())
     if all(rail.neighbours for rail in state.rails):

@@ -18,7 +18,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from sparkwright.host.contracts.proxies import drain, leaving, ready, staying
+from sparkwright.host.proxy.pool import drain, leaving, ready, staying
 from sparkwright.proxy.haproxy import ROUTES, Replica, render_proxies
 from tests.host.proxy.backend import PATIENCE, Backend
 from tests.host.proxy.conftest import Opener

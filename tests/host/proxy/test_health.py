@@ -8,9 +8,9 @@ import time
 from pathlib import Path
 
 from sparkwright.facts.programs import entry, laid_out
-from sparkwright.host.contracts.proxies import HealthConfig, HealthService
-from sparkwright.host.contracts.records import encode
+from sparkwright.host.lib.records import encode
 from sparkwright.host.proxy import health
+from sparkwright.host.proxy.pool import HealthConfig, HealthService
 from tests.host.doctor.hosts import vllm
 
 

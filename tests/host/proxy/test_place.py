@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from sparkwright.host.contracts.proxies import Pool, drain, leaving, ready, staying
 from sparkwright.host.proxy.place import Place
+from sparkwright.host.proxy.pool import Pool, drain, leaving, ready, staying
 from tests.host.proxy.backend import Backend
 from tests.host.proxy.conftest import Opener
 

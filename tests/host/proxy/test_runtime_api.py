@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from sparkwright.host.contracts.proxies import Pool
 from sparkwright.host.proxy import runtime_api
 from sparkwright.host.proxy.place import Place
+from sparkwright.host.proxy.pool import Pool
 from tests.host.accepting import accepting
 
 PROCESSES = """#<PID> <type> <reloads> <uptime> <version>

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from sparkwright.host import fabric
-from sparkwright.host.contracts.fabric import FabricRequest, FabricState, Rail, Rdma
-from sparkwright.host.contracts.ranks import FABRIC, RankConfig
+from sparkwright.host.fabric import FabricRequest, FabricState, Rail, Rdma
+from sparkwright.host.lib.ranks import FABRIC, RankConfig
 from sparkwright.host.ranks import environment
 from tests.host.ranks.units import Cluster
 

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from sparkwright.host.contracts.ranks import SERVING, STATE, WAITING, RankState
-from sparkwright.host.contracts.records import encode
-from sparkwright.host.contracts.smoke import SmokeRequest
-from sparkwright.host.contracts.watch import WatchedService
 from sparkwright.host.lib import ranks, systemd
+from sparkwright.host.lib.ranks import SERVING, STATE, WAITING, RankState
+from sparkwright.host.lib.records import encode
 from sparkwright.host.ranks.engine import Board
+from sparkwright.host.release import SmokeRequest
 from sparkwright.host.smoke import check
 from sparkwright.host.watch import watch
+from sparkwright.host.watch.state import WatchedService
 from tests.host.ranks.units import Cluster
 
 

@@ -14,8 +14,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from sparkwright.host.contracts.ranks import STATE, RankConfig
-from sparkwright.host.contracts.records import encode
+from sparkwright.host.lib.ranks import STATE, RankConfig
+from sparkwright.host.lib.records import encode
 
 #: Nobody else of this machine has these.
 NETWORK = "127.77.{}.{}"

@@ -84,7 +84,7 @@ def test_a_command_that_prints_without_end() -> None:
 REQUEST = """
 from threading import Event
 from dataclasses import replace
-from sparkwright.host.contracts.fetch import FetchFile, FetchRequest
+from sparkwright.host.fetch.request import FetchFile, FetchRequest
 from sparkwright.host.fetch.errors import Failed
 request = FetchRequest(
     endpoint="http://127.0.0.1:" + sys.argv[1], repo="org/model", revision=sys.argv[2],

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from sparkwright.host import install_runtime
-from sparkwright.host.contracts.runtime import RuntimeRequest
+from sparkwright.host.install_runtime import RuntimeRequest
 from sparkwright.host.lib import archives
 from tests.host.security.conftest import UID
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from sparkwright.host import verify_models
-from sparkwright.host.contracts.verify_models import VerifyRequest
 from sparkwright.host.lib import receipt
+from sparkwright.host.verify_models import VerifyRequest
 from tests.host.fetch.conftest import Fetch
 from tests.host.fetch.fake_hub import COMMIT
 from tests.host.security.conftest import UID, as_user

@@ -10,8 +10,8 @@ import time
 
 import pytest
 
-from sparkwright.host.contracts.proxies import HealthService
 from sparkwright.host.proxy import health
+from sparkwright.host.proxy.pool import HealthService
 
 
 @pytest.fixture

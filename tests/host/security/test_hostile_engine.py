@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from sparkwright.host import second_boot
-from sparkwright.host.contracts.smoke import SmokeRequest
 from sparkwright.host.lib import journal
+from sparkwright.host.release import SmokeRequest
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from sparkwright.host import jobs
-from sparkwright.host.contracts.jobs import Job, JobsRequest
+from sparkwright.host.jobs import Job, JobsRequest
 from sparkwright.host.lib import sandbox
 
 TOKEN = "hf_a-token-of-the-users-own"

@@ -12,10 +12,11 @@ from pathlib import Path
 import pytest
 
 from sparkwright.config.secrets import Secret
-from sparkwright.host.contracts.proxies import KeysRequest, ProxyRequest
 from sparkwright.host.lib import systemd
 from sparkwright.host.proxy import configure
 from sparkwright.host.proxy import keys as program
+from sparkwright.host.proxy.keys import KeysRequest
+from sparkwright.host.proxy.pool import ProxyRequest
 from sparkwright.proxy.haproxy import Proxies, Proxy, kept_servers, key_hash, key_map
 from tests.host.proxy.backend import PATIENCE, Backend
 from tests.host.proxy.conftest import one, place  # noqa: F401

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from sparkwright.host import leftovers
-from sparkwright.host.contracts.leftovers import LeftoversRequest
+from sparkwright.host.leftovers import LeftoversRequest
 
 
 @pytest.fixture

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from sparkwright.host import maintenance, observe
-from sparkwright.host.contracts.maintenance import MaintenanceRequest
-from sparkwright.host.contracts.observation import ObservationRequest
-from sparkwright.host.contracts.proxies import Sockets
 from sparkwright.host.lib import files, homes, trusted
+from sparkwright.host.maintenance import MaintenanceRequest
+from sparkwright.host.observation import ObservationRequest
+from sparkwright.host.proxy.pool import Sockets
 from tests.host.security.conftest import UID, as_user
 
 MARK = '{"by": "root", "at": 1, "why": "it is mine now"}'

@@ -6,8 +6,8 @@ import socket
 import threading
 from pathlib import Path
 
-from sparkwright.host.contracts.fetch import PeerRoots, PeerServerRequest
 from sparkwright.host.fetch.peer_server import PeerServer
+from sparkwright.host.fetch.request import PeerRoots, PeerServerRequest
 
 
 def test_it_ends_when_its_keys_are_gone(tmp_path: Path) -> None:

@@ -11,10 +11,10 @@ from threading import Thread
 
 import pytest
 
-from sparkwright.host.contracts.fetch import PeerRoots, PeerServerRequest
 from sparkwright.host.fetch import peer_connections, peer_conversation
 from sparkwright.host.fetch.peer_connections import Connections
 from sparkwright.host.fetch.peer_server import PeerServer
+from sparkwright.host.fetch.request import PeerRoots, PeerServerRequest
 from tests.host.fetch.conftest import Fetch, fetch, hub  # noqa: F401
 from tests.host.fetch.fake_hub import COMMIT
 from tests.host.peer_sharing import RUN, SERVER_KEY, Seed, challenge, header, peer_sharing

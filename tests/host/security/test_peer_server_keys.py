@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from sparkwright.host.contracts.fetch import PeerRoots, PeerServerRequest
 from sparkwright.host.fetch import peer_auth
 from sparkwright.host.fetch.peer_conversation import Conversation
 from sparkwright.host.fetch.peer_server import PeerServer, is_own_docker
+from sparkwright.host.fetch.request import PeerRoots, PeerServerRequest
 from tests.host.fetch.conftest import Fetch, fetch, hub  # noqa: F401
 from tests.host.fetch.fake_hub import COMMIT
 from tests.host.peer_sharing import (

@@ -15,12 +15,12 @@ from threading import Event
 
 import pytest
 
-from sparkwright.host.contracts.fetch import FetchFile, FetchRequest
 from sparkwright.host.fetch import holes, pace, peer_auth, peer_client
 from sparkwright.host.fetch.errors import Failed
 from sparkwright.host.fetch.pace import Pace
 from sparkwright.host.fetch.peers import Peers, common
 from sparkwright.host.fetch.ranges import Limit
+from sparkwright.host.fetch.request import FetchFile, FetchRequest
 from tests.host.accepting import accepting
 from tests.host.fetch.conftest import Fetch, fetch, hub  # noqa: F401
 from tests.host.peer_sharing import DOCKER, KEY, SECRET, SERVER_KEY, fetch_from, keys_for

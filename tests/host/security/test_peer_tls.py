@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from sparkwright.host.contracts.fetch import PeerKeys, PeerRoots, PeerServerRequest, TlsIdentity
 from sparkwright.host.fetch import peer_server
+from sparkwright.host.fetch.request import PeerKeys, PeerRoots, PeerServerRequest, TlsIdentity
 from sparkwright.tls.authority import Authority, authority, host_certificate
 from sparkwright.tls.names import own_name
 from tests.host.accepting import accepting

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from sparkwright.host.contracts.outcome import Outcome
-from sparkwright.host.contracts.ranks import RankConfig
+from sparkwright.host.lib.processes import Outcome
+from sparkwright.host.lib.ranks import RankConfig
 from sparkwright.host.ranks import firewall
 from sparkwright.host.ranks.link import follower_proof
 from tests.host.ranks.units import KEY, OLD, Cluster, until

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from sparkwright.host import removal
-from sparkwright.host.contracts.outcome import Outcome
-from sparkwright.host.contracts.removal import RemovalRequest
 from sparkwright.host.lib import docker, receipt, systemd
+from sparkwright.host.lib.processes import Outcome
+from sparkwright.host.removal import RemovalRequest
 
 COMMIT = "c" * 40
 

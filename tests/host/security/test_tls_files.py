@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from sparkwright.host.contracts.proxies import ProxyRequest
 from sparkwright.host.lib import systemd
 from sparkwright.host.proxy import configure
+from sparkwright.host.proxy.pool import ProxyRequest
 
 
 @pytest.fixture

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from sparkwright.host import directories, jobs, lock
-from sparkwright.host.contracts.directories import DirectoriesRequest, Directory
-from sparkwright.host.contracts.jobs import Job
-from sparkwright.host.contracts.lock import Owner
+from sparkwright.host.directories import DirectoriesRequest, Directory
+from sparkwright.host.jobs import Job
 from sparkwright.host.lib import files, systemd, trusted
+from sparkwright.host.lock import Owner
 from tests.host.security.conftest import UID, as_user
 
 

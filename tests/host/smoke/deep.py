@@ -7,8 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from sparkwright.checks.smoke.deep import deep_request
-from sparkwright.host.contracts.smoke import DeepCheckResult, DeepRequest, SmokeRequest
+from sparkwright.host.release import SmokeRequest
 from sparkwright.host.smoke import deep
+from sparkwright.host.smoke.client import DeepRequest
+from sparkwright.host.smoke.deep import DeepCheckResult
 from tests.host.lab.test_serving import KEY, NGRAM, Server
 from tests.unit.builders import catalog, plan, wanted
 

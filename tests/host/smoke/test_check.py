@@ -12,10 +12,11 @@ from typing import Any
 
 import pytest
 
-from sparkwright.host.contracts.records import decode, encode
-from sparkwright.host.contracts.smoke import SmokeAnswer, SmokeRequest, from_gate, to_gate
 from sparkwright.host.lib import metrics
+from sparkwright.host.lib.records import decode, encode
+from sparkwright.host.release import SmokeRequest, from_gate, to_gate
 from sparkwright.host.smoke import check
+from sparkwright.host.smoke.check import SmokeAnswer
 
 KEY = "a-key"
 

@@ -18,12 +18,12 @@ from lab.serving.fake_vllm.errors import ApiError
 from lab.serving.fake_vllm.eyes import described
 from sparkwright.facts import programs
 from sparkwright.facts.answers import parse
-from sparkwright.host.contracts.records import encode
-from sparkwright.host.contracts.smoke import DeepRequests
 from sparkwright.host.lib import metrics
 from sparkwright.host.lib.http import Answer, Server
+from sparkwright.host.lib.records import encode
 from sparkwright.host.smoke import deep, picture
 from sparkwright.host.smoke.client import Client
+from sparkwright.host.smoke.deep import DeepRequests
 from sparkwright.host.smoke.schema import misfits
 from tests.host.lab.test_serving import launched, make_model
 from tests.host.smoke.deep import WORDS, changed, request

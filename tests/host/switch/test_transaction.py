@@ -12,11 +12,11 @@ import pytest
 
 from sparkwright.host import second_boot
 from sparkwright.host import switch as transaction
-from sparkwright.host.contracts.gpu import Gpu, Gpus
-from sparkwright.host.contracts.proxies import ProxyRequest
-from sparkwright.host.contracts.smoke import CheckResult, SmokeAnswer, SmokeRequest
-from sparkwright.host.contracts.switch import STEPS, request_of
 from sparkwright.host.lib import docker, files, gpu, systemd
+from sparkwright.host.lib.gpu import Gpu, Gpus
+from sparkwright.host.proxy.pool import ProxyRequest
+from sparkwright.host.release import STEPS, CheckResult, SmokeRequest, request_of
+from sparkwright.host.smoke.check import SmokeAnswer
 
 OLD, NEW = "a" * 12, "b" * 12
 SYSTEMCTL = """#!/bin/sh

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from sparkwright.facts.asking import HostError
-from sparkwright.host.contracts.bootstrap import BootstrapState
+from sparkwright.host.bootstrap.look import BootstrapState
 from sparkwright.run import reboot
 from tests.operations.harness import FakeHost, Said, fake, run
 from tests.unit.bootstrap.states import UBUNTU

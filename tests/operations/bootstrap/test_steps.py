@@ -18,7 +18,7 @@ from sparkwright.bootstrap.steps import StepPlan
 from sparkwright.facts import others
 from sparkwright.facts.memory import memory
 from sparkwright.findings.user_error import UserError, mistake
-from sparkwright.host.contracts.lock import LockAnswer
+from sparkwright.host.lock import LockAnswer
 from sparkwright.operations.bootstrap import steps
 from sparkwright.run import bootstrap as looking
 from tests.operations.harness import ANN, fake, run

@@ -14,9 +14,9 @@ from pyinfra.connectors import local, ssh, util
 
 from sparkwright.facts import hooks
 from sparkwright.facts.answers import MOST_TEXT
-from sparkwright.host.contracts.jobs import WatchedJob
-from sparkwright.host.contracts.proof import ProofRequest
-from sparkwright.host.contracts.records import encode
+from sparkwright.host.jobs import WatchedJob
+from sparkwright.host.lib.records import encode
+from sparkwright.host.proof import ProofRequest
 from sparkwright.operations import disk_usage, jobs, locks, proxies, removal, services, smoke, watch
 from sparkwright.operations.switching import UNIT
 from sparkwright.run import ending, installed, preflight, questions
@@ -287,7 +287,7 @@ def test_sudos_password_is_in_no_command_and_no_environment(
         assert encode(found)["services"] == {}
     else:
         from sparkwright.facts.observation import observe_anew
-        from sparkwright.host.contracts.observation import ObservationRequest
+        from sparkwright.host.observation import ObservationRequest
 
         assert observe_anew(host, ObservationRequest()).kernel  # type: ignore[arg-type]
     assert "-S" in seen.read_text()

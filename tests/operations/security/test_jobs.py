@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from sparkwright.host.contracts.jobs import Job
-from sparkwright.host.contracts.records import decode
-from sparkwright.host.contracts.switch import request_of
+from sparkwright.host.jobs import Job
 from sparkwright.host.lib import sandbox
+from sparkwright.host.lib.records import decode
+from sparkwright.host.release import request_of
 from sparkwright.operations import images, models, services
 from tests import systemd
 from tests.operations.harness import run

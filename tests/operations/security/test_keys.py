@@ -10,7 +10,7 @@ import pytest
 from sparkwright.config.keys import Keys
 from sparkwright.config.secrets import Secret
 from sparkwright.facts.asking import HostError
-from sparkwright.host.contracts.lock import LockAnswer
+from sparkwright.host.lock import LockAnswer
 from sparkwright.proxy.haproxy import key_hash
 from sparkwright.run import keys
 from sparkwright.run.state import HostRun

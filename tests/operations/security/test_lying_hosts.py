@@ -10,7 +10,7 @@ import pytest
 
 from sparkwright.facts.answers import MOST_TEXT
 from sparkwright.facts.asking import HostError
-from sparkwright.host.contracts.records import encode
+from sparkwright.host.lib.records import encode
 from sparkwright.run import questions, rollback
 from tests.operations.emergencies import host, sparkwright, write_site
 from tests.operations.harness import marked

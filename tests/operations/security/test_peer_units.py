@@ -17,10 +17,10 @@ import pytest
 from sparkwright.config.secrets import Secret
 from sparkwright.facts.asking import HostError
 from sparkwright.host import jobs
-from sparkwright.host.contracts.jobs import Job
-from sparkwright.host.contracts.outcome import Outcome
 from sparkwright.host.fetch.peer_client import Identity, PeerClient
+from sparkwright.host.jobs import Job
 from sparkwright.host.lib import journal, systemd
+from sparkwright.host.lib.processes import Outcome
 from sparkwright.operations import peers
 from sparkwright.operations.fetching import Sources
 from sparkwright.operations.peer_keys import CONTROLLER, Peer, RunKeys

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from sparkwright.host.contracts.proxies import HEALTH_UNIT
+from sparkwright.host.proxy.pool import HEALTH_UNIT
 from sparkwright.operations import proxies
 from sparkwright.proxy.haproxy import UNIT
 from sparkwright.run.state import HostRun

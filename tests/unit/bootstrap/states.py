@@ -8,8 +8,8 @@ from typing import Any
 
 from sparkwright.bootstrap.decide import Decision, decide
 from sparkwright.config.bootstrap import PackageSource
-from sparkwright.host.contracts.bootstrap import BootstrapState
-from sparkwright.host.contracts.observation import Distribution
+from sparkwright.host.bootstrap.look import BootstrapState
+from sparkwright.host.observation import Distribution
 from tests.unit.builders import RTX, SPARK, plan
 
 DRIVER = "580.95.05"

@@ -11,8 +11,8 @@ from sparkwright.bootstrap import steps
 from sparkwright.bootstrap.box import Box, Kind, box_of
 from sparkwright.bootstrap.decide import request_of
 from sparkwright.findings.finding import Finding
-from sparkwright.host.contracts.bootstrap import BootstrapState, Firewall
-from sparkwright.host.contracts.observation import Distribution
+from sparkwright.host.bootstrap.look import BootstrapState, Firewall
+from sparkwright.host.observation import Distribution
 from tests.unit.bootstrap.states import (
     ALL,
     BOOKWORM,

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
+from sparkwright.extras.discover.asking import Box
 
 from lab import example_report
 from sparkwright.cli import bundle as bundle_command
@@ -17,8 +18,7 @@ from sparkwright.cli import main, module_of
 from sparkwright.config.inventory import read_inventory
 from sparkwright.config.tls import CA
 from sparkwright.extras.discover import command as discover_command
-from sparkwright.extras.discover.asking import Box
-from sparkwright.host.contracts.records import encode
+from sparkwright.host.lib.records import encode
 from sparkwright.resolve.lock import from_resolution, render_lock
 from sparkwright.site.fleet import plan_fleet
 from tests.unit.builders import ROOT, resolution

@@ -14,9 +14,9 @@ from sparkwright.checks.fabric.groups import on_connectx
 from sparkwright.cli import doctor as doctor_command
 from sparkwright.cli import fabric as fabric_command
 from sparkwright.extras.fabric_test.measure import Plan
-from sparkwright.host.contracts.fabric import FabricState
-from sparkwright.host.contracts.fabric_measure import Gathered, MeasureAnswer, Pinged, Written
-from sparkwright.host.contracts.records import decode, encode
+from sparkwright.host.fabric import FabricState
+from sparkwright.host.fabric_measure import Gathered, MeasureAnswer, Pinged, Written
+from sparkwright.host.lib.records import decode, encode
 from tests.unit.checks.fabric.states import pair
 from tests.unit.checks.service.builders import spark
 from tests.unit.cli.fleet_of_five import run

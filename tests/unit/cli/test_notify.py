@@ -13,7 +13,7 @@ from sparkwright.cli.lib import deployments
 from sparkwright.config.notices import Address
 from sparkwright.extras.notify import command as notify_command
 from sparkwright.extras.notify import timer
-from sparkwright.host.contracts.records import encode
+from sparkwright.host.lib.records import encode
 from tests.unit.extras.notify.builders import WEDGE, host
 
 

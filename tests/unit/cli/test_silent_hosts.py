@@ -21,7 +21,7 @@ from sparkwright.cli import (
     remove as remove_command,
 )
 from sparkwright.cli.lib import deployments
-from sparkwright.host.contracts.records import encode
+from sparkwright.host.lib.records import encode
 from tests.unit.checks.service import builders as ill
 from tests.unit.report.test_status import answer
 

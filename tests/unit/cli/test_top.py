@@ -13,7 +13,7 @@ from click.testing import CliRunner, Result
 
 from sparkwright.cli import main
 from sparkwright.cli.lib import hosts
-from sparkwright.host.contracts.records import encode
+from sparkwright.host.lib.records import encode
 from tests.unit.extras.chat.site import terminal, written
 from tests.unit.report.test_load import SPARK, after
 

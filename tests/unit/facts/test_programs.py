@@ -48,7 +48,7 @@ def _statements(tree: ast.AST) -> list[ast.stmt]:
 
 def test_every_program_is_compared() -> None:
     names = {_name(module) for module in MODULES}
-    assert {"observe", "switch", "contracts.records", "contracts.jobs", "fetch.fetch"} <= names
+    assert {"observe", "switch", "lib.records", "jobs", "fetch.fetch"} <= names
 
 
 @each

@@ -17,7 +17,7 @@ from sparkwright.findings.finding import Finding, Severity, Subject, errors
 from sparkwright.findings.render import counts, data, text
 from sparkwright.findings.sarif import sarif
 from sparkwright.findings.user_error import UserError, mistake
-from sparkwright.host.contracts.records import encode
+from sparkwright.host.lib.records import encode
 from tests.unit.builders import SPARK, catalog, plan, probe, wanted
 from tests.unit.checks.service import builders as ill
 

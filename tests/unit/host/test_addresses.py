@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from sparkwright.host.contracts.outcome import Outcome
-from sparkwright.host.contracts.reach import Reach
 from sparkwright.host.lib import addresses
+from sparkwright.host.lib.addresses import Reach
+from sparkwright.host.lib.processes import Outcome
 
 #: ``ip -o addr show scope global``: a wired LAN with privacy addresses, and Docker.
 LISTED = """\

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from sparkwright.host import observe
-from sparkwright.host.contracts.observation import ObservationRequest
 from sparkwright.host.lib import disks
+from sparkwright.host.observation import ObservationRequest
 
 
 @pytest.mark.parametrize(

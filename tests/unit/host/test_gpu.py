@@ -8,9 +8,8 @@ import pytest
 
 from sparkwright.catalog import gpu as families
 from sparkwright.catalog.gpu import driver_major
-from sparkwright.host.contracts.gpu import Gpus
 from sparkwright.host.lib import gpu as program
-from sparkwright.host.lib.gpu import STATE, parse
+from sparkwright.host.lib.gpu import STATE, Gpus, parse
 
 
 def test_gb10_has_no_memory_of_its_own() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from sparkwright.host import firewall
-from sparkwright.host.contracts.firewall import FirewallRequest
+from sparkwright.host.firewall import FirewallRequest
 from sparkwright.host.lib import packages
 from sparkwright.host.lib.processes import run
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from sparkwright.config.schedule import DAY, WEEK, calendar
 from sparkwright.findings.user_error import UserError
-from sparkwright.host.contracts.exclusive import Group, due
+from sparkwright.host.lib.exclusive import Group, due
 from sparkwright.plan import schedule
 from tests.unit.builders import SPARK, plan
 

@@ -11,7 +11,7 @@ import pytest
 
 from sparkwright.config.secrets import Secret
 from sparkwright.findings.user_error import UserError
-from sparkwright.host.contracts.proxies import drain, ready
+from sparkwright.host.proxy.pool import drain, ready
 from sparkwright.host.proxy.runtime_api import (
     SERVERS,
     ServerState,

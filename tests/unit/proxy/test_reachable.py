@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sparkwright.host.contracts.reach import Reach, Reached
+from sparkwright.host.lib.addresses import Reach, Reached
 from sparkwright.proxy.haproxy import Proxies, Proxy, Replica, render_proxies
 from sparkwright.proxy.reachable import settled, unreached, wanted
 

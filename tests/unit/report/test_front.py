@@ -7,11 +7,11 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from sparkwright.extras.report.arrange import page_of
 
 from lab import example_report
 from sparkwright.checks.configuration.parts import Memory, Part
 from sparkwright.extras.bench.results import Result
-from sparkwright.extras.report.arrange import page_of
 from sparkwright.extras.report.contents import Page
 from sparkwright.extras.report.front import ago, front, groups, line
 from sparkwright.extras.report.inputs import LastRun, Reported

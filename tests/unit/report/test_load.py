@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from sparkwright.host.contracts.gpu import Gpu
-from sparkwright.host.contracts.load import HostLoad, ServiceLoad
+from sparkwright.host.lib.gpu import Gpu
+from sparkwright.host.load import HostLoad, ServiceLoad
 from sparkwright.results.load import Line, Seen, lines, table
 from tests.unit.security.test_terminal import EVIL, harmless
 

@@ -14,18 +14,18 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sparkwright.extras.report.arrange import page_of
+from sparkwright.extras.report.words import count, hosts_in_short
 
 from lab import example_report
 from sparkwright.checks.configuration.parts import Memory, Part, memory_of
 from sparkwright.extras.bench.history import Regression
 from sparkwright.extras.bench.results import Result
-from sparkwright.extras.report.arrange import page_of
 from sparkwright.extras.report.contents import Page, natural
 from sparkwright.extras.report.findings import findings, likely
 from sparkwright.extras.report.inputs import LastRun, Switch, read_deep, read_history, read_last_run
 from sparkwright.extras.report.render import html, plain
 from sparkwright.extras.report.text import text
-from sparkwright.extras.report.words import count, hosts_in_short
 from sparkwright.findings.finding import Finding
 from sparkwright.findings.user_error import mistake
 from sparkwright.results.run import Row, as_json

@@ -9,7 +9,6 @@ import xml.etree.ElementTree as ET
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
 from sparkwright.extras.report.plots import Bar, Line, bars, lines, number
 
 #: Any text that XML can hold at all.

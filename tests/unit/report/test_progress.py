@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sparkwright.host.contracts.fetch import FetchProgress
+from sparkwright.host.fetch.progress import FetchProgress
 from sparkwright.results.progress import Job, line
 
 

@@ -9,8 +9,8 @@ from typing import Any
 
 from sparkwright.extras.report.inputs import read_history
 from sparkwright.findings.finding import Finding
-from sparkwright.host.contracts.lock import Owner
-from sparkwright.host.contracts.switch import HistoryEntry
+from sparkwright.host.lock import Owner
+from sparkwright.host.release import HistoryEntry
 from sparkwright.plan.rollout import behind_another_proxy, earlier
 from sparkwright.results.status import (
     Deployment,

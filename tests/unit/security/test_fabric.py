@@ -10,7 +10,7 @@ import pytest
 from sparkwright.checks.fabric.check import Fabric
 from sparkwright.extras.fabric_test.measure import plan
 from sparkwright.facts.asking import HostError
-from sparkwright.host.contracts.fabric import FabricState, Gid, Neighbour, Rdma
+from sparkwright.host.fabric import FabricState, Gid, Neighbour, Rdma
 from sparkwright.operations.fabric.looking import state_of
 from tests.operations.harness import fake
 from tests.unit.checks.fabric.states import pair

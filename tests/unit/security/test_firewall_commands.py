@@ -6,7 +6,7 @@ import pytest
 
 from sparkwright.checks.smoke.firewalls import unreachable
 from sparkwright.checks.smoke.outside import Outside
-from sparkwright.host.contracts.firewall import Firewall
+from sparkwright.host.firewall import Firewall
 from tests.unit.checks.smoke.test_firewalls import FIREWALLD, NFT, UFW
 
 SHUT = [Outside("qwen36", None, "no answer", ("192.168.1.11", 8000))]

@@ -19,18 +19,19 @@ from sparkwright.extras.bench import host as bench
 from sparkwright.facts import programs
 from sparkwright.facts.answers import MOST_DEPTH, MOST_TEXT, HostError, of_each, parse
 from sparkwright.facts.programs import BEGIN, END
-from sparkwright.host.contracts import records
-from sparkwright.host.contracts.bench import BenchAnswer
-from sparkwright.host.contracts.disk_usage import DiskUsage
-from sparkwright.host.contracts.doctor import Examination
-from sparkwright.host.contracts.jobs import JobStatus
-from sparkwright.host.contracts.lock import LockAnswer, Owner
-from sparkwright.host.contracts.observation import Observation
-from sparkwright.host.contracts.records import encode
-from sparkwright.host.contracts.removal import RemovalAnswer
-from sparkwright.host.contracts.smoke import DeepAnswer, SmokeAnswer
-from sparkwright.host.contracts.status import HostStatus
-from sparkwright.host.contracts.verify_models import Verified
+from sparkwright.host.bench import BenchAnswer
+from sparkwright.host.disk_usage import DiskUsage
+from sparkwright.host.doctor import Examination
+from sparkwright.host.jobs import JobStatus
+from sparkwright.host.lib import records
+from sparkwright.host.lib.records import encode
+from sparkwright.host.lock import LockAnswer, Owner
+from sparkwright.host.observation import Observation
+from sparkwright.host.removal import RemovalAnswer
+from sparkwright.host.smoke.check import SmokeAnswer
+from sparkwright.host.smoke.deep import DeepAnswer
+from sparkwright.host.status import HostStatus
+from sparkwright.host.verify_models import Verified
 from sparkwright.plan.missing import shared
 from sparkwright.results.disk_usage import render as render_usage
 from sparkwright.results.status import deployment, render_diff, render_history, render_status

@@ -18,8 +18,8 @@ from sparkwright.cli.lib.options import print_json
 from sparkwright.facts import hooks, output
 from sparkwright.findings.finding import Finding, Severity, Subject
 from sparkwright.findings.render import text
-from sparkwright.host.contracts.fetch import FetchProgress
-from sparkwright.host.contracts.lock import Owner
+from sparkwright.host.fetch.progress import FetchProgress
+from sparkwright.host.lock import Owner
 from sparkwright.operations.live import Live
 from sparkwright.results.disk_usage import render as render_usage
 from sparkwright.results.progress import Job, line

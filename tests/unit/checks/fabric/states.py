@@ -7,7 +7,7 @@ from ipaddress import ip_interface
 
 from lab.fabric import shapes
 from lab.fabric.tree import DEVICES, MANAGEMENT, Port, Spark
-from sparkwright.host.contracts.fabric import FabricState, Gid, Neighbour, Rail, Rdma
+from sparkwright.host.fabric import FabricState, Gid, Neighbour, Rail, Rdma
 
 
 def state(spark: Spark) -> FabricState:

@@ -10,7 +10,8 @@ from pydantic import ValidationError
 
 from sparkwright.checks.fabric.addresses import addresses_of, netplan, pending, pings, problems
 from sparkwright.config.fabric import FabricAddresses
-from sparkwright.host.contracts.fabric import FabricState, Ping, Rail, Rdma
+from sparkwright.host.fabric import FabricState, Rail, Rdma
+from sparkwright.host.lib.icmp import Ping
 from tests.libyaml import safe_load
 
 PAIR = FabricAddresses(shape="pair", hosts=("spark-1", "spark-2"))

@@ -18,15 +18,9 @@ from sparkwright.extras.fabric_test.result import (
     result,
     rows,
 )
-from sparkwright.host.contracts.fabric import FabricState
-from sparkwright.host.contracts.fabric_measure import (
-    Gathered,
-    MeasureAnswer,
-    Pinged,
-    Stream,
-    Written,
-)
-from sparkwright.host.contracts.records import decode, encode
+from sparkwright.host.fabric import FabricState
+from sparkwright.host.fabric_measure import Gathered, MeasureAnswer, Pinged, Stream, Written
+from sparkwright.host.lib.records import decode, encode
 from tests.unit.checks.fabric.states import pair, ring, switch
 
 IMAGES = dict.fromkeys(("spark-1", "spark-2", "spark-3", "spark-4"), "vllm:a")

@@ -9,9 +9,8 @@ import pytest
 
 from sparkwright.checks.host.judge import judge
 from sparkwright.findings.finding import Severity, errors
-from sparkwright.host.contracts.gpu import Gpus
-from sparkwright.host.contracts.records import encode
-from sparkwright.host.lib.gpu import IDENTITY, NAMES, parse
+from sparkwright.host.lib.gpu import IDENTITY, NAMES, Gpus, parse
+from sparkwright.host.lib.records import encode
 from sparkwright.resolve.lock import Lock, LockedFile, render_lock
 from sparkwright.text.sizes import GIB
 from tests.unit.builders import RTX, SPARK, gpus, plan, probe, wanted

@@ -9,8 +9,8 @@ import pytest
 from sparkwright.checks.host import remedies
 from sparkwright.checks.host.judge import judge
 from sparkwright.host import observe
-from sparkwright.host.contracts.observation import Distribution
 from sparkwright.host.lib import documents
+from sparkwright.host.observation import Distribution
 from tests.unit.builders import plan, probe, wanted
 
 DGX, UBUNTU = Distribution("ubuntu", "24.04", dgx=True), Distribution("ubuntu", "24.04")

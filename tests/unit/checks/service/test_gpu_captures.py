@@ -11,10 +11,10 @@ import pytest
 
 from sparkwright.checks.service.diagnose import diagnose
 from sparkwright.checks.service.thresholds import THRESHOLDS
-from sparkwright.host.contracts.records import decode
-from sparkwright.host.contracts.watch import Sample, ServiceSample, WatchedService
 from sparkwright.host.lib import gpu, metrics
+from sparkwright.host.lib.records import decode
 from sparkwright.host.watch import evaluation
+from sparkwright.host.watch.state import Sample, ServiceSample, WatchedService
 from sparkwright.plan.container import BOOT_CACHES, BOOT_CACHES_MOUNT
 from tests.unit.builders import ROOT
 from tests.unit.checks.service.builders import NOW, service, spark

@@ -12,9 +12,9 @@ from sparkwright.checks.service.diagnose import CHECKS, diagnose
 from sparkwright.checks.service.facts import Facts
 from sparkwright.checks.service.watch import watch_of
 from sparkwright.extras.monitoring.alerts import rules
-from sparkwright.host.contracts.records import decode
-from sparkwright.host.contracts.watch import Sample, Thresholds
+from sparkwright.host.lib.records import decode
 from sparkwright.host.watch import evaluation
+from sparkwright.host.watch.state import Sample, Thresholds
 from tests.unit.builders import plan, wanted
 from tests.unit.checks.service.builders import NOW, look, service, spark
 from tests.unit.checks.service.test_verdicts import SERVICES, ring

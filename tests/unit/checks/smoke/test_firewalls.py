@@ -9,7 +9,7 @@ import pytest
 from sparkwright.checks.smoke.firewalls import unreachable
 from sparkwright.checks.smoke.outside import Outside
 from sparkwright.findings.finding import Severity
-from sparkwright.host.contracts.firewall import Firewall
+from sparkwright.host.firewall import Firewall
 
 #: chaifeng/ufw-docker#21
 UFW = """\

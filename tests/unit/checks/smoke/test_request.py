@@ -8,8 +8,8 @@ import pytest
 
 from sparkwright.checks.smoke import smoke_request
 from sparkwright.checks.smoke.deep import LONG, deep_request, deep_seconds
-from sparkwright.host.contracts.smoke import DeepRequest
 from sparkwright.host.smoke import deep
+from sparkwright.host.smoke.client import DeepRequest
 from tests.host.smoke.deep import request
 from tests.unit.builders import alone, catalog, plan, wanted
 

@@ -10,9 +10,9 @@ import pytest
 
 from sparkwright.extras.bench.host import Facts, changed, gpu_of, image_of, settings_of
 from sparkwright.host import bench as program
-from sparkwright.host.contracts.bench import BenchRequest, BenchService, Running
-from sparkwright.host.contracts.gpu import Gpu
+from sparkwright.host.bench import BenchRequest, BenchService, Running
 from sparkwright.host.lib import docker, metrics
+from sparkwright.host.lib.gpu import Gpu
 from tests.unit.builders import plan
 
 GB10 = Gpu("NVIDIA GB10", driver="580.95.05")

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
+from sparkwright.extras.report.arrange import page_of
 
 from sparkwright.extras.bench.results import Cell, Result, Spread
 from sparkwright.extras.bench.store import load, path_of, save
-from sparkwright.extras.report.arrange import page_of
 from sparkwright.extras.report.render import html, plain
 from sparkwright.extras.report.text import text
 from sparkwright.findings.user_error import UserError

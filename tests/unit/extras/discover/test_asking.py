@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from sparkwright.extras.discover.asking import Box
 
 from sparkwright.cli import init as init_command
 from sparkwright.cli import main
 from sparkwright.extras.discover import asking
 from sparkwright.extras.discover import command as discover_command
-from sparkwright.extras.discover.asking import Box
 from sparkwright.extras.discover.names import Candidate
 from sparkwright.host.lib.gpu import parse
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from sparkwright.findings.finding import Finding, Severity, Subject
-from sparkwright.host.contracts.watch import WatchFinding, WatchReport
+from sparkwright.host.watch.state import WatchFinding, WatchReport
 from sparkwright.results.status import Deployment
 from tests.unit.report.test_status import NOW, answer
 

@@ -1,25 +1,29 @@
-"""A switch of services to other releases, and its files on the host.
+"""Releases on a host: their files, smoke test, and the switch from one to another.
 
 request.json, progress.json, release.json and history.jsonl are read across versions: their keys
-are these records' names, but for ``from``, which Python keeps for itself.
+are these records' names, but for ``from``, which Python keeps for itself. Times are in seconds.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import Path
 
-from sparkwright.host.contracts.proxies import Pool, ProxySwitch
-from sparkwright.host.contracts.records import decode, encode
-from sparkwright.host.contracts.smoke import CheckResult, SmokeRequest, from_gate, to_gate
+from sparkwright.host.lib import documents
+from sparkwright.host.lib.records import decode, encode
+from sparkwright.host.proxy.pool import Pool, ProxySwitch
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+
 STEPS = (
     *("writing", "draining", "stopping", "switching", "starting"),
     *("proving", "reverting", "ended"),
 )
+
+
 GOOD, REVERTED, FAILED = "good", "reverted", "failed"
 
 
@@ -150,6 +154,8 @@ class ReleaseNote:
 
 #: Names in files on hosts, which are read across versions.
 _KEYS = {"from_release": "from", "pool": "door", "proxies": "doors", "unmanaged": "strangers"}
+
+
 _NAMES = {key: name for name, key in _KEYS.items()}
 
 
@@ -194,3 +200,95 @@ def _named(document: dict[str, Any]) -> dict[str, Any]:
 def _keyed(record: object) -> dict[str, Any]:
     """A record's data by the files' names."""
     return {_KEYS.get(name, name): value for name, value in encode(record).items()}
+
+
+@dataclass(frozen=True)
+class SmokeRequest:
+    """A service, and what it must answer.
+
+    Attributes:
+        address, port: where it is reached from its own host.
+        secrets: file with the API key.
+        boot_seconds: until /health must answer.
+        first_answer_seconds: deadline of one answer.
+        warm_ups: answers requested beyond the first, since the first ones compile kernels.
+        proxy: address and port of the proxy in front of it; None where there is none.
+        certificate: file that the proxy serves https with; where it is not there, it serves http.
+        speculates: whether tokens must be drafted and accepted.
+        thinking: whether the model thinks before its answers here.
+        max_tokens: of an answer.
+        fail_fast: whether the first crash while starting is a failure; else systemd's restarts are
+            waited for.
+        follower: whether the head of its cluster, on another host, answers for it.
+    """
+
+    name: str
+    unit: str
+    address: str
+    port: int
+    secrets: str
+    served_names: tuple[str, ...]
+    boot_seconds: int
+    first_answer_seconds: int
+    warm_ups: int = 0
+    proxy: tuple[str, int] | None = None
+    speculates: bool = False
+    thinking: bool = False
+    max_tokens: int = 32
+    fail_fast: bool = False
+    certificate: str | None = None
+    follower: bool = False
+
+
+#: Names in release.json and in a switch's request, which hosts keep across versions.
+_GATE_KEYS = {"proxy": "door", "fail_fast": "hasty"}
+
+
+def to_gate(request: dict[str, object]) -> dict[str, object]:
+    """A SmokeRequest's data, as files on hosts name it."""
+    gate = {_GATE_KEYS.get(name, name): value for name, value in request.items()}
+    for name in ("hasty", "certificate", "follower"):
+        if not gate[name]:
+            del gate[name]
+    return gate
+
+
+def from_gate(gate: dict[str, object]) -> dict[str, object]:
+    """The data of a SmokeRequest, from a gate in a file of this or an earlier version."""
+    names = {key: name for name, key in _GATE_KEYS.items()}
+    return {names.get(key, key): value for key, value in gate.items()}
+
+
+@dataclass(frozen=True)
+class CheckResult:
+    """One check of the short test.
+
+    Attributes:
+        detail: what was observed.
+    """
+
+    name: str
+    ok: bool
+    seconds: float
+    detail: str = ""
+
+
+def gate_of(said: object) -> SmokeRequest | None:
+    """A release's smoke test, by this or an earlier version; None for what is none."""
+    if not isinstance(said, dict):
+        return None
+    try:
+        gate = decode(SmokeRequest, from_gate(said))
+    except ValueError:
+        return None
+    return gate if 0 < gate.port < 65536 else None
+
+
+def kept_gate(release: Path, known: dict[str, Any] | None = None) -> SmokeRequest | None:
+    """The smoke test that is kept with a release.
+
+    Args:
+        known: what holds where the release does not say otherwise, as release.json has it.
+    """
+    note = (documents.read(release / "release.json") or {}).get("gate")
+    return gate_of({**(known or {}), **(note if isinstance(note, dict) else {})})

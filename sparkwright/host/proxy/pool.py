@@ -5,21 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 HEALTH_UNIT = "sparkwright-health.service"
+
+
 #: The only server behind a host's own proxy.
 SELF = "self"
-
-
-@dataclass(frozen=True)
-class InstallRequest:
-    """HAProxy on a host that has none.
-
-    Attributes:
-        packages: by file name, in base64, where a bundle brings them.
-        environment: of apt-get, such as ``http_proxy``.
-    """
-
-    packages: dict[str, str] = field(default_factory=dict)
-    environment: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -47,21 +36,6 @@ class ProxyRequest:
     keep: tuple[tuple[str, ...], ...] = ()
     start: bool = True
     asleep: str | None = None
-
-
-@dataclass(frozen=True)
-class KeysRequest:
-    """The API keys that HAProxy must know.
-
-    Attributes:
-        proxy: HAProxy; its files are not touched.
-        place: path of the map of the keys.
-        text: what it must hold; None only asks.
-    """
-
-    proxy: ProxyRequest
-    place: str
-    text: str | None
 
 
 @dataclass(frozen=True)

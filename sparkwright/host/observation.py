@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from sparkwright.host.contracts.directories import ExposedPath
-from sparkwright.host.contracts.exclusive import Active
-from sparkwright.host.contracts.gpu import Gpus
-from sparkwright.host.contracts.lock import Owner
-from sparkwright.host.contracts.marks import Maintenance, Stopped
-from sparkwright.host.contracts.outcome import Outcome
-from sparkwright.host.contracts.proof import ModelAt, Versions
-from sparkwright.host.contracts.reach import Reach, Reached
+from sparkwright.host.lib.addresses import Reach, Reached
+from sparkwright.host.lib.docker import Docker
+from sparkwright.host.lib.exclusive import Active
+from sparkwright.host.lib.gpu import Gpus
+from sparkwright.host.lib.homes import Maintenance, Stopped
+from sparkwright.host.lib.packages import Package
+from sparkwright.host.lib.processes import Outcome
+from sparkwright.host.lib.trusted import ExposedPath
+from sparkwright.host.lock import Owner
+from sparkwright.host.proof import ModelAt, Versions
 
 
 @dataclass(frozen=True)
@@ -64,21 +66,6 @@ class ObservationRequest:
 
 
 @dataclass(frozen=True)
-class Package:
-    """A package of the distribution.
-
-    Attributes:
-        version: of what is installed; None where nothing is, and then:
-        candidate: what apt-get would install; None where it knows of none.
-        unreachable: why nothing can be installed from outside; None where it can.
-    """
-
-    version: str | None = None
-    candidate: str | None = None
-    unreachable: str | None = None
-
-
-@dataclass(frozen=True)
 class Disk:
     """A file system; ``free`` in bytes, ``exists`` whether the path itself exists.
 
@@ -126,21 +113,6 @@ class Memory:
     available: int
     swap: int = 0
     desktop: bool = False
-
-
-@dataclass(frozen=True)
-class Docker:
-    """Docker's own account of itself.
-
-    Attributes:
-        store: where its images lie: below its root, or containerd's own directory.
-    """
-
-    version: str | None
-    root: str
-    runtimes: tuple[str, ...]
-    driver: str | None = None
-    store: str | None = None
 
 
 @dataclass(frozen=True)

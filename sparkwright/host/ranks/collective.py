@@ -7,7 +7,7 @@ host, and changes when an address does. NCCL finds it by family and RoCE version
 
 from __future__ import annotations
 
-from sparkwright.host.contracts.fabric import FabricState, Rail
+from sparkwright.host.fabric import FabricState, Rail
 
 #: How hosts are cabled: two by one cable, three or four each to the next, or all to a switch.
 SHAPES = ("pair", "ring", "switch")

@@ -162,18 +162,3 @@ class WatchState(WatchReport):
     """The same with the samples of a day: watch.json."""
 
     ring: tuple[Sample, ...] = ()
-
-
-@dataclass(frozen=True)
-class WatchInstallRequest:
-    """The watch's files as they must be; without files it is taken away.
-
-    Attributes:
-        files: path -> text and mode.
-        timer, service: its units.
-    """
-
-    home: str
-    timer: str
-    service: str
-    files: dict[str, tuple[str, int]] = field(default_factory=dict)
