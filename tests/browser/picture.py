@@ -9,13 +9,12 @@ import datetime as dt
 import sys
 from pathlib import Path
 
-from sparkwright.extras.report.arrange import page_of
-
 from lab import example_report
 from sparkwright.catalog import load_catalog
 from sparkwright.config.places import CATALOG
 from sparkwright.extras.report.render import html
 from tests.browser.chromium import look, screenshot
+from tests.unit.extras.report.pages import page_of
 
 _WIDTH = 1280
 

@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +15,13 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
+from sparkwright.checks.service import thresholds
 from sparkwright.checks.service.diagnose import CHECKS
 from sparkwright.cli import main
 from sparkwright.extras.monitoring.alerts import rules
 from sparkwright.extras.monitoring.dashboard import dashboard
-from sparkwright.extras.monitoring.files import Scraped, files
+from sparkwright.extras.monitoring.files import files
+from sparkwright.extras.monitoring.targets import Scraped
 from tests.libyaml import safe_load
 from tests.unit.builders import ROOT, SPARK, plan
 
@@ -255,3 +258,21 @@ def test_alerts_fire_for_their_illness_and_no_other(tmp_path: Path) -> None:
     document = {"rule_files": ["rules/sparkwright.yml"], "evaluation_interval": "5m"}
     (tmp_path / "tests.yml").write_text(yaml.safe_dump({**document, "tests": [test]}))
     assert "SUCCESS" in promtool("test", "rules", "tests.yml", cwd=tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"collapsed": 0.5}, "< 0.5 and"),
+        ({"cache_full": 0.35}, ">= 0.35"),
+        ({"disk_least": 0.5}, "< 0.5"),
+        ({"drafted": 400_000, "collapsed": 0.5}, "> 400000"),
+    ],
+)
+def test_a_changed_threshold_changes_the_alerts(
+    monkeypatch: pytest.MonkeyPatch, changes: dict[str, float], words: str
+) -> None:
+    assert words not in json.dumps(rules())
+    changed = replace(thresholds.THRESHOLDS, **changes)  # type: ignore[arg-type]
+    monkeypatch.setattr(thresholds, "THRESHOLDS", changed)
+    assert words in json.dumps(rules())

@@ -9,7 +9,9 @@ import xml.etree.ElementTree as ET
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sparkwright.extras.report.plots import Bar, Line, bars, lines, number
+
+from sparkwright.extras.bench.plots import Bar, Line, bars, lines
+from sparkwright.text.short import number
 
 #: Any text that XML can hold at all.
 _words = st.text(st.characters(exclude_categories=["Cc", "Cs"], exclude_characters="\ufffe\uffff"),

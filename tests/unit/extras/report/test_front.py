@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from sparkwright.extras.report.arrange import page_of
 
 from lab import example_report
 from sparkwright.checks.configuration.parts import Memory, Part
@@ -21,6 +20,7 @@ from sparkwright.findings.user_error import mistake
 from sparkwright.results.run import Row
 from tests.unit.builders import catalog
 from tests.unit.extras.bench.builders import cell, result
+from tests.unit.extras.report.pages import page_of
 
 NOON = dt.datetime(2026, 7, 8, 12, tzinfo=dt.UTC)
 DAY = dt.timedelta(days=1)

@@ -14,24 +14,25 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sparkwright.extras.report.arrange import page_of
-from sparkwright.extras.report.words import count, hosts_in_short
 
 from lab import example_report
 from sparkwright.checks.configuration.parts import Memory, Part, memory_of
 from sparkwright.extras.bench.history import Regression
+from sparkwright.extras.bench.judgement import findings, likely
 from sparkwright.extras.bench.results import Result
-from sparkwright.extras.report.contents import Page, natural
-from sparkwright.extras.report.findings import findings, likely
+from sparkwright.extras.report.contents import Page
 from sparkwright.extras.report.inputs import LastRun, Switch, read_deep, read_history, read_last_run
 from sparkwright.extras.report.render import html, plain
 from sparkwright.extras.report.text import text
 from sparkwright.findings.finding import Finding
+from sparkwright.findings.render import count
 from sparkwright.findings.user_error import mistake
 from sparkwright.results.run import Row, as_json
+from sparkwright.text.short import hosts_in_short, natural
 from sparkwright.text.visible import visible_text
 from tests.unit.builders import SPARK, catalog, plan
 from tests.unit.extras.bench.builders import cell, result
+from tests.unit.extras.report.pages import benches, page_of
 
 NOON = dt.datetime(2026, 7, 8, 12, tzinfo=dt.UTC)
 
@@ -262,7 +263,7 @@ def test_an_inventory_chooses_the_hosts_and_names_what_is_not_there_yet() -> Non
         ("spark-1", "serving"),
         ("spark-9", "not deployed"),
     ]
-    assert {bench.result.host for bench in made.benches} == {"spark-1"}
+    assert {bench.result.host for bench in benches(made)} == {"spark-1"}
     assert {switch.host for switch in made.history} == {"spark-1"}
     assert {row.host for row in made.smoke} == {"spark-1"}
 
@@ -304,7 +305,7 @@ def test_hosts_sort_as_people_count() -> None:
 
 
 def test_a_slow_service_is_a_finding_for_each_measure_with_the_worst_load() -> None:
-    slow = page().benches[2]
+    slow = benches(page())[2]
     found = list(findings(slow))
     assert [(one.title, one.loads, one.of) for one in found][:2] == [
         ("decode, one stream", 60, None),
@@ -316,7 +317,7 @@ def test_a_slow_service_is_a_finding_for_each_measure_with_the_worst_load() -> N
     against_card = [one for one in found if one.of]
     assert against_card[0].worst.title == "decode, one stream"
     assert next(cause.id for cause, _ in likely(slow)) == "clock-low"
-    assert not list(findings(page().benches[1]))
+    assert not list(findings(benches(page())[1]))
 
 
 def test_what_explains_the_most_loads_comes_first() -> None:
@@ -325,7 +326,7 @@ def test_what_explains_the_most_loads_comes_first() -> None:
         cell(category=name, decode=20, tpot={"p50": 0.05}, acceptance=0.9)
         for name in ("math", "prose")
     ]
-    bench = page(results={("spark-1", "qwen36"): (result(lazy, *busy),)}).benches[0]
+    bench = benches(page(results={("spark-1", "qwen36"): (result(lazy, *busy),)}))[0]
     named = [(cause.id, loads) for cause, loads in likely(bench)]
     assert named[0] == ("other-process", 2)
     assert ("drafter-revision", 1) in named
@@ -427,10 +428,10 @@ def test_a_history_keeps_what_can_be_read_the_oldest_first(tmp_path: Path) -> No
 
 def test_the_newest_result_is_shown_and_the_others_are_its_past() -> None:
     past: tuple[Result, ...] = example()["results"]["spark-2", "qwen36"]
-    bench = page(results={("spark-2", "qwen36"): past}).benches[0]
+    bench = benches(page(results={("spark-2", "qwen36"): past}))[0]
     assert (bench.result, bench.runs) == (past[-1], 6)
     assert bench.regressions
-    assert not page(results={("spark-2", "qwen36"): past[-1:]}).benches[0].regressions
+    assert not benches(page(results={("spark-2", "qwen36"): past[-1:]}))[0].regressions
 
 
 def test_a_deep_smoke_test_of_the_same_release_is_shown_instead_of_a_runs(tmp_path: Path) -> None:
@@ -461,27 +462,3 @@ def test_a_deep_smoke_test_of_the_same_release_is_shown_instead_of_a_runs(tmp_pa
     assert "; take a commit of 2026-06-18 or later" in failure
     other = deep[0].model_copy(update={"release": "0" * 12})
     assert first in page(deep=[other]).smoke
-
-
-def test_a_record_of_the_version_before_is_read(tmp_path: Path) -> None:
-    finding = {
-        "check": "gpu", "severity": "error", "found": "NVIDIA H200", "needed": "12.0",
-        "why": "kernels", "remedy": "another host",
-    }  # fmt: skip
-    row = {"host": "hopper-1", "services": [], "refused": "refused by preflight: gpu",
-           "findings": [finding], "changes": [], "executions": 1}  # fmt: skip
-    file = tmp_path / "last-run.json"
-    file.write_text(json.dumps({"dry": False, "hosts": [row]}))
-    problems: list[Finding] = []
-    run = read_last_run(file, problems)
-    assert problems == []
-    assert run is not None
-    ((found,),) = (host.findings for host in run.hosts)
-    assert (found.id, found.observed, found.expected, found.reason, found.remedy) == (
-        "gpu", "NVIDIA H200", "12.0", "kernels", "another host",
-    )  # fmt: skip
-    assert str(found.subject) == "hopper-1"
-    file.write_text(as_json(run.hosts, dry=False))
-    again = read_last_run(file, problems)
-    assert again is not None
-    assert again.hosts == run.hosts

@@ -6,7 +6,7 @@ import pytest
 
 from sparkwright.config.notices import address
 from sparkwright.extras.notify.send import send
-from tests.host.notify.receivers import http, smtp
+from tests.host.extras.notify.receivers import http, smtp
 
 TITLE, BODY = (
     "spark-1: qwen36: wedge",

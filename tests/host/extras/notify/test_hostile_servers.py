@@ -12,7 +12,7 @@ import pytest
 from sparkwright.config.notices import address
 from sparkwright.extras.notify import send as sending
 from sparkwright.extras.notify.send import send
-from tests.host.notify.receivers import http, smtp
+from tests.host.extras.notify.receivers import http, smtp
 from tests.host.security.hostile import body, line, serving, silent
 
 TOKEN = "tk_0123456789abcdefghijklmnopqrs"
