@@ -32,15 +32,12 @@ Path("constraints-dev.txt").write_text(
 PYTHON
 # The libraries that hosts get, made of sparkwright/resolve/runtime_requirements.txt: their hashes.
 "$work/venv/bin/python" -m pip install --quiet --disable-pip-version-check -r constraints.txt
-"$work/venv/bin/python" - "$work/runtime" <<'PYTHON'
-import json, sys
-from pathlib import Path
-from sparkwright.resolve import carried_runtime, runtime
+"$work/venv/bin/python" - <<'PYTHON'
+import hashlib, json
+from sparkwright.resolve import runtime
 
-found = {"pins": runtime.key_of(runtime.REQUIREMENTS.read_bytes())}
+found = {"pins": hashlib.sha256(runtime.REQUIREMENTS.read_bytes()).hexdigest()}
 for arch in runtime.ARCHITECTURES:
-    for python in runtime.PYTHONS:
-        made = runtime.build_runtime(arch, python, Path(sys.argv[1]))
-        found[f"{arch}-py{python}"] = made.digest
-carried_runtime.DIGESTS.write_text(json.dumps(found, indent=1) + "\n")
+    found[arch] = hashlib.sha256(runtime.pack(arch)).hexdigest()
+runtime.DIGESTS.write_text(json.dumps(found, indent=1) + "\n")
 PYTHON

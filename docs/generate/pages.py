@@ -7,11 +7,10 @@ from pathlib import Path
 from docs.generate import (
     catalog,
     catalog_yaml,
+    checks,
     commands,
     deviations,
-    diagnoses,
     json_documents,
-    rules,
     settings,
     speeds,
 )
@@ -29,8 +28,8 @@ def pages(root: Path) -> dict[str, str]:
         "docs/catalog.md": catalog.page(shipped, root / "docs/not-ours.yaml"),
         "docs/catalog-yaml.md": catalog_yaml.page(root / "docs/examples"),
         "docs/commands.md": commands.page(),
-        "docs/diagnoses.md": diagnoses.page(shipped),
+        "docs/diagnoses.md": checks.diagnoses(shipped),
         "docs/json.md": json_documents.page(),
-        "docs/rules.md": rules.page(shipped, root / "docs/known-issues.yaml"),
+        "docs/rules.md": checks.rules(shipped, root / "docs/known-issues.yaml"),
         "docs/settings.md": settings.page(),
     }

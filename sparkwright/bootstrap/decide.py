@@ -11,7 +11,7 @@ from sparkwright.bootstrap.box import Box, Kind, box_of
 from sparkwright.bootstrap.judged import Judged
 from sparkwright.bootstrap.sources import packages_of
 from sparkwright.bootstrap.steps import StepPlan
-from sparkwright.checks.host.checks import error
+from sparkwright.checks.host.facts import error
 from sparkwright.config.bootstrap import Packaged, Step
 from sparkwright.config.settings import HostSettings
 from sparkwright.findings.finding import Finding, errors

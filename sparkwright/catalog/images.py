@@ -106,8 +106,9 @@ class Image(Data):
         size: sizes of a pull and on the disk.
         newest_tag: what services take that name no tag.
         tags: tag -> what it holds.
-        entrypoint: the program that takes ``serve ...``; for an image that is driven by variables
-            the path of its own entry point, which starts ``vllm`` by that name.
+        engine: the engine inside, a name of ``sparkwright.engines``.
+        entrypoint: the engine's program; for an image that is driven by variables the path of its
+            own entry point, which starts the engine's program by its name.
         variables: set for images that are driven by the environment.
         build: set for images that no registry has.
         writable: directories that its programs write to, which ``hardening: strict`` leaves so.
@@ -122,6 +123,7 @@ class Image(Data):
     kind: Literal["image"]
     name: Name
     repository: str
+    engine: str = "vllm"
     entrypoint: str = "vllm"
     size: ImageSize
     newest_tag: str

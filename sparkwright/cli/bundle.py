@@ -30,7 +30,6 @@ from sparkwright.findings.user_error import UserError, mistake
 from sparkwright.host.fetch.request import FetchFile, FetchRequest, document
 from sparkwright.plan.plan import HostPlan
 from sparkwright.resolve import build_context
-from sparkwright.resolve.carried_runtime import carried_runtime
 from sparkwright.resolve.hub_token import hub_token
 from sparkwright.resolve.lock import read_lock, render_lock
 from sparkwright.resolve.packages import collect
@@ -39,7 +38,7 @@ from sparkwright.resolve.references import ImageReference
 from sparkwright.resolve.registry import PlatformImage, ResolvedImage
 from sparkwright.resolve.registry_account import account
 from sparkwright.resolve.resolution import Resolution
-from sparkwright.resolve.runtime import RuntimeBundleError, build_runtime
+from sparkwright.resolve.runtime import RuntimeBundleError, build_runtime, carried_runtime
 from sparkwright.site.resolution import pinned
 
 _PROGRAM = PACKAGE / "host/fetch/fetch.py"
@@ -59,15 +58,6 @@ _MACHINES = {"arm64": "aarch64", "amd64": "x86_64"}
     help="Only this one of an image (repeatable); all that the lock has otherwise.",
 )
 @click.option(
-    "--python",
-    "pythons",
-    multiple=True,
-    default=("3.10", "3.12", "3.13"),
-    show_default=True,
-    metavar="VERSION",
-    help="Python of the hosts (DGX OS 7 and Ubuntu 24.04 have 3.12).",
-)
-@click.option(
     "--packages",
     metavar="FOLDER",
     type=click.Path(path_type=Path, file_okay=False),
@@ -81,7 +71,6 @@ def command(
     limit: tuple[str, ...],
     directory: Path,
     architectures: tuple[str, ...],
-    pythons: tuple[str, ...],
     packages: Path | None,
     as_json: bool,
 ) -> None:
@@ -103,7 +92,7 @@ def command(
         if not _fetch(name, request, secret, quiet=as_json)
     ]
     _contexts(plans, resolution, directory)
-    _runtimes(plans, resolution, directory, architectures, pythons)
+    _runtimes(plans, resolution, directory, architectures)
     pins = collect(packages, directory) if packages else None
     for lock in sorted({plan.settings.lock_file for plan in plans}):
         if pins and (known := read_lock(Path(lock))):
@@ -154,7 +143,7 @@ def _requests(
                         revision=model.commit,
                         destination=str(directory / "models" / model.directory),
                         state_dir="",
-                        files=tuple(FetchFile(**file) for file in model.manifest()),
+                        files=model.files,
                         downloader=plan.settings.downloader,
                         max_connections=plan.settings.download_connections,
                     )
@@ -210,7 +199,7 @@ def _fetch(name: str, request: FetchRequest, secret: str | None, *, quiet: bool)
         place = Path(folder, "request.json")
         complete = replace(request, state_dir=folder, token_file=str(file) if secret else None)
         place.write_text(document(complete), encoding="utf-8")
-        found = find_spec("huggingface_hub")
+        found = find_spec("hf_transfer")
         assert found is not None
         assert found.origin is not None
         libraries = Path(found.origin).parents[1]
@@ -243,7 +232,6 @@ def _runtimes(
     resolution: Resolution,
     directory: Path,
     architectures: tuple[str, ...],
-    pythons: tuple[str, ...],
 ) -> None:
     """The fetch program's libraries, for every kind of host that the images are for."""
     names = {
@@ -254,11 +242,8 @@ def _runtimes(
         if name in _MACHINES and (not architectures or name in architectures)
     }
     for name in sorted(names):
-        for python in pythons:
-            try:
-                build_runtime(_MACHINES[name], python, directory / "runtime")
-                carried_runtime(_MACHINES[name], python, directory / "runtime")
-            except RuntimeBundleError as error:
-                raise UserError(
-                    [mistake(f"libraries for {name}, Python {python}", str(error), "try again")]
-                ) from None
+        try:
+            build_runtime(_MACHINES[name], directory / "runtime")
+            carried_runtime(_MACHINES[name], directory / "runtime")
+        except RuntimeBundleError as error:
+            raise UserError([mistake(f"libraries for {name}", str(error), "try again")]) from None

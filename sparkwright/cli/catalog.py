@@ -67,7 +67,7 @@ def list_entries(kind: str | None, directories: tuple[Path, ...], as_json: bool)
 
 
 def _rules(catalog: Catalog) -> list[tuple[str, str, str]]:
-    rows = [(rule.id, str(rule.severity), rule.title) for rule in RULES]
+    rows = [(rule.id, str(rule.severity), rule.title) for rule in RULES.texts.values()]
     rows += [(name, issue.severity, issue.what) for name, issue in all_issues(catalog).items()]
     return rows
 
@@ -120,7 +120,7 @@ def sources(directories: tuple[Path, ...], as_json: bool) -> None:
         for group in catalog.causes.values()
         for cause in group.causes
     ]
-    rows += [(f"rule {rule.id}", rule.source) for rule in RULES]
+    rows += [(f"rule {rule.id}", rule.source) for rule in RULES.texts.values()]
     rows += [(f"rule {name}", issue.source) for name, issue in all_issues(catalog).items()]
     if as_json:
         print_json(dict(rows))

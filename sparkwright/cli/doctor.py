@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from sparkwright.checks.fabric.groups import answered, on_connectx
-from sparkwright.checks.fabric.judge import judge
+from sparkwright.checks.fabric.judge import CHECKS
 from sparkwright.checks.service.diagnose import diagnose_all, render
 from sparkwright.checks.service.facts import facts
 from sparkwright.cli.lib.connecting import hosts_argument
@@ -52,4 +52,4 @@ def _of_fabrics(
             )
             for fabric in answered(answers):
                 head = next(iter(fabric.states))
-                yield from ((one.subject.host or head, one) for one in judge(fabric))
+                yield from ((one.subject.host or head, one) for one in CHECKS.findings(fabric))

@@ -10,9 +10,9 @@ import click
 
 from sparkwright.catalog import Catalog
 from sparkwright.checks.configuration import assumed_hardware
+from sparkwright.checks.configuration.facts import LEAST_SPARK_GIB, Context
 from sparkwright.checks.configuration.memory import SYSTEM_GIB, budget
 from sparkwright.checks.configuration.parts import Memory, memory_of
-from sparkwright.checks.configuration.rule import LEAST_SPARK_GIB, Context
 from sparkwright.cli.lib.findings import paint
 from sparkwright.cli.lib.options import inventory_argument, json_option, print_json
 from sparkwright.cli.lib.output import echo
@@ -20,8 +20,8 @@ from sparkwright.cli.lib.planned import load_judged
 from sparkwright.findings.exit_codes import MISTAKEN
 from sparkwright.findings.finding import errors
 from sparkwright.findings.render import data, text
-from sparkwright.plan.command import container_environment, serve_command
 from sparkwright.plan.plan import ServicePlan
+from sparkwright.plan.release import container_command
 from sparkwright.plan.terms import Terms, terms
 from sparkwright.resolve.lock import Lock
 from sparkwright.site.fleet import PlannedHost
@@ -99,6 +99,7 @@ def _service(service: ServicePlan, host: PlannedHost, lock: Lock | None) -> dict
     catalog = host.catalog
     own = budget(Context(host.plan, service, catalog, assumed_hardware(host.plan)))
     image = lock.images.get(service.image.name) if lock else None
+    command = container_command(service)
     return {
         "name": service.name,
         "recipe": service.recipe,
@@ -116,8 +117,8 @@ def _service(service: ServicePlan, host: PlannedHost, lock: Lock | None) -> dict
             {"name": key, "value": value, "from": service.origins.get(f"environment.{key}")}
             for key, value in service.environment
         ],
-        "command": serve_command(service),
-        "container_environment": container_environment(service),
+        "command": command.words,
+        "container_environment": command.environment,
         "models": [
             {
                 "repository": model.repository,

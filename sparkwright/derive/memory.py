@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 
 from sparkwright.catalog import ArgumentValue, Catalog, Model
+from sparkwright.checks.configuration.facts import LEAST_SPARK_GIB
 from sparkwright.checks.configuration.memory import (
     DEFAULT_UTILIZATION,
     OVERHEAD_GIB,
     SYSTEM_GIB,
     kv_bytes_per_token,
 )
-from sparkwright.checks.configuration.rule import LEAST_SPARK_GIB
 from sparkwright.config.settings import HostSettings, ServiceSettings
 from sparkwright.derive.gpu import Gpu
 from sparkwright.engines.vllm.arguments import amount

@@ -28,7 +28,7 @@ from sparkwright.derive.recipes.recipe import (
 from sparkwright.derive.recipes.serve_arguments import read_arguments
 from sparkwright.derive.recipes.yaml_mapping import mapping, read_yaml
 from sparkwright.derive.subject import Subject
-from sparkwright.engines.vllm.arguments import PARALLEL
+from sparkwright.engines.vllm.command import PARALLEL
 from sparkwright.engines.vllm.table import release
 from sparkwright.plan.derivation import DerivedFact
 from sparkwright.resolve.model_recipe import ModelRecipe

@@ -1,0 +1,34 @@
+"""Engines, each a folder of its own, found through one table."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib import import_module
+from typing import cast
+
+from sparkwright.engines.engine import Engine
+
+#: Name of an engine, as images of the catalog have it -> its module.
+ENGINES = {"vllm": "sparkwright.engines.vllm.engine"}
+
+
+@cache
+def engine(name: str) -> Engine:
+    """The engine of this name.
+
+    Raises:
+        KeyError: for an unknown engine.
+    """
+    return cast("Engine", import_module(ENGINES[name]).ENGINE)
+
+
+def client_routes(name: str | None = None) -> tuple[tuple[str, str], ...]:
+    """Routes that a proxy lets through to an engine; of every engine without a name."""
+    names = ENGINES if name is None else [name]
+    return tuple(dict.fromkeys(route for each in names for route in engine(each).routes.clients))
+
+
+def inference_routes() -> tuple[tuple[str, str], ...]:
+    """Routes of every engine that cost or tell something."""
+    routes = [route for name in ENGINES for route in engine(name).routes.inference]
+    return tuple(dict.fromkeys(routes))

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pyinfra.api.host import Host
 from pyinfra.context import ctx_host
 
-from sparkwright.checks.service.gpu_container import explained
+from sparkwright.checks.service.container_causes import explained
 from sparkwright.facts.answers import HostError, of_each, typed
 from sparkwright.facts.asking import ask
 from sparkwright.facts.memory import memory

@@ -18,7 +18,7 @@ from sparkwright.host.proof import ModelAt, ProofRequest
 from sparkwright.operations import jobs, runtime
 from sparkwright.operations.changing import MODELS_ROOT, Commands, change, operation
 from sparkwright.operations.fetching import HUB_TOKEN, Sources, job_state, job_unit
-from sparkwright.resolve.hub import HubError, RemoteFile, resolve_model
+from sparkwright.resolve.hub import HubError, resolve_model
 from sparkwright.text.sizes import GIB
 
 
@@ -26,7 +26,7 @@ from sparkwright.text.sizes import GIB
 def present(
     repository: str,
     commit: str,
-    files: Sequence[RemoteFile] | None = None,
+    files: Sequence[FetchFile] | None = None,
     *,
     root: str = MODELS_ROOT,
     endpoint: str = "https://huggingface.co",
@@ -104,7 +104,7 @@ def _job(
     commit: str,
     directory: str,
     endpoint: str,
-    files: Sequence[RemoteFile] | None,
+    files: Sequence[FetchFile] | None,
     expected: ExpectedContents | None,
     how: Sources,
     pickles: bool,
@@ -122,11 +122,7 @@ def _job(
         repo=repository,
         revision=commit,
         destination=directory,
-        files=tuple(
-            FetchFile(one.path, one.size, one.sha256, one.blob_id)
-            for one in files
-            if pickles or not is_pickle(one.path)
-        ),
+        files=tuple(file for file in files if pickles or not is_pickle(file.path)),
         downloader=how.downloader,
         token_file=credential(watched.unit, HUB_TOKEN) if how.token else None,
         expect=expected,

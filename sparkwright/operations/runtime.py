@@ -1,6 +1,6 @@
 """What fetching needs on a host: the fetch program and its libraries, brought by the controller.
 
-For the host's architecture and Python, so that hosts need no way to PyPI.
+For the host's architecture, so that hosts need no way to PyPI.
 """
 
 from __future__ import annotations
@@ -20,8 +20,12 @@ from sparkwright.facts.programs import laid_out
 from sparkwright.host import install_runtime
 from sparkwright.host.fetch import fetch, peer_server, pull, run, worker
 from sparkwright.host.install_runtime import RuntimeRequest
-from sparkwright.resolve.carried_runtime import carried_runtime
-from sparkwright.resolve.runtime import Runtime, RuntimeBundleError, build_runtime
+from sparkwright.resolve.runtime import (
+    Runtime,
+    RuntimeBundleError,
+    build_runtime,
+    carried_runtime,
+)
 
 #: Each module that fetch.py names by its task.
 _PROGRAMS = (fetch, run, pull, peer_server, worker)
@@ -41,7 +45,7 @@ def ensure(host: Host, services_root: str, bundle: str | None = None) -> str:
         HostError: when the libraries can't be had, or the host does not answer.
     """
     seen = observed(host)
-    libraries = _libraries(seen.architecture, seen.python, bundle)
+    libraries = _libraries(seen.architecture, bundle)
     name = f"{libraries.digest[:16]}-{_program_digest()[:8]}"
     home = f"{services_root}/runtime/{name}"
     installed = memory(host).runtimes | set(seen.runtimes)
@@ -63,13 +67,12 @@ def command(home: str, task: str, request: str) -> tuple[str, ...]:
     return (*words, "--runtime", f"{home}/packages", request)
 
 
-def _libraries(architecture: str, python: tuple[int, int], bundle: str | None) -> Runtime:
+def _libraries(architecture: str, bundle: str | None) -> Runtime:
     with _BUILD:
         try:
-            version = f"{python[0]}.{python[1]}"
             if bundle:
-                return carried_runtime(architecture, version, Path(bundle, "runtime"))
-            return build_runtime(architecture, version, CACHE)
+                return carried_runtime(architecture, Path(bundle, "runtime"))
+            return build_runtime(architecture, CACHE)
         except RuntimeBundleError as error:
             raise HostError(str(error)) from None
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pyinfra.api.host import Host
 from pyinfra.context import ctx_host
 
-from sparkwright.checks.service.watch import SERVICE, TIMER, Watch
+from sparkwright.checks.service.watch_plan import SERVICE, TIMER, Watch
 from sparkwright.facts.asking import ask
 from sparkwright.facts.memory import memory
 from sparkwright.facts.observation import observed

@@ -1,7 +1,8 @@
-"""What a service's container may do on its host, and how it gets the API key.
+"""Powers of a service's container on its host, and the way of its API key.
 
 The key is in no variable, argument or label that ``docker inspect`` shows, and in no command line:
-the host's 0600 file is mounted, and the last shell before vLLM puts it into vLLM's environment.
+the host's 0600 file is mounted, and the last shell before the engine puts it into the engine's
+environment.
 """
 
 from __future__ import annotations
@@ -12,40 +13,25 @@ from dataclasses import dataclass
 
 from sparkwright.catalog import Exceptions, Image
 
-#: Where a container finds the file with the API key: one line, ``VLLM_API_KEY=...``.
-SECRETS_MOUNT = "/run/secrets/vllm.env"
-#: Processes and threads: some 500 are seen with vLLM, its compilers and 20 cores.
+#: The file with the API key in a container: one line, ``NAME=...``.
+SECRETS_MOUNT = "/run/secrets/engine.env"
+#: Processes and threads: some 500 are seen with an engine, its compilers and 20 cores.
 PIDS_LIMIT = 4096
 #: Size of a private /dev/shm, where the recipe gives none: the cards' own figure.
 SHM_GIB = 16.0
 
-#: Where a container finds the directory of its boot caches, and what keeps what below it: vLLM's
-#: compiled graphs and autotuning, the kernels that FlashInfer, Triton, inductor, PyTorch, CuTe and
-#: TVM build, and what the driver makes of PTX (vLLM 0.24.0, envs.py; the libraries' own docs).
-#: Seen to be all of it on a GPU, and to belong to its path: another mount point compiles anew.
-#: And Python's bytecode: images built by uv, vLLM's own too, have none (vllm#55422).
+#: The directory of boot caches in a container.
 BOOT_CACHES_MOUNT = "/var/cache/boot"
-BOOT_CACHES = {
-    "VLLM_CACHE_ROOT": f"{BOOT_CACHES_MOUNT}/vllm",
-    "FLASHINFER_WORKSPACE_BASE": BOOT_CACHES_MOUNT,
-    "TRITON_CACHE_DIR": f"{BOOT_CACHES_MOUNT}/triton",
-    "TORCHINDUCTOR_CACHE_DIR": f"{BOOT_CACHES_MOUNT}/inductor",
-    "TORCH_EXTENSIONS_DIR": f"{BOOT_CACHES_MOUNT}/torch_extensions",
-    "CUDA_CACHE_PATH": f"{BOOT_CACHES_MOUNT}/cuda",
-    "CUTE_DSL_CACHE_DIR": f"{BOOT_CACHES_MOUNT}/cute_dsl",
-    "TVM_FFI_CACHE_DIR": f"{BOOT_CACHES_MOUNT}/tvm_ffi",
-    "PYTHONPYCACHEPREFIX": f"{BOOT_CACHES_MOUNT}/pycache",
-}
 
 #: ``export "$key"`` evaluates nothing of the value. No file, no key, no start.
 _START = f'IFS= read -r key <{SECRETS_MOUNT} && export "$key" && exec "$0" "$@"'
-#: An entry point with VLLM_API_KEY in its environment can put it on a command line, as that of
-#: vllm-dflash does. So it is given none, and finds a `vllm` first that reads the key.
+#: An entry point with the key in its environment can put it on a command line, as that of the image
+#: of DFlash does. So it is given none, and finds a program first that reads the key.
 _START_UNKNOWING = f"""\
-vllm=$(command -v vllm) && place=$(mktemp -d) &&
+engine=$(command -v PROGRAM) && place=$(mktemp -d) &&
 printf '#!/bin/sh\\nIFS= read -r key <%s && export "$key" && exec %s "$@"\\n' \
-{SECRETS_MOUNT} "$vllm" >"$place/vllm" &&
-chmod 500 "$place/vllm" && export PATH="$place:$PATH" && exec "$0" "$@"
+{SECRETS_MOUNT} "$engine" >"$place/PROGRAM" &&
+chmod 500 "$place/PROGRAM" && export PATH="$place:$PATH" && exec "$0" "$@"
 """
 
 
@@ -87,10 +73,11 @@ def plan_container(
     )
 
 
-def container_entrypoint(entrypoint: str, *, variables: bool) -> list[str]:
+def container_entrypoint(entrypoint: str, *, program: str | None = None) -> list[str]:
     """The words that a container starts with; its arguments follow.
 
     Args:
-        variables: whether the entry point is the image's own, and starts vLLM itself.
+        program: the engine's, where the entry point is the image's own and starts it.
     """
-    return ["/bin/sh", "-c", _START_UNKNOWING if variables else _START, entrypoint]
+    start = _START_UNKNOWING.replace("PROGRAM", program) if program else _START
+    return ["/bin/sh", "-c", start, entrypoint]

@@ -14,14 +14,13 @@ from sparkwright.config.settings import (
     ServiceSettings,
     SmokeSettings,
 )
+from sparkwright.engines import ENGINES, engine
+from sparkwright.engines.engine import Rank
 from sparkwright.findings.finding import Finding
 from sparkwright.findings.user_error import UserError, mistake, suggest
 from sparkwright.plan import ranks, schedule
 from sparkwright.plan.container import ContainerPlan, plan_container
 from sparkwright.plan.derivation import Derivation, DerivedFact
-from sparkwright.plan.own_arguments import misplaced
-from sparkwright.plan.ranks import RankPlan
-from sparkwright.plan.read_back import read_back, refused
 from sparkwright.plan.tags import chosen_tag, no_such_tag
 from sparkwright.resolve.references import (
     BuildReference,
@@ -45,7 +44,8 @@ class ServicePlan:
     """A service with every setting resolved; what the network decides is still open.
 
     Attributes:
-        port, bind: where vLLM listens.
+        engine: name of the engine in its image.
+        port, bind: where its engine listens.
         proxy: where clients come in, when that is not there.
         gpus: indexes and UUIDs of what its container gets; empty for every GPU of the host.
         silenced: rule -> the user's reason for silencing it on this service.
@@ -59,6 +59,7 @@ class ServicePlan:
     name: str
     recipe: str
     title: str
+    engine: str
     port: int
     bind: str
     served_names: tuple[str, ...]
@@ -84,7 +85,7 @@ class ServicePlan:
     derived: tuple[DerivedFact, ...] = ()
     exclusive: str | None = None
     on_request: bool = False
-    rank: RankPlan | None = None
+    rank: Rank | None = None
 
     @property
     def follower(self) -> bool:
@@ -207,6 +208,10 @@ def plan_host(
             )
             continue
         image = catalog.images[recipe.image]
+        if image.engine not in ENGINES:
+            problem, remedy = f"no such engine: {image.engine!r}", suggest(image.engine, [*ENGINES])
+            problems.append(mistake(f"image {image.name}: engine", problem, remedy, host))
+            continue
         tag, key = chosen_tag(service, settings, recipe, image, f"{where}.{name}.image_tag", origin)
         allowed = recipe.tags or tuple(image.tags)
         if tag not in image.tags or tag not in allowed:
@@ -225,15 +230,18 @@ def plan_host(
             derivations.get(name),
         )
         services.append(planned)
-        problems.extend(ranks.problems(host, f"{where}.{name}", service, recipe, image, settings))
+        own = engine(image.engine)
         problems.extend(
-            mistake(_written(planned, "argument", key), what, do, host)
-            for key, what, do in misplaced(dict(planned.arguments))
+            ranks.problems(host, f"{where}.{name}", service, recipe, image, settings, own)
+        )
+        problems.extend(
+            mistake(_written(planned, "argument", key), problem, remedy, host)
+            for key, problem, remedy in own.misplaced(dict(planned.arguments))
         )
         if image.variables:
             problems.extend(
-                mistake(_written(planned, "environment", key), what, do, host)
-                for key, what, do in refused(image.variables, dict(planned.environment))
+                mistake(_written(planned, "environment", key), problem, remedy, host)
+                for key, problem, remedy in own.refused(image.variables, dict(planned.environment))
             )
     problems.extend(_twice(host, services, where))
     problems.extend(_woken(host, settings, where))
@@ -281,10 +289,10 @@ def _plan_service(
         origins.update({f"argument.{key}": said.get(key, source) for key in layer_arguments})
         origins.update({f"environment.{key}": source for key in layer_environment})
         if image.variables:
-            read_back(image.variables, arguments, environment, origins)
+            engine(image.engine).read_back(image.variables, arguments, environment, origins)
     for key in ServiceSettings.model_fields:
         origins[key] = own if key in service.model_fields_set else f"recipe {recipe.name}"
-    if spread := ranks.sizes(recipe, service):
+    if spread := ranks.sizes(recipe, service, engine(image.engine)):
         arguments.update(spread)
         origins.update({f"argument.{key}": f"recipe {recipe.name}, ranks" for key in spread})
     models = catalog.models
@@ -292,6 +300,7 @@ def _plan_service(
         name=name,
         recipe=recipe.name,
         title=recipe.title,
+        engine=image.engine,
         port=service.port + PROXY_STEP if service.proxy else service.port,
         bind=LOOPBACK if service.proxy else service.address,
         served_names=service.served_names or recipe.served_names,

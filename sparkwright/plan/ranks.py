@@ -1,86 +1,38 @@
 """Ranks: the parts of one service that the hosts of a cluster serve together.
 
-Native multi-node serving of vLLM (``--nnodes``), one process group over all hosts, without Ray. The
-head is rank 0: it alone has the key, the proxy and clients.
+The head is rank 0: it alone has the key, the proxy and clients.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from sparkwright.catalog import ArgumentValue, Image, Recipe
 from sparkwright.config.clusters import ClusterSettings
 from sparkwright.config.fabric import FabricAddresses
 from sparkwright.config.settings import HostSettings, ServiceSettings
+from sparkwright.engines.engine import Engine, Rank
 from sparkwright.findings.finding import Finding
 from sparkwright.findings.user_error import mistake, suggest
 from sparkwright.host.ranks.collective import plain_environment
 
-#: Argument -> what says it for a service of a cluster.
-_SIZES = {"tensor_parallel_size": "tensor", "pipeline_parallel_size": "pipeline"}
+
+def rank_environment(rank: Rank, engine: Engine) -> dict[str, str]:
+    """The variables by which an engine and its libraries reach the other ranks, as far as they are
+    planned: with ConnectX-7 the host looks at each start (``host/ranks/environment.py``)."""
+    found = {**plain_environment(rank.interface), **engine.rank_environment(rank)}
+    if rank.shape is None:
+        return found
+    names = {key: value for key, value in found.items() if not key.startswith("NCCL_")}
+    return {**names, "NCCL_SOCKET_IFNAME": rank.interface}
 
 
-@dataclass(frozen=True)
-class RankPlan:
-    """One rank of a cluster's service.
-
-    Attributes:
-        number: 0 is the head.
-        hosts, addresses: of all ranks, in their order.
-        interface: network device by which they reach each other.
-        shape: how ConnectX-7 are cabled, ``pair``, ``ring`` or ``switch``; None on a plain network.
-        port: where the head's engine gathers the ranks; the next one is the ranks' own.
-    """
-
-    cluster: str
-    number: int
-    hosts: tuple[str, ...]
-    addresses: tuple[str, ...]
-    interface: str
-    shape: str | None
-    port: int
-
-    @property
-    def head(self) -> bool:
-        """Whether clients are answered here."""
-        return self.number == 0
-
-    @property
-    def address(self) -> str:
-        """Its own, among the ranks."""
-        return self.addresses[self.number]
-
-    @property
-    def link_port(self) -> int:
-        """Where the head's rank program is asked what the ranks are to run."""
-        return self.port + 1
-
-    @property
-    def words(self) -> list[str]:
-        """What ``vllm serve`` is told of its rank."""
-        words = ["--distributed-executor-backend", "mp", "--nnodes", str(len(self.hosts))]
-        words += ["--node-rank", str(self.number)]
-        words += ["--master-addr", self.addresses[0], "--master-port", str(self.port)]
-        return words if self.head else [*words, "--headless"]
-
-    @property
-    def environment(self) -> dict[str, str]:
-        """By which device its libraries reach the other ranks, as far as it is planned: with
-        ConnectX-7 its host looks at each start (``host/ranks/environment.py``)."""
-        found = plain_environment(self.interface, self.address)
-        if self.shape is None:
-            return found
-        names = {key: value for key, value in found.items() if not key.startswith("NCCL_")}
-        return {**names, "NCCL_SOCKET_IFNAME": self.interface}
-
-
-def rank_of(host: str, service: ServiceSettings, settings: HostSettings) -> RankPlan | None:
+def rank_of(host: str, service: ServiceSettings, settings: HostSettings) -> Rank | None:
     """The host's rank in a service; None for a service of one host, and where none can be told."""
     cluster = settings.clusters.get(service.cluster or "")
     if cluster is None or host not in cluster.hosts:
         return None
-    return RankPlan(
+    return Rank(
         cluster=service.cluster or "",
         number=cluster.hosts.index(host),
         hosts=cluster.hosts,
@@ -98,11 +50,11 @@ def _shape(cluster: ClusterSettings, given: FabricAddresses | None) -> str:
     return "pair" if len(cluster.hosts) == 2 else "switch"
 
 
-def sizes(recipe: Recipe, service: ServiceSettings) -> dict[str, ArgumentValue]:
+def sizes(recipe: Recipe, service: ServiceSettings, engine: Engine) -> dict[str, ArgumentValue]:
     """The arguments that a recipe's ranks stand for."""
     if recipe.ranks is None or service.cluster is None:
         return {}
-    found = {argument: getattr(recipe.ranks, name) for argument, name in _SIZES.items()}
+    found = {argument: getattr(recipe.ranks, name) for argument, name in engine.parallel.items()}
     return {argument: size for argument, size in found.items() if size > 1}
 
 
@@ -113,6 +65,7 @@ def problems(
     recipe: Recipe,
     image: Image,
     settings: HostSettings,
+    engine: Engine,
 ) -> Iterator[Finding]:
     """What is wrong with a service's cluster, by the settings of one of its hosts.
 
@@ -140,7 +93,7 @@ def problems(
             "give the service to the cluster's hosts alone, or add this one to clusters",
             host,
         )
-    yield from _of_the_recipe(host, where, service, recipe, image, cluster)
+    yield from _of_the_recipe(host, where, service, recipe, image, cluster, engine)
 
 
 def _of_the_recipe(
@@ -150,6 +103,7 @@ def _of_the_recipe(
     recipe: Recipe,
     image: Image,
     cluster: ClusterSettings,
+    engine: Engine,
 ) -> Iterator[Finding]:
     if recipe.ranks is None:
         yield mistake(
@@ -170,8 +124,8 @@ def _of_the_recipe(
     if image.variables is not None:
         yield mistake(
             f"{where}.recipe",
-            f"image {image.name} starts vLLM by its own entry point, which knows no ranks",
-            "a recipe whose image has vllm as its entry point",
+            f"image {image.name} starts its engine by its own entry point, which knows no ranks",
+            f"a recipe whose image has {engine.program} as its entry point",
             host,
         )
     if service.exclusive is not None:
@@ -189,7 +143,7 @@ def _of_the_recipe(
             host,
         )
     written = {**recipe.arguments, **service.arguments}
-    for argument, size in _SIZES.items():
+    for argument, size in engine.parallel.items():
         if written.get(argument) is not None:
             yield mistake(
                 f"{where}.arguments.{argument}",
@@ -197,16 +151,11 @@ def _of_the_recipe(
                 "drop it, or change ranks in the recipe",
                 host,
             )
-    if written.get("distributed_executor_backend") not in (None, "mp"):
-        yield mistake(
-            f"{where}.arguments.distributed_executor_backend",
-            f"{written['distributed_executor_backend']!r}: vLLM takes mp alone for several hosts",
-            "drop it",
-            host,
-        )
+    for argument, problem, remedy in engine.rank_misuses(written):
+        yield mistake(f"{where}.arguments.{argument}", problem, remedy, host)
 
 
-def taken(host: str, ranks: Mapping[str, RankPlan], ports: Mapping[int, str]) -> Iterator[Finding]:
+def taken(host: str, ranks: Mapping[str, Rank], ports: Mapping[int, str]) -> Iterator[Finding]:
     """Ports of ranks that something else of the host has.
 
     Args:
@@ -226,7 +175,7 @@ def taken(host: str, ranks: Mapping[str, RankPlan], ports: Mapping[int, str]) ->
             known[port] = name
 
 
-def lost(of: Sequence[RankPlan], hosts: Mapping[str, str]) -> str | None:
+def lost(of: Sequence[Rank], hosts: Mapping[str, str]) -> str | None:
     """Why ranks can't be switched together; None when they can.
 
     Args:

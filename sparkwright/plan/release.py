@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 
 from sparkwright.catalog.gpus import GPUS
 from sparkwright.config.templates import template
-from sparkwright.plan.command import container_environment, serve_command
+from sparkwright.engines import engine
+from sparkwright.engines.engine import Command, Launch
 from sparkwright.plan.container import (
     BOOT_CACHES_MOUNT,
     SECRETS_MOUNT,
@@ -16,6 +17,7 @@ from sparkwright.plan.container import (
     container_entrypoint,
 )
 from sparkwright.plan.plan import HostPlan, ServicePlan
+from sparkwright.plan.ranks import rank_environment
 from sparkwright.resolve.hub import ResolvedModel
 from sparkwright.resolve.resolution import Resolution
 
@@ -82,6 +84,8 @@ class Contents:
 def contents(plan: HostPlan, service: ServicePlan, resolution: Resolution) -> Contents:
     """What the container of a service is started with."""
     settings = plan.settings
+    command = container_command(service)
+    program = engine(service.engine).program if service.variables else None
     models = {
         model.repository: resolution.model(settings.hub_endpoint, model) for model in service.models
     }
@@ -89,9 +93,9 @@ def contents(plan: HostPlan, service: ServicePlan, resolution: Resolution) -> Co
         # A follower answers nobody: it gets no key.
         entrypoint=[service.entrypoint]
         if service.follower
-        else container_entrypoint(service.entrypoint, variables=service.variables is not None),
-        command=serve_command(service),
-        environment=container_environment(service),
+        else container_entrypoint(service.entrypoint, program=program),
+        command=command.words,
+        environment=command.environment,
         models=models,
         weights=[
             (f"{settings.models_root}/{models[model.repository].directory}", model.mount)
@@ -99,6 +103,26 @@ def contents(plan: HostPlan, service: ServicePlan, resolution: Resolution) -> Co
         ],
         shm_gib=service.shm_gib or (SHM_GIB if service.container.strict else None),
         drop_caches=settings.drop_caches and GPUS["gb10"] in service.needs.compute_caps,
+    )
+
+
+def container_command(service: ServicePlan) -> Command:
+    """Command line and environment of a service's container, as its engine has them."""
+    own, container, rank = engine(service.engine), service.container, service.rank
+    fabric = rank_environment(rank, own) if rank and rank.shape is None else {}
+    return own.command(
+        Launch(
+            model=service.body.mount,
+            served_names=service.served_names,
+            # In a network of its own, Docker publishes the port at bind.
+            host="0.0.0.0" if container.strict else service.bind,
+            port=service.port,
+            arguments=dict(service.arguments),
+            environment={**fabric, **dict(service.environment)},
+            variables=service.variables,
+            rank=rank,
+            caches=BOOT_CACHES_MOUNT if container.boot_caches else None,
+        )
     )
 
 

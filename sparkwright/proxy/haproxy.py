@@ -1,8 +1,9 @@
-"""The proxy: HAProxy in front of vLLM replicas, as text. No socket is opened and no file written.
+"""The proxy: HAProxy in front of an engine's replicas, as text. No socket is opened and no file
+written.
 
-It asks for the API key, knows vLLM's client routes and no other, sends a request to the replica
-with the fewest, and can take a replica out of service without cutting anyone off. A proxy in front
-of a single replica is the same proxy.
+It asks for the API key, passes the engine's client routes and no other, sends a request to the
+replica with the fewest, and can take a replica out of service without cutting anyone off. A proxy
+in front of a single replica is the same proxy.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from dataclasses import dataclass
 from sparkwright.config.keys import OWN
 from sparkwright.config.secrets import Secret, SecretText
 from sparkwright.config.templates import template
+from sparkwright.engines import client_routes
 from sparkwright.findings.finding import Finding
 from sparkwright.findings.user_error import UserError, mistake
 from sparkwright.host.lib.exclusive import WAKE_SOCKET
@@ -28,33 +30,6 @@ UNIT = "sparkwright-gateway.service"
 ASLEEP_SECONDS = 60
 #: What Debian and Ubuntu verify public certificates by.
 PUBLIC_CAS = "/etc/ssl/certs/ca-certificates.crt"
-
-ROUTES = (
-    ("GET", "/metrics"),
-    ("GET", "/v1/models"),
-    ("POST", "/v1/chat/completions"),
-    ("POST", "/v1/chat/completions/batch"),
-    ("POST", "/v1/completions"),
-    ("POST", "/v1/responses"),
-    ("GET", "/v1/responses/{id}"),
-    ("POST", "/v1/responses/{id}/cancel"),
-    ("POST", "/v1/messages"),
-    ("POST", "/v1/messages/count_tokens"),
-    ("POST", "/v1/embeddings"),
-    ("POST", "/v1/score"),
-    ("POST", "/v1/rerank"),
-    ("POST", "/v1/audio/transcriptions"),
-    ("POST", "/v1/audio/translations"),
-    ("GET", "/v1/realtime"),
-    ("POST", "/tokenize"),
-    ("POST", "/detokenize"),
-)
-"""What passes the proxy: vLLM 0.24's routes for clients (0.32 has the same), and what benchmarks
-and Prometheus read. All of them with the key, also where vLLM itself asks for none.
-
-Not among them, though below ``/v1``: ``load_lora_adapter`` and ``unload_lora_adapter``, which
-change the server, and ``…/render`` and ``…/derender``, which are vLLM's own plumbing.
-"""
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 _PATH = re.compile(r"/[A-Za-z0-9_./-]*")
@@ -76,11 +51,11 @@ class ReplicaTls:
 
 @dataclass(frozen=True)
 class Replica:
-    """One vLLM server behind a proxy.
+    """One server behind a proxy.
 
     Attributes:
-        health_port: where its health is asked for, on the same address. vLLM's own ``/health``
-            says only that the engine's loop runs: ask something that generates.
+        health_port: where its health is asked for, on the same address. An engine's own ``/health``
+            says only that its loop runs: ask something that generates.
         tls: how it is verified; None where it serves http.
         dns: whether its address is a name that DNS knows: HAProxy asks again where it is.
     """
@@ -103,6 +78,7 @@ class Proxy:
         exclusive: the group of which the service is one; None where it never sleeps.
         on_request: whether a request activates it.
         engine_key: whether a replica is shown the engine's key in place of the client's.
+        engine: whose client routes pass; None where replicas may have any engine.
     """
 
     name: str
@@ -113,6 +89,18 @@ class Proxy:
     engine_key: bool = False
     exclusive: str | None = None
     on_request: bool = False
+    engine: str | None = None
+
+    def paths(self, method: str) -> list[str]:
+        """Paths that pass as they are."""
+        return [path for path in self._routes(method) if "{" not in path]
+
+    def patterns(self, method: str) -> list[str]:
+        """Regular expressions of the other paths that pass."""
+        return [_pattern(path) for path in self._routes(method) if "{" in path]
+
+    def _routes(self, method: str) -> list[str]:
+        return [path for how, path in client_routes(self.engine) if how == method]
 
 
 @dataclass(frozen=True)
@@ -158,7 +146,7 @@ class Proxies:
 
     @property
     def engine(self) -> str:
-        """The file of ``engine_map``, with the key that vLLM is shown, 0600."""
+        """The file of ``engine_map``, with the key that the engine is shown, 0600."""
         return f"{self.home}/engine.map"
 
     @property
@@ -242,14 +230,6 @@ def render_proxies(proxies: Proxies) -> Files:
         raise UserError(problems)
     context = {
         "proxies": proxies,
-        "paths": {
-            method: [path for how, path in ROUTES if how == method and "{" not in path]
-            for method in ("GET", "POST")
-        },
-        "patterns": {
-            method: [_pattern(path) for how, path in ROUTES if how == method and "{" in path]
-            for method in ("GET", "POST")
-        },
         "endpoint": _endpoint,
         "public_cas": PUBLIC_CAS,
         "own": OWN,
@@ -278,7 +258,7 @@ def key_map(keys: Mapping[str, Iterable[Secret]]) -> str:
 
 
 def engine_map(key: Secret) -> str:
-    """The map that gives HAProxy the key of the host's vLLM servers; its config is readable."""
+    """The map that gives HAProxy the key of the host's engines; its config is readable."""
     return f"engine {key.value}\n"
 
 

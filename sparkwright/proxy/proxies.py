@@ -62,6 +62,7 @@ def _own(service: ServicePlan) -> Proxy:
     return Proxy(
         service.name, service.proxy.port, (replica,), bind,
         engine_key=True, exclusive=service.exclusive, on_request=service.on_request,
+        engine=service.engine,
     )  # fmt: skip
 
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import datetime as dt
 import re
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from sparkwright.catalog.entries import KvLayers
 from sparkwright.findings.finding import Finding
 from sparkwright.findings.user_error import mistake
+from sparkwright.host.fetch.request import FetchFile
 from sparkwright.resolve.kv_cache import kv_layers
 from sparkwright.resolve.model_facts import ModelFacts, facts_of
 from sparkwright.resolve.model_recipe import ModelRecipe
@@ -29,23 +30,6 @@ _TEMPLATE = "chat_template.jinja"
 
 
 @dataclass(frozen=True)
-class RemoteFile:
-    """One file of a model repository.
-
-    Attributes:
-        path: within the repository.
-        size: in bytes.
-        sha256: of the content, for files kept in large file storage; else None.
-        blob_id: git's own SHA-1 of a small file's blob.
-    """
-
-    path: str
-    size: int
-    sha256: str | None
-    blob_id: str | None
-
-
-@dataclass(frozen=True)
 class ResolvedModel:
     """What a revision was found to be.
 
@@ -60,7 +44,7 @@ class ResolvedModel:
     repository: str
     commit: str
     last_modified: dt.date | None
-    files: tuple[RemoteFile, ...]
+    files: tuple[FetchFile, ...]
     kv: tuple[KvLayers, ...] = ()
     facts: ModelFacts | None = None
     recipe: ModelRecipe | None = None
@@ -79,10 +63,6 @@ class ResolvedModel:
     def python_files(self) -> tuple[str, ...]:
         """Paths of its files that Python could import."""
         return tuple(file.path for file in self.files if file.path.endswith(".py"))
-
-    def manifest(self) -> list[dict[str, Any]]:
-        """The files as plain data, for the request that a host's fetch reads."""
-        return [asdict(file) for file in self.files]
 
 
 class HubError(Exception):
@@ -196,7 +176,7 @@ def _parse(where: str, repository: str, data: dict[str, Any]) -> ResolvedModel:
             what = f"it has a file named {name[:80]!r}, which leads out of its directory"
             raise HubError(mistake(where, what, "do not use this repository"))
         files.append(
-            RemoteFile(
+            FetchFile(
                 path=name,
                 size=int(lfs.get("size", sibling.get("size", 0))),
                 sha256=lfs.get("sha256"),

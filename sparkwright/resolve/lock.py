@@ -23,7 +23,8 @@ from sparkwright.documents.bounds import Unusable
 from sparkwright.findings.finding import Finding
 from sparkwright.findings.user_error import UserError, mistake
 from sparkwright.findings.validation import problems_of
-from sparkwright.resolve.hub import RemoteFile, ResolvedModel
+from sparkwright.host.fetch.request import FetchFile
+from sparkwright.resolve.hub import ResolvedModel
 from sparkwright.resolve.model_facts import ModelFacts
 from sparkwright.resolve.model_recipe import ModelRecipe
 from sparkwright.resolve.references import ModelReference, References
@@ -135,7 +136,7 @@ class LockedModel(_Locked):
             self.commit,
             self.date,
             tuple(
-                RemoteFile(name, file.size, file.sha256, file.blob)
+                FetchFile(name, file.size, file.sha256, file.blob)
                 for name, file in self.files.items()
             ),
             self.kv,

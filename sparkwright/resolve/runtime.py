@@ -1,11 +1,13 @@
-"""The runtime bundle: huggingface_hub and hf_transfer for a host that cannot reach PyPI.
+"""The runtime bundle: hf_transfer and hf_xet for a host that cannot reach PyPI.
 
-The controller downloads the pinned wheels for the host's architecture and Python with pip,
-unpacks them (nothing is executed) into one tree, and packs that as a deterministic tar.gz.
-The host unpacks it and puts the tree on sys.path; nothing is installed.
+The controller downloads the pinned wheels for the host's architecture with pip, unpacks them
+(nothing is executed) into one tree, and packs that as a deterministic tar.gz. The host unpacks it
+and puts the tree on sys.path; nothing is installed. One tree is for every Python: both libraries
+use its stable interface.
 
-The bundle is named by the sha256 of the tar inside the gzip: the same pins give the same name
-on every controller, whatever zlib it has.
+The bundle is named by the sha256 of the tar inside the gzip, which this version of sparkwright
+pins: the same wheels give the same name on every controller, whatever zlib it has, and a bundle
+that was carried from elsewhere is taken only if it is that one.
 """
 
 from __future__ import annotations
@@ -21,18 +23,21 @@ import sys
 import tarfile
 import tempfile
 import zipfile
+import zlib
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 ARCHITECTURES = ("aarch64", "x86_64")
-PYTHONS = ("3.10", "3.11", "3.12", "3.13", "3.14")
 REQUIREMENTS = Path(__file__).with_name("runtime_requirements.txt")
+#: The sha256 of the tar that these requirements make, by architecture: .ci/pins.sh writes it.
+DIGESTS = Path(__file__).with_name("runtime_digests.json")
 
-# Raise when the way of packing changes, so that cached bundles are made again.
-_FORMAT = 1
 # Wheels built against these glibc versions run on Ubuntu 22.04, Debian 12 and newer.
 _PLATFORMS = ("manylinux_2_28", "manylinux_2_17", "manylinux2014")
+#: The oldest Python of hosts; wheels with a stable interface are for all newer ones.
+_PYTHON = "3.10"
 _PIP_SECONDS = 600
+_MOST_BYTES = 256 << 20
 # Directories inside packages that a host never imports.
 _UNUSED = frozenset({"__pycache__", "test", "tests"})
 
@@ -45,86 +50,96 @@ class RuntimeBundleError(Exception):
 class Runtime:
     """A bundle on the controller's disk.
 
-    path: the tar.gz. digest: sha256 (hex) of the tar inside it. size: bytes of the tar.gz.
+    path: the tar.gz. digest: sha256 (hex) of the tar inside it.
     """
 
     path: Path
     digest: str
-    size: int
 
 
-def build_runtime(
-    arch: str, python: str, cache_dir: Path, requirements: Path = REQUIREMENTS
-) -> Runtime:
-    """Return the bundle for hosts of one architecture and Python minor version.
+def pinned_runtime(arch: str, directory: Path) -> Runtime:
+    """Return the path in a directory, and the digest, of the bundle that this version pins.
 
-    arch is as `uname -m` prints it, python is "X.Y". A bundle that is in cache_dir already is
-    returned in milliseconds, without pip and without network.
-    Raises RuntimeBundleError with a message for the user.
+    arch is as `uname -m` prints it. Raises RuntimeBundleError if there is none for it.
     """
-    if arch not in ARCHITECTURES:
+    digest: str | None = json.loads(DIGESTS.read_text(encoding="utf-8")).get(arch)
+    if digest is None:
         raise RuntimeBundleError(
             f"No runtime for architecture {arch!r}: wheels of hf_transfer exist for "
             f"{' and '.join(ARCHITECTURES)} only."
         )
-    if python not in PYTHONS:
-        raise RuntimeBundleError(
-            f"No runtime for Python {python!r}: give the host one of {', '.join(PYTHONS)}."
-        )
-    try:
-        pins = requirements.read_bytes()
-    except OSError as error:
-        raise RuntimeBundleError(
-            f"Cannot read the pins {requirements}: {error.strerror}. Reinstall sparkwright."
-        ) from error
-    index = cache_dir / f"runtime-{arch}-py{python}-{key_of(pins)}.json"
-    cached = _read_index(index)
-    if cached is not None:
-        return cached
+    return Runtime(directory / f"runtime-{arch}-{digest[:16]}.tar.gz", digest)
+
+
+def build_runtime(arch: str, cache_dir: Path) -> Runtime:
+    """Return the bundle for hosts of one architecture.
+
+    A bundle that is in cache_dir already is returned in milliseconds, without pip and without
+    network. Raises RuntimeBundleError with a message for the user.
+    """
+    bundle = pinned_runtime(arch, cache_dir)
+    if bundle.path.is_file():
+        return bundle
     try:
         cache_dir.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=".runtime-", dir=cache_dir) as work:
-            wheels, tree = Path(work, "wheels"), Path(work, "tree")
-            _download(arch, python, requirements, wheels)
-            for wheel in sorted(wheels.glob("*.whl")):
-                _unpack(wheel, tree)
-            return _store(_tar(tree), arch, python, index)
+        tar = pack(arch)
+        if hashlib.sha256(tar).hexdigest() != bundle.digest:
+            raise RuntimeBundleError(
+                f"The runtime for {arch} is not the one that this version of sparkwright pins "
+                f"(sha256 {bundle.digest}). Reinstall sparkwright."
+            )
+        _write(bundle.path, gzip.compress(tar, compresslevel=6, mtime=0))
     except OSError as error:
         raise RuntimeBundleError(
             f"Cannot write the runtime bundle in {cache_dir}: {error.strerror or error}. "
             "Free some space there (60 MB are needed) or name another cache directory."
         ) from error
+    return bundle
 
 
-def key_of(pins: bytes) -> str:
-    """What bundles of these pins are called."""
-    return hashlib.sha256(b"%d\0" % _FORMAT + pins).hexdigest()[:16]
+def carried_runtime(arch: str, directory: Path) -> Runtime:
+    """Return the bundle of a directory that was carried here: only the very one that is pinned.
 
-
-def name_of(arch: str, python: str, digest: str) -> str:
-    """The file of a bundle."""
-    return f"runtime-{arch}-py{python}-{digest[:16]}.tar.gz"
-
-
-def _read_index(index: Path) -> Runtime | None:
-    """Return what an earlier run stored, or None when there is nothing whole."""
+    What lies beside it is not read: whoever carried the directory may have changed it.
+    Raises RuntimeBundleError with a message for the user.
+    """
+    bundle = pinned_runtime(arch, directory)
+    again = (
+        "Make the bundle again with this version of sparkwright: "
+        "sparkwright bundle INVENTORY DIRECTORY"
+    )
     try:
-        entry = json.loads(index.read_text(encoding="utf-8"))
-        path = index.with_name(entry["file"])
-        if path.stat().st_size == entry["size"]:
-            return Runtime(path, entry["digest"], entry["size"])
-    except (OSError, ValueError, KeyError, TypeError):
-        pass
-    return None
+        with gzip.open(bundle.path) as file:
+            tar = file.read(_MOST_BYTES + 1)
+    except FileNotFoundError:
+        raise RuntimeBundleError(f"The bundle has no {bundle.path.name}. {again}.") from None
+    except (OSError, EOFError, zlib.error) as error:
+        raise RuntimeBundleError(f"{bundle.path} can't be read: {error}. {again}.") from None
+    if hashlib.sha256(tar).hexdigest() != bundle.digest:
+        raise RuntimeBundleError(
+            f"{bundle.path} is not the runtime that this version of sparkwright pins (sha256 "
+            f"{bundle.digest}): it was changed, and is not used. {again}."
+        )
+    return bundle
 
 
-def _download(arch: str, python: str, requirements: Path, wheels: Path) -> None:
+def pack(arch: str, requirements: Path = REQUIREMENTS) -> bytes:
+    """Return the tar of the pinned wheels. Raises RuntimeBundleError."""
+    with tempfile.TemporaryDirectory(prefix="sparkwright-runtime-") as work:
+        wheels, tree = Path(work, "wheels"), Path(work, "tree")
+        _download(arch, requirements, wheels)
+        for wheel in sorted(wheels.glob("*.whl")):
+            _unpack(wheel, tree)
+        return _tar(tree)
+
+
+def _download(arch: str, requirements: Path, wheels: Path) -> None:
     """Download the wheels. pip's own configuration (index, proxy, certificates) is honoured."""
     command = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check"]
     command += ["--no-input", "--no-deps", "--require-hashes", "--only-binary=:all:"]
     for platform in _PLATFORMS:
         command += ["--platform", f"{platform}_{arch}"]
-    command += ["--python-version", python, "--implementation", "cp"]
+    command += ["--python-version", _PYTHON, "--implementation", "cp"]
     command += ["--requirement", str(requirements), "--dest", str(wheels)]
     try:
         done = subprocess.run(
@@ -136,12 +151,12 @@ def _download(arch: str, python: str, requirements: Path, wheels: Path) -> None:
             "Check the controller's connection to its package index and run again."
         ) from error
     if done.returncode:
-        raise RuntimeBundleError(_explain(done.stderr, arch, python))
+        raise RuntimeBundleError(_explain(done.stderr, arch))
 
 
-def _explain(stderr: str, arch: str, python: str) -> str:
+def _explain(stderr: str, arch: str) -> str:
     """Turn pip's words into one message: what failed, why, and the remedy."""
-    what = f"Cannot download the host runtime ({arch}, Python {python})"
+    what = f"Cannot download the host runtime ({arch})"
     if "No module named pip" in stderr:
         return f"{what}: {sys.executable} has no pip. Install it: {sys.executable} -m ensurepip."
     errors = [line for line in stderr.splitlines() if line.startswith("ERROR:")] or [stderr.strip()]
@@ -197,17 +212,6 @@ def _tar(tree: Path) -> bytes:
                 with path.open("rb") as content:
                     archive.addfile(entry, content)
     return buffer.getvalue()
-
-
-def _store(tar: bytes, arch: str, python: str, index: Path) -> Runtime:
-    """Write the bundle, then the index entry that makes it count."""
-    digest = hashlib.sha256(tar).hexdigest()
-    path = index.with_name(name_of(arch, python, digest))
-    packed = gzip.compress(tar, compresslevel=6, mtime=0)
-    _write(path, packed)
-    entry = {"file": path.name, "digest": digest, "size": len(packed)}
-    _write(index, json.dumps(entry).encode())
-    return Runtime(path, digest, len(packed))
 
 
 def _write(path: Path, content: bytes) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 import click
 from pyinfra.api.host import Host
 
-from sparkwright.checks.service.watch import Watch, watch_of
+from sparkwright.checks.service.watch_plan import Watch, watch_of
 from sparkwright.checks.smoke.result import Smoke
 from sparkwright.config.keys import Keys
 from sparkwright.config.secrets import Secret

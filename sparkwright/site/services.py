@@ -5,12 +5,14 @@ from __future__ import annotations
 from sparkwright.checks.smoke import smoke_request
 from sparkwright.config.keys import Keys
 from sparkwright.config.secrets import Secret
+from sparkwright.engines import engine
 from sparkwright.host.directories import Directory
 from sparkwright.host.lib.ranks import RankConfig
 from sparkwright.host.ranks.link import KEY
 from sparkwright.host.release import ReleaseNote
 from sparkwright.plan.desired import Desired
 from sparkwright.plan.plan import HostPlan
+from sparkwright.plan.ranks import rank_environment
 from sparkwright.plan.release import Release
 from sparkwright.plan.services import DesiredService
 from sparkwright.proxy.haproxy import Proxies
@@ -22,7 +24,7 @@ WARM_UPS = 2
 #: What starts the engine of a rank: its unit's main process is the rank's program.
 _UP = (
     *("/usr/bin/docker", "compose", "--ansi", "never", "up", "--pull", "never", "--no-color"),
-    *("--no-log-prefix", "--abort-on-container-exit", "--exit-code-from", "vllm"),
+    *("--no-log-prefix", "--abort-on-container-exit", "--exit-code-from", "engine"),
 )
 
 
@@ -44,8 +46,9 @@ def _service(
     gate = smoke_request(release, warm_ups=WARM_UPS)
     rank = service.rank
     known = Secret(f"{KEY}={keys.ranks[rank.cluster].value}\n") if rank else None
-    # Behind a proxy no client's key is vLLM's: they change without a restart.
+    # Behind a proxy no client's key is the engine's: they change without a restart.
     key = keys.engine if service.proxy else keys.default
+    own_key = Secret(f"{engine(service.engine).key_variable}={key.value}\n")
     pool = None
     if service.proxy and proxies:
         rollout = desired.plan.settings.rollout
@@ -57,8 +60,8 @@ def _service(
         compose=release.compose,
         unit_text=release.unit,
         image=release.image,
-        # vLLM reads VLLM_API_KEY and does not log it. A follower answers nobody: it has no key.
-        environment=known if known and service.follower else Secret(f"VLLM_API_KEY={key.value}\n"),
+        # A follower answers nobody: it has no key.
+        environment=known if known and service.follower else own_key,
         gate=gate,
         note=ReleaseNote(
             tag=service.image.tag,
@@ -102,7 +105,7 @@ def _rank(desired: Desired, release: Release) -> RankConfig:
         boot_seconds=float(service.boot_seconds),
         shared=rank.shape is None,
         shape=rank.shape,
-        environment=rank.environment,
+        environment=rank_environment(rank, engine(service.engine)),
     )
 
 

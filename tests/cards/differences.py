@@ -49,7 +49,7 @@ def of_service(recipe: str, tag: str) -> dict[str, str]:
     settings = parse_settings("spark-1", services, builders.origin)
     plan = plan_host("spark-1", settings, builders.catalog(), builders.origin)
     release = render_release(plan, plan.services[0], builders.resolution(plan))
-    rendered: dict[str, Any] = safe_load(release.compose)["services"]["vllm"]
+    rendered: dict[str, Any] = safe_load(release.compose)["services"]["engine"]
     return _of_compose(rendered)
 
 

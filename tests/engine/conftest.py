@@ -90,7 +90,7 @@ def rendered(
         folder = place / "models" / model.name
         _files(Store(place / "hub"), model.repository, release.models[model.repository], folder)
         mounts.append((folder, model.mount))
-    return Rendered(release, yaml.safe_load(release.compose)["services"]["vllm"], mounts)
+    return Rendered(release, yaml.safe_load(release.compose)["services"]["engine"], mounts)
 
 
 def _files(store: Store, repository: str, commit: str, folder: Path) -> None:

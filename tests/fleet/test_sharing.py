@@ -88,10 +88,9 @@ def test_a_giver_that_dies_is_replaced_by_the_way_out(bare_fleet: Site) -> None:
 
 
 def test_a_site_without_a_way_out_is_served_from_a_bundle(bare_fleet: Site, tmp_path: Path) -> None:
-    python = ssh("spark-1", "python3 -c 'import sys; print(\"%d.%d\" % sys.version_info[:2])'")
     lock = bare_fleet.folder / ".sparkwright/virtual.lock"
     assert bare_fleet.call(*LOCKING, timeout=200).returncode == 0
-    words = ("bundle", "inventory/virtual.py", str(tmp_path / "bundle"), "--python", python)
+    words = ("bundle", "inventory/virtual.py", str(tmp_path / "bundle"))
     made = bare_fleet.call(*words, timeout=200)
     assert made.returncode == 0, made.stdout + made.stderr
     network.link(DEPOT, up=False)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from sparkwright.config.secrets import Secret
-from sparkwright.host.fetch.request import BuildFile, ImageBuild
+from sparkwright.host.fetch.request import BuildFile, FetchFile, ImageBuild
 from sparkwright.host.jobs import JobStatus
 from sparkwright.host.leftovers import LeftoversRequest
 from sparkwright.host.observation import ObservationRequest, StoreAt
@@ -18,7 +18,6 @@ from sparkwright.host.proof import ModelAt, ProofRequest
 from sparkwright.operations import images, jobs, models, peers, runtime
 from sparkwright.operations.fetching import Sources
 from sparkwright.operations.peer_keys import Peer, RunKeys
-from sparkwright.resolve.hub import RemoteFile
 from sparkwright.resolve.runtime import Runtime, RuntimeBundleError
 from tests.operations.harness import Case, FakeHost, Said, as_json, check, fake, run
 from tests.unit.builders import COMMIT, DIGEST, PLATFORM, probe
@@ -26,7 +25,7 @@ from tests.unit.builders import COMMIT, DIGEST, PLATFORM, probe
 REPOSITORY = "AEON-7/Qwen3.6"
 PLACE = f"/opt/models/AEON-7--Qwen3.6/{COMMIT}"
 NAMED = f"{REPOSITORY}@{COMMIT[:12]}"
-FILES = (RemoteFile("model.safetensors", 22 << 30, "d" * 64, None),)
+FILES = (FetchFile("model.safetensors", 22 << 30, "d" * 64, None),)
 MODEL = {"repository": REPOSITORY, "commit": COMMIT, "files": FILES}
 IMAGE = "ghcr.io/me/vllm:sha256-abab"
 STORE = f"/opt/sparkwright/images/{'ab' * 32}"
@@ -51,9 +50,9 @@ def libraries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     archive.write_bytes(b"libraries")
     built: list[Any] = []
 
-    def build(architecture: str, python: str, cache: Path) -> Runtime:
-        built.append((architecture, python, cache))
-        return Runtime(archive, "f" * 64, 9)
+    def build(architecture: str, cache: Path) -> Runtime:
+        built.append((architecture, cache))
+        return Runtime(archive, "f" * 64)
 
     monkeypatch.setattr(runtime, "build_runtime", build)
     monkeypatch.setattr(runtime, "carried_runtime", build)
@@ -149,7 +148,7 @@ def test_the_program_is_brought_once_for_the_hosts_kind(libraries: list[Any]) ->
     run(host, models.present, execute=True, wait=False, **MODEL)
     run(host, models.present, execute=True, wait=False, **MODEL)
     assert host.programs == ["lock", "install-runtime", "jobs", "jobs"]
-    assert libraries[0] == ("aarch64", "3.12", runtime.CACHE)
+    assert libraries[0] == ("aarch64", runtime.CACHE)
     request = host.request("install-runtime")
     name = request["home"].rpartition("/")[2]
     assert request["digest"] == "f" * 64
@@ -163,7 +162,7 @@ def test_the_program_is_brought_once_for_the_hosts_kind(libraries: list[Any]) ->
 def test_a_bundle_brings_the_libraries_and_nobody_else_is_asked(libraries: list[Any]) -> None:
     host = _model()
     run(host, models.present, execute=True, wait=False, sources=Sources(bundle="/mnt/b"), **MODEL)
-    assert libraries[0][2] == Path("/mnt/b/runtime")
+    assert libraries[0][1] == Path("/mnt/b/runtime")
     (text,) = host.request("jobs")["start"][0]["files"].values()
     assert json.loads(text)["offline"] is True
 

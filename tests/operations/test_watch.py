@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from sparkwright.checks.service.watch import SERVICE, TIMER, watch_of
+from sparkwright.checks.service.watch_plan import SERVICE, TIMER, watch_of
 from sparkwright.host.observation import ObservationRequest
 from sparkwright.host.watch.install import WatchInstallRequest
 from sparkwright.operations import watch

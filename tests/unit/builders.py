@@ -10,13 +10,14 @@ from typing import Any
 
 from sparkwright.catalog import Catalog, Recipe, load_catalog
 from sparkwright.config.parse import parse_settings
+from sparkwright.host.fetch.request import FetchFile
 from sparkwright.host.lib.gpu import Gpus, parse
 from sparkwright.host.lib.records import decode, encode
 from sparkwright.host.observation import Observation
 from sparkwright.plan.desired import Desired
 from sparkwright.plan.plan import HostPlan, plan_host
 from sparkwright.plan.release import render_release
-from sparkwright.resolve.hub import RemoteFile, ResolvedModel
+from sparkwright.resolve.hub import ResolvedModel
 from sparkwright.resolve.registry import Blob, PlatformImage, ResolvedImage
 from sparkwright.resolve.resolution import Resolution
 from sparkwright.text.sizes import GIB
@@ -62,7 +63,7 @@ def plan(services: Mapping[str, Any] = SPARK, host: str = "spark-1", **data: Any
 def resolution(host_plan: HostPlan, *, architectures: tuple[str, ...] = ("arm64",)) -> Resolution:
     """Every tag and revision of the plan, resolved without a network."""
     endpoint = host_plan.settings.hub_endpoint
-    file = RemoteFile("model.safetensors", 22 * GIB, "d" * 64, None)
+    file = FetchFile("model.safetensors", 22 * GIB, "d" * 64, None)
     return Resolution(
         images={
             (s.image.registry, s.image.repository, s.image.tag): ResolvedImage(

@@ -3,32 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
 
 from sparkwright.catalog import Catalog
 from sparkwright.checks.configuration import (
     arguments,
     container,
+    issues,
     memory,
     model,
     service,
     speculation,
 )
-from sparkwright.checks.configuration.issues import RULE, all_issues
-from sparkwright.checks.configuration.rule import Context, Hardware, Match, Rule, assumed_hardware
+from sparkwright.checks.configuration.facts import Context, Hardware, assumed_hardware
+from sparkwright.checks.configuration.issues import all_issues
 from sparkwright.engines.vllm.arguments import RULE_IDS
+from sparkwright.findings.check import Checks
 from sparkwright.findings.finding import Finding, Subject, errors_first
 from sparkwright.findings.user_error import mistake, suggest
 from sparkwright.plan.plan import HostPlan
 
-RULES: tuple[Rule, ...] = (
-    *arguments.RULES,
-    *speculation.RULES,
-    *model.RULES,
-    *memory.RULES,
-    *service.RULES,
-    *container.RULES,
+RULES = Checks[Context](
+    [Path(__file__).with_name("vllm.yaml"), Path(__file__).with_name("checks.yaml")],
+    [arguments, speculation, model, memory, service, container, issues],
 )
-
 __all__ = [
     "RULES",
     "Hardware",
@@ -40,32 +39,25 @@ __all__ = [
 
 
 def rule_ids(catalog: Catalog) -> list[str]:
-    """Everything that can be silenced."""
-    return sorted({*(rule.id for rule in RULES), *all_issues(catalog), *RULE_IDS})
+    """Every id that a service can silence."""
+    return sorted({*RULES.ids, *all_issues(catalog), *RULE_IDS} - {"known-issue"})
 
 
 def check_host(plan: HostPlan, catalog: Catalog, hardware: Hardware) -> list[Finding]:
     """Every violation of a rule by a host's services, errors first; silenced ones among them."""
-    found: list[Finding] = []
+    findings: list[Finding] = []
     for planned in plan.services:
         context = Context(plan, planned, catalog, hardware)
         silenced = dict(planned.silenced)
-        for rule, match in _matches(context):
-            name = match.id or rule.id
-            key = f"services.{planned.name}.{match.key}"
-            found.append(
-                Finding(
-                    id=name,
-                    severity=match.severity or rule.severity,
-                    subject=Subject(plan.host, planned.name, _origin(context, match.key), key),
-                    observed=match.observed,
-                    reason=match.reason or rule.reason,
-                    remedy=match.remedy,
-                    source=match.source or rule.source,
-                    silenced=silenced.get(name) or silenced.get(rule.id),
-                )
+        for rule, symptom in RULES.symptoms(context):
+            key = symptom.key or ""
+            finding = RULES.texts[rule].finding(symptom)
+            subject = Subject(
+                plan.host, planned.name, _origin(context, key), f"services.{planned.name}.{key}"
             )
-    return errors_first(found)
+            reason = silenced.get(finding.id) or silenced.get(rule)
+            findings.append(replace(finding, subject=subject, silenced=reason))
+    return errors_first(findings)
 
 
 def unknown_silences(plan: HostPlan, catalog: Catalog, origin: str) -> Iterator[Finding]:
@@ -80,12 +72,6 @@ def unknown_silences(plan: HostPlan, catalog: Catalog, origin: str) -> Iterator[
                     suggest(rule, known),
                     plan.host,
                 )
-
-
-def _matches(context: Context) -> Iterator[tuple[Rule, Match]]:
-    for rule in (*RULES, RULE):
-        for match in rule.check(context):
-            yield rule, match
 
 
 def _origin(context: Context, key: str) -> str:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sparkwright.checks.configuration.rule import Context, Match, Rule
+from sparkwright.checks.configuration.facts import Context
 from sparkwright.engines.vllm.arguments import check_arguments, known_variables
+from sparkwright.findings.check import Symptom, check
 from sparkwright.findings.finding import Severity
 
 #: Values that AEON's builds know and stock vLLM does not.
@@ -17,42 +18,30 @@ _ALSO: dict[str, dict[str, tuple[str, ...]]] = {
 }
 
 
-def _arguments(context: Context) -> Iterator[Match]:
+@check("vllm-arguments")
+def _arguments(context: Context) -> Iterator[Symptom]:
     also = _ALSO.get(context.image.name, {})
     for finding in check_arguments(context.vllm, context.arguments, context.environment, also):
-        yield Match(
+        yield Symptom(
+            finding.what,
             key=finding.key,
-            observed=finding.what,
             remedy=finding.instead,
             reason=finding.why,
             source=finding.source,
             severity=Severity(finding.severity),
-            id=finding.rule,
+            check=finding.rule,
         )
 
 
-def _not_read(context: Context) -> Iterator[Match]:
+@check("variable-not-read")
+def _not_read(context: Context) -> Iterator[Symptom]:
     known = known_variables()
     for name, value in context.environment.items():
         own = known.get(name, {})
         if context.image.name in own.get("not_in", ()) and value not in ("", "0", "off"):
-            yield Match(
-                f"environment.{name}",
+            yield Symptom(
                 f"nothing in {context.image.name} reads {name}",
-                own["instead"],
+                key=f"environment.{name}",
+                remedy=own["instead"],
                 source=own["source"],
             )
-
-
-RULES = (
-    Rule(
-        "vllm-arguments", Severity.ERROR, "what the tag's vLLM does not take",
-        "vLLM ends at start, some of them minutes after it", "vLLM's own parser, by version",
-        _arguments,
-    ),
-    Rule(
-        "variable-not-read", Severity.ERROR, "a variable of another image",
-        "it is ignored without a message, and what it asks for is not there",
-        "the cards, by variable (sparkwright/engines/vllm/variables.yaml)", _not_read,
-    ),
-)  # fmt: skip

@@ -6,11 +6,13 @@ from collections.abc import Iterator, Sequence
 
 from sparkwright.catalog import Catalog
 from sparkwright.catalog.issues import Issue
-from sparkwright.checks.configuration.rule import Context, Match, Rule
+from sparkwright.checks.configuration.facts import Context
+from sparkwright.findings.check import Symptom, check
 from sparkwright.findings.finding import Severity
 
 
-def issue_matches(context: Context) -> Iterator[Match]:
+@check("known-issue")
+def known_issues(context: Context) -> Iterator[Symptom]:
     """Issues of the service's image, of what that is built on, of body and drafter that apply."""
     image, tag = context.image, context.service.image.tag
     issues = [(issue, tag) for issue in (*image.issues, *context.body.issues)]
@@ -21,14 +23,14 @@ def issue_matches(context: Context) -> Iterator[Match]:
         issues += [(issue, tag) for issue in context.drafter.issues]
     for issue, tagged in issues:
         if facts := issue.met(tagged, context.facts):
-            yield Match(
+            yield Symptom(
+                f"{issue.what}{context.defaulted(facts)}",
                 key=_key(facts),
-                observed=f"{issue.what}{context.defaulted(facts)}",
                 remedy=issue.instead,
                 reason=issue.why,
                 source=issue.source,
                 severity=Severity(issue.severity),
-                id=issue.id,
+                check=issue.id,
             )
 
 
@@ -48,10 +50,3 @@ def _key(facts: Sequence[str]) -> str:
         if kind in ("argument", "environment"):
             return f"{kind}{'s' if kind == 'argument' else ''}.{name}"
     return "recipe"
-
-
-#: The roof over the catalog's issues, each of which brings its own id, reason and source.
-RULE = Rule(
-    "known-issue", Severity.ERROR, "what a card says does not work", "", "the catalog",
-    issue_matches,
-)  # fmt: skip

@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from sparkwright.catalog import Model
-from sparkwright.checks.configuration.rule import Context, Match, Rule
+from sparkwright.checks.configuration.facts import Context
 from sparkwright.engines.vllm.gb10 import MOST_ON_GB10, SAFE_BATCH, SHARES
-from sparkwright.findings.finding import Severity
+from sparkwright.findings.check import Symptom, check
 from sparkwright.text.sizes import GIB
 
 #: What vLLM 0.20 to 0.33 take when nothing is set, for an image whose version no card says.
@@ -104,27 +104,30 @@ def budget(context: Context) -> Budget:
     return Budget(share, weights, drafter, kv, one)
 
 
-def _share_on_gb10(context: Context) -> Iterator[Match]:
+@check("gb10-memory-share")
+def _share_on_gb10(context: Context) -> Iterator[Symptom]:
     value, written = utilization(context), "gpu_memory_utilization" in context.arguments
     if context.hardware.unified and value > MOST_ON_GB10:
-        yield Match(
-            "arguments.gpu_memory_utilization",
+        yield Symptom(
             f"{value:g} of a Spark's memory" if written else f"not set, so vLLM takes {value:g}",
-            SHARES,
+            key="arguments.gpu_memory_utilization",
+            remedy=SHARES,
         )
 
 
-def _batch_on_gb10(context: Context) -> Iterator[Match]:
+@check("gb10-batched-tokens")
+def _batch_on_gb10(context: Context) -> Iterator[Symptom]:
     value = context.number("max_num_batched_tokens")
     if context.hardware.unified and value is not None and value > SAFE_BATCH:
-        yield Match(
-            "arguments.max_num_batched_tokens",
+        yield Symptom(
             f"{value:g} batched tokens on a Spark",
-            f"max_num_batched_tokens: {SAFE_BATCH}",
+            key="arguments.max_num_batched_tokens",
+            remedy=f"max_num_batched_tokens: {SAFE_BATCH}",
         )
 
 
-def _unified(context: Context) -> Iterator[Match]:
+@check("unified-memory")
+def _unified(context: Context) -> Iterator[Symptom]:
     total = context.hardware.memory_gib
     first = min(service.name for service in context.plan.services)
     if not context.hardware.unified or total is None or context.service.name != first:
@@ -141,59 +144,33 @@ def _unified(context: Context) -> Iterator[Match]:
         needed += size
         parts.append(f"{name} {size:.0f}")
     if needed > total:
-        yield Match(
-            "arguments.gpu_memory_utilization",
+        yield Symptom(
             f"{needed:.0f} GiB of {total:.0f} GiB: {', '.join(parts)}, system {SYSTEM_GIB:.0f}",
-            f"smaller shares (gpu_memory_utilization: {SHARES}), fewer services or sidecars",
+            key="arguments.gpu_memory_utilization",
+            remedy=f"smaller shares (gpu_memory_utilization: {SHARES}), fewer services or sidecars",
         )
 
 
-def _fits(context: Context) -> Iterator[Match]:
+@check("kv-cache")
+def _fits(context: Context) -> Iterator[Symptom]:
     own = budget(context)
     if own.kv is None or own.share is None or own.weights is None:
         return
     pool = "memory" if context.hardware.unified else "the card's own memory"
     if own.kv <= 0:
-        yield Match(
-            "arguments.gpu_memory_utilization",
+        yield Symptom(
             f"{own.share:.1f} GiB of {pool} for {own.weights:g} GiB of weights, "
             f"{own.drafter:g} GiB of drafter and about {OVERHEAD_GIB:g} GiB of the engine leave "
             "nothing for the KV cache",
-            "a larger gpu_memory_utilization, or a smaller body",
+            key="arguments.gpu_memory_utilization",
+            remedy="a larger gpu_memory_utilization, or a smaller body",
         )
     elif own.context is not None and own.context > own.kv:
         length = planned_length(context) or 0
         fits = int(length * own.kv / own.context) // 1024 * 1024
-        yield Match(
-            "arguments.max_model_len",
+        yield Symptom(
             f"one sequence of {length:g} tokens takes {own.context:.1f} GiB of KV cache, "
             f"and {own.kv:.1f} GiB are left",
-            f"max_model_len: {fits}, or a smaller kv_cache_dtype",
+            key="arguments.max_model_len",
+            remedy=f"max_model_len: {fits}, or a smaller kv_cache_dtype",
         )
-
-
-RULES = (
-    Rule(
-        "gb10-memory-share", Severity.ERROR, "too large a share of a Spark's memory",
-        "CPU and GPU share one pool, and it thrashes above 0.88",
-        "card of vllm-ultimate-dgx-spark, recipe A; card of Qwen3.6-35B-A3B-heretic-NVFP4, "
-        "quickstart", _share_on_gb10,
-    ),
-    Rule(
-        "gb10-batched-tokens", Severity.WARNING, "a batch that has hung Sparks",
-        "65536 has hung Sparks, 32768 is what the cards run in production",
-        "AEON-7/vllm-dflash#1; the cards' serve commands", _batch_on_gb10,
-    ),
-    Rule(
-        "unified-memory", Severity.ERROR, "services and sidecars that need more than a Spark has",
-        "weights, KV caches, sidecars and the system come out of one pool",
-        "card of vllm-ultimate-dgx-spark, recipe A (sidecars); card of vllm-dflash, "
-        "troubleshooting (15 to 20 GB for the host)",
-        _unified,
-    ),
-    Rule(
-        "kv-cache", Severity.ERROR, "weights or a context that do not fit the share",
-        "vLLM ends at start when one full sequence does not fit into the KV cache",
-        "vLLM's check of the KV cache at start; sizes: the models' cards", _fits,
-    ),
-)  # fmt: skip

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from sparkwright.catalog import Catalog
+from sparkwright.checks.configuration.facts import Context, assumed_hardware
 from sparkwright.checks.configuration.memory import SYSTEM_GIB, budget
-from sparkwright.checks.configuration.rule import Context, assumed_hardware
 from sparkwright.plan.plan import HostPlan
 
 

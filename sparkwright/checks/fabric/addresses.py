@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from ipaddress import ip_interface
 
-from sparkwright.checks.fabric.check import NVIDIA
+from sparkwright.checks.fabric.facts import NVIDIA
 from sparkwright.config.fabric import FabricAddresses
 from sparkwright.findings.finding import Finding, Severity, Subject
 from sparkwright.host.fabric import NETPLAN, FabricState, Rail

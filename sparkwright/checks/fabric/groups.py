@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from sparkwright.checks.fabric.cabling import cables, shape_of
-from sparkwright.checks.fabric.check import Fabric
+from sparkwright.checks.fabric.facts import Fabric
 from sparkwright.config.fabric import FabricAddresses
 from sparkwright.host.fabric import FabricState
 from sparkwright.host.lib.records import decode

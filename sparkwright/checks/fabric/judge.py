@@ -1,14 +1,11 @@
-"""Judging a fabric: every check, all findings at once."""
+"""Every check of a fabric."""
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from sparkwright.checks.fabric import host_checks, pair_checks
-from sparkwright.checks.fabric.check import Check, Fabric
-from sparkwright.findings.finding import Finding, errors_first
+from sparkwright.checks.fabric.facts import Fabric
+from sparkwright.findings.check import Checks
 
-CHECKS: tuple[Check, ...] = (*host_checks.CHECKS, *pair_checks.CHECKS)
-
-
-def judge(fabric: Fabric) -> list[Finding]:
-    """Everything that is wrong with the hosts of a fabric and between them, errors first."""
-    return errors_first(finding for check in CHECKS for finding in check.findings(fabric))
+CHECKS = Checks[Fabric]([Path(__file__).with_name("checks.yaml")], [host_checks, pair_checks])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sparkwright.checks.host.checks import HostCheck, error
+from sparkwright.checks.host.facts import HostCheck, error
 from sparkwright.findings.finding import Finding
 from sparkwright.host.observation import Disk
 from sparkwright.plan.missing import missing_models

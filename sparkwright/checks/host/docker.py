@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from sparkwright.checks.host import remedies
-from sparkwright.checks.host.checks import CARDS, HOSTS, HostCheck, error, warning
+from sparkwright.checks.host.facts import CARDS, HOSTS, HostCheck, error, warning
 from sparkwright.findings.finding import Finding
 from sparkwright.host.observation import Observation
 

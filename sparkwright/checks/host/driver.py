@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from sparkwright.catalog.gpu import driver_major
 from sparkwright.checks.host import remedies
-from sparkwright.checks.host.checks import CARDS, HostCheck, error
+from sparkwright.checks.host.facts import CARDS, HostCheck, error
 from sparkwright.findings.finding import Finding
 from sparkwright.host.lib.gpu import Gpus
 from sparkwright.host.observation import Distribution

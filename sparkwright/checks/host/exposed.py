@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from shlex import quote
 
-from sparkwright.checks.host.checks import HostCheck, error
+from sparkwright.checks.host.facts import HostCheck, error
 from sparkwright.findings.finding import Finding
 
 

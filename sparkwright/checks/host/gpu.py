@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from sparkwright.catalog.gpu import family
 from sparkwright.catalog.gpus import UNIFIED, recipes_for
-from sparkwright.checks.host.checks import CARDS, HostCheck, error
+from sparkwright.checks.host.facts import CARDS, HostCheck, error
 from sparkwright.findings.finding import Finding, Severity, Subject
 from sparkwright.host.lib.gpu import Gpu
 from sparkwright.plan.plan import ServicePlan

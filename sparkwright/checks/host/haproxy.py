@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from sparkwright.checks.host.checks import HostCheck, error
+from sparkwright.checks.host.facts import HostCheck, error
 from sparkwright.findings.finding import Finding
 
 LEAST = (2, 5)

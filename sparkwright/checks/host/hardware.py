@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from sparkwright.checks.configuration import Hardware, check_host
-from sparkwright.checks.host.checks import HostCheck
+from sparkwright.checks.host.facts import HostCheck
 from sparkwright.checks.host.gpu import given
 from sparkwright.findings.finding import Finding
 from sparkwright.host.observation import Observation

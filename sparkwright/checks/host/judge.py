@@ -15,7 +15,7 @@ from sparkwright.checks.host import (
     units,
     weights,
 )
-from sparkwright.checks.host.checks import HostCheck
+from sparkwright.checks.host.facts import HostCheck
 from sparkwright.findings.finding import Finding, errors_first
 from sparkwright.host.observation import Observation
 from sparkwright.plan.desired import Desired

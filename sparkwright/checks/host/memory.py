@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from sparkwright.checks.configuration.facts import Context
 from sparkwright.checks.configuration.memory import utilization
-from sparkwright.checks.configuration.rule import Context
-from sparkwright.checks.host.checks import HOSTS, HostCheck, error, warning
+from sparkwright.checks.host.facts import HOSTS, HostCheck, error, warning
 from sparkwright.checks.host.hardware import hardware_of
 from sparkwright.findings.finding import Finding
 from sparkwright.text.sizes import GIB

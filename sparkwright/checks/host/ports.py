@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sparkwright.checks.host.checks import HostCheck, error, warning
+from sparkwright.checks.host.facts import HostCheck, error, warning
 from sparkwright.findings.finding import Finding
 from sparkwright.plan.plan import HostPlan
 from sparkwright.plan.services import is_ours

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from sparkwright.checks.host.checks import HOSTS, HostCheck, error, warning
+from sparkwright.checks.host.facts import HOSTS, HostCheck, error, warning
 from sparkwright.findings.finding import Finding
 
 #: Seconds that a host's clock may differ from the controller's before TLS and logs go wrong.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sparkwright.checks.host.checks import HostCheck, warning
+from sparkwright.checks.host.facts import HostCheck, warning
 from sparkwright.findings.finding import Finding
 from sparkwright.plan.services import OWN_UNITS
 

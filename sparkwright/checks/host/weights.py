@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from sparkwright.checks.host.checks import HostCheck
+from sparkwright.checks.host.facts import HostCheck
 from sparkwright.findings.finding import Finding, Subject
 from sparkwright.resolve.pickles import finding
 

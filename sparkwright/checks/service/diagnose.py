@@ -1,88 +1,83 @@
-"""Symptoms to reasons to remedies: everything the cards' troubleshooting knows, as checks.
+"""The doctor's diagnosis of hosts: symptoms, reasons and remedies.
 
-Pure: facts come from sparkwright/host/doctor.py. Each check stands alone; a new one is a few lines
-in the module of its kind, and a test that provokes it. What the watch judges too has no code here:
-its findings are named by the watch's evaluation, and reason, remedy and source are added.
+Pure: the facts come from sparkwright/host/doctor.py.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
 
-from sparkwright.checks.service import engine, hardware, host, logs, ranks, service, watched
-from sparkwright.checks.service.check import Check, Symptom
-from sparkwright.checks.service.evaluated import evaluated
-from sparkwright.checks.service.evaluated import watched as seen_by_watch
+from sparkwright.checks.service import (
+    engine,
+    hardware,
+    host,
+    logs,
+    rank_differences,
+    ranks,
+    service,
+    watch,
+)
 from sparkwright.checks.service.facts import Facts
+from sparkwright.findings.check import Check, Checks, Symptom
 from sparkwright.findings.finding import Finding, Severity, errors, errors_first
 from sparkwright.findings.render import Paint, counts, headline, text
 from sparkwright.host.watch.state import WatchReport
 from sparkwright.text.screen import folded
 
-#: Every check, the exact ones before those that are vague beside them.
-CHECKS: tuple[Check, ...] = (
-    *logs.CHECKS,
-    *service.CHECKS,
-    *ranks.CHECKS,
-    *engine.CHECKS,
-    *hardware.CHECKS,
-    *host.CHECKS,
-    *watched.CHECKS,
-)
-_KNOWN = {check.id: check for check in CHECKS}
-#: What preflight warns of and does no harm to what runs.
+_TEXTS = [*logs.FILES, *(Path(__file__).with_name(name) for name in ("vllm.yaml", "checks.yaml"))]
+#: Checks of one host, and checks between hosts that serve together.
+CHECKS = Checks[Facts](_TEXTS, [logs, service, ranks, engine, hardware, host, watch])
+BETWEEN_HOSTS = Checks[Mapping[str, Facts]](_TEXTS, [rank_differences])
+#: Preflight's warnings that do no harm to a service that runs.
 _HARMLESS = ("docker-user",)
 
 
-def diagnose(name: str, seen: Facts) -> list[Finding]:
-    """What is wrong with a host, errors first.
+def diagnose(name: str, facts: Facts) -> list[Finding]:
+    """Findings on a host, errors first.
 
-    What both the doctor and the watch find is reported once, by the doctor; a vague finding of a
-    service is left out beside an exact error of the same service.
+    A fault that both the doctor and the watch find is reported once, by the doctor. A vague finding
+    of a service is left out beside an exact error of the same service.
     """
-    symptoms = [
-        (check.id, symptom) for check in CHECKS if check.look for symptom in check.look(seen)
+    symptoms = dict.fromkeys(CHECKS.symptoms(facts))
+    seen = {(id_, symptom.service) for id_, symptom in symptoms}
+    findings = [finding(name, replace(symptom, check=id_)) for id_, symptom in symptoms]
+    findings += [
+        finding(name, symptom)
+        for symptom in watch.reported(facts.watch, facts.now)
+        if (symptom.check, symptom.service) not in seen
     ]
-    symptoms += evaluated(seen)
-    looked = {(id_, symptom.service) for id_, symptom in symptoms}
-    symptoms += [
-        (id_, symptom)
-        for id_, symptom in seen_by_watch(seen.watch, seen.now)
-        if (id_, symptom.service) not in looked
-    ]
-    found = [found_on(name, id_, symptom) for id_, symptom in symptoms]
-    found += [finding for finding in seen.findings if finding.id not in _HARMLESS]
-    exact = {one.subject.service for one in found if one.stops and not _vague(one)}
-    return errors_first(one for one in found if one.subject.service not in exact or not _vague(one))
+    findings += [other for other in facts.findings if other.id not in _HARMLESS]
+    exact = {other.subject.service for other in findings if other.stops and not _vague(other)}
+    return errors_first(
+        other for other in findings if other.subject.service not in exact or not _vague(other)
+    )
 
 
-def diagnose_all(seen: Mapping[str, Facts]) -> dict[str, list[Finding]]:
-    """What is wrong with every host, and between those that serve together."""
-    found = {name: diagnose(name, facts) for name, facts in seen.items()}
-    for name, id_, symptom in ranks.between(seen):
-        found[name] = errors_first([*found[name], found_on(name, id_, symptom)])
-    return found
+def diagnose_all(hosts: Mapping[str, Facts]) -> dict[str, list[Finding]]:
+    """Findings on every host, and between those that serve together."""
+    findings = {name: diagnose(name, facts) for name, facts in hosts.items()}
+    for between in BETWEEN_HOSTS.findings(hosts):
+        name = between.subject.host or ""
+        findings[name] = errors_first([*findings[name], between])
+    return findings
 
 
-def watch_findings(host: str, watch: WatchReport | None, now: float) -> list[Finding]:
-    """What the watch on a host holds to be wrong, with reason and remedy, errors first."""
-    return errors_first(found_on(host, id_, symptom) for id_, symptom in seen_by_watch(watch, now))
+def watch_findings(name: str, report: WatchReport | None, now: float) -> list[Finding]:
+    """Findings of the watch on a host, with reason and remedy, errors first."""
+    return errors_first(finding(name, symptom) for symptom in watch.reported(report, now))
 
 
-def known(id_: str) -> Check | None:
-    """A check by its id; None for one that only another version knows."""
-    return _KNOWN.get(id_)
-
-
-def found_on(host: str, id_: str, symptom: Symptom) -> Finding:
-    """The finding of a check on a host."""
+def finding(name: str, symptom: Symptom) -> Finding:
+    """The finding of a symptom on a host."""
     # A watch that is newer than this table may know more.
-    check = known(id_) or Check(id_, Severity.WARNING, "", "", "the watch on the host")
-    return check.finding(host, symptom)
+    unknown = Check(symptom.check, Severity.WARNING, reason="", source="the watch on the host")
+    return CHECKS.texts.get(symptom.check, unknown).finding(symptom).on(name)
 
 
 def _vague(finding: Finding) -> bool:
-    return finding.id in _KNOWN and _KNOWN[finding.id].vague
+    return finding.id in CHECKS.texts and CHECKS.texts[finding.id].vague
 
 
 def _alike(findings: list[Finding]) -> tuple[Finding, ...]:

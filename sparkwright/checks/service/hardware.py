@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from sparkwright.checks.service.check import Check, Symptom
 from sparkwright.checks.service.facts import Facts
-from sparkwright.findings.finding import Severity
+from sparkwright.findings.check import Symptom, check
 
 #: What the commonest Xids are, and what to do about them (NVIDIA's Xid catalogue).
 _APPLICATION = "sudo systemctl restart UNIT; if it comes again, the newest tag and drafter"
@@ -37,6 +36,7 @@ _NO_MEMORY = r"NVRM: .*NV_ERR_NO_MEMORY"
 _KILLED = re.compile(r"Killed process \d+ \(([^)]+)\)")
 
 
+@check("driver-half-updated")
 def _mismatch(facts: Facts) -> Iterator[Symptom]:
     lines = [facts.gpu.said, *facts.kernel]
     found = next((line for line in lines if re.search(r"version mismatch|API mismatch", line)), "")
@@ -44,6 +44,7 @@ def _mismatch(facts: Facts) -> Iterator[Symptom]:
         yield Symptom(found.splitlines()[0])
 
 
+@check("xid")
 def _xids(facts: Facts) -> Iterator[Symptom]:
     last: dict[int, str] = {}
     for line in facts.kernel:
@@ -56,9 +57,10 @@ def _xids(facts: Facts) -> Iterator[Symptom]:
         cause, remedy = _XIDS.get(
             number, ("see NVIDIA's Xid catalogue for this number", "sudo reboot if it comes again")
         )
-        yield Symptom(line, reason=f"Xid {number}: {cause}", remedy=remedy)
+        yield Symptom(line, remedy=remedy, reason=f"Xid {number}: {cause}")
 
 
+@check("oom-killer")
 def _killer(facts: Facts) -> Iterator[Symptom]:
     killed = [match[1] for line in facts.kernel if (match := _KILLED.search(line))]
     if killed:
@@ -72,17 +74,19 @@ def _line(pattern: str, facts: Facts) -> Iterator[Symptom]:
         yield Symptom(f"{found[-1]} ({len(found)} lines within a day)")
 
 
+@check("gpu-memory-refused")
 def _refused_memory(facts: Facts) -> Iterator[Symptom]:
     yield from _line(_NO_MEMORY, facts)
 
 
+@check("unclean-end")
 def _unclean_end(facts: Facts) -> Iterator[Symptom]:
     lines = facts.boot_before
     for pattern, reason in (
         (_NO_MEMORY, "the driver was refused memory, which comes before a Spark that hangs"),
         (_XID.pattern, "the driver had reported a fault of the GPU"),
         (_KILLED.pattern, "the host had run out of memory"),
-        ("", None),
+        ("", ""),
     ):
         found = [line.strip() for line in lines if re.search(pattern, line)]
         if found:
@@ -91,79 +95,11 @@ def _unclean_end(facts: Facts) -> Iterator[Symptom]:
             return
 
 
+@check("cpu-heat")
 def _cpu_heat(facts: Facts) -> Iterator[Symptom]:
     yield from _line(r"temperature above threshold|critical temperature|thermal.*throttl", facts)
 
 
+@check("disk-errors")
 def _disk_errors(facts: Facts) -> Iterator[Symptom]:
     yield from _line(r"I/O error|EXT4-fs error|nvme\S*: .*(timeout|reset|abort)", facts)
-
-
-CHECKS = (
-    Check(
-        "gpu-silent", Severity.ERROR,
-        "the driver is not loaded, hangs, or has lost the GPU",
-        "sudo reboot; then DGX Dashboard, or the distribution's driver 580 (nothing here installs "
-        "drivers)",
-        "NVIDIA's playbooks and reports of users; card of vllm-dflash, hardware requirements",
-    ),
-    Check(
-        "driver-half-updated", Severity.ERROR,
-        "the driver was updated under a running kernel module",
-        "sudo reboot",
-        "NVIDIA's playbooks and reports of users", _mismatch,
-    ),
-    Check(
-        "gpu-heat", Severity.ERROR,
-        "too little air: the GPU slows itself down",
-        "free the vents, another place, clean the fan; Sparks that are stacked heat each other",
-        "NVIDIA, clocks event reasons",
-    ),
-    Check(
-        "gpu-power-brake", Severity.ERROR,
-        "the power supply or the board makes it slow down",
-        "the original power supply and cable; another outlet",
-        "NVIDIA, clocks event reasons",
-    ),
-    Check(
-        "gb10-low-power", Severity.ERROR,
-        "GB10 fell into a low-power state that no setting lifts",
-        "shut it down, take the power cable out for a minute, start it; then firmware by fwupdmgr",
-        "reports of users: a GB10 that is busy and does not boost until its power was cut",
-    ),
-    Check(
-        "xid", Severity.ERROR,
-        "the driver reports a fault of the GPU", "by its number",
-        "NVIDIA, Xid catalogue", _xids,
-    ),
-    Check(
-        "oom-killer", Severity.ERROR,
-        "the host ran out of memory; on a Spark weights, KV cache and page cache share one pool",
-        "gpu_memory_utilization: 0.80 or less; sidecars = {...} so that the memory is weighed",
-        "card of vllm-dflash, troubleshooting; NVIDIA's playbooks and reports of users", _killer,
-    ),
-    Check(
-        "gpu-memory-refused", Severity.WARNING,
-        "the driver asked for memory and there was none: Sparks have hung or reset after it",
-        "gpu_memory_utilization: 0.80 or less; sidecars, desktop and swap off",
-        "reports of users (open-gpu-kernel-modules#1358, dgx-spark-playbooks#97)", _refused_memory,
-    ),
-    Check(
-        "unclean-end", Severity.WARNING,
-        "a power cut, a reset, or a host that hung",
-        "sudo journalctl -k -b -1 shows the rest; where memory or GPU were the last words, what "
-        "cures those",
-        "reports of users (dgx-spark-playbooks#97)", _unclean_end,
-    ),
-    Check(
-        "cpu-heat", Severity.WARNING,
-        "the CPU slows down for heat", "free the vents, another place",
-        "NVIDIA's playbooks and reports of users", _cpu_heat,
-    ),
-    Check(
-        "disk-errors", Severity.ERROR,
-        "the disk fails or its connection does",
-        "sudo smartctl -a; copy what matters, replace it; sparkwright verify INVENTORY",
-        "NVIDIA's playbooks and reports of users", _disk_errors,
-    ),
-)  # fmt: skip

@@ -1,91 +1,145 @@
-"""The watch of a host: what it looks at, what it expects, and what it said."""
+"""Faults that the watch finds: by the doctor's two looks, and by the watch's own report."""
 
 from __future__ import annotations
 
-import hashlib
-import json
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import replace
 
 from sparkwright.checks.service import thresholds
-from sparkwright.checks.smoke import own_address
-from sparkwright.config.templates import template
-from sparkwright.host.lib.records import encode
-from sparkwright.host.watch.state import Expected, ExpectedService, WatchConfig, WatchedService
-from sparkwright.plan.plan import HostPlan
-from sparkwright.plan.release import Release
+from sparkwright.checks.service.facts import Facts, Planned
+from sparkwright.findings.check import Symptom, check
+from sparkwright.findings.finding import Severity
+from sparkwright.host.doctor import Look, ServiceSeen
+from sparkwright.host.watch import evaluation
+from sparkwright.host.watch.state import (
+    Sample,
+    ServiceSample,
+    WatchedService,
+    WatchFinding,
+    WatchReport,
+)
+from sparkwright.text.lock_owner import age
 
-TIMER = "sparkwright-watch.timer"
-SERVICE = "sparkwright-watch.service"
-
-
-@dataclass(frozen=True)
-class Watch:
-    """Everything of a host's watch but its programs.
-
-    Attributes:
-        home: where its programs lie on the host.
-        config: text of what it reads first (sparkwright/host/watch/watch.py).
-        expected: text of what the last deploy left: digests by service.
-        service, timer: texts of its units.
-    """
-
-    home: str
-    config_path: str
-    config: str
-    expected_path: str
-    expected: str
-    service: str
-    timer: str
+DRAFTED = "spec_decode_num_draft_tokens_total"
+ACCEPTED = "spec_decode_num_accepted_tokens_total"
+PROGRESS = ("generation_tokens_total", "prompt_tokens_total", "iteration_tokens_total_count")
+#: Seconds after the start within which a first request is compiling, not hanging.
+_FIRST = 180.0
+#: Of a service that is not planned it is not known how long it boots.
+_FOREVER = 1e9
 
 
-def watch_of(plan: HostPlan, releases: Iterable[Release]) -> Watch | None:
-    """A host's watch; None where it has no services, or wants none."""
-    settings = plan.settings
-    if not settings.watch or not plan.services:
-        return None
-    home, state = f"{settings.services_root}/watch", f"{settings.services_root}/state"
-    wanted = list(releases)
-    config = WatchConfig(
-        services=tuple(
-            WatchedService(
-                name=release.service.name,
-                unit=release.service.unit,
-                address=own_address(release.service),
-                port=release.service.port,
-                home=release.home,
-                boot_seconds=release.service.boot_seconds,
-            )
-            for release in wanted
-        ),
-        paths=("/", settings.models_root, settings.services_root, "/var/lib/docker"),
-        limits=thresholds.THRESHOLDS,
-        heat=thresholds.HEAT,
-        brake=thresholds.BRAKE,
-        state=f"{state}/watch.json",
-        expected=f"{state}/expected.json",
-        switch=f"{state}/switch/progress.json",
-        metrics=f"{home}/metrics/sparkwright.prom",
+@check(
+    "given-up", "not-serving", "restarts", "wedge", "kv-cache-full", "acceptance-collapse",
+    "disk-full", "gpu-silent", "gpu-heat", "gpu-power-brake", "gb10-low-power",
+)  # fmt: skip
+def _evaluated(facts: Facts) -> Iterator[Symptom]:
+    """Faults that the watch would report, as far as one or two samples show them."""
+    limits = thresholds.THRESHOLDS
+    disks = {disk.path: (disk.free, disk.total) for disk in facts.disks if disk.total}
+    found = evaluation.judge([Sample(facts.now, disks=disks)], [], limits)
+    for name, service, planned in facts.each():
+        boot = planned.boot_seconds if planned else _FOREVER
+        known = WatchedService(name, "", "", 0, "", boot)
+        ring = [
+            Sample(at, services={name: sample}) for at, sample in _samples(facts, service, planned)
+        ]
+        found += evaluation.judge(ring, [known], limits.at_once())
+    for one in found:
+        symptom = _symptom(one)
+        if one.name == "acceptance-collapse" and one.service:
+            symptom = _collapse(symptom, facts.services[one.service], facts.planned)
+        yield symptom
+    state = evaluation.gpu_state(facts.gpu, limits, thresholds.HEAT, thresholds.BRAKE)
+    for key, name in evaluation.GPU_FINDINGS:
+        words = getattr(state, key)
+        if words and not (key == "silent" and "version mismatch" in facts.gpu.said):
+            said = f"nvidia-smi: {words}" if key == "silent" else words
+            yield Symptom(said, severity=Severity.ERROR, check=name)
+
+
+def reported(watch: WatchReport | None, now: float) -> Iterator[Symptom]:
+    """Faults that the watch on the host saw over hours; and whether it still looks."""
+    if watch is None:
+        return
+    if now - watch.at > thresholds.THRESHOLDS.watch_silent_seconds:
+        observed = f"the watch has not looked for {age(now - watch.at)}"
+        yield Symptom(observed, check="watch-asleep")
+        return
+    for finding in watch.findings:
+        symptom = _symptom(finding)
+        since = age(now - finding.since)
+        yield replace(symptom, observed=f"{symptom.observed} (watched for {since})")
+
+
+def _symptom(finding: WatchFinding) -> Symptom:
+    """The symptom of a finding of the watch, which may be of another version."""
+    severity = {str(level): level for level in Severity}.get(finding.severity, Severity.WARNING)
+    return Symptom(finding.seen, service=finding.service, severity=severity, check=finding.name)
+
+
+def still(service: ServiceSeen) -> bool:
+    """Whether requests ran at both looks and nothing came out in between."""
+    return (
+        service.healthy
+        and len(service.metrics) > 1
+        and all(look["num_requests_running"] > 0 for look in service.metrics)
+        and all(service.between(name) == 0 for name in PROGRESS)
     )
-    expected = Expected(
-        {
-            release.service.name: ExpectedService(
-                release.id, _digest(release.compose), _digest(release.unit)
-            )
-            for release in wanted
-        }
-    )
-    context = {"home": home, "state": state, "config": f"{home}/config.json"}
-    return Watch(
-        home=home,
-        config_path=context["config"],
-        config=json.dumps(encode(config), indent=1) + "\n",
-        expected_path=config.expected,
-        expected=json.dumps(encode(expected), indent=1) + "\n",
-        service=template("watch/unit.service.j2").render(context),
-        timer=template("watch/unit.timer.j2").render(context),
-    )
 
 
-def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()
+def compiling(facts: Facts, service: ServiceSeen, planned: Planned | None) -> bool:
+    """Whether it is young and has not generated anything: the first request takes its time."""
+    boot = planned.boot_seconds if planned else 0
+    nothing = service.metrics[-1]["generation_tokens_total"] == 0
+    return nothing and facts.uptime(service) < _FIRST + boot
+
+
+def drafting(service: ServiceSeen) -> tuple[Look, ...]:
+    """Looks to judge acceptance by: the two where they say enough, else the server's whole life."""
+    lately = service.between(DRAFTED)
+    if lately is not None and lately >= thresholds.THRESHOLDS.drafted:
+        return service.metrics
+    # Every counter begins at zero.
+    return (Look(at=0, values={}), *service.metrics) if service.metrics else ()
+
+
+def _samples(
+    facts: Facts, service: ServiceSeen, planned: Planned | None
+) -> Iterator[tuple[float, ServiceSample]]:
+    """A service's looks as samples of the watch, oldest first."""
+    plain = ServiceSample(service.health.code, service.unit.get("ActiveState"), service.restarts)
+    uptime = facts.uptime(service)
+    if uptime and plain.health is None and not service.metrics:
+        yield facts.now - uptime, plain
+    for look in drafting(service):
+        young = compiling(facts, service, planned)
+        sample = replace(
+            plain,
+            running=look["num_requests_running"],
+            waiting=look["num_requests_waiting"],
+            cache=look["kv_cache_usage_perc"],
+            drafted=look[DRAFTED],
+            accepted=look[ACCEPTED],
+            progress=None if young else sum(look[name] for name in PROGRESS),
+        )
+        # At its start it served, as far as is known.
+        served = replace(sample, health=200)
+        yield (look.at, sample) if look.values else (facts.now - uptime, served)
+    if not service.metrics:
+        yield facts.now, plain
+
+
+def _collapse(symptom: Symptom, service: ServiceSeen, planned: dict[str, Planned]) -> Symptom:
+    """The defect of older tags, or a drafter that does not fit."""
+    own = planned.get(symptom.service or "")
+    cached = service.container and "enable_prefix_caching" in service.container.arguments
+    if own and own.corrupts and cached:
+        return symptom
+    return replace(
+        symptom,
+        reason="the drafter does not fit body or context: another model's, a sliding window "
+        "that the tag ignores beyond 2048 tokens, or a cache that an old tag corrupted",
+        remedy="restart the service and look again; then tag 2026-06-11-pr41703 or later, "
+        "and sparkwright verify INVENTORY for body and drafter",
+    )

@@ -1,8 +1,8 @@
-"""What a neighbour gets of a host without the key: asked from the controller, over the network.
+"""Answers of a host to a neighbour without the key: asked from the controller, over the network.
 
-Each inference route of vLLM's is asked without a key and with a wrong one, with an empty object:
-nothing is generated even where nobody asks for the key. Ports that only the host itself is to reach
-must not take a connection.
+Each inference route of every engine is asked without a key and with a wrong one, with an empty
+object: nothing is generated even where nobody asks for the key. Ports that only the host itself is
+to reach must not take a connection.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from functools import partial
 
 from sparkwright.config.settings import EVERY_ADDRESS, is_loopback
 from sparkwright.config.tls import scheme
-from sparkwright.engines.vllm.routes import INFERENCE
+from sparkwright.engines import inference_routes
 from sparkwright.host.release import CheckResult
 from sparkwright.plan.plan import HostPlan
 
@@ -130,7 +130,7 @@ def _look(pool: Executor, one: Entrance, address: str, ipv4: str | None, until: 
                 note = f"{at}:{one.port} does not answer here: {why}"
                 return Outside(one.name, None, note, (at, one.port))
         else:
-            asked = [(*route, key) for route in INFERENCE for key in (None, _wrong_key())]
+            asked = [(*route, key) for route in inference_routes() for key in (None, _wrong_key())]
             opened = partial(_opened, at, one.port, until, https=one.https)
             wrong += filter(None, pool.map(opened, asked))
     detail = ", ".join(wrong) or "nothing without the key"

@@ -42,8 +42,6 @@ _MEANT = {
     ("speculative_method", "speculators"): "method: dflash, which is vLLM's own speculator (the "
     'card of vllm-ultimate-dgx-spark, recipe A: not "speculators")'
 }
-#: Arguments whose product is the GPUs that vLLM asks for.
-PARALLEL = ("tensor_parallel_size", "pipeline_parallel_size", "data_parallel_size")
 #: Arguments with a range that argparse does not check: (lowest, highest).
 _RANGES: dict[str, tuple[float, float]] = {
     "gpu_memory_utilization": (0.01, 1.0),

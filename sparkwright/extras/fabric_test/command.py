@@ -11,9 +11,9 @@ from typing import Any
 
 import click
 
-from sparkwright.checks.fabric.check import Fabric
+from sparkwright.checks.fabric.facts import Fabric
 from sparkwright.checks.fabric.groups import answered
-from sparkwright.checks.fabric.judge import judge
+from sparkwright.checks.fabric.judge import CHECKS
 from sparkwright.cli.lib.connecting import hosts_argument
 from sparkwright.cli.lib.findings import paint
 from sparkwright.cli.lib.hosts import ask_hosts
@@ -80,7 +80,7 @@ def _plan(fabric: Fabric, answers: Mapping[str, Any]) -> Plan:
 def _result(
     fabric: Fabric, planned: Plan, measured: Mapping[str, MeasureAnswer], *, look: bool
 ) -> FabricResult:
-    found = result(fabric, judge(fabric), planned, measured)
+    found = result(fabric, CHECKS.findings(fabric), planned, measured)
     return replace(found, measures=()) if look else found
 
 

@@ -8,11 +8,11 @@ from ipaddress import ip_interface
 from itertools import pairwise
 from pathlib import Path
 
-from sparkwright.checks.fabric.check import MTU, Fabric
+from sparkwright.checks.fabric.facts import MTU, Fabric
 from sparkwright.host.fabric import Rail
 from sparkwright.host.fabric_measure import Gather, Stream
 from sparkwright.host.lib.icmp import Ping
-from sparkwright.host.ranks.collective import NoFabric, collective_environment
+from sparkwright.host.ranks.collective import NoFabric, collective_environment, entrance
 
 #: Ports of the first stream, one more for its twin; and of the all-gather's meeting.
 _WRITE_PORT, _GATHER_PORT = 12000, 29555
@@ -109,7 +109,7 @@ def _gathers(fabric: Fabric, images: Mapping[str, str]) -> dict[str, Gather]:
     except NoFabric:
         return {}
     script = Path(__file__).with_name("all_gather.py").read_text(encoding="utf-8")
-    master = variables[hosts[0]]["VLLM_HOST_IP"]
+    _, master = entrance(fabric.states[hosts[0]], fabric.shape)
     return {
         host: Gather(
             images[host], script, rank, len(hosts), master, _GATHER_PORT, SIZE, variables[host]

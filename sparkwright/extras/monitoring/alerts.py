@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from sparkwright.checks.service import thresholds
-from sparkwright.checks.service.check import Check
 from sparkwright.checks.service.diagnose import CHECKS
+from sparkwright.findings.check import Check
 
 _BY = "by (host, service)"
 _DRAFTED = "vllm:spec_decode_num_draft_tokens_total"
@@ -164,15 +164,15 @@ _WATCHED = ("drift", "gpu-heat", "gpu-power-brake", "gb10-low-power", "gpu-silen
 
 def rules() -> dict[str, Any]:
     """The rule file, as data."""
-    known = {check.id: check for check in CHECKS}
-    own = [_rule(alert, known[alert.diagnosis]) for alert in _alerts()]
+    checks = CHECKS.texts
+    own = [_rule(alert, checks[alert.diagnosis]) for alert in _alerts()]
     watched = [
         _rule(
             _Alert(
                 name, f'max by (host, service) (sparkwright_finding{{diagnosis="{name}"}}) == 1',
                 "0m", "the watch on the host sees it",
             ),
-            known[name],
+            checks[name],
         )
         for name in _WATCHED
     ]  # fmt: skip

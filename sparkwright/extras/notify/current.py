@@ -10,9 +10,9 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
-from sparkwright.checks.service.check import Check, Symptom
-from sparkwright.checks.service.diagnose import found_on, known
-from sparkwright.checks.service.evaluated import watched
+from sparkwright.checks.service.diagnose import CHECKS
+from sparkwright.checks.service.watch import reported
+from sparkwright.findings.check import Check, Symptom
 from sparkwright.findings.finding import Finding, Severity, Subject, errors_first
 from sparkwright.host.release import HistoryEntry
 from sparkwright.results.status import Deployment
@@ -48,8 +48,8 @@ UNANSWERED = replace(
     reason="no host could be asked: the network is gone, or the plan can't be read",
 )
 _UNKNOWN = Check(
-    "unknown", Severity.WARNING, "the watch of another version found it",
-    "sparkwright doctor INVENTORY", "the watch on the host",
+    "unknown", Severity.WARNING, reason="the watch of another version found it",
+    remedy="sparkwright doctor INVENTORY", source="the watch on the host",
 )  # fmt: skip
 #: Seconds after a switch within which it is suspected first.
 _RECENT = 86400.0
@@ -79,18 +79,18 @@ def current(
 
 def _of(host: str, seen: Deployment) -> Iterator[Finding]:
     told = set()
-    for id_, symptom in watched(seen.watch, seen.now):
+    for symptom in reported(seen.watch, seen.now):
         told.add(symptom.service)
-        yield _bare(host, id_, symptom, seen)
+        yield _bare(host, symptom, seen)
     for name in seen.planned:
         one = seen.services.get(name)
         if name not in {*told, *seen.sleeping} and (
             one is None or one.unit.get("ActiveState") == "inactive"
         ):
-            yield _bare(host, "stopped", Symptom("", name), seen)
+            yield _bare(host, Symptom("", service=name, check="stopped"), seen)
 
 
-def _bare(host: str, id_: str, symptom: Symptom, seen: Deployment) -> Finding:
+def _bare(host: str, symptom: Symptom, seen: Deployment) -> Finding:
     """A symptom's finding without a word of the host's."""
     # Without a plan the names of what was deployed are all there is.
     names = seen.planned if seen.plan_known else filter(_SERVICE.fullmatch, seen.services)
@@ -98,8 +98,8 @@ def _bare(host: str, id_: str, symptom: Symptom, seen: Deployment) -> Finding:
     figures = _FIGURES.search(symptom.observed)
     words = [figures[0]] if figures else []
     words += [suspect] if service and (suspect := _switched(service, seen)) else []
-    bare = Symptom(", ".join(words), service, severity=symptom.severity)
-    return found_on(host, id_, bare) if known(id_) else _UNKNOWN.finding(host, bare)
+    bare = Symptom(", ".join(words), host=host, service=service, severity=symptom.severity)
+    return CHECKS.texts.get(symptom.check, _UNKNOWN).finding(bare)
 
 
 def _switched(service: str, seen: Deployment) -> str | None:

@@ -19,16 +19,13 @@ def complete(request: FetchRequest, progress: Progress) -> str | None:
     known = receipt.read(request.destination)
     if known is None or receipt.check(request.destination, request.revision) is not None:
         return None
-    if request.files is not None and not all(
-        same(file, known.files.get(file.path)) for file in request.files
-    ):
+    if not all(same(file, known.files.get(file.path)) for file in request.files):
         return None
     progress.bytes_total = sum(entry.size for entry in known.files.values())
     progress.bytes_kept = progress.bytes_total
     progress.files_total = len(known.files)
     for path, entry in known.files.items():
-        progress.present(path, entry.size)
-        progress.finished()
+        progress.finished(path, entry.size)
     report_extras(Path(request.destination), known.files)
     return f"already complete: {request.destination}"
 

@@ -21,13 +21,13 @@ from threading import Event
 from typing import Any
 
 from sparkwright.host.fetch.errors import Temporary
-from sparkwright.host.fetch.hub import Location
 from sparkwright.host.fetch.request import PAGE, FetchRequest
+from sparkwright.host.fetch.web import Location
 
 _WORKER = Path(__file__).with_name("worker.py")
 #: These threads wait, they do not compute. With two of them the chunks of hf_transfer lose their
 #: order: the start of a file may then arrive last, and hashing can't keep up.
-_THREADS = {"hf_transfer": "1", "xet": "2"}
+_THREADS = {"hf_transfer": "1", "Xet": "2"}
 #: Both report whole blocks only: hf_transfer chunks, of which every connection fetches one, and
 #: hf_xet up to 64 MiB of a xorb. On a slow connection a block takes minutes; as long as the host
 #: receives this many bytes per second, that is no stall, up to so many times the stall limit.
@@ -35,7 +35,7 @@ _SLOW = 10_000
 _STALLS = 5
 
 
-class Downloader:
+class Libraries:
     """Starts the workers of one run.
 
     lock: a descriptor that every worker keeps open, so that the run's lock is held until it ends.
@@ -47,10 +47,37 @@ class Downloader:
         self._stop = stop
         self._lock = lock
 
-    def hf_transfer(
-        self, location: Location, part: Path, connections: int, count: Callable[[int], None]
+    def fetch(
+        self,
+        name: str,
+        location: Location,
+        part: Path,
+        size: int,
+        missing: list[tuple[int, int]],
+        connections: int,
+        count: Callable[[int], None],
     ) -> str | None:
-        """Fill an empty part of full length. Returns None, or why it ended early."""
+        """Fill the missing ranges of a part by hf_transfer, which takes an empty part only, or Xet.
+
+        Returns None, or why it ended early.
+        """
+        job: dict[str, Any] = {"downloader": name, "connections": connections}
+        if location.xet is not None and name == "Xet":
+            return self._run(
+                {
+                    **job,
+                    "hash": location.xet.hash,
+                    "size": size,
+                    "refresh_url": location.xet.refresh_url,
+                    "headers": location.xet.headers,
+                    "filename": str(part),
+                    "ranges": missing,
+                    "page": PAGE,
+                    # The same bound as hf_transfer's, over both large files of a time.
+                    "memory": connections * self._request.chunk_size,
+                },
+                count,
+            )
         # It deletes its file when it fails, so it gets a second name of the part.
         link = part.with_name(part.name + ".hf_transfer")
         link.unlink(missing_ok=True)
@@ -59,43 +86,18 @@ class Downloader:
         except OSError as error:
             return f"the file system has no hard links: {error.strerror}"
         try:
-            job = {
-                "downloader": "hf_transfer",
-                "url": location.url,
-                "filename": str(link),
-                "connections": connections,
-                "chunk_size": self._request.chunk_size,
-                "headers": location.headers,
-            }
-            return self._run(job, count)
+            return self._run(
+                {
+                    **job,
+                    "url": location.url,
+                    "filename": str(link),
+                    "chunk_size": self._request.chunk_size,
+                    "headers": location.headers,
+                },
+                count,
+            )
         finally:
             link.unlink(missing_ok=True)
-
-    def xet(
-        self,
-        location: Location,
-        part: Path,
-        size: int,
-        missing: list[tuple[int, int]],
-        connections: int,
-        count: Callable[[int], None],
-    ) -> str | None:
-        """Fill the missing ranges of a part. Returns None, or why it ended early."""
-        assert location.xet is not None
-        job = {
-            "downloader": "xet",
-            "hash": location.xet.hash,
-            "size": size,
-            "refresh_url": location.xet.refresh_url,
-            "headers": location.xet.headers,
-            "filename": str(part),
-            "ranges": missing,
-            "page": PAGE,
-            "connections": connections,
-            # The same bound as for hf_transfer, over both large files that are fetched at once.
-            "memory": connections * self._request.chunk_size,
-        }
-        return self._run(job, count)
 
     def _run(self, job: dict[str, Any], count: Callable[[int], None]) -> str | None:
         document = {**job, "runtime": str(self._runtime), "parent": os.getpid()}

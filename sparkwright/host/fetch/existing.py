@@ -10,7 +10,6 @@ from sparkwright.host.fetch import adopt, place, verify
 from sparkwright.host.fetch.complete import same
 from sparkwright.host.fetch.progress import log
 from sparkwright.host.fetch.request import FetchFile
-from sparkwright.host.fetch.verified import cpus, is_pointer
 from sparkwright.host.fetch.workspace import Workspace
 from sparkwright.host.lib import receipt, trusted
 from sparkwright.host.lib.receipt import ReceiptEntry
@@ -47,19 +46,21 @@ class Existing:
                 missing.append(file)
             elif not path.is_file() or path.lstat().st_size != file.size:
                 if path.exists():
-                    fault = "is a Git LFS pointer" if is_pointer(path) else "has another size"
+                    fault = (
+                        "is a Git LFS pointer" if verify.is_pointer(path) else "has another size"
+                    )
                     log(f"{file.path} {fault}; fetching it")
                 missing.append(file)
             elif reason := trusted.why(path.lstat()):
                 log(f"{file.path} {reason}; replacing it by a copy")
                 foreign.append(file)
             elif entry and same(file, entry) and receipt.fault(str(path), entry) is None:
-                self._work.verified.add(file, entry)
+                self._work.add(file, entry)
             else:
                 doubtful.append(file)
         if doubtful:
             self._work.progress.state = "verifying"
-            with ThreadPoolExecutor(cpus()) as pool:
+            with ThreadPoolExecutor(verify.cpus()) as pool:
                 verdicts = pool.map(self._hash, doubtful)
                 missing += [file for file, good in zip(doubtful, verdicts) if not good]  # noqa: B905
             self._work.progress.state = "running"
@@ -69,11 +70,12 @@ class Existing:
     def _hash(self, file: FetchFile) -> bool:
         """Hash a file that has no valid receipt entry. Returns whether it is good."""
         path = self._work.base / file.path
-        wrong = self._work.verified.check(file, path)
-        if wrong is not None:
-            log(f"{file.path}: {wrong}; fetching it again")
+        entry = self._work.verify(file, path)
+        if isinstance(entry, str):
+            log(f"{file.path}: {entry}; fetching it again")
             return False
-        self._work.verified.accept(file, path)
+        self._work.owner.file(path)
+        self._work.add(file, entry, keep=True)
         return True
 
     def _link(self, file: FetchFile, directory: Path, entries: dict[str, ReceiptEntry]) -> bool:
@@ -84,7 +86,7 @@ class Existing:
         if not place.link(source, self._work.base, file.path):
             return False
         log(f"{file.path}: shared with revision {directory.name[:12]}")
-        self._work.verified.add(file, entry)
+        self._work.add(file, entry)
         return True
 
     def _adopt(self, missing: list[FetchFile]) -> list[FetchFile]:
@@ -102,7 +104,7 @@ class Existing:
     @staticmethod
     def _each(files: list[FetchFile], use: Callable[[FetchFile], bool]) -> list[FetchFile]:
         """Return the files that could not be used; several are tried at once."""
-        with ThreadPoolExecutor(cpus()) as pool:
+        with ThreadPoolExecutor(verify.cpus()) as pool:
             return [file for file, done in zip(files, pool.map(use, files)) if not done]  # noqa: B905
 
     def _use(self, file: FetchFile, paths: list[Path]) -> bool:
@@ -126,7 +128,7 @@ class Existing:
                 place.sync(copy)
             entry = ReceiptEntry(file.size, copy.lstat().st_mtime_ns, sha256, file.blob_id)
             copy.replace(work.base / file.path)
-            work.verified.add(file, entry, keep=True)
+            work.add(file, entry, keep=True)
             log(f"{file.path}: {how.value} from {path}")
             return True
         return False

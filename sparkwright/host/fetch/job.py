@@ -3,48 +3,40 @@
 from __future__ import annotations
 
 import time
-from dataclasses import asdict
 from pathlib import Path
 from threading import Event
 
 from sparkwright.host.fetch import contents, holes, place
 from sparkwright.host.fetch.complete import complete
-from sparkwright.host.fetch.downloaders import Downloader
+from sparkwright.host.fetch.downloaders import Libraries
 from sparkwright.host.fetch.errors import Failed, Temporary, size
 from sparkwright.host.fetch.existing import Existing
-from sparkwright.host.fetch.progress import Progress, log
+from sparkwright.host.fetch.progress import PEERS, Progress, log
 from sparkwright.host.fetch.request import ExpectedContents, FetchFile, FetchRequest
 from sparkwright.host.fetch.transfer import Transfer
-from sparkwright.host.fetch.upstream import Upstream
-from sparkwright.host.fetch.verified import Verified
 from sparkwright.host.fetch.workspace import Workspace
 from sparkwright.host.lib import receipt
 from sparkwright.host.lib.receipt import Receipt
+from sparkwright.host.lib.records import encode
 
 
 def fetch(request: FetchRequest, runtime: Path | None, progress: Progress, stop: Event) -> str:
     """Complete a destination. Returns the message of success; raises Failed otherwise."""
-    destination = Path(request.destination)
-    new_parent = not destination.parent.exists()
-    stage, owner = place.Stage(request), place.Ownership(request)
+    new_parent = not Path(request.destination).parent.exists()
+    stage = place.Stage(request)
     with stage.lock(request.state_dir) as lock:
         progress.start()
         # Another run may have completed it before this one got the lock.
-        done = complete(request, progress)
-        if done is None:
-            base = destination if destination.is_dir() else stage.files
-            verified = Verified(stage, owner, progress, stop)
-            work = Workspace(request, stage, base, owner, verified, progress, stop)
-            done = _fetch(work, runtime, lock, new_parent)
+        message = complete(request, progress)
+        if message is None:
+            message = _fetch(Workspace(request, progress, stop), runtime, lock, new_parent)
         stage.remove()
-    return done
+    return message
 
 
 def _fetch(work: Workspace, runtime: Path | None, lock: int, new_parent: bool) -> str:
-    request, progress = work.request, work.progress
+    request, progress, files = work.request, work.progress, work.request.files
     began = time.monotonic()
-    upstream = Upstream(request, runtime, work.stop)
-    files = request.files if request.files is not None else upstream.files()
     progress.files_total = len(files)
     progress.bytes_total = sum(file.size for file in files)
     for file in files:
@@ -54,17 +46,22 @@ def _fetch(work: Workspace, runtime: Path | None, lock: int, new_parent: bool) -
     if kept:
         log(f"kept {kept} bytes ({size(kept)}) of {progress.bytes_total}")
     if missing:
-        downloader = None
+        libraries = None
         # The libraries can't be limited.
         if request.downloader != "http" and runtime is not None and request.limit is None:
-            downloader = Downloader(request, runtime, work.stop, lock)
-        Transfer(work, upstream, downloader).run(missing)
+            libraries = Libraries(request, runtime, work.stop, lock)
+        Transfer(work, libraries).run(missing)
     _finish(work, files, new_parent)
     received, took = progress.bytes_received, time.monotonic() - began
-    near = f", {size(progress.bytes_peers)} of it from peers" if progress.bytes_peers else ""
+    peers = progress.received_by[PEERS]
+    names = [
+        name for name, count in progress.received_by.most_common() if count > 0 and name != PEERS
+    ]
     return (
         f"complete: {len(files)} files, {size(progress.bytes_total)}, {size(received)} fetched "
-        f"in {took:.1f} s ({size(received / took)}/s){near}, {size(kept)} kept: "
+        f"in {took:.1f} s ({size(received / took)}/s)"
+        f"{' by ' + ' and '.join(names) if names else ''}"
+        f"{f', {size(peers)} of it from peers' if peers else ''}, {size(kept)} kept: "
         f"{request.destination}"
     )
 
@@ -117,9 +114,9 @@ def _finish(work: Workspace, files: tuple[FetchFile, ...], new_parent: bool) -> 
     for directory in sorted(d for d in directories if d == base or base in d.parents):
         owner.directory(directory)
         place.sync(directory)
-    entries = {name: work.verified.entries[name] for name in names}
+    entries = {name: work.verified[name] for name in names}
     written = Receipt(request.repo, request.endpoint, request.revision, entries)
-    place.write_json(base / receipt.NAME, asdict(written))
+    place.write_json(base / receipt.NAME, encode(written))
     owner.file(base / receipt.NAME)
     place.sync(base)
     if new_parent:

@@ -6,12 +6,13 @@ import json
 import os
 import sys
 import time
-from collections import deque
-from dataclasses import asdict, dataclass
+from collections import Counter, deque
+from dataclasses import dataclass
 from pathlib import Path
 from threading import Event, Lock, Thread
 
 from sparkwright.host.lib import files
+from sparkwright.host.lib.records import encode
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,8 @@ class FetchProgress:
 
 
 NAME = "progress.json"
+#: Downloader of the bytes that peers sent.
+PEERS = "peers"
 _WINDOW = 10.0  # seconds that the rate is averaged over
 
 
@@ -53,7 +56,7 @@ def log(line: str) -> None:
 
 def save(path: Path, progress: FetchProgress) -> None:
     """Replace a progress.json."""
-    files.write(path, json.dumps(asdict(progress)) + "\n", 0o644, durable=False)
+    files.write(path, json.dumps(encode(progress)) + "\n", 0o644, durable=False)
 
 
 class Progress:
@@ -65,10 +68,9 @@ class Progress:
         self._write_lock = Lock()
         self._present: dict[str, int] = {}
         self._finished = 0
-        self._received = 0
-        self._from_peers = 0
         self._samples: deque[tuple[float, int]] = deque(maxlen=64)
         self._end = Event()
+        self.received_by: Counter[str] = Counter()
         self.state = "running"
         self.message = ""
         self.bytes_total = 0
@@ -85,27 +87,22 @@ class Progress:
         with self._lock:
             self._present[path] = count
 
-    def received(self, path: str, count: int, *, peer: bool = False) -> None:
-        """Count bytes of a file that arrived, from a peer or from the source."""
+    def received(self, path: str, downloader: str, count: int) -> None:
+        """Count bytes of a file that arrived by a downloader."""
         with self._lock:
             self._present[path] = self._present.get(path, 0) + count
-            self._received += count
-            self._from_peers += count if peer else 0
+            self.received_by[downloader] += count
 
-    def finished(self) -> None:
+    def finished(self, path: str, size: int) -> None:
         """Count a file that is verified and in place."""
         with self._lock:
+            self._present[path] = size
             self._finished += 1
 
     @property
     def bytes_received(self) -> int:
         """Bytes that arrived in this run."""
-        return self._received
-
-    @property
-    def bytes_peers(self) -> int:
-        """Those of them that peers sent."""
-        return self._from_peers
+        return self.received_by.total()
 
     @property
     def bytes_done(self) -> int:
@@ -123,17 +120,17 @@ class Progress:
         """Replace progress.json. A failure to write it never ends a fetch."""
         now = time.monotonic()
         with self._write_lock:
-            self._samples.append((now, self._received))
+            self._samples.append((now, self.bytes_received))
             while now - self._samples[0][0] > _WINDOW:
                 self._samples.popleft()
             passed = now - self._samples[0][0]
-            gained = self._received - self._samples[0][1]
+            gained = self._samples[-1][1] - self._samples[0][1]
             progress = FetchProgress(
                 state=self.state,
                 bytes_done=self.bytes_done,
                 bytes_total=self.bytes_total,
                 bytes_kept=self.bytes_kept,
-                bytes_peers=self._from_peers,
+                bytes_peers=self.received_by[PEERS],
                 rate=round(gained / passed) if passed else 0,
                 files_done=self._finished,
                 files_total=self.files_total,

@@ -78,7 +78,7 @@ def _pull(request: PullRequest) -> str:
     known = known_layers(request.layers)
     if known:
         log(f"{len(known)} of {len(request.layers)} layers are in Docker already")
-    files = tuple(file for file in request.fetch.files or () if file.path not in known)
+    files = tuple(file for file in request.fetch.files if file.path not in known)
     place = Path(request.fetch.state_dir, "fetch.json")
     write(place, document(replace(request.fetch, files=files)), 0o600)
     program = Path(__file__).with_name("fetch.py")

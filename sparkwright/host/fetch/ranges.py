@@ -12,18 +12,21 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Event, Lock
-from typing import Any, NoReturn, Protocol
+from typing import Any, NoReturn
 
 from sparkwright.host.fetch import holes
 from sparkwright.host.fetch.errors import Failed, NoSpace, Temporary
-from sparkwright.host.fetch.hub import Location
+from sparkwright.host.fetch.hub import Hub
 from sparkwright.host.fetch.progress import log
+from sparkwright.host.fetch.registry import Registry
 from sparkwright.host.fetch.request import PAGE, FetchFile, FetchRequest
 from sparkwright.host.fetch.web import (
-    certificate_problem,
+    Location,
+    Redirects,
+    Tries,
     opener,
     origin,
-    pause,
+    raise_untrusted,
     retry_after,
     transient,
 )
@@ -31,20 +34,6 @@ from sparkwright.host.fetch.web import (
 _BUFFER = 256 << 10  # what a killed connection loses at most
 _LARGEST_PIECE = 32 << 20  # bytes of one HTTP request
 _EXPIRED = frozenset({400, 401, 403, 404, 410})
-
-
-class Source(Protocol):
-    """Where a file's address comes from: a hub or a registry."""
-
-    @property
-    def renews(self) -> bool:
-        """Whether HTTP 401 may only mean that a token has expired."""
-
-    def locate(self, file: FetchFile) -> Location:
-        """Return the file's current address."""
-
-    def refusal(self, status: int, headers: Any, path: str) -> Failed:
-        """Explain an HTTP error."""
 
 
 class Limit:
@@ -88,19 +77,7 @@ class _Expired(_Cut):
     """The CDN refuses: the signature in the address may have expired."""
 
 
-class _Redirects(urllib.request.HTTPRedirectHandler):
-    """Follows redirects; the token is sent only while scheme, host and port stay the same."""
-
-    def redirect_request(
-        self, req: urllib.request.Request, fp: Any, code: int, msg: str, headers: Any, newurl: str
-    ) -> urllib.request.Request | None:
-        new = super().redirect_request(req, fp, code, msg, headers, newurl)
-        if new is not None and origin(newurl) != origin(req.full_url):
-            new.remove_header("Authorization")
-        return new
-
-
-_OPENER = opener(_Redirects())
+_OPENER = opener(Redirects())
 
 
 class RangeFetch:
@@ -109,7 +86,7 @@ class RangeFetch:
     def __init__(
         self,
         request: FetchRequest,
-        source: Source,
+        source: Hub | Registry,
         file: FetchFile,
         part: Path,
         count: Callable[[int], None],
@@ -162,7 +139,7 @@ class RangeFetch:
 
     def _piece(self, location: Location, start: int, end: int, whole: bool) -> Location:
         """Fetch one range, with retries. Returns the location that worked last."""
-        attempt = refused = 0
+        tries, refused = Tries(self._request, self._stop), 0
         while True:
             try:
                 self._copy(location, start, end, whole)
@@ -171,19 +148,14 @@ class RangeFetch:
                 if whole:
                     self._count(start - cut.reached)
                 elif cut.reached > start:
-                    start, attempt = cut.reached, 0
+                    start = cut.reached
+                    tries.restart()
                 if isinstance(cut, _Expired) and refused < 3:
                     refused += 1
                     location = self._source.locate(self._file)
                     continue
-                if attempt >= self._request.retries:
-                    raise Temporary(
-                        f"{self._file.path}: {cut}, after {attempt + 1} tries. Check the host's "
-                        "connection and the hub, then run again: what was fetched is kept."
-                    ) from cut
-                log(f"{self._file.path}: {cut} at byte {cut.reached}; trying again")
-                pause(self._request, attempt, cut.required, self._stop)
-                attempt += 1
+                reason = f"{self._file.path} at byte {cut.reached}: {cut}"
+                tries.pause(reason, cut.required, cut)
 
     def _copy(self, location: Location, start: int, end: int, whole: bool) -> None:
         """Make one request and write its body. Raises _Cut when it ends early."""
@@ -198,11 +170,7 @@ class RangeFetch:
             error.close()
             self._refused(error, start, location)
         except (OSError, http.client.HTTPException) as error:
-            if certificate_problem(error):
-                raise Failed(
-                    f"{origin(location.url)[1]} presents a certificate that this host does not "
-                    f"trust ({error}). Install the certificate of its authority on the host."
-                ) from error
+            raise_untrusted(origin(location.url)[1], error)
             raise _Cut(_reason(error), start) from error
         with answer:
             self._check_answer(answer, headers, start)

@@ -8,7 +8,6 @@ sent to the registry's own token service only, and a token to the registry only.
 from __future__ import annotations
 
 import base64
-import http.client
 import json
 import re
 import urllib.error
@@ -17,13 +16,12 @@ import urllib.request
 from threading import Event, Lock
 from typing import Any
 
-from sparkwright.host.fetch.errors import Failed, Temporary
-from sparkwright.host.fetch.hub import Location
+from sparkwright.host.fetch import web
+from sparkwright.host.fetch.errors import Failed
 from sparkwright.host.fetch.request import FetchFile, FetchRequest
-from sparkwright.host.fetch.web import opener, pause, retry_after, transient
+from sparkwright.host.fetch.web import Location
 from sparkwright.host.lib import bounded
 
-_OPENER = opener()
 _ACCEPT = ", ".join(
     f"application/vnd.{kind}+json"
     for kind in (
@@ -66,36 +64,15 @@ class Registry:
         self._renew()
         return self.direct(file.path)
 
-    def refusal(self, status: int, headers: Any, path: str) -> Failed:
+    def refusal(self, status: int, headers: Any, path: str | None = None) -> Failed:
         """Explain an HTTP error: what, why, remedy."""
         return _explain(self._request, status, self._credentials is not None)
 
     def _renew(self) -> None:
         with self._lock:
-            attempt = 0
-            while True:
-                try:
-                    self._authorization = self._authorize()
-                    return
-                except urllib.error.HTTPError as error:
-                    error.close()
-                    if not transient(error.code):
-                        raise _explain(
-                            self._request, error.code, self._credentials is not None
-                        ) from None
-                    reason = f"answers HTTP {error.code}"
-                    required = error.headers.get("Retry-After")
-                except (OSError, http.client.HTTPException) as error:
-                    reason = f"is unreachable ({getattr(error, 'reason', error)})"
-                    required = None
-                if attempt >= self._request.retries:
-                    raise Temporary(
-                        f"{self._request.endpoint} {reason}, after {attempt + 1} tries. Check the "
-                        "host's connection and the registry, then run again: what was fetched is "
-                        "kept."
-                    )
-                pause(self._request, attempt, retry_after(required), self._stop)
-                attempt += 1
+            self._authorization = web.answer(
+                self._request, self._stop, self._authorize, self.refusal
+            )
 
     def _authorize(self) -> str | None:
         """Request the manifest; follow the challenge if there is one."""
@@ -103,7 +80,7 @@ class Registry:
         url = f"{self._request.endpoint}/v2/{self._request.repo}/manifests/{manifest}"
         query = urllib.request.Request(url, headers={"Accept": _ACCEPT}, method="HEAD")
         try:
-            with _OPENER.open(query, timeout=30):
+            with web.QUERIES.open(query, timeout=30):
                 return None
         except urllib.error.HTTPError as error:
             challenge = error.headers.get("WWW-Authenticate", "")
@@ -121,7 +98,7 @@ class Registry:
         if authorization is None:
             raise _explain(self._request, 401, False)
         query.add_unredirected_header("Authorization", authorization)
-        with _OPENER.open(query, timeout=30):
+        with web.QUERIES.open(query, timeout=30):
             return authorization
 
     def _token(self, challenge: dict[str, str], basic: str | None) -> str:
@@ -134,7 +111,7 @@ class Registry:
         query = urllib.request.Request(f"{realm}?{urllib.parse.urlencode(challenge)}")
         if basic is not None:
             query.add_unredirected_header("Authorization", basic)
-        with _OPENER.open(query, timeout=30) as answer:
+        with web.QUERIES.open(query, timeout=30) as answer:
             try:
                 body = json.loads(bounded.read(answer, bounded.MIB))
                 return f"Bearer {body.get('token') or body['access_token']}"

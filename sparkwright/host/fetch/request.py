@@ -1,22 +1,22 @@
-"""Writes, reads and checks the requests of the program: JSON files with these records' keys.
+"""Writes, reads and checks the requests of the program: JSON files with contracts/fetch.py's keys.
 
 Every mistake is one message that names the key. A key that the type does not have is a mistake
-too, but for those of earlier versions.
+too.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from sparkwright.host.fetch.errors import Failed
 from sparkwright.host.lib import receipt
-from sparkwright.host.lib.records import Malformed, decode
+from sparkwright.host.lib.records import Malformed, decode, encode
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ class FetchRequest:
         revision: commit (40 hex digits), or an image's digest (64 hex digits).
         destination: directory that gets the files once all of them are verified.
         state_dir: directory that gets progress.json.
-        files: None to ask the hub for the list.
+        files: at least one.
         owner: user or user:group.
         downloader: hf_transfer, xet (the hub's Xet storage for the files that it has there,
             hf_transfer for the others) or http.
@@ -101,7 +101,7 @@ class FetchRequest:
     revision: str
     destination: str
     state_dir: str
-    files: tuple[FetchFile, ...] | None = None
+    files: tuple[FetchFile, ...] = ()
     owner: str | None = None
     downloader: str = "hf_transfer"
     max_connections: int = 32
@@ -242,23 +242,18 @@ _LEAST = {
 
 def document(request: FetchRequest | PullRequest | PeerServerRequest) -> str:
     """The text of a request's file."""
-    return json.dumps(asdict(request))
+    return json.dumps(encode(request))
 
 
 def read_fetch(path: Path) -> FetchRequest:
     """Read the request of a fetch. Raises Failed with a message that names the key."""
-    return parse(_object(path))
+    return _checked(_record(FetchRequest, _object(path)))
 
 
 def read_pull(path: Path) -> PullRequest:
     """Read the request of a pull. Raises Failed with a message that names the key."""
-    data = _object(path)
-    files: dict[str, Any] = (data.get("build") or {}).get("files") or {}
-    for name, file in files.items():
-        if isinstance(file, list) and len(file) == 2:  # of an earlier version
-            files[name] = {"content": file[0], "executable": file[1]}
-    request = _record(PullRequest, data)
-    return replace(request, fetch=parse(data["fetch"]))
+    request = _record(PullRequest, _object(path))
+    return replace(request, fetch=_checked(request.fetch))
 
 
 def read_peer_server(path: Path) -> PeerServerRequest:
@@ -279,27 +274,29 @@ def _object(path: Path) -> dict[str, Any]:
 
 
 def _record(cls: type[_Record], data: dict[str, Any]) -> _Record:
-    _known_keys(cls, data, "The request has")
+    """Decode a request; what it encodes to has every key that it may have."""
     try:
-        return decode(cls, data)
+        request = decode(cls, data)
     except Malformed as error:
         raise Failed(f"The request is not valid: {error}.") from error
-
-
-def _known_keys(cls: Any, data: dict[str, Any], where: str) -> None:
-    unknown = sorted(set(data) - {field.name for field in fields(cls)})
+    unknown = sorted(_unknown(data, encode(request)))
     if unknown:
-        raise Failed(f"{where} an unknown key: {', '.join(unknown)}.")
+        raise Failed(f"The request has an unknown key: {', '.join(unknown)}.")
+    return request
 
 
-def parse(data: dict[str, Any]) -> FetchRequest:
+def _unknown(data: Any, known: Any) -> Iterator[str]:
+    if isinstance(data, dict) and isinstance(known, dict):
+        yield from data.keys() - known.keys()
+        for key in data.keys() & known.keys():
+            yield from _unknown(data[key], known[key])
+    elif isinstance(data, list) and isinstance(known, list):
+        for item, record in zip(data, known, strict=True):
+            yield from _unknown(item, record)
+
+
+def _checked(request: FetchRequest) -> FetchRequest:
     """Check a fetch's request. Raises Failed with a message that names the key."""
-    if "mover" in data:  # of an earlier version
-        data.setdefault("downloader", data.pop("mover"))
-    for file in data.get("files") or ():
-        if isinstance(file, dict):
-            _known_keys(FetchFile, file, "The request's files have")
-    request = _record(FetchRequest, data)
     endpoint = request.endpoint.rstrip("/")
     if urlsplit(endpoint).scheme not in {"http", "https"} or not urlsplit(endpoint).hostname:
         raise Failed(f"The request's endpoint is not a valid http(s) address: {endpoint!r}.")
@@ -327,18 +324,15 @@ def parse(data: dict[str, Any]) -> FetchRequest:
             raise Failed(f"The request's {key} must be at least {least}: {number!r}.")
     if request.chunk_size % PAGE:
         raise Failed(f"The request's chunk_size must be a multiple of {PAGE}.")
-    if request.files is not None:
-        for one in request.files:
-            validate(one)
-        unique(request.files)
-        if not request.files:
-            raise Failed("The request's files must have at least one file, or be null.")
-    elif request.source == "registry" or request.offline:
-        raise Failed("The request needs files: there is nobody to get the list from.")
+    for file in request.files:
+        _validate(file)
+    _unique(request.files)
+    if not request.files:
+        raise Failed("The request's files must have at least one file.")
     return replace(request, endpoint=endpoint)
 
 
-def validate(file: FetchFile) -> None:
+def _validate(file: FetchFile) -> None:
     """Refuse a file that could not be verified or would be outside the directory."""
     name = file.path
     if not name or "\0" in name or "\\" in name:
@@ -348,8 +342,7 @@ def validate(file: FetchFile) -> None:
         raise Failed(f"The file {name!r} would be outside the model directory: refused.")
     if parts[0] == receipt.NAME:
         raise Failed(f"The repository has a file {name}, the name of the receipt: refused.")
-    # A hub may list a file without its size.
-    if not isinstance(file.size, int) or file.size < 0:
+    if file.size < 0:
         raise Failed(f"The size of {name} is not valid: {file.size!r}.")
     if file.sha256 is not None and not _SHA256.fullmatch(file.sha256):
         raise Failed(f"The sha256 of {name} is not valid: {file.sha256!r}.")
@@ -359,7 +352,7 @@ def validate(file: FetchFile) -> None:
         raise Failed(f"{name} has neither a sha256 nor a blob_id, so it could not be verified.")
 
 
-def unique(files: Sequence[FetchFile]) -> None:
+def _unique(files: Sequence[FetchFile]) -> None:
     """Refuse a list that has a path twice, or a file that is a directory too."""
     paths = {file.path for file in files}
     if len(paths) != len(files):

@@ -9,15 +9,14 @@ from pathlib import Path
 from threading import Lock
 
 from sparkwright.host.fetch import holes, place, verify
-from sparkwright.host.fetch.downloaders import Downloader
+from sparkwright.host.fetch.downloaders import Libraries
 from sparkwright.host.fetch.errors import Failed, NoSpace, Temporary, size
-from sparkwright.host.fetch.hub import Location
 from sparkwright.host.fetch.peers import Peers
-from sparkwright.host.fetch.progress import log
+from sparkwright.host.fetch.progress import PEERS, log
 from sparkwright.host.fetch.ranges import Limit, RangeFetch
 from sparkwright.host.fetch.request import FetchFile
 from sparkwright.host.fetch.upstream import Upstream
-from sparkwright.host.fetch.verified import cpus
+from sparkwright.host.fetch.web import Location
 from sparkwright.host.fetch.workspace import Workspace
 
 _LARGE_AT_ONCE = 2
@@ -28,16 +27,16 @@ _GRACE = 3.0  # seconds that threads have to notice that the run ends
 class Transfer:
     """One run's downloads.
 
-    downloader: None if plain HTTP is to be used for everything.
+    libraries: None if plain HTTP is to be used for everything.
     """
 
-    def __init__(self, work: Workspace, upstream: Upstream, downloader: Downloader | None) -> None:
+    def __init__(self, work: Workspace, libraries: Libraries | None) -> None:
         self._work = work
         self._request = work.request
         self._progress = work.progress
         self._stop = work.stop
-        self._upstream = upstream
-        self._downloader = downloader
+        self._upstream = Upstream(work.request, work.stop)
+        self._libraries = libraries
         self._lock = Lock()
         self._limit = Limit(work.request.limit)
         self._peers = Peers(work.request, work.stop, self._limit)
@@ -46,14 +45,14 @@ class Transfer:
     def run(self, missing: list[FetchFile]) -> None:
         """Fetch the files; the first final error ends the run."""
         if not self._peers.any:
-            self._upstream.check()
+            self._upstream.connect()
         large = sum(self._is_large(file) for file in missing)
         self._connections = max(
             1, self._request.max_connections // max(1, min(large, _LARGE_AT_ONCE))
         )
         self._large = ThreadPoolExecutor(_LARGE_AT_ONCE)
         self._small = ThreadPoolExecutor(_SMALL_AT_ONCE)
-        self._hashing = ThreadPoolExecutor(cpus())
+        self._hashing = ThreadPoolExecutor(verify.cpus())
         self._following = ThreadPoolExecutor(_LARGE_AT_ONCE)
         for file in missing:
             self._submit(self._pool(file), self._download, file, 1)
@@ -126,76 +125,74 @@ class Transfer:
 
     def _fill(self, file: FetchFile, part: Path, round_: int) -> None:
         """Fetch what a part lacks: from peers, then from the source."""
-        count = partial(self._progress.received, file.path)
         # After wrong content, the same peers are only asked again if there is nobody else.
         if round_ == 1 or self._request.offline:
-            self._peers.fill(file, part, partial(count, peer=True))
+            self._peers.fill(file, part, partial(self._progress.received, file.path, PEERS))
         missing = holes.missing(part, file.size)
         if not missing:
             return
-        self._upstream.check()
-        fetch = RangeFetch(
-            self._request, self._upstream, file, part, count, self._stop, self._limit
-        )
+        source = self._upstream.connect()
+        count = partial(self._progress.received, file.path, "plain HTTP")
+        fetch = RangeFetch(self._request, source, file, part, count, self._stop, self._limit)
         if not self._is_large(file):
-            fetch.run(self._upstream.direct(file.path), missing, 1)
+            fetch.run(source.direct(file.path), missing, 1)
             return
-        location = self._upstream.locate(file)
+        location = source.locate(file)
         # After wrong content, the second try goes by plain HTTP.
         # Where parts have maps too: the libraries write past them.
-        if round_ == 1 and self._downloader is not None and not self._work.stage.mapped:
-            missing = self._use(self._downloader, file, part, missing, location, count)
+        if round_ == 1 and self._libraries is not None and not self._work.stage.mapped:
+            missing = self._by_libraries(self._libraries, file, part, missing, location)
         fetch.run(location, missing, self._connections)
 
-    def _use(
+    def _by_libraries(
         self,
-        downloader: Downloader,
+        libraries: Libraries,
         file: FetchFile,
         part: Path,
         missing: list[tuple[int, int]],
         location: Location,
-        count: Callable[[int], None],
     ) -> list[tuple[int, int]]:
-        """Have a library fetch a file, if one can. Returns the ranges that are still missing."""
-        connections = self._connections
+        """Have libraries fetch a file. Returns the ranges that are still missing."""
+        names = ["hf_transfer"]
         if location.xet is not None:
-            name = "Xet"
-            reason = downloader.xet(location, part, file.size, missing, connections, count)
-        elif missing == [(0, file.size)]:
-            name = "hf_transfer"
-            reason = downloader.hf_transfer(location, part, connections, count)
-        else:
-            return missing  # hf_transfer fetches whole files only
-        missing = holes.missing(part, file.size)
-        if reason is not None:
-            log(f"{file.path}: {name} ended ({reason}); fetching the rest by plain HTTP")
-        self._progress.present(file.path, file.size - holes.total(missing))
+            names = ["Xet"] if self._request.downloader == "xet" else ["hf_transfer", "Xet"]
+        for name in names:
+            if name == "hf_transfer" and missing != [(0, file.size)]:
+                continue  # it fetches whole files only
+            count = partial(self._progress.received, file.path, name)
+            reason = libraries.fetch(
+                name, location, part, file.size, missing, self._connections, count
+            )
+            missing = holes.missing(part, file.size)
+            self._progress.present(file.path, file.size - holes.total(missing))
+            if reason is None:
+                break
+            rest = "Xet" if name != names[-1] else "plain HTTP"
+            log(f"{file.path}: {name} ended ({reason}); fetching the rest by {rest}")
         return missing
 
     def _verify(self, digest: Future[str | None] | None, file: FetchFile, round_: int) -> None:
         """Check a filled part; put it in place, or set it aside and fetch it once more."""
         part = self._work.stage.part(file.path)
-        wrong = self._work.verified.check(
-            file, part, digest.result() if digest is not None else None
-        )
-        if wrong is None:
+        entry = self._work.verify(file, part, digest.result() if digest is not None else None)
+        if not isinstance(entry, str):
             place.sync(part)
             self._work.owner.file(part)
             place.real_directories(self._work.base, file.path)
             part.replace(self._work.base / file.path)
             holes.map_of(part).unlink(missing_ok=True)
             self._work.stage.corrupt(file.path).unlink(missing_ok=True)
-            self._work.verified.accept(file, self._work.base / file.path)
+            self._work.add(file, entry, keep=True)
             if self._is_large(file):
                 log(f"{file.path}: {size(file.size)} fetched and verified")
             return
         if round_ > 1:
             part.unlink()
             raise Failed(
-                f"{file.path} came with the wrong content twice: {wrong}. The hub, or a proxy or "
+                f"{file.path} came with the wrong content twice: {entry}. The hub, or a proxy or "
                 "cache on the way to it, changes it; nothing was put in place."
             )
-        log(f"{file.path}: {wrong}; set aside, fetching it once more")
+        log(f"{file.path}: {entry}; set aside, fetching it once more")
         part.replace(self._work.stage.corrupt(file.path))
         if self._work.stage.free() < file.size + self._request.headroom:
             self._work.stage.corrupt(file.path).unlink()

@@ -5,15 +5,22 @@ from __future__ import annotations
 import http.client
 import ssl
 import time
+import urllib.error
 import urllib.request
+from collections.abc import Callable
+from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
+from functools import partial
 from threading import Event
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
-from sparkwright.host.fetch.errors import Temporary
+from sparkwright.host.fetch.errors import Failed, Temporary
+from sparkwright.host.fetch.progress import log
 from sparkwright.host.fetch.request import FetchRequest
 from sparkwright.host.lib import bounded
 
+_T = TypeVar("_T")
 _TRANSIENT = frozenset({408, 425, 429, 500, 502, 503, 504, 520, 521, 522, 523, 524})
 _LONGEST_WAIT = 30.0
 # If a server asks for more, a later run had better ask again.
@@ -39,26 +46,83 @@ def retry_after(value: str | None) -> float | None:
         return None
 
 
-def pause(request: FetchRequest, attempt: int, required: float | None, stop: Event) -> None:
-    """Wait before try number attempt + 1, at least as long as the server requires."""
-    wait = min(request.backoff * 2.0**attempt, _LONGEST_WAIT)
-    if required is not None:
-        wait = max(wait, min(required, _LONGEST_RETRY_AFTER))
-    if stop.wait(wait):
-        raise Temporary("stopped")
+class Tries:
+    """The tries of one query or range, with longer and longer pauses between them."""
+
+    def __init__(self, request: FetchRequest, stop: Event) -> None:
+        self._request = request
+        self._stop = stop
+        self._failed = 0
+
+    def restart(self) -> None:
+        """Count from the start: there was progress."""
+        self._failed = 0
+
+    def pause(self, reason: str, required: float | None, cause: BaseException) -> None:
+        """Wait before the next try, at least as long as the server requires.
+
+        Raises:
+            Temporary: when there were enough tries, or the run ends.
+        """
+        if self._failed >= self._request.retries:
+            raise Temporary(
+                f"{reason}, after {self._failed + 1} tries. Check the host's connection and the "
+                f"{self._request.source}, then run again: what was fetched is kept."
+            ) from cause
+        log(f"{reason}; trying again")
+        wait = min(self._request.backoff * 2.0**self._failed, _LONGEST_WAIT)
+        if required is not None:
+            wait = max(wait, min(required, _LONGEST_RETRY_AFTER))
+        if self._stop.wait(wait):
+            raise Temporary("stopped")
+        self._failed += 1
 
 
-def certificate_problem(error: BaseException) -> bool:
-    """Return whether a connection failed due to a certificate: no retry helps then."""
+def answer(
+    request: FetchRequest,
+    stop: Event,
+    query: Callable[[], _T],
+    refusal: Callable[[int, Any], Failed],
+) -> _T:
+    """Return the result of a query to the request's endpoint, which is repeated if that may help.
+
+    Raises:
+        Failed: with one message in the end.
+    """
+    tries, endpoint = Tries(request, stop), request.endpoint
+    while True:
+        try:
+            return query()
+        except urllib.error.HTTPError as error:
+            error.close()
+            if not transient(error.code):
+                raise refusal(error.code, error.headers) from error
+            required = retry_after(error.headers.get("Retry-After"))
+            tries.pause(f"{endpoint} answers HTTP {error.code}", required, error)
+        except (bounded.TooMuch, ValueError, LookupError, TypeError, RecursionError) as error:
+            raise Failed(
+                f"{endpoint} returned an unexpected answer ({type(error).__name__}: {error}). "
+                f"Is it a {'Hugging Face hub' if request.source == 'hub' else 'registry'}?"
+            ) from error
+        except (OSError, http.client.HTTPException) as error:
+            raise_untrusted(endpoint, error)
+            reason = getattr(error, "reason", error)
+            tries.pause(f"{endpoint} is unreachable ({reason})", None, error)
+
+
+def raise_untrusted(server: str, error: BaseException) -> None:
+    """Raise Failed for a connection that failed due to a certificate: no retry helps then."""
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, ssl.SSLCertVerificationError):
-            return True
+            raise Failed(
+                f"{server} presents a certificate that this host does not trust ({error}). Install "
+                "the certificate of its authority on the host."
+            ) from error
         reason = getattr(cause, "reason", None)
         cause = (
             reason if isinstance(reason, BaseException) else cause.__cause__ or cause.__context__
         )
-    return False
 
 
 def origin(url: str) -> tuple[str, str, int]:
@@ -68,24 +132,69 @@ def origin(url: str) -> tuple[str, str, int]:
     return parts.scheme, (parts.hostname or "").lower(), port
 
 
-class _Plain(http.client.HTTPConnection):
-    response_class = bounded.downloads  # type: ignore[assignment]
+@dataclass(frozen=True)
+class Xet:
+    """A file in the hub's Xet storage.
+
+    refresh_url returns the address of the storage and a token for it; headers may be sent there.
+    """
+
+    hash: str
+    refresh_url: str
+    headers: dict[str, str]
 
 
-class _Secure(http.client.HTTPSConnection):
-    response_class = bounded.downloads  # type: ignore[assignment]
+@dataclass(frozen=True)
+class Location:
+    """Address of a file, the headers that may be sent there, and the same file in Xet storage."""
+
+    url: str
+    headers: dict[str, str]
+    xet: Xet | None = None
 
 
-class _Http(urllib.request.HTTPHandler):
+class Redirects(urllib.request.HTTPRedirectHandler):
+    """Follows redirects; the token is sent only while scheme, host and port stay the same."""
+
+    def redirect_request(
+        self, req: urllib.request.Request, fp: Any, code: int, msg: str, headers: Any, newurl: str
+    ) -> urllib.request.Request | None:
+        new = super().redirect_request(req, fp, code, msg, headers, newurl)
+        if new is not None:
+            new.method = req.get_method()
+            if origin(newurl) != origin(req.full_url):
+                new.remove_header("Authorization")
+        return new
+
+
+class _Bounded(urllib.request.HTTPSHandler, urllib.request.HTTPHandler):
+    """Opens http and https with a class of answers."""
+
+    def __init__(self, answers: Callable[..., http.client.HTTPResponse]) -> None:
+        super().__init__()
+        self._answers = answers
+
     def http_open(self, req: urllib.request.Request) -> http.client.HTTPResponse:
-        return self.do_open(_Plain, req)
+        return self.do_open(partial(self._connection, http.client.HTTPConnection), req)
 
-
-class _Https(urllib.request.HTTPSHandler):
     def https_open(self, req: urllib.request.Request) -> http.client.HTTPResponse:
-        return self.do_open(_Secure, req)
+        return self.do_open(partial(self._connection, http.client.HTTPSConnection), req)
+
+    def _connection(
+        self, kind: type[http.client.HTTPConnection], host: str, **options: Any
+    ) -> http.client.HTTPConnection:
+        connection = kind(host, **options)
+        connection.response_class = self._answers  # type: ignore[assignment]
+        return connection
 
 
-def opener(*handlers: urllib.request.BaseHandler) -> urllib.request.OpenerDirector:
+def opener(
+    redirects: urllib.request.HTTPRedirectHandler,
+    answers: Callable[..., http.client.HTTPResponse] = bounded.downloads,
+) -> urllib.request.OpenerDirector:
     """Opens addresses; the heads of their answers are bounded. Bodies are the caller's to bound."""
-    return urllib.request.build_opener(_Http, _Https, *handlers)
+    return urllib.request.build_opener(_Bounded(answers), redirects)
+
+
+#: Opens the queries to a hub or registry: an answer has 32 MiB and takes 300 s at most.
+QUERIES = opener(Redirects(), bounded.answers(32 * bounded.MIB, 300.0))

@@ -94,7 +94,7 @@ def _main() -> int:
         return 1
     sys.path.insert(0, job["runtime"])
     try:
-        {"hf_transfer": _hf_transfer, "xet": _xet}[job["downloader"]](job)
+        {"hf_transfer": _hf_transfer, "Xet": _xet}[job["downloader"]](job)
     except Exception as error:
         print(f"{error}", file=sys.stderr)
         return 1

@@ -1,4 +1,4 @@
-"""Requests and answers as JSON data, and back: records are dataclasses (``host/contracts``).
+"""Requests and answers as JSON data, and back: records are dataclasses.
 
 A field may be a record, ``tuple[X, ...]``, ``tuple[X, Y]``, ``dict[str, X]``, ``X | None``, a plain
 value, or ``object`` for data that is passed on as it is.

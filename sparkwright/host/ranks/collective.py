@@ -1,4 +1,4 @@
-"""The variables by which NCCL, GLOO, UCX and vLLM find the fabric, from a host's part of it.
+"""The variables by which NCCL, GLOO and UCX find the fabric, from a host's part of it.
 
 Both sides compute it: the controller to say what it will be, the host at each start, since a cable
 may be in the other cage by then. An index of a GID is never among them: it differs from host to
@@ -28,8 +28,6 @@ _RING = {
     "NCCL_IB_SUBNET_AWARE_ROUTING": "1",
     "NCCL_IB_MERGE_NICS": "0",
 }
-#: A first start compiles for longer than the default of 300 s.
-_PATIENCE = {"VLLM_EXECUTE_MODEL_TIMEOUT_SECONDS": "1800"}
 
 
 class NoFabric(ValueError):
@@ -51,12 +49,11 @@ def used_rails(state: FabricState, shape: str) -> tuple[Rail, ...]:
     return tuple(one for one in up if cages and one.cage == cages[0])
 
 
-def collective_environment(state: FabricState, shape: str, *, ranks: int = 2) -> dict[str, str]:
-    """The variables of one host's rank.
+def entrance(state: FabricState, shape: str) -> tuple[str, str]:
+    """Interface and address by which the other ranks reach a host.
 
     Args:
         shape: pair, ring or switch.
-        ranks: hosts of the cluster.
 
     Raises:
         NoFabric: where no port is up with RDMA and an address.
@@ -72,22 +69,33 @@ def collective_environment(state: FabricState, shape: str, *, ranks: int = 2) ->
         interface, address = rails[0].name, _ipv4(rails[0].addresses)
         if address is None:
             raise NoFabric(f"{interface} has no IPv4 address")
-    found = {"VLLM_HOST_IP": address, **dict.fromkeys(_INTERFACE, interface), **_ROCE}
-    found["NCCL_IB_HCA"] = ",".join(one.rdma.name for one in rails if one.rdma)
-    if shape == "ring":
-        found |= _RING
-        if ranks > 3:
-            found["NCCL_ALGO"] = "Ring"
-    else:
-        found["NCCL_CROSS_NIC"] = "1"
-    return {**found, **_PATIENCE}
+    return interface, address
 
 
-def plain_environment(interface: str, address: str) -> dict[str, str]:
+def collective_environment(state: FabricState, shape: str, *, ranks: int = 2) -> dict[str, str]:
+    """The variables of one host's rank.
+
+    Args:
+        shape: pair, ring or switch.
+        ranks: hosts of the cluster.
+
+    Raises:
+        NoFabric: where no port is up with RDMA and an address.
+    """
+    interface, _ = entrance(state, shape)
+    found = {**dict.fromkeys(_INTERFACE, interface), **_ROCE}
+    found["NCCL_IB_HCA"] = ",".join(
+        rail.rdma.name for rail in used_rails(state, shape) if rail.rdma
+    )
+    if shape != "ring":
+        return {**found, "NCCL_CROSS_NIC": "1"}
+    return {**found, **_RING, **({"NCCL_ALGO": "Ring"} if ranks > 3 else {})}
+
+
+def plain_environment(interface: str) -> dict[str, str]:
     """The same over a network without RDMA: correct, and slow."""
     sockets = {"NCCL_NET": "Socket", "NCCL_IB_DISABLE": "1"}
-    names = dict.fromkeys(_INTERFACE, interface)
-    return {"VLLM_HOST_IP": address, **names, **sockets, **_PATIENCE}
+    return {**dict.fromkeys(_INTERFACE, interface), **sockets}
 
 
 def _ipv4(addresses: tuple[str, ...]) -> str | None:

@@ -28,8 +28,6 @@ def write(config: RankConfig) -> None:
         found |= collective_environment(seen, config.shape, ranks=len(config.hosts))
     except (NoFabric, OSError, ValueError) as error:
         print(f"the fabric is not as it is to be: {error}", flush=True)
-    # The other ranks know this one by its planned address.
-    found["VLLM_HOST_IP"] = config.addresses[config.number]
     text = "".join(
         f"{name}={value}\n" for name, value in sorted(found.items()) if _PLAIN.fullmatch(value)
     )

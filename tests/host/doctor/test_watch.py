@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from sparkwright.checks.service.watch import SERVICE, TIMER, watch_of
+from sparkwright.checks.service.watch_plan import SERVICE, TIMER, watch_of
 from sparkwright.host import removal
 from sparkwright.host.lib import systemd
 from sparkwright.host.lib.records import decode

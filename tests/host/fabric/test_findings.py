@@ -9,8 +9,8 @@ import pytest
 
 from lab.fabric.shapes import pair, ring, switch
 from lab.fabric.tree import Port, Spark
-from sparkwright.checks.fabric.check import Fabric
-from sparkwright.checks.fabric.judge import CHECKS, judge
+from sparkwright.checks.fabric.facts import Fabric
+from sparkwright.checks.fabric.judge import CHECKS
 from sparkwright.findings.finding import Finding
 from tests.host.fabric.looking import Look
 
@@ -136,7 +136,7 @@ def _said(found: list[Finding]) -> list[tuple[str, str, str]]:
 
 
 def test_every_check_is_provoked() -> None:
-    assert {one.id for one in CHECKS} == set(PLANTED) | APART
+    assert set(CHECKS.texts) == set(PLANTED) | APART
 
 
 @pytest.mark.parametrize("id_", sorted(PLANTED))
@@ -144,7 +144,7 @@ def test_a_fault_of_a_pair_is_found_alone(look: Look, id_: str) -> None:
     plant, host, observed = PLANTED[id_]
     sparks = pair()
     plant(sparks)
-    found = judge(Fabric(look(sparks), "pair"))
+    found = CHECKS.findings(Fabric(look(sparks), "pair"))
     assert (id_, host, observed) in _said(found)
     assert {one.id for one in found} == {id_}
     assert all(one.reason and one.remedy and one.source and one.expected for one in found)
@@ -158,14 +158,14 @@ def test_a_fault_of_a_pair_is_found_alone(look: Look, id_: str) -> None:
 def test_nothing_is_wrong_with_a_fabric_as_it_must_be(
     look: Look, shape: str, sparks: Sparks
 ) -> None:
-    assert judge(Fabric(look(sparks), shape)) == []
+    assert CHECKS.findings(Fabric(look(sparks), shape)) == []
 
 
 def test_all_faults_are_found_at_once(look: Look) -> None:
     sparks = pair()
     for plant in (_slow, _small, _no_gid, _no_cma, _kernels):
         plant(sparks)
-    found = [one.id for one in judge(Fabric(look(sparks), "pair"))]
+    found = [one.id for one in CHECKS.findings(Fabric(look(sparks), "pair"))]
     assert set(found) == {
         "fabric-speed", "fabric-mtu", "fabric-no-gid", "fabric-cma", "fabric-kernels-differ",
     }  # fmt: skip
@@ -173,7 +173,7 @@ def test_all_faults_are_found_at_once(look: Look) -> None:
 
 
 def test_a_pair_in_different_ports(look: Look) -> None:
-    found = judge(Fabric(look(pair(0, other=1)), "pair"))
+    found = CHECKS.findings(Fabric(look(pair(0, other=1)), "pair"))
     assert _said(found) == [
         ("fabric-wrong-port", "spark-1", "port 0 is cabled to port 1 of spark-2")
     ]
@@ -187,7 +187,7 @@ def test_a_ring_with_equal_ports_joined(look: Look) -> None:
         for twin in (0, 1):
             spark.ports[0, twin].sees = (far.mac(0, twin),)
     two.ports[1, 0].sees = two.ports[1, 1].sees = ()
-    found = judge(Fabric(look((one, two, three)), "ring"))
+    found = CHECKS.findings(Fabric(look((one, two, three)), "ring"))
     assert ("fabric-wrong-port", "spark-1", "port 0 is cabled to port 0 of spark-2") in _said(found)
 
 
@@ -196,7 +196,7 @@ def test_a_ring_that_is_open(look: Look) -> None:
     for spark, cage in ((sparks[0], 1), (sparks[3], 0)):
         for twin in (0, 1):
             spark.ports[cage, twin] = Port()
-    said = _said(judge(Fabric(look(sparks), "ring")))
+    said = _said(CHECKS.findings(Fabric(look(sparks), "ring")))
     assert ("fabric-link-down", "spark-1", "port 0 alone has a link") in said
     assert ("fabric-ring-open", "spark-4", "it is cabled to spark-3") in said
 
@@ -204,7 +204,7 @@ def test_a_ring_that_is_open(look: Look) -> None:
 def test_no_card_and_no_cable(look: Look) -> None:
     states = look([Spark(1), Spark(2)])
     states["spark-2"] = replace(states["spark-2"], rails=())
-    assert _said(judge(Fabric(states, "pair"))) == [
+    assert _said(CHECKS.findings(Fabric(states, "pair"))) == [
         ("fabric-no-connectx", "spark-2", "no network device of a ConnectX"),
         ("fabric-link-down", "spark-1", "no port has a link"),
     ]
@@ -214,7 +214,7 @@ def test_two_libraries_and_two_images(look: Look) -> None:
     states = look(pair())
     states["spark-1"] = replace(states["spark-1"], nccl=(("/a/libnccl.so.2", "/b/libnccl.so.2"),))
     images = {"spark-1": "sha256:aaa", "spark-2": "sha256:bbb"}
-    assert _said(judge(Fabric(states, "pair", images))) == [
+    assert _said(CHECKS.findings(Fabric(states, "pair", images))) == [
         ("fabric-two-nccl", "spark-1",
          "one process has loaded /a/libnccl.so.2 and /b/libnccl.so.2"),
         ("fabric-images-differ", "", "image: spark-1 sha256:aaa, spark-2 sha256:bbb"),

@@ -14,7 +14,7 @@ from sparkwright.checks.fabric.cabling import cables, shape_of, unknown_neighbou
 from sparkwright.host import fabric
 from sparkwright.host.fabric import FabricRequest, FabricState, Gid, Neighbour
 from sparkwright.host.lib.records import decode, encode
-from sparkwright.host.ranks.collective import NoFabric, collective_environment
+from sparkwright.host.ranks.collective import NoFabric, collective_environment, entrance
 from tests.host.fabric.looking import Look
 
 
@@ -130,8 +130,8 @@ def test_a_cable_to_somebody_else(look: Look) -> None:
 
 def test_variables_of_a_pair(look: Look) -> None:
     states = look(pair())
+    assert entrance(states["spark-2"], "pair") == ("enp1s0f1np1", "192.168.177.12")
     assert collective_environment(states["spark-2"], "pair") == {
-        "VLLM_HOST_IP": "192.168.177.12",
         "NCCL_SOCKET_IFNAME": "enp1s0f1np1",
         "GLOO_SOCKET_IFNAME": "enp1s0f1np1",
         "TP_SOCKET_IFNAME": "enp1s0f1np1",
@@ -147,14 +147,14 @@ def test_variables_of_a_pair(look: Look) -> None:
         "NCCL_CUMEM_ENABLE": "0",
         "NCCL_NVLS_ENABLE": "0",
         "NCCL_CROSS_NIC": "1",
-        "VLLM_EXECUTE_MODEL_TIMEOUT_SECONDS": "1800",
     }
 
 
 @pytest.mark.parametrize("number", [3, 4])
 def test_variables_of_a_ring(look: Look, number: int) -> None:
-    found = collective_environment(look(ring(number))["spark-2"], "ring", ranks=number)
-    assert found["VLLM_HOST_IP"] == "192.168.1.22"
+    state = look(ring(number))["spark-2"]
+    found = collective_environment(state, "ring", ranks=number)
+    assert entrance(state, "ring") == ("enP7s7", "192.168.1.22")
     assert {found[f"{one}_SOCKET_IFNAME"] for one in ("NCCL", "GLOO", "TP")} == {"enP7s7"}
     assert found["NCCL_IB_HCA"] == "rocep1s0f0,roceP2p1s0f0,rocep1s0f1,roceP2p1s0f1"
     assert found["NCCL_NET_PLUGIN"] == "none"

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import huggingface_hub
+import hf_transfer
 import pytest
 import requests
 
@@ -26,7 +26,7 @@ from tests.host.fetch.fake_hub import COMMIT, FakeHub, serving
 
 HOST = Path(__file__).parents[3] / "sparkwright" / "host" / "fetch"
 # The tests take the libraries from their own environment; test_runtime.py uses a real bundle.
-RUNTIME = Path(huggingface_hub.__file__).parents[1]
+RUNTIME = Path(hf_transfer.__file__).parents[1]
 MIB = 1 << 20
 
 
@@ -127,7 +127,15 @@ class LabHub:
             "repo": name,
             "revision": commit.id,
             "destination": str(self.directory(fetch, name)),
-            "files": None,
+            "files": [
+                {
+                    "path": file.path,
+                    "size": file.size,
+                    "sha256": file.sha256 if file.lfs else None,
+                    "blob_id": None if file.lfs else file.blob_id,
+                }
+                for file in commit.files
+            ],
             "downloader": "hf_transfer",
             "chunk_size": 64 << 10,
             **changes,

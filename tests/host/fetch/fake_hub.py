@@ -1,6 +1,6 @@
 """A fake Hugging Face hub and its CDN, small enough to break in any way a test wants.
 
-It answers what huggingface_hub 2.x asks: model info, tree, and HEAD/GET resolve with the headers
+It answers what the fetch program asks: model info, and HEAD/GET resolve with the headers
 X-Repo-Commit, X-Linked-ETag and X-Linked-Size. LFS files redirect to the CDN, which listens on
 another address (127.0.0.2) and gives ranges.
 """
@@ -169,8 +169,6 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         elif path.startswith("/api/models/org/model/revision/"):
             info = {"id": "org/model", "sha": COMMIT, "siblings": [], "tags": []}
             self._json({**info, "private": False, "downloads": 0, "likes": 0})
-        elif path.startswith("/api/models/org/model/tree/"):
-            self._json(self._tree())
         elif fake.gated and not good:
             self._refuse(403 if token else 401, "GatedRepo", "Access is restricted")
         else:
@@ -180,17 +178,6 @@ class _Handler(http.server.BaseHTTPRequestHandler):
     def _json(self, document: Any) -> None:
         body = json.dumps(document).encode()
         self._reply(200, {"Content-Type": "application/json"}, body)
-
-    def _tree(self) -> list[dict[str, Any]]:
-        entries = []
-        for file in self.fake.listing():
-            oid = blob_id(self.fake.files[file["path"]])
-            entry = {"type": "file", "path": file["path"], "size": file["size"], "oid": oid}
-            if file["sha256"]:
-                lfs = {"oid": file["sha256"], "size": file["size"], "pointerSize": 130}
-                entry["lfs"] = lfs
-            entries.append(entry)
-        return entries
 
     def _resolve(self, name: str) -> None:
         content = self.fake.files.get(name)

@@ -13,19 +13,17 @@ from pathlib import Path
 import pytest
 
 from sparkwright.resolve import runtime
-from sparkwright.resolve.carried_runtime import pinned_digest
 from sparkwright.resolve.runtime import Runtime, RuntimeBundleError, build_runtime
 from tests.host.fetch.conftest import Fetch
 
 MACHINES = {"x86_64": 62, "aarch64": 183}  # e_machine, /usr/include/elf.h
 # The deploy's own cache, kept between runs: only the first needs a package index.
 CACHE = Path(__file__).parents[3] / ".sparkwright" / "cache"
-RUNNING = f"{sys.version_info.major}.{sys.version_info.minor}"
 
 
-def _build(arch: str, python: str) -> Runtime:
+def _build(arch: str) -> Runtime:
     try:
-        return build_runtime(arch, python, CACHE)
+        return build_runtime(arch, CACHE)
     except RuntimeBundleError as error:
         if "out of reach" in str(error):
             pytest.skip(f"not cached and no package index: {error}")
@@ -34,7 +32,7 @@ def _build(arch: str, python: str) -> Runtime:
 
 @pytest.mark.parametrize("arch", ["aarch64", "x86_64"])
 def test_bundle_is_for_the_architecture(arch: str) -> None:
-    bundle = _build(arch, "3.12")
+    bundle = _build(arch)
     libraries = []
     with tarfile.open(bundle.path) as archive:
         names = archive.getnames()
@@ -46,31 +44,29 @@ def test_bundle_is_for_the_architecture(arch: str) -> None:
                 assert header[:4] == b"\x7fELF"
                 assert int.from_bytes(header[18:20], "little") == MACHINES[arch], name
                 libraries.append(name.split("/")[0])
-    assert {"hf_transfer", "hf_xet", "yaml"} <= set(libraries)
-    assert {"huggingface_hub/hf_api.py", "tomli/__init__.py", "exceptiongroup/__init__.py"} <= {
-        *names
-    }
+    assert {*libraries} == {"hf_transfer", "hf_xet"}
+    # One tree is for every Python.
+    assert all(".abi3." in name for name in names if name.endswith(".so"))
     assert not any("__pycache__" in name or name.startswith(("/", "..")) for name in names)
     tar = gzip.decompress(bundle.path.read_bytes())
     assert hashlib.sha256(tar).hexdigest() == bundle.digest
-    assert bundle.size == bundle.path.stat().st_size < 20_000_000
-    assert bundle.digest == pinned_digest(arch, "3.12")
+    assert bundle.path.stat().st_size < 20_000_000
 
 
 def test_cached_bundle_needs_no_pip(monkeypatch: pytest.MonkeyPatch) -> None:
-    first = _build("x86_64", "3.12")
+    first = _build("x86_64")
     monkeypatch.setattr(sys, "executable", "/nonexistent")
     began = time.perf_counter()
-    assert build_runtime("x86_64", "3.12", CACHE) == first
+    assert build_runtime("x86_64", CACHE) == first
     assert time.perf_counter() - began < 0.05
 
 
 def test_bundle_works_on_this_host(fetch: Fetch, tmp_path: Path) -> None:
     """The tree alone, without site-packages, is enough to fetch."""
     arch = os.uname().machine
-    if arch not in MACHINES or RUNNING not in runtime.PYTHONS:
-        pytest.skip(f"no bundle for {arch}, Python {RUNNING}")
-    with tarfile.open(_build(arch, RUNNING).path) as archive:
+    if arch not in MACHINES:
+        pytest.skip(f"no bundle for {arch}")
+    with tarfile.open(_build(arch).path) as archive:
         archive.extractall(tmp_path / "tree")
     fetch.runtime = tmp_path / "tree"
     code, said = fetch.run(downloader="hf_transfer")
@@ -88,10 +84,9 @@ def test_tar_depends_on_content_alone(tmp_path: Path) -> None:
     assert runtime._tar(tmp_path / "one") == runtime._tar(tmp_path / "two")
 
 
-@pytest.mark.parametrize(("arch", "python"), [("riscv64", "3.12"), ("aarch64", "3.9")])
-def test_unknown_host_is_refused(tmp_path: Path, arch: str, python: str) -> None:
+def test_unknown_host_is_refused(tmp_path: Path) -> None:
     with pytest.raises(RuntimeBundleError, match="No runtime for"):
-        build_runtime(arch, python, tmp_path)
+        build_runtime("riscv64", tmp_path)
 
 
 def test_index_out_of_reach_says_what_to_do(
@@ -103,7 +98,7 @@ def test_index_out_of_reach_says_what_to_do(
     monkeypatch.setenv("PIP_INDEX_URL", "http://127.0.0.1:9/simple")
     monkeypatch.setenv("PIP_RETRIES", "0")
     with pytest.raises(RuntimeBundleError, match=r"out of reach.*PIP_INDEX_URL"):
-        build_runtime("aarch64", "3.12", tmp_path)
+        build_runtime("aarch64", tmp_path)
     assert not list(tmp_path.iterdir())
 
 
@@ -112,7 +107,7 @@ def test_changed_package_is_refused(tmp_path: Path) -> None:
     pins = tmp_path / "pins.txt"
     pins.write_text(f"h11==0.16.0 --hash=sha256:{'0' * 64}\n", encoding="utf-8")
     with pytest.raises(RuntimeBundleError) as caught:
-        build_runtime("x86_64", "3.12", tmp_path / "cache", pins)
+        runtime.pack("x86_64", pins)
     if "out of reach" in str(caught.value):
         pytest.skip("no package index")
     assert "another content than the pinned one" in str(caught.value)

@@ -34,7 +34,7 @@ def _request(lab: LabHub, fetch: Fetch, name: str, **changes: Any) -> dict[str, 
     token = fetch.root / "token"
     token.write_text(access.MEMBER_TOKEN, encoding="utf-8")
     known = {"token_file": str(token), "allow_token_over_http": True, "downloader": "xet"}
-    return lab.request(fetch, name, **known, **changes)
+    return lab.request(fetch, name, **{**known, **changes})
 
 
 def test_large_files_come_from_there_alone(lab: LabHub, fetch: Fetch) -> None:
@@ -101,6 +101,19 @@ def test_what_it_does_not_give_comes_by_plain_http(
     assert f"{file.path}: Xet ended (" in said
     assert "fetching the rest by plain HTTP" in said
     assert "Signature" not in said
+
+
+def test_it_is_next_where_hf_transfer_can_not_be_had(lab: LabHub, fetch: Fetch) -> None:
+    name, file = _largest(lab)
+    alone = fetch.root / "runtime"
+    alone.mkdir()
+    (alone / "hf_xet").symlink_to(fetch.runtime / "hf_xet")
+    fetch.runtime = alone
+    code, said = fetch.here(**_request(lab, fetch, name, downloader="hf_transfer"))
+    assert code == 0, said
+    ended = "hf_transfer ended (No module named 'hf_transfer'); fetching the rest by Xet"
+    assert f"{file.path}: {ended}" in said
+    assert "/s) by Xet" in said.splitlines()[-1]
 
 
 def test_a_limit_is_kept_by_plain_http(lab: LabHub, fetch: Fetch) -> None:

@@ -14,8 +14,8 @@ import pytest
 
 from lab.fabric import rails
 from sparkwright.checks.fabric.cabling import cables, shape_of
-from sparkwright.checks.fabric.check import Fabric
-from sparkwright.checks.fabric.judge import judge
+from sparkwright.checks.fabric.facts import Fabric
+from sparkwright.checks.fabric.judge import CHECKS
 from sparkwright.host.fabric import FabricState
 from sparkwright.host.lib.records import decode
 
@@ -85,7 +85,7 @@ def test_it_is_found_as_a_real_one_and_lacks_addresses_alone(machines: dict[int,
     assert [(one.rail.name, one.other_rail.name) for one in cables(states)] == [
         ("enp1s0f1np1", "enp1s0f1np1"), ("enP2p1s0f1np1", "enP2p1s0f1np1"),
     ]  # fmt: skip
-    found = {one.id for one in judge(Fabric(states, "pair"))}
+    found = {one.id for one in CHECKS.findings(Fabric(states, "pair"))}
     assert found == {"fabric-no-address", "fabric-mtu"}
 
 
@@ -103,7 +103,7 @@ def test_with_addresses_nothing_is_wrong_and_streams_meet(machines: dict[int, in
             f"echo '{text}' > /etc/netplan/60-x.yaml; /usr/local/sbin/netplan apply",
         )
     states = _looked(machines)
-    assert {one.id for one in judge(Fabric(states, "pair"))} <= {"fabric-cma"}
+    assert {one.id for one in CHECKS.findings(Fabric(states, "pair"))} <= {"fabric-cma"}
     words = ["/usr/local/sbin/ib_write_bw", "-d", "rocep1s0f1", "-p", "12000"]
     server = subprocess.Popen(
         ["nsenter", f"--target={machines[1]}", "--mount", "--net", "--", *words]

@@ -38,7 +38,7 @@ def test_what_the_hub_says_is_enough_to_start_it(hub: str, tmp_path: Path) -> No
     assert host.catalog.models[service.body.name].capabilities == ("tools", "thinking")
 
     text = render_release(host.plan, service, resolution(host.plan)).compose
-    words = yaml.safe_load(text)["services"]["vllm"]["command"][1:]
+    words = yaml.safe_load(text)["services"]["engine"]["command"][1:]
     folder = str(Folders(tmp_path)(REPOSITORY))
     said = [folder if word == service.body.mount else word for word in words]
     settings = settings_of(said, "0.32.0", "stock")

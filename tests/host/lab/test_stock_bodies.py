@@ -35,7 +35,7 @@ def test_a_stock_recipe_starts_with_what_it_renders(recipe: str, folders: Folder
     host = plan({"s": {"recipe": recipe}}, "rtx-1")
     (service,) = host.services
     text = render_release(host, service, resolution(host, architectures=("amd64",))).compose
-    rendered = yaml.safe_load(text)["services"]["vllm"]
+    rendered = yaml.safe_load(text)["services"]["engine"]
     words = [str(folders(body.repository)) if word == entry.body.mount else word
              for word in rendered["command"][1:]]  # fmt: skip
 

@@ -18,8 +18,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from sparkwright.engines import client_routes
 from sparkwright.host.proxy.pool import drain, leaving, ready, staying
-from sparkwright.proxy.haproxy import ROUTES, Replica, render_proxies
+from sparkwright.proxy.haproxy import Replica, render_proxies
 from tests.host.proxy.backend import PATIENCE, Backend
 from tests.host.proxy.conftest import Opener
 from tests.host.proxy.haproxy import (
@@ -42,7 +43,7 @@ VLLM_ROUTES = [
         if not line.startswith("#")
     )
 ]
-OPEN = {(method, path.replace("{id}", "resp_0a1b2c")) for method, path in ROUTES}
+OPEN = {(method, path.replace("{id}", "resp_0a1b2c")) for method, path in client_routes()}
 CHAT = "/v1/chat/completions"
 WEBSOCKET_KEY = "dGhlIHNhbXBsZSBub25jZQ=="
 

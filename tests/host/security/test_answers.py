@@ -96,17 +96,14 @@ try:
 except Failed as error:
     print("Failed", error)
 """
-HUB = (
-    "from sparkwright.host.fetch import hub; hub._LONGEST = 5; "
-    "hub.Hub(request, None, Event()).check()"
-)
+HUB = "from sparkwright.host.fetch.hub import Hub; Hub(request, None, Event()).check()"
 REGISTRY = (
     "from sparkwright.host.fetch.registry import Registry; "
     'Registry(replace(request, source="registry"), None, Event()).check()'
 )
 FILE = (
     "from pathlib import Path; from sparkwright.host.fetch import holes; "
-    "from sparkwright.host.fetch.hub import Location; "
+    "from sparkwright.host.fetch.web import Location; "
     "from sparkwright.host.fetch.ranges import Limit, RangeFetch; "
     'file = FetchFile("model.safetensors", 1 << 20, "0" * 64); part = Path(sys.argv[3], "part"); '
     "holes.prepare(part, file.size); "

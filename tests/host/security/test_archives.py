@@ -110,12 +110,12 @@ def test_what_is_not_the_promised_archive_is_not_unpacked(tmp_path: Path) -> Non
 
 def test_a_runtime_that_a_user_has_put_there_is_replaced(place: Path) -> None:
     home = place / "runtime/one"
-    evil = home / "packages/huggingface_hub/__init__.py"
+    evil = home / "packages/hf_transfer/__init__.py"
     evil.parent.mkdir(parents=True)
     evil.write_text("evil()")
     for path in (home, *home.rglob("*")):
         os.chown(path, UID, UID)
-    install_runtime.main(_request(home, _tar(_member("huggingface_hub.py", size=4))))
+    install_runtime.main(_request(home, _tar(_member("hf_transfer.py", size=4))))
     assert not evil.exists()
-    assert (home / "packages/huggingface_hub.py").is_file()
+    assert (home / "packages/hf_transfer.py").is_file()
     assert home.stat().st_uid == 0

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from docs.generate.deviations import concerned
-from sparkwright.plan.container import BOOT_CACHES
+from sparkwright.engines.vllm.command import CACHES
 from tests.cards.differences import (
     ABSENT,
     COMMANDS,
@@ -118,7 +118,7 @@ def test_every_recipe_is_compared_or_sized_by_this_project() -> None:
 
 def test_what_a_container_keeps_of_a_start_is_declared_whole() -> None:
     (caches,) = [one for one in DECLARED if "environment.VLLM_CACHE_ROOT" in one["keys"]]
-    assert {f"environment.{name}" for name in BOOT_CACHES} < set(caches["keys"])
+    assert {f"environment.{name}" for name in CACHES} < set(caches["keys"])
 
 
 def test_a_difference_that_nobody_declared_is_found() -> None:

@@ -30,7 +30,7 @@ ELSEWHERE = {name for name in OF_AEON if "rtx" in name}
 def _service(recipe: str, tag: str) -> dict[str, Any]:
     host = plan({"s": {"recipe": recipe, "image_tag": tag}})
     release = render_release(host, host.services[0], resolution(host))
-    service: dict[str, Any] = safe_load(release.compose)["services"]["vllm"]
+    service: dict[str, Any] = safe_load(release.compose)["services"]["engine"]
     return service
 
 

@@ -27,7 +27,7 @@ KEYS = Keys(
 
 def compose(one: Desired) -> dict[str, Any]:
     """The container of a host's first service."""
-    found: dict[str, Any] = safe_load(one.releases[0].compose)["services"]["vllm"]
+    found: dict[str, Any] = safe_load(one.releases[0].compose)["services"]["engine"]
     return found
 
 

@@ -9,7 +9,7 @@ import pytest
 from sparkwright.checks.configuration import assumed_hardware, check_host
 from sparkwright.checks.configuration.parts import memory_of
 from sparkwright.checks.host import memory as preflight_memory
-from sparkwright.checks.host.checks import HostCheck
+from sparkwright.checks.host.facts import HostCheck
 from sparkwright.findings.user_error import UserError
 from tests.unit.builders import SPARK, catalog, plan, probe, wanted
 

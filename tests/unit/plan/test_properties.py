@@ -113,7 +113,7 @@ def test_what_is_rendered_reads_back_as_it_was_meant(
     host = plan({"s": {"recipe": recipe, "environment": environment, "served_names": names}})
     (service,) = host.services
     release = render_release(host, service, resolution(host))
-    read = safe_load(release.compose)["services"]["vllm"]
+    read = safe_load(release.compose)["services"]["engine"]
     read_environment = read.get("environment", {})
     shown = {key: str(value).replace("$$", "$") for key, value in read_environment.items()}
     for key, value in environment.items():

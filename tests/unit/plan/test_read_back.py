@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from sparkwright.findings.user_error import UserError
-from sparkwright.plan.command import container_environment
 from sparkwright.plan.plan import ServicePlan
+from sparkwright.plan.release import container_command
 from tests.unit.builders import plan
 
 DFLASH = "qwen35-27b-dflash"
@@ -36,14 +36,14 @@ def test_a_variable_is_the_argument_that_it_stands_for() -> None:
     assert arguments["speculative_config"]["num_speculative_tokens"] == 10
     assert dict(service.environment) == {"NCCL_DEBUG": "INFO"}
     assert service.origins["argument.max_num_seqs"] == "group_data/sparks.py: services.s"
-    assert variables.items() <= container_environment(service).items()
+    assert variables.items() <= container_command(service).environment.items()
 
 
 def test_the_container_is_given_what_it_was_given_before() -> None:
     """A fleet that set variables is not switched by an upgrade."""
     as_variable = _service(environment={"MAX_NUM_SEQS": "8"})
     as_argument = _service(arguments={"max_num_seqs": 8})
-    assert container_environment(as_variable) == container_environment(as_argument)
+    assert container_command(as_variable).environment == container_command(as_argument).environment
 
 
 def test_an_empty_variable_leaves_the_argument_as_it_is() -> None:

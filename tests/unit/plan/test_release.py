@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 
+from sparkwright.engines.vllm.command import CACHES, argument_words
 from sparkwright.findings.user_error import UserError
-from sparkwright.plan.command import argument_words
-from sparkwright.plan.container import BOOT_CACHES
 from sparkwright.plan.release import Release, render_release
 from tests.libyaml import safe_load
 from tests.unit.builders import COMMIT, DIGEST, RTX, SPARK, plan, resolution, wanted
@@ -24,8 +23,8 @@ def release(services: Any = SPARK, **data: Any) -> Release:
 def compose(text: str) -> dict[str, Any]:
     """The one container of a compose file, as Compose reads it."""
     data = safe_load(text)
-    assert list(data["services"]) == ["vllm"]
-    service: dict[str, Any] = data["services"]["vllm"]
+    assert list(data["services"]) == ["engine"]
+    service: dict[str, Any] = data["services"]["engine"]
     return service
 
 
@@ -75,7 +74,7 @@ def test_the_command_is_the_cards() -> None:
 
 def test_the_environment_is_the_cards() -> None:
     found = compose(release().compose)["environment"]
-    assert {name: value for name, value in found.items() if name not in BOOT_CACHES} == {
+    assert {name: value for name, value in found.items() if name not in CACHES} == {
         "VLLM_ALLOW_LONG_MAX_MODEL_LEN": "1",
         "TORCH_CUDA_ARCH_LIST": "12.1a",
         "ENABLE_NVFP4_SM100": "0",
@@ -116,7 +115,7 @@ def test_the_key_is_in_no_rendered_file() -> None:
     service = compose(rendered.compose)
     assert "env_file" not in service
     (mount,) = [one for one in service["volumes"] if one["source"] == rendered.secrets]
-    assert mount["target"] == "/run/secrets/vllm.env"
+    assert mount["target"] == "/run/secrets/engine.env"
 
 
 def test_the_unit_limits_restarts_over_the_time_of_three_boots() -> None:
@@ -154,7 +153,7 @@ def test_what_was_compiled_is_kept_and_made_ready_outside_the_sandbox() -> None:
     rendered = release()
     found = compose(rendered.compose)
     (mount,) = [one for one in found["volumes"] if one["source"].endswith("/caches/current")]
-    assert all(found["environment"][name].startswith(mount["target"]) for name in BOOT_CACHES)
+    assert all(found["environment"][name].startswith(mount["target"]) for name in CACHES)
     program = "/usr/bin/python3 -IS /opt/sparkwright/services/qwen36/current/boot_caches.py"
     assert f"ExecStartPre=+{program} before /opt/sparkwright/services/qwen36\n" in rendered.unit
     assert f"ExecStopPost=+{program} after /opt/sparkwright/services/qwen36 900\n" in rendered.unit
@@ -257,7 +256,7 @@ def test_gpus_of_a_service_are_given_by_name_and_all_of_them_otherwise() -> None
 
 
 def _devices(rendered: Release) -> Any:
-    service = safe_load(rendered.compose)["services"]["vllm"]
+    service = safe_load(rendered.compose)["services"]["engine"]
     return service["deploy"]["resources"]["reservations"]["devices"]
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from sparkwright.config.secrets import Secret
+from sparkwright.engines import client_routes
 from sparkwright.findings.user_error import UserError
 from sparkwright.host.proxy.pool import drain, ready
 from sparkwright.host.proxy.runtime_api import (
@@ -22,7 +23,6 @@ from sparkwright.host.proxy.runtime_api import (
     workers,
 )
 from sparkwright.proxy.haproxy import (
-    ROUTES,
     Proxies,
     Proxy,
     Replica,
@@ -92,7 +92,7 @@ def test_every_service_has_a_port_and_rules_of_its_own() -> None:
 def test_routes_are_compared_as_bytes() -> None:
     text = config()
     compared = " ".join(lines(text, "acl get path -m str") + lines(text, "acl post path -m str"))
-    for method, path in ROUTES:
+    for method, path in client_routes():
         known = f" {path}" in compared
         assert known is ("{" not in path), (method, path)
     assert lines(text, "acl get path -m reg") == [
@@ -105,8 +105,8 @@ def test_routes_are_compared_as_bytes() -> None:
 
 
 def test_nothing_that_changes_a_server_is_a_route() -> None:
-    assert not [path for _, path in ROUTES if "lora" in path]
-    others = {route for route in ROUTES if not route[1].startswith("/v1/")}
+    assert not [path for _, path in client_routes() if "lora" in path]
+    others = {route for route in client_routes() if not route[1].startswith("/v1/")}
     assert others == {("GET", "/metrics"), ("POST", "/tokenize"), ("POST", "/detokenize")}
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import gzip
+import hashlib
 import io
 import json
 import tarfile
@@ -16,10 +17,16 @@ import pytest
 from sparkwright.facts.asking import HostError
 from sparkwright.findings.user_error import UserError
 from sparkwright.operations import runtime as operation
-from sparkwright.resolve import build_context, lock_contexts, runtime
-from sparkwright.resolve.carried_runtime import DIGESTS, carried_runtime, pinned_digest
+from sparkwright.resolve import build_context, lock_contexts
 from sparkwright.resolve.lock import Lock, LockedImage, from_resolution, read_lock, render_lock
-from sparkwright.resolve.runtime import ARCHITECTURES, PYTHONS, RuntimeBundleError
+from sparkwright.resolve.runtime import (
+    ARCHITECTURES,
+    DIGESTS,
+    REQUIREMENTS,
+    RuntimeBundleError,
+    carried_runtime,
+    pinned_runtime,
+)
 from sparkwright.run import sharing
 from tests.unit.builders import COMMIT, DIGEST, SPARK, plan, resolution
 
@@ -27,25 +34,22 @@ EVIL = b"import os; os.system('id > /root/owned')\n"
 
 
 def _forged(bundle: Path, named: str) -> Path:
-    """A runtime with another huggingface_hub, and an index that vouches for it."""
+    """A runtime with another hf_transfer."""
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w") as archive:
-        member = tarfile.TarInfo("huggingface_hub/__init__.py")
+        member = tarfile.TarInfo("hf_transfer/__init__.py")
         member.size = len(EVIL)
         archive.addfile(member, io.BytesIO(EVIL))
     packed = gzip.compress(buffer.getvalue())
     bundle.mkdir(parents=True, exist_ok=True)
     (bundle / named).write_bytes(packed)
-    key = runtime.key_of(runtime.REQUIREMENTS.read_bytes())
-    entry = {"file": named, "digest": "e" * 64, "size": len(packed)}
-    (bundle / f"runtime-x86_64-py3.12-{key}.json").write_text(json.dumps(entry))
     return bundle
 
 
 def test_this_version_pins_a_runtime_for_every_kind_of_host() -> None:
     known = json.loads(DIGESTS.read_text())
-    assert known.pop("pins") == runtime.key_of(runtime.REQUIREMENTS.read_bytes())
-    assert known.keys() == {f"{arch}-py{python}" for arch in ARCHITECTURES for python in PYTHONS}
+    assert known.pop("pins") == hashlib.sha256(REQUIREMENTS.read_bytes()).hexdigest()
+    assert known.keys() == {*ARCHITECTURES}
     assert all(len(digest) == 64 for digest in known.values())
 
 
@@ -53,20 +57,20 @@ def test_this_version_pins_a_runtime_for_every_kind_of_host() -> None:
 def test_a_forged_runtime_of_a_bundle_is_refused(tmp_path: Path, own_name: bool) -> None:
     named = "evil.tar.gz"
     if own_name:
-        named = runtime.name_of("x86_64", "3.12", pinned_digest("x86_64", "3.12"))
+        named = pinned_runtime("x86_64", tmp_path).path.name
     _forged(tmp_path / "runtime", named)
     words = "it was changed, and is not used" if own_name else "The bundle has no runtime-x86_64"
     with pytest.raises(RuntimeBundleError, match=words):
-        carried_runtime("x86_64", "3.12", tmp_path / "runtime")
+        carried_runtime("x86_64", tmp_path / "runtime")
     with pytest.raises(HostError, match=words):
-        operation._libraries("x86_64", (3, 12), str(tmp_path))
+        operation._libraries("x86_64", str(tmp_path))
 
 
 def test_a_runtime_that_fills_the_memory_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / runtime.name_of("x86_64", "3.12", pinned_digest("x86_64", "3.12"))
+    path = pinned_runtime("x86_64", tmp_path).path
     path.write_bytes(gzip.compress(bytes(300 << 20), compresslevel=1))
     with pytest.raises(RuntimeBundleError, match="is not the runtime that this version"):
-        carried_runtime("x86_64", "3.12", tmp_path)
+        carried_runtime("x86_64", tmp_path)
 
 
 CONTEXT = {"Dockerfile": (base64.b64encode(b"FROM base").decode(), False)}

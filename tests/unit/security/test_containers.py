@@ -25,7 +25,7 @@ def release(recipe: str = HERETIC, **settings: Any) -> Release:
 
 def container(recipe: str = HERETIC, **settings: Any) -> dict[str, Any]:
     """Its container, as Compose reads it."""
-    read: dict[str, Any] = safe_load(release(recipe, **settings).compose)["services"]["vllm"]
+    read: dict[str, Any] = safe_load(release(recipe, **settings).compose)["services"]["engine"]
     return read
 
 
@@ -56,7 +56,7 @@ def test_docker_inspect_has_no_key_to_show(recipe: str, hardening: str) -> None:
 
 def test_strict_takes_the_rest() -> None:
     text = safe_load(release(hardening="strict").compose)
-    found = text["services"]["vllm"]
+    found = text["services"]["engine"]
     assert found["read_only"] is True
     assert found["ipc"] == "private"
     assert found["shm_size"] == "16gb"

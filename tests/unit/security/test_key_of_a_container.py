@@ -27,7 +27,7 @@ class Container:
 
     def __init__(self, place: Path) -> None:
         self.place = place
-        self.secrets = place / "vllm.env"
+        self.secrets = place / "engine.env"
         for name, text in (("bin/vllm", VLLM), ("entry.sh", ENTRY_POINT)):
             (place / name).parent.mkdir(exist_ok=True)
             (place / name).write_text(text)
@@ -35,7 +35,7 @@ class Container:
 
     def start(self, *, variables: bool) -> subprocess.CompletedProcess[str]:
         entrypoint = str(self.place / "entry.sh") if variables else "vllm"
-        words = container_entrypoint(entrypoint, variables=variables)
+        words = container_entrypoint(entrypoint, program="vllm" if variables else None)
         words = [word.replace(SECRETS_MOUNT, str(self.secrets)) for word in words]
         environment = {"PATH": f"{self.place}/bin:/usr/bin:/bin", "TMPDIR": str(self.place)}
         arguments = [] if variables else ["serve", "/model", "--a", "two words", "$(id)"]

@@ -9,7 +9,7 @@ import pytest
 
 from sparkwright.checks.configuration import assumed_hardware, check_host
 from sparkwright.checks.smoke.outside import Entrance, entrances
-from sparkwright.engines.vllm.routes import INFERENCE, OPEN
+from sparkwright.engines.vllm.routes import ROUTES
 from sparkwright.findings.user_error import UserError
 from sparkwright.proxy.proxies import proxies_of
 from tests.unit.builders import SPARK, catalog, plan
@@ -52,12 +52,12 @@ def test_the_routes_are_vllms_own_and_its_key_leaves_them_open() -> None:
         for line in (CAPTURES / "routes.txt").read_text().splitlines()
         if not line.startswith("#")
     }
-    assert set(INFERENCE) <= listed
+    assert set(ROUTES.inference) <= listed
     answers = [line.split() for line in (CAPTURES / "apikey_matrix.txt").read_text().splitlines()]
     open_ = {path for _, path, without, *_ in answers if without not in ("nokey=401", "nokey=404")}
-    asked = {path for _, path in INFERENCE} & {path for _, path, *_ in answers}
-    assert set(OPEN) & asked == open_ & asked
-    assert {"/invocations", "/generative_scoring", "/tokenize", "/detokenize"} <= set(OPEN)
+    asked = {path for _, path in ROUTES.inference} & {path for _, path, *_ in answers}
+    assert set(ROUTES.open) & asked == open_ & asked
+    assert {"/invocations", "/generative_scoring", "/tokenize", "/detokenize"} <= set(ROUTES.open)
 
 
 def test_a_pool_does_not_reach_past_a_hosts_loopback() -> None:

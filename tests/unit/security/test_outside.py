@@ -16,7 +16,7 @@ import pytest
 
 from sparkwright.checks.smoke import outside
 from sparkwright.checks.smoke.outside import Entrance, look
-from sparkwright.engines.vllm.routes import INFERENCE
+from sparkwright.engines import inference_routes
 
 HERE = "127.0.0.1"
 
@@ -63,7 +63,7 @@ def test_every_route_is_asked_without_a_key_and_with_a_wrong_one() -> None:
     assert found.result is not None
     assert found.result.ok
     words = [line.split(maxsplit=2) for line in asked]
-    for method, path in INFERENCE:
+    for method, path in inference_routes():
         keys = [key for how, where, key in words if (how, where) == (method, path)]
         assert len(keys) == 2
         assert "-" in keys

@@ -11,9 +11,10 @@ import pytest
 from sparkwright.checks.host.judge import judge
 from sparkwright.cli import lock as lock_command
 from sparkwright.findings.finding import Severity
+from sparkwright.host.fetch.request import FetchFile
 from sparkwright.host.lib.pickles import is_pickle
 from sparkwright.plan.desired import Desired
-from sparkwright.resolve.hub import RemoteFile, ResolvedModel
+from sparkwright.resolve.hub import ResolvedModel
 from sparkwright.resolve.lock import from_resolution, render_lock
 from sparkwright.resolve.pickles import fetched, finding
 from sparkwright.resolve.resolution import Resolution
@@ -23,7 +24,7 @@ BODY = "AEON-7/Qwen3.6-35B-A3B-heretic-NVFP4"
 
 
 def _model(*paths: str) -> ResolvedModel:
-    files = tuple(RemoteFile(path, 10, "d" * 64, None) for path in paths)
+    files = tuple(FetchFile(path, 10, "d" * 64, None) for path in paths)
     return ResolvedModel("org/name", COMMIT, None, files)
 
 
@@ -63,7 +64,7 @@ def test_a_repository_of_pickles_alone_is_an_error_until_a_setting_names_them() 
 
 
 def _with_pickle(found: Resolution) -> Resolution:
-    evil = RemoteFile("training_args.bin", 10, "e" * 64, None)
+    evil = FetchFile("training_args.bin", 10, "e" * 64, None)
     models = {
         key: replace(model, files=(*model.files, evil)) if key[1] == BODY else model
         for key, model in found.models.items()
@@ -93,7 +94,7 @@ def test_the_lock_command_reports_pickles(tmp_path: Path) -> None:
     host = plan(SPARK)
     found = _with_pickle(resolution(host))
     key = next(key for key in found.models if key[1] == BODY)
-    only = replace(found.models[key], files=(RemoteFile("pytorch_model.bin", 9, "e" * 64, None),))
+    only = replace(found.models[key], files=(FetchFile("pytorch_model.bin", 9, "e" * 64, None),))
     for resolved, wrong in (
         (found, []),
         (

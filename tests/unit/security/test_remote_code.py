@@ -10,8 +10,9 @@ import yaml
 
 from sparkwright.config.inventory import HostInput
 from sparkwright.findings.finding import Finding, Severity
+from sparkwright.host.fetch.request import FetchFile
 from sparkwright.plan.release import render_release
-from sparkwright.resolve.hub import RemoteFile, ResolvedModel
+from sparkwright.resolve.hub import ResolvedModel
 from sparkwright.resolve.resolution import Resolution
 from sparkwright.site.fleet import PlannedHost, plan_fleet, with_geometry
 from tests.unit.builders import COMMIT, alone, origin, plan, resolution
@@ -41,7 +42,7 @@ def judged(hosts: dict[str, PlannedHost], **files: list[str]) -> list[Finding]:
     models = {}
     for key, model in known.models.items():
         names = files.get("body" if model.repository == BODY else "drafter", [])
-        rows = tuple(RemoteFile(name, 1, None, "b") for name in names)
+        rows = tuple(FetchFile(name, 1, None, "b") for name in names)
         models[key] = ResolvedModel(model.repository, COMMIT, None, (*model.files, *rows))
     (host,) = with_geometry(hosts, Resolution(known.images, models)).values()
     return [one for one in host.violations if one.id == "remote-code"]

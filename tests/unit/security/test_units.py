@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from sparkwright.checks.service.watch import watch_of
+from sparkwright.checks.service.watch_plan import watch_of
 from sparkwright.config.templates import template
 from sparkwright.host.lib import sandbox
 from sparkwright.proxy.haproxy import render_proxies

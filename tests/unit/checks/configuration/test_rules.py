@@ -21,7 +21,7 @@ from sparkwright.checks.configuration.issues import all_issues
 from sparkwright.engines.vllm.arguments import RULE_IDS
 from sparkwright.findings.finding import Severity, errors
 from sparkwright.findings.user_error import UserError
-from sparkwright.plan.command import serve_command
+from sparkwright.plan.release import container_command
 from tests.unit.builders import ROOT, catalog, origin, plan
 
 HERETIC = "qwen36-35b-a3b-heretic-dflash"
@@ -325,7 +325,7 @@ def test_every_rule_is_tried() -> None:
 
 
 def test_ids_are_unique() -> None:
-    ids = [rule.id for rule in RULES] + list(RULE_IDS) + list(all_issues(catalog()))
+    ids = RULES.ids + list(RULE_IDS) + list(all_issues(catalog()))
     issues = [i for image in catalog().images.values() for i in image.issues]
     assert len(ids) == len(set(ids))
     assert len(issues) == len({issue.id for issue in issues})
@@ -514,7 +514,7 @@ def test_what_is_not_written_is_judged_by_the_versions_default() -> None:
 def test_gemma_has_no_prefix_caching_on_the_tag_where_it_corrupts(recipe: str) -> None:
     host = plan({"s": {"recipe": f"gemma4-26b-a4b-dflash-{recipe}", "image_tag": OLD}})
     (service,) = host.services
-    assert "--no-enable-prefix-caching" in serve_command(service)
+    assert "--no-enable-prefix-caching" in container_command(service).words
 
 
 def test_dflash_on_stock_vllm_is_refused() -> None:

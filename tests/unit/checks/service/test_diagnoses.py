@@ -9,8 +9,10 @@ import pytest
 
 from sparkwright.checks.service.diagnose import CHECKS, diagnose, diagnose_all, render
 from sparkwright.checks.service.facts import Facts
+from sparkwright.checks.service.logs import patterns
 from sparkwright.findings.finding import Severity
 from sparkwright.text.sizes import GIB
+from tests.unit.builders import ROOT
 from tests.unit.checks.service.builders import (
     CONFIG,
     NOW,
@@ -23,71 +25,8 @@ from tests.unit.checks.service.builders import (
     spark,
 )  # fmt: skip
 
-#: Lines as hosts, Docker and vLLM print them; those of the cards stand there in these words.
-SAID = {
-    "entrypoint-is-bash": "/usr/local/bin/vllm: /usr/local/bin/vllm: cannot execute binary file",
-    "docker-without-gpu": 'Error response from daemon: could not select device driver "" with '
-    "capabilities: [[gpu]]",
-    "docker-without-runtime": "Error response from daemon: unknown or invalid runtime name: nvidia",
-    "cdi-without-devices": "error during container init: Using requested mode 'cdi'\nerror running "
-    "hook: unresolvable CDI devices management.nvidia.com/gpu=all",
-    "nvml-mismatch": "nvidia-container-cli: initialization error: nvml error: driver/library "
-    "version mismatch: unknown",
-    "driver-not-loaded": "nvidia-container-cli: initialization error: nvml error: driver not "
-    "loaded: unknown",
-    "driver-library-missing": "nvidia-container-cli: initialization error: load library failed: "
-    "libnvidia-ml.so.1: cannot open shared object file: no such file or directory: unknown",
-    "driver-too-old-for-image": "nvidia-container-cli: requirement error: unsatisfied condition: "
-    "cuda>=13.0, please update your driver to a newer version",
-    "no-gpu-visible": "AssertionError: DP adjusted local rank 0 is out of bounds for 0 devices.",
-    "boot-cache-damaged": 'File "/usr/lib/vllm/compilation/backends.py", line 191, in '
-    "initialize_cache",
-    "wrong-architecture": "exec /usr/local/bin/vllm: exec format error",
-    "wrong-gpu": "CUDA error: no kernel image is available for execution on the device",
-    "no-attention-backend": "ValueError: No valid attention backend found for cuda with "
-    "AttentionSelectorConfig(kv_cache_dtype=nvfp4, use_non_causal=True). Reasons: {...}",
-    "token-budget": "ValueError: max_num_scheduled_tokens is set to -512 based on the config",
-    "dflash-concurrency": "RuntimeError: block_table must have shape (batch_size, max_blocks)",
-    "illegal-address": "CUDA error: an illegal memory access was encountered",
-    "cuda-out-of-memory": "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB",
-    "memory-taken": "ValueError: Free memory on device (70.1/119.7 GiB) on startup is less than "
-    "desired GPU memory utilization (0.85, 101.7 GiB).",
-    "kv-cache-too-small": "ValueError: No available memory for the cache blocks.",
-    "turboquant-unpatched": "RuntimeError: Cannot copy between CPU and CUDA tensors during CUDA "
-    "graph capture",
-    "vision-tower-misnamed": "WARNING Parameter visual.blocks.0.attn.qkv.weight not found in "
-    "params_dict, skip loading",
-    "weights-are-pointers": "safetensors_rust.SafetensorError: Error while deserializing header: "
-    "HeaderTooLarge",
-    "weights-not-found": "OSError: /drafter does not appear to have a file named config.json.",
-    "gemma-drafter-backend": "ValueError: partial multimodal token full attention not supported",
-    "head-dimensions": "ValueError: FlashAttention: head_size 512 is not supported",
-    "model-shape": "RuntimeError: mat1 and mat2 shapes cannot be multiplied (2048x4096 and "
-    "8192x3840)",
-    "unknown-quantization": "ValueError: ModelOpt quant_algo NVFP4_SVD is not supported",
-    "quantized-vision": "ValueError: no parameter embed_vision.embedding_projection.weight_packed",
-    "expert-names": "KeyError: 'layers.0.experts.5.down_proj.weight_packed'",
-    "old-transformers": "The checkpoint you are trying to load has model type `gemma4` but "
-    "Transformers does not recognize this architecture.",
-    "block-size-none": "kv_cache_utils.py: TypeError: unsupported operand type(s) for *: 'int' and "
-    "'NoneType' (block_size)",
-    "remote-code-needed": "ValueError: The repository /model contains custom code which must be "
-    "executed to correctly load the model.",
-    "mrope-missing": "AttributeError: model has no attribute 'get_mrope_input_positions'",
-    "unresolved-symbol": "ImportError: _C_stable_libtorch.abi3.so: undefined symbol: "
-    "mxfp4_experts_quant",
-    "unknown-argument": "vllm: error: unrecognized arguments: --swap-space 4",
-    "removed-variable": "WARNING Unknown vLLM environment variable detected: "
-    "VLLM_NVFP4_GEMM_BACKEND",
-    "marlin-fallback": "WARNING Your GPU does not have native support for FP4 computation but FP4 "
-    "quantization is being used.",
-    "port-in-use": "OSError: [Errno 98] Address already in use",
-    "shared-memory": "RuntimeError: unable to open shared memory object </torch_1> in read-write",
-    "gpu-gone-inside": "Failed to initialize NVML: Unknown Error",
-    "model-not-found": 'INFO: 10.0.0.3:5000 - "POST /v1/chat/completions HTTP/1.1" 404 Not Found',
-    "key-refused": 'INFO: 10.0.0.3:5000 - "POST /v1/chat/completions HTTP/1.1" 401 Unauthorized',
-    "prompt-too-long": 'INFO: 10.0.0.3:5000 - "POST /v1/chat/completions HTTP/1.1" 400 Bad Request',
-}
+#: Checks by a line of the log: each names a capture that shows it.
+PATTERNS = patterns()
 XID = (
     "NVRM: Xid (PCI:0000:01:00): 31, pid=13332, name=VLLM::EngineCor, Ch 00000010, intr 00000000. "
     "MMU Fault: ENGINE GRAPHICS faulted @ 0x7f29_5b8c9000. Fault is of type FAULT_PDE"
@@ -143,11 +82,6 @@ _STUCK = {"busy_percent": 96, "power_w": 22, "clock_mhz": 2400}
 _FULL = {"num_requests_running": 16.0, "num_requests_waiting": 9.0}
 
 ILL: dict[str, Callable[[], Facts]] = {
-    "engine-died": lambda: spark(
-        service=service(
-            log=["ERROR EngineCore encountered a fatal error."], health={"code": 500, "said": ""}
-        )
-    ),
     "given-up": lambda: _down(ActiveState="failed", Result="exit-code", NRestarts="3"),
     "stopped": lambda: _down(ActiveState="inactive"),
     "maintenance": lambda: spark(maintenance={"by": "ann@laptop", "at": NOW - 180, "why": "a fan"}),
@@ -327,16 +261,21 @@ def test_a_busy_host_is_healthy(version: str) -> None:
     assert diagnose("spark-1", _looks({"num_requests_running": 16.0}, busy)) == []
 
 
+def _capture(name: str) -> list[str]:
+    return (ROOT / "tests/fixtures" / PATTERNS[name].seen).read_text().splitlines()
+
+
 def test_every_check_is_provoked_here() -> None:
-    assert {check.id for check in CHECKS} == {*SAID, *ILL, *APART}
+    assert {*CHECKS.texts} == {*PATTERNS, *ILL, *APART}
 
 
-@pytest.mark.parametrize("name", sorted(SAID))
-def test_what_a_service_says_is_known(name: str) -> None:
-    found = diagnose("spark-1", spark(service=service(log=[SAID[name]])))
-    assert [one.id for one in found] == [name]
-    assert found[0].subject.service == "qwen36"
-    assert found[0].observed == SAID[name]
+@pytest.mark.parametrize("name", sorted(PATTERNS))
+def test_a_capture_of_a_log_has_its_own_diagnosis(name: str) -> None:
+    ends = {"health": {"code": 500, "said": ""}} if PATTERNS[name].vague else {}
+    first, *others = diagnose("spark-1", spark(service=service(log=_capture(name), **ends)))
+    assert (first.id, others) == (name, [])
+    assert first.subject.service == "qwen36"
+    assert any(first.observed in line for line in _capture(name))
 
 
 def test_a_budget_that_is_merely_smaller_is_no_illness() -> None:
@@ -347,8 +286,8 @@ def test_a_budget_that_is_merely_smaller_is_no_illness() -> None:
 
 @pytest.mark.parametrize("name", ["key-refused", "prompt-too-long"])
 def test_what_our_own_tests_leave_in_the_log_is_no_illness(name: str) -> None:
-    line = SAID[name].replace("10.0.0.3", "127.0.0.1")
-    assert line != SAID[name]
+    line = _capture(name)[0].replace("10.0.0.3", "127.0.0.1")
+    assert line != _capture(name)[0]
     assert diagnose("spark-1", spark(service=service(log=[line]))) == []
 
 
@@ -368,7 +307,7 @@ def test_a_vague_diagnosis_is_left_out_beside_an_exact_one() -> None:
     """Given up is what happened, and the token budget is why: the second is worth the words."""
     said = service(
         unit={"ActiveState": "failed", "Result": "exit-code", "NRestarts": "3"},
-        log=[SAID["token-budget"], "RuntimeError: Engine core initialization failed."],
+        log=[_capture("token-budget")[0], "RuntimeError: Engine core initialization failed."],
         container=None, gpu_inside=None, health={"code": None, "said": "refused"}, metrics=[],
     )  # fmt: skip
     assert [one.id for one in diagnose("spark-1", spark(service=said))] == ["token-budget"]

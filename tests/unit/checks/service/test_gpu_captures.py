@@ -11,11 +11,12 @@ import pytest
 
 from sparkwright.checks.service.diagnose import diagnose
 from sparkwright.checks.service.thresholds import THRESHOLDS
+from sparkwright.engines.vllm.command import CACHES
 from sparkwright.host.lib import gpu, metrics
 from sparkwright.host.lib.records import decode
 from sparkwright.host.watch import evaluation
 from sparkwright.host.watch.state import Sample, ServiceSample, WatchedService
-from sparkwright.plan.container import BOOT_CACHES, BOOT_CACHES_MOUNT
+from sparkwright.plan.container import BOOT_CACHES_MOUNT
 from tests.unit.builders import ROOT
 from tests.unit.checks.service.builders import NOW, service, spark
 
@@ -130,7 +131,8 @@ def test_a_second_start_takes_a_third_of_a_first_at_most() -> None:
     for model in ("8b", "pair"):
         assert seconds[model]["second"] <= 0.35 * seconds[model]["first"]
         log = "\n".join(lines(f"{model}-second.log"))
-        assert f"Directly load AOT compilation from path {BOOT_CACHES['VLLM_CACHE_ROOT']}/" in log
+        cache = BOOT_CACHES_MOUNT + CACHES["VLLM_CACHE_ROOT"]
+        assert f"Directly load AOT compilation from path {cache}/" in log
         assert "Directly load" not in "\n".join(lines(f"{model}-first.log"))
     assert BOOT_CACHES_MOUNT == "/var/cache/boot"
 

@@ -8,9 +8,9 @@ from dataclasses import fields, replace
 import pytest
 
 from sparkwright.checks.service import thresholds
-from sparkwright.checks.service.diagnose import CHECKS, diagnose
+from sparkwright.checks.service.diagnose import diagnose
 from sparkwright.checks.service.facts import Facts
-from sparkwright.checks.service.watch import watch_of
+from sparkwright.checks.service.watch_plan import watch_of
 from sparkwright.host.lib.records import decode
 from sparkwright.host.watch import evaluation
 from sparkwright.host.watch.state import Sample, Thresholds
@@ -86,14 +86,3 @@ def test_a_changed_threshold_changes_doctor_and_watch(
 def test_the_watch_is_given_every_threshold(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     _changed(monkeypatch, **{name: 7})
     assert _watch()[name] == 7
-
-
-def test_what_the_watch_judges_the_doctor_only_explains() -> None:
-    """Neither has code of its own for what the other finds."""
-    between_hosts = {"ranks-differ", "ranks-memory"}
-    explained = {check.id for check in CHECKS if check.look is None} - between_hosts
-    assert explained == {
-        "given-up", "not-serving", "wedge", "kv-cache-full", "acceptance-collapse",
-        "acceptance-decays", "drift", "disk-full", "disk-fills", "watch-asleep",
-        "gpu-silent", "gpu-heat", "gpu-power-brake", "gb10-low-power",
-    }  # fmt: skip

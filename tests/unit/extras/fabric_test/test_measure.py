@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from sparkwright.checks.fabric.check import Fabric
+from sparkwright.checks.fabric.facts import Fabric
 from sparkwright.checks.fabric.groups import fabrics
 from sparkwright.extras.fabric_test.measure import Plan, plan
 from sparkwright.extras.fabric_test.result import (
@@ -61,7 +61,7 @@ def test_every_rank_of_the_gather_has_its_own_variables() -> None:
     assert [(host, one.rank, one.ranks, one.master) for host, one in found.items()] == [
         ("spark-1", 0, 2, "192.168.177.11"), ("spark-2", 1, 2, "192.168.177.11"),
     ]  # fmt: skip
-    assert found["spark-2"].environment["VLLM_HOST_IP"] == "192.168.177.12"
+    assert found["spark-2"].environment["NCCL_SOCKET_IFNAME"] == "enp1s0f1np1"
     assert "torch.distributed" in found["spark-1"].script
 
 

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 import yaml
 
+from sparkwright.engines.vllm.command import CACHES
 from sparkwright.findings.user_error import UserError
-from sparkwright.plan.container import BOOT_CACHES
 from tests.libyaml import safe_load_all
 from tests.unit.builders import COMMIT, DIGEST, alone, catalog
 from tests.unit.extras.handover.services import HERETIC, HOSTILE, container, files, manifests
@@ -63,7 +63,7 @@ def test_it_is_the_same_service() -> None:
     assert found["image"] == f"ghcr.io/aeon-7/aeon-vllm-ultimate@{DIGEST}"
     # In a network of its own it listens to all of it.
     assert found["args"] == ["0.0.0.0" if word == "127.0.0.1" else word for word in CARD]
-    assert {one["name"] for one in found["env"]} >= set(BOOT_CACHES)
+    assert {one["name"] for one in found["env"]} >= set(CACHES)
     volumes = {one["name"]: one for one in found["pod"]["volumes"]}
     body = f"/opt/models/AEON-7--Qwen3.6-35B-A3B-heretic-NVFP4/{COMMIT}"
     assert volumes["weights-0"]["hostPath"] == {"path": body, "type": "Directory"}

@@ -33,7 +33,7 @@ def test_it_is_the_same_service() -> None:
     assert found["Image"] == [f"ghcr.io/aeon-7/aeon-vllm-ultimate@{DIGEST}"]
     (words,) = found["Exec"]
     started = [*found["Entrypoint"], *reader.words(words)]
-    assert started == [*container_entrypoint("vllm", variables=False), *CARD]
+    assert started == [*container_entrypoint("vllm"), *CARD]
     body = f"/opt/models/AEON-7--Qwen3.6-35B-A3B-heretic-NVFP4/{COMMIT}:/models/qwen36:ro"
     assert found["Volume"][0] == body
     assert found["Volume"][-1] == f"llm-chat-caches-{DIGEST[7:19]}:/var/cache/boot"

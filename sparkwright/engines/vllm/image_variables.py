@@ -1,19 +1,17 @@
 """Variables of an image that is driven by them, read back into the arguments that they stand for.
 
-Rules, plan and endpoints speak of arguments. What a site says as a variable instead becomes one
-here, and what has a place of its own among the settings is refused.
+Rules, plan and endpoints speak of arguments. A variable of a site becomes an argument here; one
+that repeats a setting is refused.
 """
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from sparkwright.catalog import ArgumentValue, Variables
-from sparkwright.plan.own_arguments import own_setting
-
-#: Key, what is wrong, what to write.
-Refusal = tuple[str, str, str]
+from sparkwright.engines.engine import Misuse
+from sparkwright.engines.vllm.own_arguments import own_setting
 
 
 def read_back(
@@ -38,8 +36,8 @@ def read_back(
         ]
 
 
-def refused(names: Variables, environment: dict[str, str | None]) -> Iterator[Refusal]:
-    """Variables that would make something else run than what plan, endpoints and rules show."""
+def refused(names: Variables, environment: Mapping[str, str]) -> Iterator[Misuse]:
+    """Variables that would make something else run than plan, endpoints and rules show."""
     for variable, remedy in (
         (names.model, "leave it out: it is the recipe's body, and another recipe serves another"),
         (names.drafter, "leave it out: it is the recipe's drafter, which is fetched and mounted"),
@@ -73,16 +71,16 @@ def _remedy(extra: str) -> str:
         words = shlex.split(extra)
     except ValueError:
         words = []
-    said: dict[str, list[str]] = {}
+    arguments: dict[str, list[str]] = {}
     name = ""
     for word in words:
         if word.startswith("--"):
             name, _, value = word[2:].replace("-", "_", word.count("-")).partition("=")
-            said[name] = [value] if value else []
+            arguments[name] = [value] if value else []
         elif name:
-            said[name].append(word)
+            arguments[name].append(word)
     lines = []
-    for name, values in said.items():
+    for name, values in arguments.items():
         own = own_setting(name)
         if own:
             lines.append(f"{own} instead of --{name.replace('_', '-')}")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from sparkwright.engines.engine import Misuse
+
 #: Argument -> the setting to write instead.
 OWN_ARGUMENTS = {
     "port": "port",
@@ -11,7 +13,7 @@ OWN_ARGUMENTS = {
     "served_model_name": "served_names",
     "api_key": "api_key_file (a key on the command line is visible to every user of the host)",
     "config": "its lines under arguments (a file in the container goes past every rule)",
-    # vLLM's words for a rank, which a cluster's host has by its place.
+    # A host of a cluster has its rank by its place.
     **dict.fromkeys(("nnodes", "node_rank", "master_addr", "master_port", "headless"), "cluster"),
 }
 #: The fewest letters that count as an abbreviation, which vLLM's parser takes.
@@ -27,8 +29,8 @@ def own_setting(argument: str) -> str | None:
     return None
 
 
-def misplaced(arguments: Iterable[str]) -> Iterator[tuple[str, str, str]]:
-    """Arguments that are settings of the service: key, what is wrong, what to write."""
+def misplaced(arguments: Iterable[str]) -> Iterator[Misuse]:
+    """Arguments that are settings of the service."""
     for argument in arguments:
         if setting := own_setting(argument):
             yield argument, "this is a setting of its own, not an argument", f"write {setting}"

@@ -1,8 +1,8 @@
-"""What a rule is, and what it is given."""
+"""Facts that rules judge: a planned service, its hardware, and its entries of the catalog."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -10,7 +10,6 @@ from sparkwright.catalog import ArgumentValue, Catalog, Image, Model, Recipe, Sc
 from sparkwright.catalog.gpus import MACHINES
 from sparkwright.engines.vllm.arguments import amount
 from sparkwright.engines.vllm.table import nearest, table
-from sparkwright.findings.finding import Severity
 from sparkwright.plan.plan import HostPlan, ServicePlan
 
 #: The least MemTotal that was seen on a DGX Spark: 125513944 kB.
@@ -164,39 +163,3 @@ class Context:
             }
         )
         return found
-
-
-@dataclass(frozen=True)
-class Match:
-    """One place where a rule does not hold.
-
-    Attributes:
-        key: ``arguments.max_model_len`` and the like, below the service.
-        remedy: what to write instead.
-        reason, source, severity, id: where they differ from the rule's own.
-    """
-
-    key: str
-    observed: str
-    remedy: str
-    reason: str | None = None
-    source: str | None = None
-    severity: Severity | None = None
-    id: str | None = None
-
-
-@dataclass(frozen=True)
-class Rule:
-    """A known mistake.
-
-    Attributes:
-        reason: why it matters, for someone who has not read the cards.
-        source: who says so.
-    """
-
-    id: str
-    severity: Severity
-    title: str
-    reason: str
-    source: str
-    check: Callable[[Context], Iterator[Match]]

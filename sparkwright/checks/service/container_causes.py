@@ -1,0 +1,18 @@
+"""Causes of failures that Docker, NVIDIA's toolkit and containers report."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from sparkwright.findings.check import load
+
+CONTAINER_CAUSES = Path(__file__).with_suffix(".yaml")
+
+
+def explained(line: str) -> str:
+    """A failure, and where its line is known the cause and the remedy."""
+    for entry in load(CONTAINER_CAUSES).values():
+        if re.search(entry.pattern, line):
+            return f"{line} ({entry.reason}; remedy: {entry.remedy})"
+    return line

@@ -1,0 +1,151 @@
+"""The interface of an engine: all that the rest of sparkwright asks of the server in a container.
+
+An engine is a folder beside this file whose ``engine`` module has an ``ENGINE``, and a line in the
+table of this package.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:  # commands that ask hosts load no catalog
+    from sparkwright.catalog import ArgumentValue, Variables
+
+#: An argument or a variable, its problem, and the remedy.
+Misuse = tuple[str, str, str]
+
+
+@dataclass(frozen=True)
+class Rank:
+    """One rank of a service that the hosts of a cluster serve together.
+
+    Attributes:
+        number: 0 is the head, which alone has the key, the proxy and clients.
+        hosts, addresses: of all ranks, in their order.
+        interface: network device by which they reach each other.
+        shape: how ConnectX-7 are cabled, ``pair``, ``ring`` or ``switch``; None on a plain network.
+        port: where the head's engine gathers the ranks; the next one is the rank programs' own.
+    """
+
+    cluster: str
+    number: int
+    hosts: tuple[str, ...]
+    addresses: tuple[str, ...]
+    interface: str
+    shape: str | None
+    port: int
+
+    @property
+    def head(self) -> bool:
+        """Whether this rank answers clients."""
+        return self.number == 0
+
+    @property
+    def address(self) -> str:
+        """This rank's address among the ranks."""
+        return self.addresses[self.number]
+
+    @property
+    def link_port(self) -> int:
+        """Port of the head's rank program."""
+        return self.port + 1
+
+
+@dataclass(frozen=True)
+class Launch:
+    """The settings that an engine is started with: the part of a service that an engine knows of.
+
+    A type of its own, since engines stand below the plan.
+
+    Attributes:
+        model: path of the body in the container.
+        host, port: where the engine listens in the container.
+        environment: the recipe's and the service's variables.
+        variables: names of an image that is driven by variables; None for one with arguments.
+        caches: the container's directory for boot caches; None without them.
+    """
+
+    model: str
+    served_names: tuple[str, ...]
+    host: str
+    port: int
+    arguments: Mapping[str, ArgumentValue]
+    environment: Mapping[str, str]
+    variables: Variables | None
+    rank: Rank | None
+    caches: str | None
+
+
+@dataclass(frozen=True)
+class Command:
+    """Command line, after the entry point, and environment of a container."""
+
+    words: list[str]
+    environment: dict[str, str]
+
+
+@dataclass(frozen=True)
+class Routes:
+    """Routes of an engine's server, each with its method.
+
+    Attributes:
+        clients: what a proxy lets through, with the API key; ``{id}`` is one part of a path.
+        inference: what costs or tells something.
+        guarded: beginnings of the paths that the engine's own key check covers.
+    """
+
+    clients: tuple[tuple[str, str], ...]
+    inference: tuple[tuple[str, str], ...]
+    guarded: tuple[str, ...]
+
+    @property
+    def open(self) -> tuple[str, ...]:
+        """Paths that answer without the key where no proxy stands before the engine."""
+        return tuple(path for _, path in self.inference if not path.startswith(self.guarded))
+
+
+class Engine(Protocol):
+    """An engine.
+
+    Attributes:
+        name: as images of the catalog name it.
+        title: as messages name it.
+        program: the program of its images that serves.
+        key_variable: the variable that it reads its API key from.
+        caches: variable -> folder below the directory of boot caches.
+        parallel: argument -> the part of a recipe's ``ranks`` that sets it.
+    """
+
+    name: str
+    title: str
+    program: str
+    key_variable: str
+    routes: Routes
+    caches: Mapping[str, str]
+    parallel: Mapping[str, str]
+
+    def command(self, launch: Launch) -> Command:
+        """Command line and environment of a service's container."""
+
+    def rank_environment(self, rank: Rank) -> dict[str, str]:
+        """The engine's own variables of a rank, beside those of the collective libraries."""
+
+    def rank_misuses(self, arguments: Mapping[str, ArgumentValue | None]) -> Iterator[Misuse]:
+        """Arguments with which the engine can't serve on several hosts."""
+
+    def misplaced(self, arguments: Mapping[str, ArgumentValue]) -> Iterator[Misuse]:
+        """Arguments that are settings of the service."""
+
+    def refused(self, names: Variables, environment: Mapping[str, str]) -> Iterator[Misuse]:
+        """Variables of an image that the service's own settings set."""
+
+    def read_back(
+        self,
+        names: Variables,
+        arguments: dict[str, ArgumentValue | None],
+        environment: dict[str, str | None],
+        origins: dict[str, str],
+    ) -> None:
+        """Move variables that stand for an argument to the arguments."""

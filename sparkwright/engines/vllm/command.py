@@ -1,0 +1,133 @@
+"""Command line and environment of a container that serves with vLLM.
+
+An image is driven by ``vllm serve`` arguments, or by variables that its own entry point makes
+arguments from. Settings and rules always speak of arguments; only here they become variables.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Iterator, Mapping
+from pathlib import PurePosixPath
+
+from sparkwright.catalog import ArgumentValue, Variables
+from sparkwright.engines.engine import Command, Launch, Misuse, Rank
+
+#: Where vLLM's compiled graphs and autotuning lie below the directory of boot caches, the kernels
+#: that FlashInfer, Triton, inductor, PyTorch, CuTe and TVM build, and what the driver makes of PTX
+#: (vLLM 0.24.0, envs.py; the libraries' own docs). Seen to be all of it on a GPU, and to belong to
+#: its path: another mount point compiles anew. And Python's bytecode: images built by uv, vLLM's
+#: own too, have none (vllm#55422).
+CACHES: Mapping[str, str] = {
+    "VLLM_CACHE_ROOT": "/vllm",
+    "FLASHINFER_WORKSPACE_BASE": "",
+    "TRITON_CACHE_DIR": "/triton",
+    "TORCHINDUCTOR_CACHE_DIR": "/inductor",
+    "TORCH_EXTENSIONS_DIR": "/torch_extensions",
+    "CUDA_CACHE_PATH": "/cuda",
+    "CUTE_DSL_CACHE_DIR": "/cute_dsl",
+    "TVM_FFI_CACHE_DIR": "/tvm_ffi",
+    "PYTHONPYCACHEPREFIX": "/pycache",
+}
+#: Arguments whose product is the GPUs that vLLM asks for.
+PARALLEL = ("tensor_parallel_size", "pipeline_parallel_size", "data_parallel_size")
+_EXECUTOR = "distributed_executor_backend"
+#: Where an image that is driven by variables listens, unless its extra arguments say otherwise.
+_OWN_HOST, _OWN_PORT = "0.0.0.0", 8000
+
+
+def command(launch: Launch) -> Command:
+    """``serve MODEL --served-model-name ... --host ... --port ...`` and the recipe's arguments; no
+    words for an image that is driven by variables.
+
+    Boot caches come first in the environment: a recipe's own variable goes before them.
+    """
+    environment = {name: launch.caches + folder for name, folder in CACHES.items()} if (
+        launch.caches
+    ) else {}  # fmt: skip
+    words: list[str] = []
+    if launch.variables is None:
+        words = ["serve", launch.model, "--served-model-name", *launch.served_names]
+        words += ["--host", launch.host, "--port", str(launch.port)]
+        for key, value in launch.arguments.items():
+            if launch.rank is None or key != _EXECUTOR:
+                words += argument_words(key, value)
+        words += _rank_words(launch.rank) if launch.rank else []
+    else:
+        environment |= _variables(launch, launch.variables)
+    environment |= launch.environment
+    if launch.rank:
+        # A recipe's own address would be the same for all ranks.
+        environment["VLLM_HOST_IP"] = launch.rank.address
+    return Command(words, environment)
+
+
+def _variables(launch: Launch, names: Variables) -> dict[str, str]:
+    """The arguments as an image's variables; the extra arguments have the others."""
+    found = {names.model: launch.model}
+    if launch.served_names[0] != PurePosixPath(launch.model).name:
+        found[names.served_name] = launch.served_names[0]
+    extra: list[str] = []
+    for key, value in launch.arguments.items():
+        if key in names.arguments:
+            found[names.arguments[key]] = str(value)
+        elif key == "speculative_config" and isinstance(value, dict) and _plain_dflash(value):
+            found[names.drafter] = str(value["model"])
+            found[names.num_speculative_tokens] = str(value["num_speculative_tokens"])
+        else:
+            extra += argument_words(key, value)
+    extra += [
+        f"--no-{flag.replace('_', '-')}" for flag in names.sets if flag not in launch.arguments
+    ]
+    if len(launch.served_names) > 1:
+        extra += ["--served-model-name", *launch.served_names]
+    if launch.host != _OWN_HOST:
+        extra += ["--host", launch.host]
+    if launch.port != _OWN_PORT:
+        extra += ["--port", str(launch.port)]
+    if extra:
+        found[names.extra_arguments] = shlex.join(extra)
+    return found
+
+
+def _plain_dflash(config: dict[str, bool | int | float | str | None]) -> bool:
+    """Whether the image's own variables can say all of it."""
+    return set(config) == {"method", "model", "num_speculative_tokens"} and (
+        config["method"] == "dflash"
+    )
+
+
+def argument_words(key: str, value: ArgumentValue) -> list[str]:
+    """One argument: ``max_model_len: 8192`` -> ``--max-model-len 8192``, True -> a bare flag."""
+    flag = f"--{key.replace('_', '-')}"
+    if value is True:
+        return [flag]
+    if value is False:
+        return [f"--no-{flag[2:]}"]
+    if isinstance(value, dict):
+        return [flag, json.dumps(value, separators=(",", ":"))]
+    if isinstance(value, list):
+        return [flag, *map(str, value)]
+    return [flag, str(value)]
+
+
+def _rank_words(rank: Rank) -> list[str]:
+    """Native multi-node serving: one process group over all hosts, without Ray."""
+    words = ["--distributed-executor-backend", "mp", "--nnodes", str(len(rank.hosts))]
+    words += ["--node-rank", str(rank.number)]
+    words += ["--master-addr", rank.addresses[0], "--master-port", str(rank.port)]
+    return words if rank.head else [*words, "--headless"]
+
+
+def rank_environment(rank: Rank) -> dict[str, str]:
+    """The address of a rank, and more patience: a first start compiles for longer than the default
+    of 300 s."""
+    return {"VLLM_HOST_IP": rank.address, "VLLM_EXECUTE_MODEL_TIMEOUT_SECONDS": "1800"}
+
+
+def rank_misuses(arguments: Mapping[str, ArgumentValue | None]) -> Iterator[Misuse]:
+    """Executors other than the one that serves on several hosts."""
+    executor = arguments.get(_EXECUTOR)
+    if executor not in (None, "mp"):
+        yield _EXECUTOR, f"{executor!r}: vLLM takes mp alone for several hosts", "drop it"
