@@ -35,7 +35,6 @@ _NEWEST = (
     *(one for one in PACKAGES if one not in NEWEST),
     *(f"{one}/{UNSTABLE}" for one in NEWEST),
 )
-MIRROR = "http://deb.debian.org/debian"
 #: What a bare host can have from the depot.
 OFFERED = ("docker.io", "docker-cli", "docker-compose", "haproxy", "earlyoom")
 #: Where those lie in the bare base: below apt's own place for them, out of its sight.
@@ -71,12 +70,26 @@ def newest_path() -> Path:
 def ensure_newest() -> Path:
     """That of a host with the newest Docker: everything else is of the suite."""
     # Unstable is signed for a week, and a mirror may be a snapshot.
+    mirror = debian_mirror()
     settings = (f'APT::Default-Release "{SUITE}"', 'Acquire::Check-Valid-Until "false"')
     return _made(
         "newest", _NEWEST, newest_path(),
         tuple(f"--aptopt={one}" for one in settings),
-        tuple(f"deb {MIRROR} {suite} main" for suite in (SUITE, UNSTABLE)),
+        tuple(f"deb {mirror} {suite} main" for suite in (SUITE, UNSTABLE)),
     )  # fmt: skip
+
+
+def debian_mirror() -> str:
+    """Address of the Debian mirror that this machine's own apt uses."""
+    command = ["apt-get", "indextargets", "--no-release-info", "--format", "$(REPO_URI)"]
+    options = ["-o", "APT::Get::IndexTargets::OnlyExistFiles=false"]
+    listing = subprocess.run(
+        [*command, *options, "Created-By: Packages"], capture_output=True, text=True, check=False
+    ).stdout.split()
+    for address in listing:
+        if address.rstrip("/").endswith("/debian"):
+            return address
+    raise SystemExit("the apt of this machine has no Debian mirror: add one to its sources")
 
 
 def _place(name: str, packages: tuple[str, ...]) -> Path:

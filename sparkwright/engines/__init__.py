@@ -22,6 +22,12 @@ def engine(name: str) -> Engine:
     return cast("Engine", import_module(ENGINES[name]).ENGINE)
 
 
+def metric_names() -> dict[str, str]:
+    """Names of every engine's metrics -> the neutral names of ``sparkwright.host.lib.metrics``."""
+    metrics = [engine(name).metrics for name in ENGINES]
+    return {own: neutral for each in metrics for neutral, own in each.items()}
+
+
 def client_routes(name: str | None = None) -> tuple[tuple[str, str], ...]:
     """Routes that a proxy lets through to an engine; of every engine without a name."""
     names = ENGINES if name is None else [name]

@@ -106,6 +106,23 @@ class Routes:
         return tuple(path for _, path in self.inference if not path.startswith(self.guarded))
 
 
+@dataclass(frozen=True)
+class Probes:
+    """Questions to an engine's server, and traces of it on a host; empty where there are none.
+
+    Attributes:
+        version: route that answers with the version.
+        tokenizer: route that counts the tokens of a text.
+        context_errors: texts of which an error about a prompt that is too long has one.
+        compiled: folder of compiled graphs, below the directory of boot caches.
+    """
+
+    version: str = ""
+    tokenizer: str = ""
+    context_errors: tuple[str, ...] = ()
+    compiled: str = ""
+
+
 class Engine(Protocol):
     """An engine.
 
@@ -116,6 +133,8 @@ class Engine(Protocol):
         key_variable: the variable that it reads its API key from.
         caches: variable -> folder below the directory of boot caches.
         parallel: argument -> the part of a recipe's ``ranks`` that sets it.
+        metrics: neutral name of ``sparkwright.host.lib.metrics`` -> the engine's own.
+        probes: what host programs ask of its server beside OpenAI's routes.
     """
 
     name: str
@@ -125,6 +144,8 @@ class Engine(Protocol):
     routes: Routes
     caches: Mapping[str, str]
     parallel: Mapping[str, str]
+    metrics: Mapping[str, str]
+    probes: Probes
 
     def command(self, launch: Launch) -> Command:
         """Command line and environment of a service's container."""

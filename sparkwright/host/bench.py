@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import re
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -18,12 +19,13 @@ from sparkwright.host.lib.http import NoAnswer, Server
 
 @dataclass(frozen=True)
 class BenchService:
-    """A service that is measured."""
+    """A service that is measured; ``version`` is the route of its engine's version."""
 
     name: str
     home: str
     address: str
     port: int
+    version: str = ""
 
 
 @dataclass(frozen=True)
@@ -34,12 +36,14 @@ class BenchRequest:
         samples: of the GPU, one a second while a service is busy; 0 for none.
         seconds: how long the load is waited for.
         state: directory that says which exclusive services sleep.
+        metric_names: an engine's name of a metric -> the neutral one (``host/lib/metrics.py``).
     """
 
     services: tuple[BenchService, ...] = ()
     samples: int = 0
     seconds: float = 90.0
     state: str = ""
+    metric_names: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -47,12 +51,12 @@ class Running:
     """One service as its container and its release's files have it; None where there is none.
 
     Attributes:
-        vllm: its version, as it reports it.
+        engine: version of its engine, as that reports it.
         image: the name on the host, made of the digest.
         models: repository -> commit, by what is mounted.
     """
 
-    vllm: str | None = None
+    engine: str | None = None
     release: str | None = None
     recipe: str | None = None
     tag: str | None = None
@@ -88,26 +92,29 @@ def first_gpu() -> Gpu | None:
     return next(iter(gpu.ask().gpus), None)
 
 
-def version(server: Server) -> str | None:
-    """vLLM's version as it reports it."""
+def version(service: BenchService) -> str | None:
+    """The engine's version as it reports it."""
+    if not service.version:
+        return None
     try:
-        return str(server.get("/version").json()["version"])
+        answer = Server(service.address, service.port).get(service.version)
+        return str(answer.json()["version"])
     except (NoAnswer, ValueError, KeyError, TypeError):
         return None
 
 
-def busy(service: BenchService) -> bool:
+def busy(service: BenchService, names: Mapping[str, str]) -> bool:
     """Whether the service works on any request."""
-    totals = metrics.ask(Server(service.address, service.port)) or {}
+    totals = metrics.ask(Server(service.address, service.port), names) or {}
     return totals.get(metrics.RUNNING, 0.0) > 0
 
 
 def running(service: BenchService) -> Running:
     """What serves: release, recipe and tag, image and digest, models and their commits."""
-    vllm = version(Server(service.address, service.port))
+    engine = version(service)
     container = docker.container(f"sparkwright-{service.name}")
     if container is None or not container["State"]["Running"]:
-        return Running(vllm)
+        return Running(engine)
     release = docker.release_of(container)
     image = str(container["Config"]["Image"])
     digest = _DIGEST.search(image)
@@ -116,7 +123,7 @@ def running(service: BenchService) -> Running:
     compose = documents.text(Path(service.home, "releases", str(release), "compose.yaml"))
     written = _WRITTEN.match(f"{compose or ''}\n")
     return Running(
-        vllm=vllm,
+        engine=engine,
         release=release,
         recipe=written and written[1],
         tag=written and written[2],
@@ -131,7 +138,7 @@ def under_load(request: BenchRequest) -> tuple[Gpu, ...]:
     end = time.monotonic() + request.seconds
     samples: list[Gpu] = []
     while time.monotonic() < end and len(samples) < request.samples:
-        if any(busy(service) for service in request.services):
+        if any(busy(service, request.metric_names) for service in request.services):
             samples += [one for one in (first_gpu(),) if one]
         elif samples:
             break

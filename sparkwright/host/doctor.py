@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import shlex
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -54,12 +54,14 @@ class ExaminedService:
 
 @dataclass(frozen=True)
 class ExaminationRequest:
-    """What a doctor looks at; ``seconds`` lie between two looks at the metrics."""
+    """What a doctor looks at; ``seconds`` lie between two looks at the metrics, whose names
+    ``metric_names`` makes neutral."""
 
     services: tuple[ExaminedService, ...] = ()
     models_root: str = "/opt/models"
     services_root: str = "/opt/sparkwright"
     seconds: float = 5.0
+    metric_names: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -134,7 +136,7 @@ class Look:
     values: dict[str, float]
 
     def __getitem__(self, name: str) -> float:
-        return self.values.get(f"vllm:{name}", 0.0)
+        return self.values.get(name, 0.0)
 
 
 @dataclass(frozen=True)
@@ -340,7 +342,7 @@ def weights(place: Path, target: str) -> Mount:
 
 
 def service(
-    one: ExaminedService, containers: dict[str, ContainerSeen], seconds: float
+    one: ExaminedService, containers: dict[str, ContainerSeen], request: ExaminationRequest
 ) -> ServiceSeen:
     """One of our services."""
     shown = systemd.unit(one.unit, timeout=10)
@@ -360,7 +362,7 @@ def service(
         log=tuple(said),
         container=own,
         gpu_inside=docker.docker("exec", name, *_INSIDE, timeout=10) if running else None,
-        metrics=tuple(looks(server, seconds)),
+        metrics=tuple(looks(server, request.seconds, request.metric_names)),
         stopped=homes.stopped(Path(one.home)),
         waits=ranks.missing(one.home),
     )
@@ -375,9 +377,9 @@ def health(server: Server) -> Health:
     return Health(answer.status, said=answer.text[:200])
 
 
-def looks(server: Server, seconds: float) -> Iterator[Look]:
+def looks(server: Server, seconds: float, names: Mapping[str, str]) -> Iterator[Look]:
     """The metrics, ``seconds`` apart; again for a while where requests run and nothing moves."""
-    first = _metrics(server)
+    first = _metrics(server, names)
     if first is None:
         return
     yield first
@@ -385,7 +387,7 @@ def looks(server: Server, seconds: float) -> Iterator[Look]:
     wait = seconds
     while True:
         time.sleep(wait)
-        now = _metrics(server)
+        now = _metrics(server, names)
         if now is None:
             return
         idle = not now.values.get(metrics.RUNNING)
@@ -395,8 +397,8 @@ def looks(server: Server, seconds: float) -> Iterator[Look]:
         wait = _LOOK
 
 
-def _metrics(server: Server) -> Look | None:
-    found = metrics.ask(server)
+def _metrics(server: Server, names: Mapping[str, str]) -> Look | None:
+    found = metrics.ask(server, names)
     return None if found is None else Look(time.time(), found)
 
 
@@ -525,9 +527,7 @@ def main(request: ExaminationRequest) -> Examination:
     with ThreadPoolExecutor(max_workers=8) as pool:
         gpus, dmesg = pool.submit(gpu.ask), pool.submit(kernel)
         before = pool.submit(boot_before)
-        services = {
-            one.name: pool.submit(service, one, containers, request.seconds) for one in services_
-        }
+        services = {one.name: pool.submit(service, one, containers, request) for one in services_}
         seen = Examination(
             now=time.time(),
             gpu=gpus.result(),

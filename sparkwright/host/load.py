@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -18,14 +19,16 @@ class LoadRequest:
     """What is looked at.
 
     Attributes:
-        services: name -> address and port of vLLM itself.
+        services: name -> address and port of the engine itself.
         watch: path of the watch's configuration, which has them where no plan does.
         state: directory that says which exclusive services sleep.
+        metric_names: an engine's name of a metric -> the neutral one (``host/lib/metrics.py``).
     """
 
     services: dict[str, tuple[str, int]] = field(default_factory=dict)
     watch: str = ""
     state: str = ""
+    metric_names: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -66,9 +69,9 @@ class HostLoad:
     sleeping: dict[str, str] = field(default_factory=dict)
 
 
-def service(server: Server) -> ServiceLoad | None:
+def service(server: Server, names: Mapping[str, str]) -> ServiceLoad | None:
     """A service's counters and gauges."""
-    found = metrics.ask(server)
+    found = metrics.ask(server, names)
     if found is None:
         return None
     drafted = found.get(metrics.DRAFTED)
@@ -94,7 +97,8 @@ def main(request: LoadRequest) -> HostLoad:
     asked = gpu.Question(gpu.LOAD)
     asleep = exclusive.sleeping(Path(request.state)) if request.state else {}
     services = {
-        name: None if name in asleep else service(Server(*at)) for name, at in known.items()
+        name: None if name in asleep else service(Server(*at), request.metric_names)
+        for name, at in known.items()
     }
     now, memory = time.monotonic(), meminfo()
     return HostLoad(

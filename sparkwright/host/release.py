@@ -220,6 +220,8 @@ class SmokeRequest:
         fail_fast: whether the first crash while starting is a failure; else systemd's restarts are
             waited for.
         follower: whether the head of its cluster, on another host, answers for it.
+        metric_names: an engine's name of a metric -> the neutral one (``host/lib/metrics.py``).
+        compiled: folder of compiled code below the service's boot caches; empty without one.
     """
 
     name: str
@@ -238,6 +240,9 @@ class SmokeRequest:
     fail_fast: bool = False
     certificate: str | None = None
     follower: bool = False
+    engine: str = ""
+    metric_names: dict[str, str] = field(default_factory=dict)
+    compiled: str = ""
 
 
 #: Names in release.json and in a switch's request, which hosts keep across versions.
@@ -247,7 +252,7 @@ _GATE_KEYS = {"proxy": "door", "fail_fast": "hasty"}
 def to_gate(request: dict[str, object]) -> dict[str, object]:
     """A SmokeRequest's data, as files on hosts name it."""
     gate = {_GATE_KEYS.get(name, name): value for name, value in request.items()}
-    for name in ("hasty", "certificate", "follower"):
+    for name in ("hasty", "certificate", "follower", "engine", "metric_names", "compiled"):
         if not gate[name]:
             del gate[name]
     return gate

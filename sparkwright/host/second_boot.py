@@ -1,7 +1,7 @@
 """One more start after a first one that compiled, where GPU and CPU share their memory.
 
-vLLM takes what it saw in use while it started for what it needs for ever. There the compiler's peak
-counts too, 30 GB and more: 9.5 GiB were left to a KV cache instead of 40
+An engine may take what it saw in use while it started for what it needs for ever. There the
+compiler's peak counts too, 30 GB and more: 9.5 GiB were left to vLLM's KV cache instead of 40
 (eugr/spark-vllm-docker#286). A start that finds everything compiled measures anew.
 """
 
@@ -14,19 +14,16 @@ from sparkwright.host.lib import documents, gpu, metrics
 from sparkwright.host.lib.http import NoAnswer, Server, api_key
 from sparkwright.host.release import ServiceSwitch, SmokeRequest
 
-#: Where vLLM keeps its graphs, below a service's caches; there is none where it compiled nothing.
-_COMPILED = "current/vllm/torch_compile_cache"
 
-
-def due(service: ServiceSwitch) -> bool:
+def due(service: ServiceSwitch, gate: SmokeRequest) -> bool:
     """Whether the start of a service's new release compiled, on unified memory."""
-    if not service.second_boot:
+    if not service.second_boot or not gate.compiled:
         return False
     caches = Path(service.home, "caches")
     known = documents.read(caches / "state.json") or {}
     if (known.get("release"), known.get("warm")) != (service.to, False):
         return False
-    if not (caches / _COMPILED).is_dir():
+    if not (caches / "current" / gate.compiled).is_dir():
         return False
     return any("GB10" in one.name for one in gpu.ask(gpu.IDENTITY).gpus)
 
@@ -37,7 +34,7 @@ def kv_blocks(gate: SmokeRequest) -> int | None:
         answer = Server(gate.address, gate.port, api_key(gate.secrets)).get("/metrics")
     except (NoAnswer, OSError, KeyError):
         return None
-    text = metrics.labels_of(answer.text, metrics.CACHE_CONFIG).get("num_gpu_blocks", "")
+    text = metrics.texts(answer.text, gate.metric_names).get(metrics.BLOCKS, "")
     return int(text) if re.fullmatch("[0-9]{1,12}", text) else None
 
 

@@ -327,7 +327,9 @@ class Switch:
 
     def _second_boot(self, services: list[ServiceSwitch], stopped: float | None) -> list[str]:
         """Before anybody is let in: start once more what compiled, where that costs KV cache."""
-        compiled = [service for service in services if second_boot.due(service)]
+        compiled = [
+            service for service in services if second_boot.due(service, _gate(service, "to"))
+        ]
         if not compiled:
             return []
         began = time.monotonic()

@@ -9,6 +9,7 @@ from typing import Any
 from sparkwright.config.inventory import lan_address
 from sparkwright.config.settings import LoadBalancerSettings, RolloutSettings
 from sparkwright.config.templates import template
+from sparkwright.engines import metric_names
 from sparkwright.findings.user_error import UserError
 from sparkwright.host.lib.records import encode
 from sparkwright.host.proxy.pool import SELF, HealthConfig, HealthService, Pool, Sockets, pool_of
@@ -92,7 +93,7 @@ def health_file(plan: HostPlan) -> str | None:
     )
     if not services:
         return None
-    config = HealthConfig(services, IDLE, "/run/sparkwright-health/state.json")
+    config = HealthConfig(services, IDLE, "/run/sparkwright-health/state.json", metric_names())
     return json.dumps(encode(config), indent=1) + "\n"
 
 

@@ -11,6 +11,7 @@ import gevent
 from pyinfra.api.host import Host
 
 from sparkwright.checks.smoke import own_address
+from sparkwright.engines import metric_names
 from sparkwright.facts import hooks
 from sparkwright.facts.asking import HostError, Sudo, ask
 from sparkwright.facts.memory import memory
@@ -46,6 +47,7 @@ def followed(host: Host, one: HostRun, *, feed: int, interval: float, count: int
         },
         watch=f"{one.settings.services_root}/watch/config.json",
         state=f"{one.settings.services_root}/state",
+        metric_names=metric_names(),
     )
     looks = 0
     while True:

@@ -15,6 +15,7 @@ from sparkwright.catalog import Catalog
 from sparkwright.checks.host.judge import judge
 from sparkwright.checks.smoke import own_address
 from sparkwright.checks.smoke.deep import deep_request, deep_seconds
+from sparkwright.engines import engine, metric_names
 from sparkwright.facts.answers import HostError, of_each
 from sparkwright.facts.asking import ask
 from sparkwright.findings.render import data
@@ -114,7 +115,11 @@ def examined(host: Host, one: HostRun) -> dict[str, Any]:
 
 def _examination(host: Host, one: HostRun, services: tuple[ExaminedService, ...]) -> Examination:
     request = ExaminationRequest(
-        services, one.settings.models_root, one.settings.services_root, _BETWEEN
+        services,
+        one.settings.models_root,
+        one.settings.services_root,
+        _BETWEEN,
+        metric_names(),
     )
     return ask(host, doctor, request, Examination, timeout=120)
 
@@ -143,12 +148,14 @@ def bench_facts(host: Host, one: HostRun, *, under_load: bool) -> dict[str, Any]
                 release.home,
                 own_address(release.service),
                 release.service.port,
+                engine(release.service.engine).probes.version,
             )
             for release in one.desired.releases
         ),
         samples=_SAMPLES if under_load else 0,
         seconds=_SECONDS,
         state=f"{one.settings.services_root}/state",
+        metric_names=metric_names(),
     )
     answer = ask(host, bench, request, BenchAnswer, timeout=_SECONDS + 60)
     planned = {release.service.name: release.id for release in one.desired.releases}

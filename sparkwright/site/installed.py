@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from sparkwright.checks.configuration.model import THINKING_TOKENS
 from sparkwright.checks.smoke.deep import LONG
 from sparkwright.config.settings import RolloutSettings
+from sparkwright.engines import ENGINES, engine
 from sparkwright.host.doctor import ExaminedService
 from sparkwright.host.release import ServiceSwitch, SmokeRequest
 from sparkwright.host.smoke.client import DeepRequest
@@ -87,8 +88,9 @@ class Installed:
     def deep(self) -> DeepRequest | None:
         """The deep test of what the release itself promises; None where it says nothing."""
         gate = self.gate(self.status.current)
-        if gate is None:
+        if gate is None or gate.engine not in ENGINES:
             return None
+        own = engine(gate.engine)
         why = "what the recipe promises is not known while the plan is broken"
         skip = dict.fromkeys(_PROMISED, why)
         return DeepRequest(
@@ -100,6 +102,9 @@ class Installed:
             context=None,
             prefix_caching=None,
             skip=skip if gate.speculates else {**skip, "speculation": "no drafter in its release"},
+            guarded=own.routes.guarded,
+            tokenizer=own.probes.tokenizer,
+            context_errors=own.probes.context_errors,
         )
 
     def switch_to(self, release: str, why: str, settings: RolloutSettings) -> ServiceSwitch | None:

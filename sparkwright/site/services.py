@@ -5,7 +5,7 @@ from __future__ import annotations
 from sparkwright.checks.smoke import smoke_request
 from sparkwright.config.keys import Keys
 from sparkwright.config.secrets import Secret
-from sparkwright.engines import engine
+from sparkwright.engines import engine, metric_names
 from sparkwright.host.directories import Directory
 from sparkwright.host.lib.ranks import RankConfig
 from sparkwright.host.ranks.link import KEY
@@ -106,6 +106,7 @@ def _rank(desired: Desired, release: Release) -> RankConfig:
         shared=rank.shape is None,
         shape=rank.shape,
         environment=rank_environment(rank, engine(service.engine)),
+        metric_names=metric_names(),
     )
 
 

@@ -8,11 +8,12 @@ from pathlib import Path
 import pytest
 
 from sparkwright.checks.service.thresholds import THRESHOLDS
+from sparkwright.engines import metric_names
 from sparkwright.host import load
 from sparkwright.host.lib.records import encode
 from sparkwright.host.load import LoadRequest
 from sparkwright.host.watch.state import WatchConfig, WatchedService
-from tests.host.lab.test_serving import launched, make_model
+from tests.host.lab.fake_server import launched, make_model
 
 SMI = """#!/bin/sh
 echo "NVIDIA GeForce RTX 5090, 580.95.05, 61, 402.10 W, 93 %, 2500 MHz, 3000 MHz, 0x0, 32607 MiB, \
@@ -30,11 +31,12 @@ def test_services_gpu_and_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         assert status == 200, text
         tokens = json.loads(text)["usage"]["completion_tokens"]
         at = ("127.0.0.1", server.port)
-        found = load.main(LoadRequest({"tiny": at, "down": ("127.0.0.1", 9)}))
+        names = metric_names()
+        found = load.main(LoadRequest({"tiny": at, "down": ("127.0.0.1", 9)}, metric_names=names))
         watched = WatchedService("seen", "u", *at, "/h", 60.0)
         config = WatchConfig((watched,), (), THRESHOLDS, 0, 0, "", "", "", "")
         (tmp_path / "config.json").write_text(json.dumps(encode(config)))
-        planless = load.main(LoadRequest(watch=str(tmp_path / "config.json")))
+        planless = load.main(LoadRequest(watch=str(tmp_path / "config.json"), metric_names=names))
     tiny = found.services["tiny"]
     assert tiny is not None
     assert (tiny.generated, tiny.running, tiny.waiting) == (tokens, 0.0, 0.0)

@@ -138,7 +138,7 @@ def test_health_says_so_whatever_the_engine_does(
     host: Host, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """After a boot HAProxy knows nothing of it any more."""
-    one = health.Service(HealthService("a", 1, 2, "none", "m", 1.0), 30.0)
+    one = health.Service(HealthService("a", 1, 2, "none", "m", 1.0), 30.0, {})
     monkeypatch.setattr(one, "_count", lambda: (1.0,))
     monkeypatch.setattr(one, "_call", lambda *_: type("A", (), {"status": 200})())
     one.look()

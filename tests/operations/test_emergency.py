@@ -37,6 +37,7 @@ def gate(**changes: Any) -> dict[str, Any]:
     """A release's smoke test, as the host's status has it."""
     made = SmokeRequest(
         "qwen36", "other.service", "127.0.0.1", 8000, "/etc/shadow", ("qwen36-fast",), 600, 60,
+        engine="vllm",
     )  # fmt: skip
     return {**encode(made), **changes}
 

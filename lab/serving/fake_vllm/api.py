@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import hmac
 import json
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from . import chat, completions
-from .engine import Engine, Generation
+from .backend import Backend
 from .errors import ApiError, bad_request
 from .faults import Faults
 from .http_server import Request, Response
 from .identity import Identity
-from .metrics import Metrics
 from .ranks import Ranks
 from .settings import Settings
 from .shapes import new_id
@@ -37,13 +35,8 @@ class Api:
     def __init__(
         self, settings: Settings, identity: Identity, faults: Faults, ranks: Ranks
     ) -> None:
-        self.settings = settings
-        self.version = identity.version
-        self.faults = faults
-        self.metrics = Metrics(settings, identity.version)
-        self.engine = Engine(settings, self.metrics, faults, ranks)
+        self._backend = Backend(settings, identity.version, faults, ranks)
         self._keys = [hashlib.sha256(key.encode()).digest() for key in settings.keys]
-        self._load = 0
         get: dict[str, Callable[[Request], Awaitable[Response]]] = {
             "/health": self._empty,
             "/ping": self._empty,
@@ -92,7 +85,7 @@ class Api:
 
     async def _too_long(self, error: ApiError) -> Response:
         try:
-            await self.faults.over_the_context()
+            await self._backend.faults.over_the_context()
         except ApiError as fault:
             return fault.response()
         return error.response()
@@ -102,7 +95,7 @@ class Api:
             return True
         if not request.path.startswith(GUARDED):
             return True
-        if self.faults.open_door and request.path == "/v1/completions":
+        if self._backend.faults.open_door and request.path == "/v1/completions":
             return True
         scheme, _, key = request.headers.get("authorization", "").partition(" ")
         digest = hashlib.sha256(key.encode("latin-1", "replace")).digest()
@@ -114,17 +107,17 @@ class Api:
 
     async def _metrics(self, _: Request) -> Response:
         kind = "text/plain; version=1.0.0; charset=utf-8"
-        return Response(200, self.metrics.render().encode(), content_type=kind)
+        return Response(200, self._backend.metrics.render().encode(), content_type=kind)
 
     async def _version(self, _: Request) -> Response:
-        return _json({"version": self.version})
+        return _json({"version": self._backend.version})
 
     async def _server_load(self, _: Request) -> Response:
-        return _json({"server_load": self._load})
+        return _json({"server_load": self._backend.load})
 
     async def _docs(self, _: Request) -> Response:
         text = (
-            f"<!DOCTYPE html>\n<html><head><title>vLLM {self.version}: fake</title></head>"
+            f"<!DOCTYPE html>\n<html><head><title>vLLM {self._backend.version}: fake</title></head>"
             "<body><p>This is a fake for vLLM (sparkwright lab): no model is computed."
             '</p><p><a href="/openapi.json">openapi.json</a></p></body></html>\n'
         )
@@ -137,12 +130,14 @@ class Api:
                 responses = {"200": {"description": "Successful Response"}}
                 paths.setdefault(path, {})[method.lower()] = {"responses": responses}
         title = "fake for vLLM (sparkwright lab)"
-        info = {"title": title, "version": self.version}
+        info = {"title": title, "version": self._backend.version}
         return _json({"openapi": "3.1.0", "info": info, "paths": paths})
 
     async def _models(self, _: Request) -> Response:
         now = int(time.time())
-        return _json({"object": "list", "data": [self._card(name, now) for name in self.names]})
+        return _json(
+            {"object": "list", "data": [self._card(name, now) for name in self._backend.names]}
+        )
 
     def _card(self, name: str, now: int) -> dict[str, Any]:
         permission = {
@@ -164,50 +159,35 @@ class Api:
             "object": "model",
             "created": now,
             "owned_by": "vllm",
-            "root": self.settings.model.path,
+            "root": self._backend.settings.model.path,
             "parent": None,
-            "max_model_len": self.settings.max_model_len,
+            "max_model_len": self._backend.settings.max_model_len,
             "permission": [permission],
         }
 
-    @property
-    def names(self) -> list[str]:
-        """The served aliases, in the order of the command line."""
-        return self.settings.names[:1] if self.faults.no_alias else self.settings.names
-
-    def model_of(self, body: dict[str, Any]) -> str:
-        """The alias a request asks for, the first when it names none; ApiError for another."""
-        name = body.get("model") or self.names[0]
-        if name in self.names:
-            return str(name)
-        aliases = f" Valid aliases: {', '.join(self.names)}." if self.version == "0.32.0" else ""
-        raise ApiError(
-            404, "NotFoundError", f"The model `{name}` does not exist.{aliases}", "model"
-        )
-
     async def _chat(self, request: Request) -> Response:
-        return await chat.respond(self, read_body(request))
+        return await chat.respond(self._backend, read_body(request))
 
     async def _completions(self, request: Request) -> Response:
-        return await completions.respond(self, read_body(request))
+        return await completions.respond(self._backend, read_body(request))
 
     async def _invocations(self, request: Request) -> Response:
         body = read_body(request)
         if "messages" in body:
-            return await chat.respond(self, body)
+            return await chat.respond(self._backend, body)
         if "prompt" in body:
-            return await completions.respond(self, body)
+            return await completions.respond(self._backend, body)
         raise bad_request("Cannot find suitable handler for request.")
 
     async def _messages(self, request: Request) -> Response:
-        return await chat.respond_as_messages(self, read_body(request))
+        return await chat.respond_as_messages(self._backend, read_body(request))
 
     async def _not_here(self, _: Request) -> Response:
         raise bad_request("The fake does not serve this route.")
 
     async def _tokenize(self, request: Request) -> Response:
         body = read_body(request)
-        self.model_of(body)
+        self._backend.model_of(body)
         if "messages" in body:
             text = "\n".join(str(item.get("content", "")) for item in body["messages"])
         else:
@@ -216,7 +196,7 @@ class Api:
         return _json(
             {
                 "count": len(pieces),
-                "max_model_len": self.settings.max_model_len,
+                "max_model_len": self._backend.settings.max_model_len,
                 "tokens": [_token_id(piece) for piece in pieces],
                 "token_strs": pieces if body.get("return_token_strs") else None,
             }
@@ -224,7 +204,7 @@ class Api:
 
     async def _detokenize(self, request: Request) -> Response:
         body = read_body(request)
-        self.model_of(body)
+        self._backend.model_of(body)
         numbers = body.get("tokens")
         if not isinstance(numbers, list):
             raise bad_request("tokens: a list of numbers is required", "tokens")
@@ -239,23 +219,13 @@ class Api:
         handler = request.path if known else "none"
         group = f"{response.status // 100}xx"
         size = len(response.body) if isinstance(response.body, bytes) else 0
-        metrics = self.metrics
+        metrics = self._backend.metrics
         labels = {"handler": handler, "method": request.method}
         metrics.add("http_requests_total", handler=handler, method=request.method, status=group)
         metrics.observe("http_request_size_bytes", len(request.body), handler=handler)
         metrics.observe("http_response_size_bytes", size, handler=handler)
         metrics.observe("http_request_duration_highr_seconds", seconds)
         metrics.observe("http_request_duration_seconds", seconds, **labels)
-
-    async def run(self, generation: Generation) -> AsyncGenerator[int, None]:
-        """Run a generation, yielding how many tokens each step brings; counted in /load."""
-        self._load += 1
-        try:
-            async with contextlib.aclosing(self.engine.run(generation)) as steps:
-                async for step in steps:
-                    yield step
-        finally:
-            self._load -= 1
 
 
 def read_body(request: Request) -> dict[str, Any]:

@@ -4,36 +4,34 @@ from __future__ import annotations
 
 import time
 from collections.abc import AsyncGenerator, AsyncIterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from .backend import Backend
 from .errors import bad_request
 from .http_server import Response
 from .prompts import Plan, plan_chat
 from .shapes import event, new_id, transfer_params, usage, wants_usage
 from .text import compact
 
-if TYPE_CHECKING:
-    from .api import Api
-
 _EVENT_STREAM = "text/event-stream; charset=utf-8"
 
 
-async def respond(api: Api, body: dict[str, Any]) -> Response:
+async def respond(backend: Backend, body: dict[str, Any]) -> Response:
     """A chat completion; ApiError for what vLLM refuses."""
-    model = api.model_of(body)
-    plan = _plan(api, body)
+    model = backend.model_of(body)
+    plan = _plan(backend, body)
     if body.get("stream"):
-        pieces = _stream(api, body, model, plan)
-        if api.faults.no_stream:
+        pieces = _stream(backend, body, model, plan)
+        if backend.faults.no_stream:
             pieces = _held_back(pieces)
         return Response(200, pieces, content_type=_EVENT_STREAM)
     choices = []
     completion = 0
     for index in range(_count(body)):
-        plan = plan if index == 0 else _plan(api, body)
-        async for step in api.run(plan.generation):
+        plan = plan if index == 0 else _plan(backend, body)
+        async for step in backend.run(plan.generation):
             completion += step
-        choices.append(_choice(api, plan, index))
+        choices.append(_choice(backend, plan, index))
     answer: dict[str, Any] = {
         "id": f"chatcmpl-{new_id()}",
         "object": "chat.completion",
@@ -41,21 +39,21 @@ async def respond(api: Api, body: dict[str, Any]) -> Response:
         "model": model,
         "choices": choices,
         "service_tier": None,
-        "system_fingerprint": api.settings.fingerprint,
-        "usage": usage(len(plan.generation.prompt), completion, api.version),
+        "system_fingerprint": backend.settings.fingerprint,
+        "usage": usage(len(plan.generation.prompt), completion, backend.version),
         "prompt_logprobs": None,
         "prompt_token_ids": None,
         "prompt_text": None,
-        **transfer_params(api.version),
+        **transfer_params(backend.version),
     }
     return Response(200, compact(answer).encode())
 
 
-async def respond_as_messages(api: Api, body: dict[str, Any]) -> Response:
+async def respond_as_messages(backend: Backend, body: dict[str, Any]) -> Response:
     """An answer in the form of Anthropic's Messages, without streaming."""
-    model = api.model_of(body)
-    plan = _plan(api, body)
-    async for _ in api.run(plan.generation):
+    model = backend.model_of(body)
+    plan = _plan(backend, body)
+    async for _ in backend.run(plan.generation):
         pass
     _, content = _texts(plan)
     answer = {
@@ -74,8 +72,8 @@ async def respond_as_messages(api: Api, body: dict[str, Any]) -> Response:
     return Response(200, compact(answer).encode())
 
 
-def _plan(api: Api, body: dict[str, Any]) -> Plan:
-    return plan_chat(body, api.settings, api.version, api.faults)
+def _plan(backend: Backend, body: dict[str, Any]) -> Plan:
+    return plan_chat(body, backend.settings, backend.version, backend.faults)
 
 
 def _count(body: dict[str, Any]) -> int:
@@ -107,7 +105,7 @@ def _tool_call(plan: Plan) -> dict[str, Any]:
     }
 
 
-def _choice(api: Api, plan: Plan, index: int) -> dict[str, Any]:
+def _choice(backend: Backend, plan: Plan, index: int) -> dict[str, Any]:
     reasoning, content = _texts(plan)
     message: dict[str, Any] = {
         "role": "assistant",
@@ -132,10 +130,10 @@ def _choice(api: Api, plan: Plan, index: int) -> dict[str, Any]:
 
 
 async def _stream(
-    api: Api, body: dict[str, Any], model: str, plan: Plan
+    backend: Backend, body: dict[str, Any], model: str, plan: Plan
 ) -> AsyncGenerator[bytes, None]:
-    at_end, always = wants_usage(body, api.settings.force_usage)
-    at_end = at_end and not api.faults.no_usage
+    at_end, always = wants_usage(body, backend.settings.force_usage)
+    at_end = at_end and not backend.faults.no_usage
     head = {
         "id": f"chatcmpl-{new_id()}",
         "object": "chat.completion.chunk",
@@ -146,25 +144,25 @@ async def _stream(
     prompt = len(generation.prompt)
 
     def chunk(choices: list[dict[str, Any]], done: int, **more: Any) -> bytes:
-        counts = {"usage": usage(prompt, done, api.version, details=False)} if always else {}
+        counts = {"usage": usage(prompt, done, backend.version, details=False)} if always else {}
         return event(compact({**head, "choices": choices, **more, **counts}))
 
     start = {"role": "assistant", "content": ""}
     choice = {"index": 0, "delta": start, "logprobs": None, "finish_reason": None}
     yield chunk([choice], 0, prompt_token_ids=None, prompt_text=None)
     done = 0
-    async for size, delta in _deltas(api, plan):
+    async for size, delta in _deltas(backend, plan):
         done += size
         choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": None}
         more: dict[str, Any] = {}
         if done == len(generation.tokens):
             choice |= {"finish_reason": _finish(plan), "stop_reason": plan.stop_reason}
             if not at_end:
-                more["system_fingerprint"] = api.settings.fingerprint
+                more["system_fingerprint"] = backend.settings.fingerprint
         yield chunk([{**choice, "token_ids": None}], done, **more)
     if at_end:
-        last = usage(prompt, done, api.version, details=False)
-        fingerprint = {"system_fingerprint": api.settings.fingerprint}
+        last = usage(prompt, done, backend.version, details=False)
+        fingerprint = {"system_fingerprint": backend.settings.fingerprint}
         yield event(compact({**head, "choices": [], "usage": last, **fingerprint}))
     yield event("[DONE]")
 
@@ -174,11 +172,11 @@ async def _held_back(pieces: AsyncGenerator[bytes, None]) -> AsyncGenerator[byte
     yield b"".join([piece async for piece in pieces])
 
 
-async def _deltas(api: Api, plan: Plan) -> AsyncIterator[tuple[int, dict[str, Any]]]:
+async def _deltas(backend: Backend, plan: Plan) -> AsyncIterator[tuple[int, dict[str, Any]]]:
     """Tokens and delta of each chunk; a step that ends the reasoning makes two of them."""
     tokens = plan.generation.tokens
     done = 0
-    async for step in api.run(plan.generation):
+    async for step in backend.run(plan.generation):
         end = done + step
         middle = min(max(done, plan.reasoning), end)
         if middle > done:

@@ -1,4 +1,4 @@
-"""vLLM's own counters: two looks at /metrics, and the whole life of the server."""
+"""The engine's own counters: two looks at /metrics, and the whole life of the server."""
 
 from __future__ import annotations
 
@@ -6,11 +6,10 @@ from collections.abc import Iterator
 
 from sparkwright.checks.service import thresholds
 from sparkwright.checks.service.facts import Facts
-from sparkwright.checks.service.watch import ACCEPTED, DRAFTED, compiling, drafting, still
+from sparkwright.checks.service.watch import compiling, drafting, still
 from sparkwright.findings.check import Symptom, check
 from sparkwright.host.doctor import ServiceSeen
-
-_WAITING = "num_requests_waiting"
+from sparkwright.host.lib import metrics
 
 
 @check("first-request")
@@ -28,7 +27,9 @@ def _low(facts: Facts) -> Iterator[Symptom]:
     for name, service, _ in facts.each():
         if not (looks := drafting(service)):
             continue
-        drafted, accepted = (looks[-1][one] - looks[0][one] for one in (DRAFTED, ACCEPTED))
+        drafted, accepted = (
+            looks[-1][one] - looks[0][one] for one in (metrics.DRAFTED, metrics.ACCEPTED)
+        )
         if drafted >= limits.drafted and limits.collapsed <= accepted / drafted < limits.low:
             observed = f"{accepted / drafted:.1%} of {drafted:.0f} drafted tokens accepted"
             yield Symptom(observed, service=name)
@@ -40,9 +41,9 @@ def _no_drafts(facts: Facts) -> Iterator[Symptom]:
         if not planned or not planned.speculates or not service.metrics:
             continue
         last = service.metrics[-1]
-        if last["generation_tokens_total"] > 100 and last[DRAFTED] == 0:
+        if last[metrics.GENERATED] > 100 and last[metrics.DRAFTED] == 0:
             yield Symptom(
-                f"{last['generation_tokens_total']:.0f} tokens generated, none drafted",
+                f"{last[metrics.GENERATED]:.0f} tokens generated, none drafted",
                 service=name,
             )
 
@@ -50,7 +51,7 @@ def _no_drafts(facts: Facts) -> Iterator[Symptom]:
 @check("preemptions")
 def _preempted(facts: Facts) -> Iterator[Symptom]:
     for name, service, _ in facts.each():
-        risen = service.between("num_preemptions_total")
+        risen = service.between(metrics.PREEMPTED)
         if risen:
             yield Symptom(f"{risen:.0f} requests preempted between two looks", service=name)
 
@@ -62,27 +63,28 @@ def _queue(facts: Facts) -> Iterator[Symptom]:
             continue
         last = service.metrics[-1]
         slots = service.container.number("max_num_seqs") if service.container else None
-        mean = _mean(service, "time_to_first_token_seconds")
-        waiting = all(look[_WAITING] > 0 for look in service.metrics)
-        full = slots is not None and last["num_requests_running"] >= slots
+        mean = _first_token(service)
+        waiting = all(look[metrics.WAITING] > 0 for look in service.metrics)
+        full = slots is not None and last[metrics.RUNNING] >= slots
         slow = mean is not None and mean > thresholds.THRESHOLDS.queue_seconds
         if waiting and (full or slow):
-            words = [f"{last['num_requests_running']:.0f} requests run"]
-            words += [f"{last[_WAITING]:.0f} wait"]
+            words = [f"{last[metrics.RUNNING]:.0f} requests run"]
+            words += [f"{last[metrics.WAITING]:.0f} wait"]
             words += [f"{mean:.1f} s to the first token"] if mean else []
             yield Symptom(", ".join(words), service=name)
 
 
-def _mean(service: ServiceSeen, name: str) -> float | None:
-    """Mean of a histogram between the two looks."""
-    count, total = service.between(f"{name}_count"), service.between(f"{name}_sum")
+def _first_token(service: ServiceSeen) -> float | None:
+    """Mean seconds to the first token between the two looks."""
+    count = service.between(metrics.FIRST_TOKEN_COUNT)
+    total = service.between(metrics.FIRST_TOKEN_SUM)
     return total / count if count and total is not None else None
 
 
 def _ended(service: ServiceSeen) -> tuple[float, dict[str, float]]:
     if not service.metrics:
         return 0.0, {}
-    prefix = "vllm:request_success_total:"
+    prefix = f"{metrics.ENDED}:"
     reasons = {
         name.removeprefix(prefix): value
         for name, value in service.metrics[-1].values.items()

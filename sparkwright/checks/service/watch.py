@@ -10,6 +10,15 @@ from sparkwright.checks.service.facts import Facts, Planned
 from sparkwright.findings.check import Symptom, check
 from sparkwright.findings.finding import Severity
 from sparkwright.host.doctor import Look, ServiceSeen
+from sparkwright.host.lib.metrics import (
+    ACCEPTED,
+    CACHE,
+    DRAFTED,
+    GENERATED,
+    PROGRESS,
+    RUNNING,
+    WAITING,
+)
 from sparkwright.host.watch import evaluation
 from sparkwright.host.watch.state import (
     Sample,
@@ -20,9 +29,6 @@ from sparkwright.host.watch.state import (
 )
 from sparkwright.text.lock_owner import age
 
-DRAFTED = "spec_decode_num_draft_tokens_total"
-ACCEPTED = "spec_decode_num_accepted_tokens_total"
-PROGRESS = ("generation_tokens_total", "prompt_tokens_total", "iteration_tokens_total_count")
 #: Seconds after the start within which a first request is compiling, not hanging.
 _FIRST = 180.0
 #: Of a service that is not planned it is not known how long it boots.
@@ -83,7 +89,7 @@ def still(service: ServiceSeen) -> bool:
     return (
         service.healthy
         and len(service.metrics) > 1
-        and all(look["num_requests_running"] > 0 for look in service.metrics)
+        and all(look[RUNNING] > 0 for look in service.metrics)
         and all(service.between(name) == 0 for name in PROGRESS)
     )
 
@@ -91,7 +97,7 @@ def still(service: ServiceSeen) -> bool:
 def compiling(facts: Facts, service: ServiceSeen, planned: Planned | None) -> bool:
     """Whether it is young and has not generated anything: the first request takes its time."""
     boot = planned.boot_seconds if planned else 0
-    nothing = service.metrics[-1]["generation_tokens_total"] == 0
+    nothing = service.metrics[-1][GENERATED] == 0
     return nothing and facts.uptime(service) < _FIRST + boot
 
 
@@ -116,9 +122,9 @@ def _samples(
         young = compiling(facts, service, planned)
         sample = replace(
             plain,
-            running=look["num_requests_running"],
-            waiting=look["num_requests_waiting"],
-            cache=look["kv_cache_usage_perc"],
+            running=look[RUNNING],
+            waiting=look[WAITING],
+            cache=look[CACHE],
             drafted=look[DRAFTED],
             accepted=look[ACCEPTED],
             progress=None if young else sum(look[name] for name in PROGRESS),

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from sparkwright.checks.service import thresholds
 from sparkwright.checks.smoke import own_address
 from sparkwright.config.templates import template
+from sparkwright.engines import metric_names
 from sparkwright.host.lib.records import encode
 from sparkwright.host.watch.state import Expected, ExpectedService, WatchConfig, WatchedService
 from sparkwright.plan.plan import HostPlan
@@ -66,6 +67,7 @@ def watch_of(plan: HostPlan, releases: Iterable[Release]) -> Watch | None:
         expected=f"{state}/expected.json",
         switch=f"{state}/switch/progress.json",
         metrics=f"{home}/metrics/sparkwright.prom",
+        metric_names=metric_names(),
     )
     expected = Expected(
         {

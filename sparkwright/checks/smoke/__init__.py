@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from sparkwright.checks.smoke.result import Smoke
 from sparkwright.config.settings import EVERY_ADDRESS, LOOPBACK
+from sparkwright.engines import engine, metric_names
 from sparkwright.host.release import CheckResult, SmokeRequest
 from sparkwright.plan.plan import ServicePlan
 from sparkwright.plan.release import Release
@@ -51,4 +52,7 @@ def smoke_request(release: Release, *, warm_ups: int) -> SmokeRequest:
         thinking=service.smoke.thinking,
         max_tokens=service.smoke.max_tokens,
         follower=service.follower,
+        engine=service.engine,
+        metric_names=metric_names(),
+        compiled=engine(service.engine).probes.compiled,
     )

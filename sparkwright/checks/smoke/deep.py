@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from sparkwright.catalog import ArgumentValue, Catalog
 from sparkwright.checks.configuration.model import THINKING_TOKENS
 from sparkwright.checks.smoke import smoke_request
+from sparkwright.engines import engine
 from sparkwright.host.smoke.client import DeepRequest
 from sparkwright.plan.plan import ServicePlan
 from sparkwright.plan.release import Release
@@ -26,6 +27,7 @@ def deep_request(release: Release, catalog: Catalog) -> DeepRequest:
     """What the host's program must know of a service, by its plan and its model's entry."""
     service = release.service
     arguments = dict(service.arguments)
+    own = engine(service.engine)
     caching = arguments.get("enable_prefix_caching")
     return DeepRequest(
         service=smoke_request(release, warm_ups=0),
@@ -36,6 +38,9 @@ def deep_request(release: Release, catalog: Catalog) -> DeepRequest:
         context=_whole(arguments.get("max_model_len")),
         prefix_caching=caching if isinstance(caching, bool) else None,
         skip=_skipped(service, arguments, catalog),
+        guarded=own.routes.guarded,
+        tokenizer=own.probes.tokenizer,
+        context_errors=own.probes.context_errors,
     )
 
 
@@ -79,7 +84,7 @@ def _skipped(
     if "speculative_config" not in arguments:
         skip["speculation"] = "no speculative_config"
     if _whole(arguments.get("max_num_seqs")) is None:
-        skip["concurrency"] = "no max_num_seqs: vLLM decides how many run at once"
+        skip["concurrency"] = "no max_num_seqs: the engine decides how many run at once"
     return skip
 
 
@@ -94,7 +99,7 @@ def _vision_off(arguments: Mapping[str, ArgumentValue]) -> str | None:
 
 
 def _whole(value: ArgumentValue | None) -> int | None:
-    """A positive whole number; None for -1, ``auto`` and sizes with a suffix, which vLLM reads."""
+    """A positive whole number; None for -1, ``auto`` and sizes with a suffix."""
     text = str(value)
     return int(text) if text.isascii() and text.isdigit() and int(text) > 0 else None
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from sparkwright.engines.engine import Engine, Routes
+from sparkwright.engines.engine import Engine, Probes, Routes
 from sparkwright.engines.vllm import command as commands
 from sparkwright.engines.vllm import image_variables, own_arguments
+from sparkwright.engines.vllm.metrics import METRICS
 from sparkwright.engines.vllm.routes import ROUTES
 
 
@@ -23,6 +24,19 @@ class Vllm:
         "tensor_parallel_size": "tensor",
         "pipeline_parallel_size": "pipeline",
     }
+    metrics: Mapping[str, str] = METRICS
+    probes = Probes(
+        version="/version",
+        tokenizer="/tokenize",
+        context_errors=(
+            "context length",
+            "max_model_len",
+            "maximum model length",
+            "too long",
+            "too many tokens",
+        ),
+        compiled="vllm/torch_compile_cache",
+    )
     command = staticmethod(commands.command)
     rank_environment = staticmethod(commands.rank_environment)
     rank_misuses = staticmethod(commands.rank_misuses)

@@ -277,7 +277,7 @@ def _result(
         image=image_of(running, plan),
         models=running.models,
         release=running.release,
-        vllm=running.vllm,
+        vllm=running.engine,
         kernel=before.kernel,
         gpu=gpu_of(before, under_load, after),
         settings=settings_of(plan) if as_planned else {},

@@ -71,7 +71,9 @@ def api_key(secrets: str) -> str:
     Raises:
         OSError, KeyError: when there is none.
     """
-    return pairs(Path(secrets).read_text())["VLLM_API_KEY"]
+    for value in pairs(Path(secrets).read_text()).values():
+        return value
+    raise KeyError(secrets)
 
 
 @dataclass(frozen=True)

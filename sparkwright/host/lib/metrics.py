@@ -1,4 +1,8 @@
-"""vLLM's /metrics: counters and gauges in Prometheus' text form."""
+"""Metrics of an engine under neutral names: counters and gauges in Prometheus' text form.
+
+Which of an engine's metrics has which neutral name comes with each request or configuration, as
+``names``: the engine's own name -> the neutral one. ``own{label}`` is the text of a label.
+"""
 
 from __future__ import annotations
 
@@ -6,66 +10,65 @@ import re
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # typing takes 3 ms to import
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from sparkwright.host.lib.http import Server
 
-GENERATED = "vllm:generation_tokens_total"
-READ = "vllm:prompt_tokens_total"
-STEPS = "vllm:iteration_tokens_total_count"
-RUNNING = "vllm:num_requests_running"
-WAITING = "vllm:num_requests_waiting"
-CACHE = "vllm:kv_cache_usage_perc"
-DRAFTS = "vllm:spec_decode_num_drafts_total"
-DRAFTED = "vllm:spec_decode_num_draft_tokens_total"
-ACCEPTED = "vllm:spec_decode_num_accepted_tokens_total"
-PREFIX_HITS = "vllm:prefix_cache_hits_total"
-PREFIX_QUERIES = "vllm:prefix_cache_queries_total"
-CACHE_CONFIG = "vllm:cache_config_info"
+#: Tokens of answers and of prompts, and steps of the engine.
+GENERATED, READ, STEPS = "generated", "prompt_tokens", "steps"
+#: Requests now; those that were taken back and started anew; and, by reason, those that ended.
+RUNNING, WAITING, PREEMPTED, ENDED = "running", "waiting", "preempted", "ended"
+#: The used share of the KV cache.
+CACHE = "cache_used"
+DRAFTS, DRAFTED, ACCEPTED = "drafts", "drafted", "accepted"
+PREFIX_HITS, PREFIX_QUERIES = "prefix_hits", "prefix_queries"
+#: Seconds to the first token, over all requests, and the number of requests.
+FIRST_TOKEN_SUM, FIRST_TOKEN_COUNT = "first_token_sum", "first_token_count"
+#: Texts: tokens of a block of the KV cache, the number of blocks, and whether prefixes are kept.
+BLOCK, BLOCKS, PREFIX_CACHING = "cache_block", "cache_blocks", "prefix_caching"
 #: What rises with all that an engine does.
 PROGRESS = (GENERATED, READ, STEPS)
 
-_SAMPLE = re.compile(r"^(vllm:[a-z0-9_]+)(?:\{(.*)\})? (\S+)$", re.MULTILINE)
+_SAMPLE = re.compile(r"^([a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{(.*)\})? (\S+)$", re.MULTILINE)
 _LABEL = re.compile(r'(\w+)="([^"]*)"')
 _REASON = re.compile(r'finished_reason="([a-z_]+)"')
-#: Parts of histograms, dates and sums that other samples hold.
-_NO_TOTAL = ("_bucket", "_created", "_info", "_by_reason")
 
 
-def samples(text: str) -> Iterator[tuple[str, str, float]]:
-    """Name, labels as they stand there, and value of every sample that vLLM names, of numbers."""
-    for name, labels, value in _SAMPLE.findall(text):
+def samples(text: str, names: Mapping[str, str]) -> Iterator[tuple[str, str, float]]:
+    """Neutral name, labels as they stand there, and value of every sample, of numbers."""
+    for own, labels, value in _SAMPLE.findall(text):
+        if own not in names:
+            continue
         try:
-            found = float(value)
+            number = float(value)
         except ValueError:
             continue
-        if found - found == 0:  # neither NaN nor without end
-            yield name, labels, found
+        if number - number == 0:  # neither NaN nor without end
+            yield names[own], labels, number
 
 
-def totals(text: str) -> dict[str, float]:
-    """vLLM's counters and gauges over all engines and models.
+def totals(text: str, names: Mapping[str, str]) -> dict[str, float]:
+    """Counters and gauges over all engines and models of a server.
 
-    Histograms give their ``_sum`` and ``_count``; requests that ended are kept apart by reason, as
-    ``vllm:request_success_total:length``. Shares (``_perc``) give the highest, not the sum.
+    Requests that ended are kept apart by reason, as ``ended:length``. Of shares the highest counts,
+    not the sum.
     """
     found: dict[str, float] = {}
-    for name, labels, value in samples(text):
-        if name.endswith(_NO_TOTAL):
-            continue
+    for name, labels, value in samples(text, names):
         reason = _REASON.search(labels)
         key = f"{name}:{reason[1]}" if reason else name
         before = found.get(key, 0.0)
-        found[key] = max(before, value) if name.endswith("_perc") else before + value
+        found[key] = max(before, value) if name == CACHE else before + value
     return found
 
 
-def labels_of(text: str, name: str) -> dict[str, str]:
-    """The labels of a sample, such as CACHE_CONFIG's; empty when it is not there."""
+def texts(text: str, names: Mapping[str, str]) -> dict[str, str]:
+    """Labels that have a neutral name, such as BLOCK; without those that are not there."""
     found: dict[str, str] = {}
-    for one, labels, _ in samples(text):
-        if one == name:
-            found.update(_LABEL.findall(labels))
+    for own, labels, _ in _SAMPLE.findall(text):
+        for label, value in _LABEL.findall(labels):
+            if name := names.get(f"{own}{{{label}}}"):
+                found[name] = value
     return found
 
 
@@ -74,7 +77,7 @@ def progress(found: dict[str, float]) -> float:
     return sum(found.get(name, 0.0) for name in PROGRESS)
 
 
-def ask(server: Server) -> dict[str, float] | None:
+def ask(server: Server, names: Mapping[str, str]) -> dict[str, float] | None:
     """A server's totals now; None when it does not report them."""
     from sparkwright.host.lib.http import NoAnswer  # parsing alone needs no HTTP
 
@@ -82,4 +85,4 @@ def ask(server: Server) -> dict[str, float] | None:
         answer = server.get("/metrics")
     except NoAnswer:
         return None
-    return totals(answer.text) if answer.status == 200 else None
+    return totals(answer.text, names) if answer.status == 200 else None

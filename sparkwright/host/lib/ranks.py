@@ -36,6 +36,7 @@ class RankConfig:
         shared: whether clients and others reach the host on the same network.
         shape: how the ConnectX-7 of the hosts are cabled; None on a plain network.
         environment: what the engine gets of the fabric where nothing of it is to be seen.
+        metric_names: an engine's name of a metric -> the neutral one (``lib/metrics.py``).
     """
 
     service: str
@@ -54,6 +55,7 @@ class RankConfig:
     shared: bool = False
     shape: str | None = None
     environment: dict[str, str] = field(default_factory=dict)
+    metric_names: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """Says whether the services of this host generate: the health that a proxy checks.
 
-vLLM's own /health says only that the engine's loop runs; a wedged one goes on saying so. Here a
+An engine's own /health says only that its loop runs; a wedged one goes on saying so. Here a
 service is well while its counters of tokens rise, or, when nobody asks it anything, while a
 question of one token is answered now and then. Busy is not ill: a question that waits behind a
 long queue counts only when no token comes out meanwhile.
@@ -25,6 +25,7 @@ from sparkwright.host.proxy.pool import HealthConfig, HealthService
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # typing takes 3 ms to import
+    from collections.abc import Mapping
     from typing import Any
 
 #: Seconds between two looks, and before a service that is away is looked at again.
@@ -38,11 +39,11 @@ _WRONG = (NoAnswer, OSError, KeyError, ValueError)
 
 
 class Service:
-    """One vLLM server, and what is known of it."""
+    """One server, and its health so far."""
 
-    def __init__(self, config: HealthService, idle: float) -> None:
+    def __init__(self, config: HealthService, idle: float, names: Mapping[str, str]) -> None:
         self._config = config
-        self._idle = idle
+        self._idle, self._names = idle, names
         self._progress: tuple[float, ...] = ()
         self._alive = 0.0
         self._late = 0
@@ -120,7 +121,8 @@ class Service:
         if answer.status != 200:
             raise ValueError(f"/metrics: HTTP {answer.status}")
         # Of each engine by itself: one that moves is not to be hidden by a fuller one.
-        return tuple(value for name, _, value in metrics.samples(answer.text) if name in _COUNTERS)
+        samples = metrics.samples(answer.text, self._names)
+        return tuple(value for name, _, value in samples if name in _COUNTERS)
 
     def _call(self, method: str, path: str, body: object, timeout: float) -> Answer:
         server = Server("127.0.0.1", self._config.port, api_key(self._config.secrets))
@@ -182,7 +184,7 @@ def main(path: str) -> int:
     config = documents.record(HealthConfig, path)
     if config is None:
         raise SystemExit(f"{path} can't be read")
-    services = [Service(one, config.idle_seconds) for one in config.services]
+    services = [Service(one, config.idle_seconds, config.metric_names) for one in config.services]
     for service, one in zip(services, config.services, strict=True):
         serve(service, one.health_port)
         threading.Thread(target=service.watch, daemon=True).start()

@@ -156,8 +156,10 @@ class HealthConfig:
     Attributes:
         idle_seconds: without a token, after which one is requested from a service.
         state: file that other programs read.
+        metric_names: an engine's name of a metric -> the neutral one (``host/lib/metrics.py``).
     """
 
     services: tuple[HealthService, ...] = field(default_factory=tuple)
     idle_seconds: float = 30.0
     state: str = ""
+    metric_names: dict[str, str] = field(default_factory=dict)

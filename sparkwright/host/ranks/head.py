@@ -130,7 +130,7 @@ class Head:
         service = Service(
             HealthService(config.service, config.engine_port, 0,
                           f"{config.home}/secrets.env", config.model, TOKEN),
-            IDLE,
+            IDLE, config.metric_names,
         )  # fmt: skip
         began = time.monotonic()
         well: float | None = None

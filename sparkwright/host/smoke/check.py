@@ -186,7 +186,7 @@ def _totals(service: Service) -> dict[str, float]:
     answer = service.server.get("/metrics", timeout=30)
     if answer.status != 200:
         raise Failure(f"/metrics answers HTTP {answer.status}")
-    return metrics.totals(answer.text)
+    return metrics.totals(answer.text, service.request.metric_names)
 
 
 def proxy(service: Service) -> str:

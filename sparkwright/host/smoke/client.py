@@ -22,8 +22,11 @@ class DeepRequest:
         thinking_tokens: budget of an answer that may think first.
         max_num_seqs: requests that the engine serves at once; None where the plan leaves it open.
         context: tokens; None where the plan leaves it to the server, which then reports it.
-        prefix_caching: None where the plan leaves it to vLLM's default.
+        prefix_caching: None where the plan leaves it to the engine's default.
         skip: check -> why this service gives no reason for it.
+        guarded: beginnings of the paths that the engine's own key check covers.
+        tokenizer: route that counts tokens; empty where there is none.
+        context_errors: texts of which an error about a prompt that is too long has one.
     """
 
     service: SmokeRequest
@@ -34,6 +37,9 @@ class DeepRequest:
     context: int | None
     prefix_caching: bool | None
     skip: dict[str, str]
+    guarded: tuple[str, ...] = ()
+    tokenizer: str = ""
+    context_errors: tuple[str, ...] = ()
 
 
 class Fault(check.Failure):
@@ -77,16 +83,16 @@ class Completion:
 
     @property
     def silent(self) -> bool:
-        """Tokens, and no text of them: vLLM leaves special tokens out."""
+        """Tokens, and no text of them: engines leave special tokens out."""
         return not (self.text or self.reasoning or self.calls) and self.tokens > 0
 
 
 @dataclass(frozen=True)
 class Metrics:
-    """vLLM's counters and gauges at one time, and the settings of its KV cache (all texts)."""
+    """The engine's counters and gauges at one time, and the settings of its KV cache."""
 
     values: dict[str, float]
-    cache: dict[str, str]
+    texts: dict[str, str]
 
     def since(self, before: Metrics, name: str) -> float:
         """How far a counter rose; a missing counter counts as 0."""
@@ -94,8 +100,8 @@ class Metrics:
 
     @property
     def block(self) -> int:
-        """Tokens of a block of the KV cache; 16, vLLM's least, where it is not known."""
-        text = self.cache.get("block_size", "")
+        """Tokens of a block of the KV cache; 16, the least, where it is not known."""
+        text = self.texts.get(metrics.BLOCK, "")
         return int(text) if text.isdigit() else 16
 
 
@@ -191,9 +197,10 @@ class Client:
             raise Fault("cut", text) from None
 
     def metrics(self) -> Metrics:
-        """vLLM's counters so far."""
+        """The engine's counters so far."""
         text = succeeded("/metrics", self.call("GET", "/metrics")).text
-        return Metrics(metrics.totals(text), metrics.labels_of(text, metrics.CACHE_CONFIG))
+        names = self.request.service.metric_names
+        return Metrics(metrics.totals(text, names), metrics.texts(text, names))
 
     def context(self) -> int:
         """Tokens of the context: as planned, or as the server reports where that is open."""
@@ -203,8 +210,10 @@ class Client:
 
     def count(self, text: str) -> int:
         """Tokens of a text by the model's own tokenizer, or its words, which are never more."""
+        if not self.request.tokenizer:
+            return len(text.split())
         body = {"model": self.request.service.served_names[0], "prompt": text}
-        answer = self.call("POST", "/tokenize", body)
+        answer = self.call("POST", self.request.tokenizer, body)
         return int(answer.json()["count"]) if answer.status == 200 else len(text.split())
 
     def _late(self) -> Fault:
@@ -224,7 +233,7 @@ def succeeded(path: str, answer: Answer) -> Answer:
 
 
 def error_of(answer: Answer) -> str:
-    """An error's message, or the body where it is in no form that vLLM uses."""
+    """An error's message, or the body where it is in another form than OpenAI's."""
     try:
         return str(answer.json()["error"]["message"])
     except (ValueError, KeyError, TypeError):
@@ -232,7 +241,7 @@ def error_of(answer: Answer) -> str:
 
 
 def completion(answer: dict[str, Any]) -> Completion:
-    """The first choice of a chat completion. Older vLLM has ``reasoning_content``."""
+    """The first choice of a chat completion. Older engines have ``reasoning_content``."""
     choice, usage = answer["choices"][0], answer["usage"]
     message = choice["message"]
     return Completion(
@@ -247,7 +256,7 @@ def completion(answer: dict[str, Any]) -> Completion:
 
 
 def only_marks(text: str) -> bool:
-    """What vLLM answers when weights are missing: the token 0 again and again, which is `!`."""
+    """Whether a text is the token 0 again and again, which is `!`: weights are missing."""
     return len(text.strip()) >= 4 and not text.strip("! \n")
 
 

@@ -150,7 +150,7 @@ def _result(name: str, ask: Callable[[], str]) -> DeepCheckResult:
     except OSError as error:
         detail, cause = f"{type(error).__name__}: {error}", "cut"
     except (ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
-        detail, cause = f"an answer that vLLM would not give: {error!r}", "shape"
+        detail, cause = f"an answer that no engine would give: {error!r}", "shape"
     return DeepCheckResult(name, verdict, round(time.monotonic() - begun, 3), detail, cause)
 
 

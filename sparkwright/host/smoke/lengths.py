@@ -8,14 +8,6 @@ from sparkwright.host.smoke.client import Client, Fault, Skip, clip, error_of
 
 _WORDS = ("lamp", "river", "stone", "copper", "garden", "winter", "pepper", "velvet", "anchor")
 _PLACES = ("in the hall", "by the window", "under the bridge", "near the harbour", "on the table")
-#: What an error about the context contains, in one of vLLM's versions.
-_TOO_LONG = (
-    "context length",
-    "max_model_len",
-    "maximum model length",
-    "too long",
-    "too many tokens",
-)
 
 
 def fits(context: int, tokens: int) -> bool:
@@ -75,7 +67,7 @@ def limit(client: Client) -> str:
             "broken", f"a prompt over the context of {context} tokens breaks it: HTTP {status}: "
             f"{clip(text)}",
         )  # fmt: skip
-    if status != 400 or not any(word in text.lower() for word in _TOO_LONG):
+    if status != 400 or not any(part in text.lower() for part in client.request.context_errors):
         raise Fault("unclear", f"refused without naming the context: HTTP {status}: {clip(text)}")
     return f"HTTP {status}: {clip(text)}"
 

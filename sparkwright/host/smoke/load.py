@@ -45,8 +45,8 @@ def speculation(client: Client) -> str:
 def prefix_cache(client: Client) -> str:
     """A repeated prompt is not computed again."""
     first = client.metrics()
-    if client.request.prefix_caching is None and first.cache.get("enable_prefix_caching") != "True":
-        raise Skip("vLLM's default for this model has prefix caching off")
+    if client.request.prefix_caching is None and first.texts.get(metrics.PREFIX_CACHING) != "True":
+        raise Skip("the engine's default for this model has prefix caching off")
     tokens = max(512, (_BLOCKS + 1) * first.block)
     context = client.context()
     if not fits(context, tokens):

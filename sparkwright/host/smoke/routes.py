@@ -8,9 +8,6 @@ from typing import Any
 from sparkwright.host.smoke import check
 from sparkwright.host.smoke.client import Client, Fault, clip, only_marks
 
-#: What vLLM's key protects (GUARDED_PREFIX of 0.24.0; 0.32.0 also has /cohere and its routes); the
-#: rest is open by design.
-GUARDED = ("/v1", "/v2", "/inference", "/cohere")
 _METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 #: Checked also where a server does not list its routes (--disable-fastapi-docs).
 _ALWAYS = (
@@ -49,8 +46,9 @@ def key(client: Client) -> str:
             {*routes, *((m.upper(), path) for path, methods in paths.items() for m in methods)}
         )
     routes = [route for route in routes if route[0] in _METHODS]
-    guarded = [(method, path) for method, path in routes if path.startswith(GUARDED)]
-    unguarded = sorted(path for _, path in routes if not path.startswith(GUARDED))
+    covered = client.request.guarded
+    guarded = [(method, path) for method, path in routes if path.startswith(covered)]
+    unguarded = sorted(path for _, path in routes if not path.startswith(covered))
     opened = []
     for method, path in guarded:
         # An empty object: nothing is generated even if no key is required.
@@ -61,7 +59,7 @@ def key(client: Client) -> str:
             opened.append(f"{method} {path} (HTTP {status})")
     if opened:
         raise Fault("open", f"answers without the key, where it must be 401: {', '.join(opened)}")
-    rest = f"; {len(unguarded)} are open, which is vLLM's design" if unguarded else ""
+    rest = f"; {len(unguarded)} are open by the engine's design" if unguarded else ""
     return f"{len(guarded)} protected routes answer 401 without it{rest}"
 
 

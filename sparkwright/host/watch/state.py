@@ -50,6 +50,7 @@ class WatchConfig:
         expected: path of what the last deploy left.
         switch: path of a switch's journal.
         metrics: path of a file for node_exporter.
+        metric_names: an engine's name of a metric -> the neutral one (``host/lib/metrics.py``).
     """
 
     services: tuple[WatchedService, ...]
@@ -61,6 +62,7 @@ class WatchConfig:
     expected: str
     switch: str
     metrics: str
+    metric_names: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from sparkwright.host.lib import disks, docker, documents, files, gpu, metrics, ranks, systemd
@@ -36,11 +36,16 @@ def sample(config: WatchConfig, now: float) -> Sample:
         switching=journal.get("step", "ended") != "ended",
         gpu=evaluation.gpu_state(gpu.ask(), config.limits, config.heat, config.brake),
         disks={one.path: (one.free, one.total) for one in disks.file_systems(config.paths)},
-        services={one.name: service(one, expected.get(one.name)) for one in config.services},
+        services={
+            one.name: service(one, expected.get(one.name), config.metric_names)
+            for one in config.services
+        },
     )
 
 
-def service(one: WatchedService, expected: ExpectedService | None) -> ServiceSample:
+def service(
+    one: WatchedService, expected: ExpectedService | None, names: Mapping[str, str]
+) -> ServiceSample:
     """A service's unit, health, counters and drift."""
     shown = ranks.unit(one.home, systemd.unit(one.unit, timeout=10))
     server = Server(one.address, one.port)
@@ -49,7 +54,7 @@ def service(one: WatchedService, expected: ExpectedService | None) -> ServiceSam
         health = rank.code if rank else server.get("/health").status
     except NoAnswer:
         health = None
-    totals = metrics.ask(server) if health == 200 and rank is None else None
+    totals = metrics.ask(server, names) if health == 200 and rank is None else None
     known = totals or {}
     drafted = known.get(metrics.DRAFTED)
     return ServiceSample(

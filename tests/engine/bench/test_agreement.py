@@ -25,7 +25,7 @@ from sparkwright.extras.bench.run import measure
 from sparkwright.extras.bench.service import reach
 from sparkwright.extras.bench.tool import find
 from sparkwright.findings.user_error import UserError
-from tests.host.lab.test_serving import KEY, NGRAM, Server, launched, make_model
+from tests.host.lab.fake_server import KEY, NGRAM, Server, launched, make_model
 
 #: Without a warm-up, so that the server's histograms hold exactly what was measured.
 LOADS = (Load(1, 6, 0), Load(4, 12, 0))

@@ -13,6 +13,7 @@ import pytest
 
 from sparkwright.checks.service.diagnose import diagnose
 from sparkwright.checks.service.facts import facts
+from sparkwright.engines import metric_names
 from sparkwright.facts import programs
 from sparkwright.facts.answers import parse
 from sparkwright.host import doctor as collect
@@ -30,6 +31,7 @@ def ask(server: Vllm, place: Path, **changes: Any) -> dict[str, Any]:
     secrets.write_text(f"VLLM_API_KEY={KEY}\n")
     request = {
         "services_root": str(place), "models_root": str(place / "models"), "seconds": 0.1,
+        "metric_names": metric_names(),
         "services": [
             {
                 "name": "qwen36", "unit": "sparkwright-qwen36.service", "address": "127.0.0.1",
@@ -61,7 +63,7 @@ def test_a_host_that_is_well(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     (service,) = seen.services.values()
     assert service.healthy
     assert service.active
-    assert [look["generation_tokens_total"] for look in service.metrics] == [100, 100]
+    assert [look["generated"] for look in service.metrics] == [100, 100]
     assert service.container is not None
     assert service.container.number("max_model_len") == 131072
     assert seen.unified
@@ -141,12 +143,12 @@ def test_a_service_that_hangs_is_given_time_and_then_reported(
         server.values["num_requests_running"] = 2.0
         one = Server("127.0.0.1", server.port)
         began = time.monotonic()
-        looks = list(collect.looks(one, 0.1))
+        looks = list(collect.looks(one, 0.1, metric_names()))
         assert time.monotonic() - began > 0.5
         assert not collect.moved(looks[0], looks[-1])
         server.step = 5.0
         began = time.monotonic()
-        looks = list(collect.looks(one, 0.1))
+        looks = list(collect.looks(one, 0.1, metric_names()))
         assert time.monotonic() - began < 0.4
         assert collect.moved(looks[0], looks[-1])
 

@@ -13,8 +13,7 @@ from lab.hub.qwen3_fp8 import CONTEXT, MINIATURE, REPOSITORY
 from lab.hub.serving import running
 from lab.hub.store import Store
 from sparkwright.plan.release import render_release
-from tests.host.lab.test_miniatures import Folders
-from tests.host.lab.test_serving import settings_of
+from tests.host.lab.fake_server import Folders, settings_of
 from tests.unit.builders import resolution
 from tests.unit.derive.repositories import chat, planned
 

@@ -11,8 +11,7 @@ from lab.hub.repositories import MINIATURES
 from lab.serving.fake_vllm.model import read_weights
 from lab.serving.tags import STOCK, TAGS
 from sparkwright.plan.release import render_release
-from tests.host.lab.test_miniatures import Folders
-from tests.host.lab.test_serving import settings_of
+from tests.host.lab.fake_server import Folders, settings_of
 from tests.unit.builders import catalog, plan, resolution
 
 RECIPES = [

@@ -7,6 +7,7 @@ import subprocess
 import time
 from pathlib import Path
 
+from sparkwright.engines import metric_names
 from sparkwright.facts.programs import entry, laid_out
 from sparkwright.host.lib.records import encode
 from sparkwright.host.proxy import health
@@ -28,7 +29,7 @@ def test_it_runs_alone_as_its_unit_starts_it(tmp_path: Path) -> None:
         server.step = 5.0
         one = HealthService("qwen36", server.port, 0, str(tmp_path / "secrets.env"), "m", 5)
         config = tmp_path / "health.json"
-        config.write_text(json.dumps(encode(HealthConfig((one,), 30, str(state)))))
+        config.write_text(json.dumps(encode(HealthConfig((one,), 30, str(state), metric_names()))))
         running = subprocess.Popen(
             ["python3", "-IS", str(home / "health.py"), str(config)],
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd="/",

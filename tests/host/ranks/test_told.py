@@ -89,8 +89,8 @@ def test_the_watch_asks_no_follower(tmp_path: Path, active: None) -> None:
     _state(tmp_path)
     seen = watch.service(
         WatchedService("chat", "sparkwright-chat.service", "127.0.0.1", 1, str(tmp_path), 600),
-        None,
-    )
+        None, {},
+    )  # fmt: skip
     assert (seen.health, seen.progress) == (200, None)
 
 
@@ -100,9 +100,9 @@ def test_a_rank_has_its_own_failures_for_restarts(
     """It starts with every session of its cluster, and systemd counts that."""
     monkeypatch.setattr(systemd, "unit", lambda *_, **__: {"NRestarts": "7"})
     known = WatchedService("chat", "sparkwright-chat.service", "127.0.0.1", 1, str(tmp_path), 600)
-    assert watch.service(known, None).restarts == 7
+    assert watch.service(known, None, {}).restarts == 7
     _state(tmp_path)
-    assert watch.service(known, None).restarts == 0
+    assert watch.service(known, None, {}).restarts == 0
     config = Cluster(tmp_path / "other").followers[0].config
     for _ in range(2):
         Board(config, config.release).failed("its engine ended with code 1")

@@ -19,7 +19,7 @@ def port() -> int:
     """A health check's port."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         found: int = free.getsockname()[1]
-    service = health.Service(HealthService("qwen36", 9, found, "/nothing", "m", 5), 30)
+    service = health.Service(HealthService("qwen36", 9, found, "/nothing", "m", 5), 30, {})
     service.well = True
     health.serve(service, found)
     return found

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from sparkwright.engines import metric_names
 from sparkwright.host import second_boot
 from sparkwright.host.lib import journal
 from sparkwright.host.release import SmokeRequest
@@ -48,7 +49,8 @@ def test_no_number_of_blocks_ends_a_switch(tmp_path: Path, blocks: str, read: in
     secrets = tmp_path / "secrets.env"
     secrets.write_text("VLLM_API_KEY=k\n")
     with saying(f'vllm:cache_config_info{{num_gpu_blocks="{blocks}"}} 1.0\n') as port:
-        gate = SmokeRequest("a", "a.service", "127.0.0.1", port, str(secrets), ("a",), 1, 1)
+        gate = SmokeRequest("a", "a.service", "127.0.0.1", port, str(secrets), ("a",), 1, 1,
+                            metric_names=metric_names())  # fmt: skip
         assert second_boot.kv_blocks(gate) == read
 
 

@@ -11,7 +11,7 @@ from sparkwright.host.release import SmokeRequest
 from sparkwright.host.smoke import deep
 from sparkwright.host.smoke.client import DeepRequest
 from sparkwright.host.smoke.deep import DeepCheckResult
-from tests.host.lab.test_serving import KEY, NGRAM, Server
+from tests.host.lab.fake_server import KEY, NGRAM, Server
 from tests.unit.builders import catalog, plan, wanted
 
 #: Of the fake: room for every check.

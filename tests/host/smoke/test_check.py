@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 
+from sparkwright.engines import metric_names
+from sparkwright.engines.vllm.metrics import METRICS
 from sparkwright.host.lib import metrics
 from sparkwright.host.lib.records import decode, encode
 from sparkwright.host.release import SmokeRequest, from_gate, to_gate
@@ -44,8 +46,8 @@ class _Handler(BaseHTTPRequestHandler):
             counters = said.counters
             text = (
                 "# HELP vllm:spec_decode_num_draft_tokens_total tokens\n"
-                f'{metrics.DRAFTED}{{engine="0"}} {counters["drafted"]}\n'
-                f'{metrics.ACCEPTED}{{engine="0"}} {counters["accepted"]}\n'
+                f'{METRICS[metrics.DRAFTED]}{{engine="0"}} {counters["drafted"]}\n'
+                f'{METRICS[metrics.ACCEPTED]}{{engine="0"}} {counters["accepted"]}\n'
             )
             self._send(200, text.encode())
         elif self.path == "/health":
@@ -92,7 +94,7 @@ def ask(server: Server, place: Path, **changes: Any) -> SmokeAnswer:
     request = SmokeRequest(
         name="qwen36", unit="sparkwright-none.service", address="127.0.0.1", port=server.port,
         secrets=str(place / "secrets.env"), served_names=("qwen36",), boot_seconds=2,
-        first_answer_seconds=5, warm_ups=1, speculates=True,
+        first_answer_seconds=5, warm_ups=1, speculates=True, metric_names=metric_names(),
     )  # fmt: skip
     return check.run(replace(request, **changes))
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from sparkwright.host.smoke import check, deep
-from tests.host.lab.test_serving import Server, launched, make_model
+from tests.host.lab.fake_server import Server, launched, make_model
 from tests.host.smoke.deep import WORDS, ask, changed, request
 
 ALL = ["health", *(one.name for one in deep.CHECKS)]
@@ -176,7 +176,7 @@ def test_a_budget_that_thoughts_took_is_explained_not_failed(model: Path, tmp_pa
 @pytest.mark.parametrize(
     ("changes", "words", "skipped"),
     [
-        ({"prefix_caching": None}, ("--no-enable-prefix-caching",), "vLLM's default"),
+        ({"prefix_caching": None}, ("--no-enable-prefix-caching",), "the engine's default"),
         ({"context": None}, ("--max-model-len", "512"), "do not fit a context of 512"),
     ],
 )

@@ -25,7 +25,7 @@ from sparkwright.host.smoke import deep, picture
 from sparkwright.host.smoke.client import Client
 from sparkwright.host.smoke.deep import DeepRequests
 from sparkwright.host.smoke.schema import misfits
-from tests.host.lab.test_serving import launched, make_model
+from tests.host.lab.fake_server import launched, make_model
 from tests.host.smoke.deep import WORDS, changed, request
 from tests.unit.builders import ROOT
 
@@ -131,7 +131,7 @@ def test_counters_are_summed_over_engines_and_the_cache_is_reported() -> None:
     assert found.since(nothing, metrics.PREFIX_HITS) == 31
     assert found.since(found, metrics.DRAFTS) == 0
     assert (found.block, nothing.block) == (528, 16)
-    assert found.cache["enable_prefix_caching"] == "True"
+    assert found.texts[metrics.PREFIX_CACHING] == "True"
 
 
 def test_the_program_runs_as_it_is_sent(tmp_path: Path) -> None:

@@ -94,7 +94,7 @@ class Host:
             "to": NEW, "from": None if first else OLD, "image": "i",
             "secrets": str(home / "secrets.env"),
             "why": ["a new tag"], "restart": True, "soak_seconds": 0, "door": None,
-            "gate": gate(name),
+            "gate": {**gate(name), "compiled": "vllm/torch_compile_cache"},
             "files": {
                 str(release / "compose.yaml"): ["new", 0o640],
                 str(release / "unit.service"): ["new unit", 0o640],

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from sparkwright.checks.service.facts import Facts, facts
+from sparkwright.engines import metric_names
 from sparkwright.host.lib import metrics
 from sparkwright.text.sizes import GIB
 from tests.unit.builders import ROOT
@@ -23,24 +24,25 @@ WORDS = [
 
 def captured(version: str) -> dict[str, float]:
     """What a real vLLM printed at /metrics."""
-    return metrics.totals((ROOT / f"tests/fixtures/vllm/{version}/metrics.txt").read_text())
+    text = (ROOT / f"tests/fixtures/vllm/{version}/metrics.txt").read_text()
+    return metrics.totals(text, metric_names())
 
 
 def values(**changes: float) -> dict[str, float]:
-    """Samples of a server that drafts well, between requests; names without ``vllm:``."""
+    """Samples of a server that drafts well, between requests, by neutral names."""
     good = {
-        "generation_tokens_total": 90_000.0,
-        "prompt_tokens_total": 400_000.0,
-        "iteration_tokens_total_count": 30_000.0,
-        "spec_decode_num_draft_tokens_total": 300_000.0,
-        "spec_decode_num_accepted_tokens_total": 120_000.0,
-        "num_requests_running": 0.0,
-        "num_requests_waiting": 0.0,
-        "kv_cache_usage_perc": 0.1,
-        "request_success_total:stop": 500.0,
-        "request_success_total:length": 40.0,
+        "generated": 90_000.0,
+        "prompt_tokens": 400_000.0,
+        "steps": 30_000.0,
+        "drafted": 300_000.0,
+        "accepted": 120_000.0,
+        "running": 0.0,
+        "waiting": 0.0,
+        "cache_used": 0.1,
+        "ended:stop": 500.0,
+        "ended:length": 40.0,
     }
-    return {f"vllm:{name}": value for name, value in {**good, **changes}.items()}
+    return {**good, **changes}
 
 
 def look(at: float = NOW, **changes: float) -> dict[str, Any]:

@@ -73,13 +73,13 @@ def _boots(started: str) -> Facts:
 
 
 _FRESH = "2027-01-15T07:59:00Z"  # a minute before
-_STILL = {"num_requests_running": 3.0}
+_STILL = {"running": 3.0}
 _LOW = {
-    "spec_decode_num_draft_tokens_total": 302_000.0,
-    "spec_decode_num_accepted_tokens_total": 15_000.0,
+    "drafted": 302_000.0,
+    "accepted": 15_000.0,
 }
 _STUCK = {"busy_percent": 96, "power_w": 22, "clock_mhz": 2400}
-_FULL = {"num_requests_running": 16.0, "num_requests_waiting": 9.0}
+_FULL = {"running": 16.0, "waiting": 9.0}
 
 ILL: dict[str, Callable[[], Facts]] = {
     "given-up": lambda: _down(ActiveState="failed", Result="exit-code", NRestarts="3"),
@@ -116,22 +116,18 @@ ILL: dict[str, Callable[[], Facts]] = {
     "unit-not-read": lambda: spark(service=service(unit={"NeedDaemonReload": "yes"})),
     "wedge": lambda: _both(**_STILL),
     "first-request": lambda: _looks(
-        {**_STILL, "generation_tokens_total": 0.0},
-        {**_STILL, "generation_tokens_total": 0.0},
+        {**_STILL, "generated": 0.0},
+        {**_STILL, "generated": 0.0},
         container=container(started=_FRESH),
     ),
-    "acceptance-collapse": lambda: _looks(
-        {}, {"spec_decode_num_draft_tokens_total": 302_500.0, "generation_tokens_total": 90_200.0}
-    ),
+    "acceptance-collapse": lambda: _looks({}, {"drafted": 302_500.0, "generated": 90_200.0}),
     "acceptance-low": lambda: _both(**_LOW),
-    "no-drafts": lambda: _both(
-        spec_decode_num_draft_tokens_total=0.0, spec_decode_num_accepted_tokens_total=0.0
-    ),
-    "kv-cache-full": lambda: _both(kv_cache_usage_perc=1.0),
-    "preemptions": lambda: _looks({}, {"num_preemptions_total": 4.0}),
-    "queue-saturated": lambda: _looks(_FULL, {**_FULL, "generation_tokens_total": 91_000.0}),
-    "answers-cut": lambda: _both(**{"request_success_total:length": 900.0}),
-    "clients-give-up": lambda: _both(**{"request_success_total:abort": 900.0}),
+    "no-drafts": lambda: _both(drafted=0.0, accepted=0.0),
+    "kv-cache-full": lambda: _both(cache_used=1.0),
+    "preemptions": lambda: _looks({}, {"preempted": 4.0}),
+    "queue-saturated": lambda: _looks(_FULL, {**_FULL, "generated": 91_000.0}),
+    "answers-cut": lambda: _both(**{"ended:length": 900.0}),
+    "clients-give-up": lambda: _both(**{"ended:abort": 900.0}),
     "booting": lambda: _boots(_FRESH),
     "gpu-silent": lambda: spark(
         gpu={
@@ -253,12 +249,12 @@ def test_nothing_is_found_on_a_healthy_host() -> None:
 def test_a_busy_host_is_healthy(version: str) -> None:
     """Long prompts, sampling and a full batch are no illness. The names are a real server's."""
     real = captured(version)
-    assert {"vllm:generation_tokens_total", "vllm:kv_cache_usage_perc"} <= set(real)
+    assert {"generated", "cache_used"} <= set(real)
     busy = {
-        "num_requests_running": 16.0, "kv_cache_usage_perc": 0.9,
-        "iteration_tokens_total_count": 30_001.0,
+        "running": 16.0, "cache_used": 0.9,
+        "steps": 30_001.0,
     }  # fmt: skip
-    assert diagnose("spark-1", _looks({"num_requests_running": 16.0}, busy)) == []
+    assert diagnose("spark-1", _looks({"running": 16.0}, busy)) == []
 
 
 def _capture(name: str) -> list[str]:
@@ -314,7 +310,7 @@ def test_a_vague_diagnosis_is_left_out_beside_an_exact_one() -> None:
 
 
 def test_the_cause_of_a_collapse_depends_on_the_tag() -> None:
-    looks = [look(NOW - 5), look(spec_decode_num_draft_tokens_total=303_000.0)]
+    looks = [look(NOW - 5), look(drafted=303_000.0)]
     new = diagnose("spark-1", spark(service=service(metrics=looks)))
     old = diagnose("spark-1", spark(service=service(metrics=looks), planned={"corrupts": True}))
     assert "does not fit body" in new[0].reason
@@ -324,7 +320,7 @@ def test_the_cause_of_a_collapse_depends_on_the_tag() -> None:
 def test_a_real_server_whose_drafts_are_never_right() -> None:
     """The capture is of a drafter of random weights: 2412 tokens drafted, none accepted."""
     real = captured("0.32.0")
-    assert real["vllm:spec_decode_num_draft_tokens_total"] == 2412
+    assert real["drafted"] == 2412
     looks = [{"at": NOW - 5, "values": real}, {"at": NOW, "values": real}]
     found = diagnose("spark-1", spark(service=service(metrics=looks)))
     assert "acceptance-collapse" in [one.id for one in found]

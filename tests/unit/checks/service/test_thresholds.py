@@ -48,8 +48,8 @@ def _changed(monkeypatch: pytest.MonkeyPatch, **changes: float) -> None:
         ),
         (
             {"cache_full": 0.35}, "kv-cache-full",
-            spark(service=service(metrics=[look(NOW - 5, kv_cache_usage_perc=0.4),
-                                           look(kv_cache_usage_perc=0.4)])),
+            spark(service=service(metrics=[look(NOW - 5, cache_used=0.4),
+                                           look(cache_used=0.4)])),
             ring(30),
         ),
         (

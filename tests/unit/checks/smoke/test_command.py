@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from sparkwright.resolve.lock import from_resolution, render_lock
-from tests.host.lab.test_serving import launched, make_model
+from tests.host.lab.fake_server import launched, make_model
 from tests.host.smoke.deep import CONTEXT, SEQUENCES, WORDS
 from tests.unit.builders import ROOT, plan, resolution
 

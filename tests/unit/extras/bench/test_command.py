@@ -28,7 +28,7 @@ FACTS: dict[str, Any] = {
     "gpu": {"name": "NVIDIA GB10", "driver": "580.95.05", "clock_max_mhz": 2500},
     "services": {
         "qwen36": {
-            "vllm": "0.23.0", "release": "1b45a560efec", "tag": TAG,
+            "engine": "0.23.0", "release": "1b45a560efec", "tag": TAG,
             "recipe": "qwen36-35b-a3b-heretic-dflash", "image": f"{IMAGE}:sha256-{'ab' * 32}",
             "digest": f"sha256:{'ab' * 32}", "models": {BODY: "c" * 40, DRAFTER: "d" * 40},
         }

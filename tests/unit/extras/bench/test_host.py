@@ -91,7 +91,7 @@ def test_what_runs_is_read_from_container_and_release(
     service = BenchService("qwen36", str(tmp_path), "127.0.0.1", 1)
     found = program.running(service)
     assert found == Running(
-        vllm="0.24.0", release="1b45a560efec", recipe="qwen36-35b", tag="2026-07-01-v0.24.0",
+        engine="0.24.0", release="1b45a560efec", recipe="qwen36-35b", tag="2026-07-01-v0.24.0",
         image=f"ghcr.io/a/b:sha256-{'ab' * 32}", digest=f"sha256:{'ab' * 32}",
         models={"AEON-7/Qwen": "c" * 40},
     )  # fmt: skip
@@ -102,7 +102,9 @@ def test_what_runs_is_read_from_container_and_release(
 
 def test_the_gpu_is_looked_at_while_the_service_is_busy(monkeypatch: pytest.MonkeyPatch) -> None:
     counts = iter([0, 1, 2, 0, 3])
-    monkeypatch.setattr(metrics, "ask", lambda server: {metrics.RUNNING: float(next(counts))})
+    monkeypatch.setattr(
+        metrics, "ask", lambda server, names: {metrics.RUNNING: float(next(counts))}
+    )
     monkeypatch.setattr(program, "first_gpu", lambda: GB10)
     monkeypatch.setattr("time.sleep", lambda seconds: None)
     service = BenchService("qwen36", "/", "127.0.0.1", 1)

@@ -1,0 +1,51 @@
+"""A model as the routes use it: its served names, its limits, and generations that are counted."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import AsyncGenerator
+from typing import Any
+
+from .engine import Engine, Generation
+from .errors import ApiError
+from .faults import Faults
+from .metrics import Metrics
+from .ranks import Ranks
+from .settings import Settings
+
+
+class Backend:
+    """Everything that a route needs to answer a request."""
+
+    def __init__(self, settings: Settings, version: str, faults: Faults, ranks: Ranks) -> None:
+        self.settings = settings
+        self.version = version
+        self.faults = faults
+        self.metrics = Metrics(settings, version)
+        self.load = 0
+        self._engine = Engine(settings, self.metrics, faults, ranks)
+
+    @property
+    def names(self) -> list[str]:
+        """The served aliases, in the order of the command line."""
+        return self.settings.names[:1] if self.faults.no_alias else self.settings.names
+
+    def model_of(self, body: dict[str, Any]) -> str:
+        """The alias a request asks for, the first when it names none; ApiError for another."""
+        name = body.get("model") or self.names[0]
+        if name in self.names:
+            return str(name)
+        aliases = f" Valid aliases: {', '.join(self.names)}." if self.version == "0.32.0" else ""
+        raise ApiError(
+            404, "NotFoundError", f"The model `{name}` does not exist.{aliases}", "model"
+        )
+
+    async def run(self, generation: Generation) -> AsyncGenerator[int, None]:
+        """Run a generation, yielding how many tokens each step brings; counted in /load."""
+        self.load += 1
+        try:
+            async with contextlib.aclosing(self._engine.run(generation)) as steps:
+                async for step in steps:
+                    yield step
+        finally:
+            self.load -= 1
