@@ -15,13 +15,13 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
-from sparkwright.checks.service import thresholds
 from sparkwright.checks.service.diagnose import CHECKS
 from sparkwright.cli import main
 from sparkwright.extras.monitoring.alerts import rules
 from sparkwright.extras.monitoring.dashboard import dashboard
 from sparkwright.extras.monitoring.files import files
 from sparkwright.extras.monitoring.targets import Scraped
+from sparkwright.host.watch import thresholds
 from tests.libyaml import safe_load
 from tests.unit.builders import ROOT, SPARK, plan
 
