@@ -12,14 +12,14 @@ from sparkwright.catalog.advice import Choice
 from sparkwright.catalog.spread import Spread
 from sparkwright.checks.smoke.verdict import DeepVerdict
 from sparkwright.cli.lib.extras import extra_commands
+from sparkwright.engines.derivation import DerivedFact
 from sparkwright.findings.finding import Finding
-from sparkwright.host.activate import ActivateAnswer
 from sparkwright.host.control import ControlAnswer
 from sparkwright.host.disk_usage import DiskUsage
+from sparkwright.host.exclusive.activate import ActivateAnswer
 from sparkwright.host.lib.homes import Maintenance
 from sparkwright.host.release import HistoryEntry
 from sparkwright.host.removal import RemovalAnswer
-from sparkwright.plan.derivation import DerivedFact
 from sparkwright.results.status import Deployment
 
 

@@ -14,8 +14,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sparkwright.derive.recipes.recipe import Refused, Remarks
-from sparkwright.derive.recipes.serve_arguments import PLACEHOLDER
+from sparkwright.recipes.recipe import Refused, Remarks
+from sparkwright.recipes.serve_arguments import PLACEHOLDER
 
 _ROUNDS = 10
 _LONGEST = 64 * 1024

@@ -8,13 +8,13 @@ from typing import Any, get_args
 
 from sparkwright.catalog import Catalog, Model
 from sparkwright.catalog.gpus import GPUS, UNIFIED, VRAM
-from sparkwright.derive.recipes.carried_over import ranks, settled, variables
-from sparkwright.derive.recipes.recipe import Foreign, Options, Refused
-from sparkwright.derive.recipes.serve_arguments import Arguments, read_arguments
-from sparkwright.derive.recipes.yaml_mapping import line
 from sparkwright.extras.imports.images import image_of
 from sparkwright.extras.imports.names import distinct, family, repository, slug
 from sparkwright.findings.finding import Finding
+from sparkwright.recipes.carried_over import ranks, settled, variables
+from sparkwright.recipes.recipe import Foreign, Options, Refused
+from sparkwright.recipes.serve_arguments import Arguments, read_arguments
+from sparkwright.recipes.yaml_mapping import line
 
 #: Least MemTotal: of a Spark, as every recipe for one has it; of a box with a card of its own.
 _SPARK_GIB, _BOX_GIB = 110.0, 32.0

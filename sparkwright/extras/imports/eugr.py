@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from sparkwright.derive.recipes.recipe import Foreign, Options, Refused, Remarks, Text
-from sparkwright.derive.recipes.yaml_mapping import mapping
 from sparkwright.extras.imports import sparkrun
 from sparkwright.extras.imports.command_line import command, formatted
+from sparkwright.recipes.recipe import Foreign, Options, Refused, Remarks, Text
+from sparkwright.recipes.yaml_mapping import mapping
 
 _NIGHTLY = "ghcr.io/spark-arena/dgx-vllm-eugr-nightly"
 #: Local names that its builder gives -> the published image that sparkrun takes for them.

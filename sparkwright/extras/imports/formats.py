@@ -8,13 +8,13 @@ from typing import Any
 
 from sparkwright.catalog import Catalog
 from sparkwright.catalog.load import validated
-from sparkwright.derive.recipes import vllm_recipes
-from sparkwright.derive.recipes.recipe import REFUSED, Foreign, Options, Refused, Text
-from sparkwright.derive.recipes.yaml_mapping import read_yaml
 from sparkwright.extras.imports import eugr, sparkrun
 from sparkwright.extras.imports.entries import Imported, make
 from sparkwright.findings.finding import Finding, Severity
 from sparkwright.findings.user_error import UserError
+from sparkwright.recipes import vllm_recipes
+from sparkwright.recipes.recipe import REFUSED, Foreign, Options, Refused, Text
+from sparkwright.recipes.yaml_mapping import read_yaml
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,9 @@ from typing import Any
 
 from sparkwright.catalog import Catalog
 from sparkwright.catalog.gpus import GPUS, MACHINES
-from sparkwright.derive.recipes.recipe import Foreign, Options, Refused
 from sparkwright.engines.vllm.table import release
 from sparkwright.extras.imports.names import distinct, slug
+from sparkwright.recipes.recipe import Foreign, Options, Refused
 
 _REFERENCE = re.compile(
     r"(?:(?P<host>[a-z0-9-]+(?:\.[a-z0-9-]+)*(?::\d{1,5})?)/)?"

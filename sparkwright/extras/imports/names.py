@@ -8,7 +8,7 @@ import re
 from pydantic import TypeAdapter, ValidationError
 
 from sparkwright.catalog.data import Repository
-from sparkwright.derive.recipes.recipe import Refused
+from sparkwright.recipes.recipe import Refused
 
 _LONGEST = 80
 _REPOSITORY: TypeAdapter[str] = TypeAdapter(Repository)

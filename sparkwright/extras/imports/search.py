@@ -12,10 +12,10 @@ from sparkwright.catalog import Catalog, load_catalog
 from sparkwright.cli.lib.options import catalog_directories, json_option, print_json
 from sparkwright.cli.lib.output import echo
 from sparkwright.config.places import catalogs
-from sparkwright.derive.recipes.recipe import Refused, Text
-from sparkwright.derive.recipes.yaml_mapping import line, mapping, read_yaml
 from sparkwright.extras.imports.formats import format_of
 from sparkwright.extras.imports.sources import registries_of
+from sparkwright.recipes.recipe import Refused, Text
+from sparkwright.recipes.yaml_mapping import line, mapping, read_yaml
 from sparkwright.text.visible import visible
 
 

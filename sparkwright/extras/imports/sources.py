@@ -10,9 +10,9 @@ from pathlib import Path
 from sparkwright.cli.lib.options import site_inventory
 from sparkwright.config.inventory import HostInput, read_inventory
 from sparkwright.config.registries import named_registries
-from sparkwright.derive.recipes.recipe import SUFFIXES, Text, texts_of_tree
-from sparkwright.derive.recipes.yaml_mapping import MOST_BYTES
 from sparkwright.findings.user_error import UserError, mistake, suggest
+from sparkwright.recipes.recipe import SUFFIXES, Text, texts_of_tree
+from sparkwright.recipes.yaml_mapping import MOST_BYTES
 from sparkwright.resolve.lock import read_lock
 from sparkwright.resolve.recipe_registry import Snapshot, snapshot
 

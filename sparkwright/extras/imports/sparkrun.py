@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from sparkwright.derive.recipes.recipe import Foreign, Options, Refused, Remarks, Text
-from sparkwright.derive.recipes.yaml_mapping import environment, line, mapping, words
 from sparkwright.extras.imports.command_line import Command, command, filled
+from sparkwright.recipes.recipe import Foreign, Options, Refused, Remarks, Text
+from sparkwright.recipes.yaml_mapping import environment, line, mapping, words
 
 _SCRIPT = "a script of the recipe's, and none is run"
 #: Keys that are not carried over -> why.

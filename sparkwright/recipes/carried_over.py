@@ -7,15 +7,14 @@ import re
 from typing import Any
 
 from sparkwright.catalog.data import ArgumentValue
-from sparkwright.catalog.gpus import GPUS, UNIFIED, VRAM
-from sparkwright.checks.configuration.facts import LEAST_SPARK_GIB
-from sparkwright.derive.recipes.recipe import Foreign, Options
-from sparkwright.derive.recipes.serve_arguments import expands, known_to
-from sparkwright.derive.recipes.yaml_mapping import line
+from sparkwright.catalog.gpus import GPUS, LEAST_SPARK_GIB, UNIFIED, VRAM
 from sparkwright.engines.vllm.arguments import known_variables
 from sparkwright.engines.vllm.command import PARALLEL
 from sparkwright.engines.vllm.gb10 import MOST_ON_GB10
 from sparkwright.engines.vllm.table import release
+from sparkwright.recipes.recipe import Foreign, Options
+from sparkwright.recipes.serve_arguments import expands, known_to
+from sparkwright.recipes.yaml_mapping import line
 
 #: The share of a Spark where a recipe says none.
 _SHARE = 0.8

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from sparkwright.derive.recipes.recipe import Foreign, Options, Refused, Remarks, Text
-from sparkwright.derive.recipes.yaml_mapping import environment, line, mapping, words
+from sparkwright.recipes.recipe import Foreign, Options, Refused, Remarks, Text
+from sparkwright.recipes.yaml_mapping import environment, line, mapping, words
 from sparkwright.text.sizes import GIB
 
 #: Our name of a GPU -> theirs.

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from sparkwright.catalog.data import ArgumentValue
-from sparkwright.derive.recipes.recipe import Remarks
 from sparkwright.engines.vllm.own_arguments import own_setting
 from sparkwright.engines.vllm.table import Argument, Table, table, versions
+from sparkwright.recipes.recipe import Remarks
 
 PLACEHOLDER = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)\}")
 #: vLLM's short options (0.23.0 to 0.33.0).

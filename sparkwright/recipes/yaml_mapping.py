@@ -6,7 +6,7 @@ from typing import Any
 
 import yaml
 
-from sparkwright.derive.recipes.recipe import Refused
+from sparkwright.recipes.recipe import Refused
 
 #: Bytes of a recipe; the largest real one has 40 KiB.
 MOST_BYTES = 256 * 1024
