@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sparkwright.checks.configuration.facts import Context
+from sparkwright.engines.engine import Configuration
 from sparkwright.engines.vllm.arguments import check_arguments, known_variables
 from sparkwright.findings.check import Symptom, check
 from sparkwright.findings.finding import Severity
@@ -19,9 +19,9 @@ _ALSO: dict[str, dict[str, tuple[str, ...]]] = {
 
 
 @check("vllm-arguments")
-def _arguments(context: Context) -> Iterator[Symptom]:
+def _arguments(context: Configuration) -> Iterator[Symptom]:
     also = _ALSO.get(context.image.name, {})
-    for finding in check_arguments(context.vllm, context.arguments, context.environment, also):
+    for finding in check_arguments(context.version, context.arguments, context.environment, also):
         yield Symptom(
             finding.what,
             key=finding.key,
@@ -34,7 +34,7 @@ def _arguments(context: Context) -> Iterator[Symptom]:
 
 
 @check("variable-not-read")
-def _not_read(context: Context) -> Iterator[Symptom]:
+def _not_read(context: Configuration) -> Iterator[Symptom]:
     known = known_variables()
     for name, value in context.environment.items():
         own = known.get(name, {})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sparkwright.checks.configuration.facts import Context
+from sparkwright.engines.engine import Configuration
 from sparkwright.engines.vllm.speculation import reserves_for_every_sequence, scheduled_token_budget
 from sparkwright.findings.check import Symptom, check
 from sparkwright.findings.finding import Severity
@@ -15,7 +15,7 @@ _LIMITS = ("max_num_seqs", "max_num_batched_tokens")
 
 
 @check("speculation-limits")
-def _limits(context: Context) -> Iterator[Symptom]:
+def _limits(context: Configuration) -> Iterator[Symptom]:
     if context.speculative.get("method") != "dflash":
         return
     for name in _LIMITS:
@@ -28,16 +28,16 @@ def _limits(context: Context) -> Iterator[Symptom]:
 
 
 @check("speculation-budget")
-def _budget(context: Context) -> Iterator[Symptom]:
+def _budget(context: Configuration) -> Iterator[Symptom]:
     tokens = context.speculative.get("num_speculative_tokens")
     seqs, batched = (context.number(name) for name in _LIMITS)
     if context.speculative.get("method") != "dflash" or seqs is None or batched is None:
         return
     if isinstance(tokens, bool) or not isinstance(tokens, int):
         return
-    budget = scheduled_token_budget(int(batched), int(seqs), tokens, context.vllm)
+    budget = scheduled_token_budget(int(batched), int(seqs), tokens, context.version)
     if budget < 1:
-        every = reserves_for_every_sequence(context.vllm)
+        every = reserves_for_every_sequence(context.version)
         fewer = f", or max_num_seqs below {int(batched) // tokens}" if every else ""
         yield Symptom(
             f"{tokens} draft tokens for {f'{seqs:g} sequences' if every else 'a sequence'} leave "
@@ -48,7 +48,7 @@ def _budget(context: Context) -> Iterator[Symptom]:
 
 
 @check("speculation-config")
-def _config(context: Context) -> Iterator[Symptom]:
+def _config(context: Configuration) -> Iterator[Symptom]:
     config = context.speculative
     if not config:
         return
@@ -71,7 +71,7 @@ def _config(context: Context) -> Iterator[Symptom]:
         )
     method = config.get("method")
     if method == "dflash":
-        mount = context.service.drafter.mount if context.service.drafter else None
+        mount = context.drafter_mount
         if mount is None:
             yield Symptom(
                 "DFlash without a drafter",
@@ -94,7 +94,7 @@ def _config(context: Context) -> Iterator[Symptom]:
 
 
 @check("drafter-unused")
-def _no_speculation(context: Context) -> Iterator[Symptom]:
+def _no_speculation(context: Configuration) -> Iterator[Symptom]:
     if not context.speculative and context.drafter is not None:
         yield Symptom(
             f"drafter {context.drafter.name} is fetched and mounted, and is not used for drafting",
@@ -103,7 +103,7 @@ def _no_speculation(context: Context) -> Iterator[Symptom]:
 
 
 @check("drafter-family")
-def _family(context: Context) -> Iterator[Symptom]:
+def _family(context: Configuration) -> Iterator[Symptom]:
     if context.drafter is not None and context.drafter.family != context.body.family:
         yield Symptom(
             f"drafter {context.drafter.name} is made for {context.drafter.family}, "
@@ -114,7 +114,7 @@ def _family(context: Context) -> Iterator[Symptom]:
 
 
 @check("mtp-heads")
-def _mtp(context: Context) -> Iterator[Symptom]:
+def _mtp(context: Configuration) -> Iterator[Symptom]:
     method = str(context.speculative.get("method", ""))
     if method.endswith("mtp") and "mtp" not in context.body.capabilities:
         yield Symptom(
