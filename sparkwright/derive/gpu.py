@@ -6,11 +6,8 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 from sparkwright.catalog import Catalog
-from sparkwright.catalog.gpus import GPUS, UNIFIED, VRAM
+from sparkwright.catalog.gpus import FAMILIES, GPUS, VRAM, unified
 from sparkwright.config.settings import HostSettings
-
-#: Groups of the inventory, as `sparkwright init` names them -> compute capability.
-GROUPS = {"sparks": "12.1", "rtx50": "12.0"}
 
 
 @dataclass(frozen=True)
@@ -30,7 +27,7 @@ class Gpu:
     @property
     def unified(self) -> bool:
         """Whether CPU and GPU share one pool."""
-        return self.cap == UNIFIED
+        return unified(self.cap)
 
 
 def gpu_of(
@@ -42,9 +39,9 @@ def gpu_of(
     """By the setting ``gpu``, the host's group, or the recipes of its other services."""
     if settings.gpu:
         return Gpu(GPUS[settings.gpu], VRAM.get(settings.gpu), f"{origin('gpu')}: gpu")
-    for group, cap in GROUPS.items():
-        if group in groups:
-            return Gpu(cap, None, f"the host's group, {group}")
+    for family in FAMILIES.values():
+        if family.group in groups:
+            return Gpu(family.cap, None, f"the host's group, {family.group}")
     recipes = [
         catalog.recipes[one.recipe]
         for one in settings.services.values()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from sparkwright.catalog import ArgumentValue, Catalog, Model
-from sparkwright.checks.configuration.facts import LEAST_SPARK_GIB
+from sparkwright.catalog.gpus import LEAST_SPARK_GIB
 from sparkwright.checks.configuration.memory import (
     DEFAULT_UTILIZATION,
     OVERHEAD_GIB,

@@ -14,7 +14,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from sparkwright.catalog import ArgumentValue
-from sparkwright.catalog.gpus import UNIFIED
 from sparkwright.derive.subject import Subject
 from sparkwright.engines.vllm.command import PARALLEL
 from sparkwright.engines.vllm.table import release
@@ -149,9 +148,7 @@ def _foreign(subject: Subject, found: ModelRecipe) -> Foreign:
 
 
 def _options(subject: Subject) -> Options:
-    return Options(
-        gpu=subject.settings.gpu or ("gb10" if subject.gpu.cap == UNIFIED else "rtx5090")
-    )
+    return Options(gpu=subject.settings.gpu or ("gb10" if subject.gpu.unified else "rtx5090"))
 
 
 def _variants(data: dict[str, Any], repository: str) -> Iterator[str]:

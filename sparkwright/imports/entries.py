@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, get_args
 
 from sparkwright.catalog import Catalog, Model
-from sparkwright.catalog.gpus import GPUS, UNIFIED, VRAM
+from sparkwright.catalog.gpus import GPUS, VRAM, unified
 from sparkwright.findings.finding import Finding
 from sparkwright.imports.arguments import Arguments, read_arguments
 from sparkwright.imports.foreign import Foreign, Options
@@ -112,7 +112,7 @@ def _served_names(read: Arguments, named: str) -> list[str]:
 
 def _needs(options: Options) -> dict[str, Any]:
     cap = GPUS[options.gpu]
-    if cap == UNIFIED:
+    if unified(cap):
         return {"compute_caps": [cap], "memory_gib": _SPARK_GIB}
     return {
         "compute_caps": [cap],
