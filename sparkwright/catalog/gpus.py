@@ -36,6 +36,8 @@ class Family:
 
 #: The least MemTotal that was seen on a DGX Spark: 125513944 kB.
 LEAST_SPARK_GIB = 119.7
+#: GiB that the system of a Spark needs for itself: an estimate of this project.
+SYSTEM_GIB = 8.0
 FAMILIES = {
     family.cap: family
     for family in (
