@@ -292,7 +292,7 @@ ELSEWHERE = {
     "vllm-arguments",  # the roof over those of vllm/arguments.py
     "drafter-family",
     "model-works",
-    "model-architecture",  # of a model that no recipe is for: tests/unit/derive
+    "model-architecture",  # of a model that no recipe is for: tests/unit/engines/derivation
     "unified-memory",
     "omni-gb10-only",
     "stock-dflash",
