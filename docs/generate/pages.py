@@ -11,6 +11,7 @@ from docs.generate import (
     commands,
     deviations,
     json_documents,
+    operations,
     settings,
     speeds,
 )
@@ -30,6 +31,7 @@ def pages(root: Path) -> dict[str, str]:
         "docs/commands.md": commands.page(),
         "docs/diagnoses.md": checks.diagnoses(shipped),
         "docs/json.md": json_documents.page(),
+        "docs/operations.md": operations.page(),
         "docs/rules.md": checks.rules(shipped, root / "docs/known-issues.yaml"),
         "docs/settings.md": settings.page(),
     }

@@ -7,8 +7,8 @@ from functools import partial
 
 from pyinfra.context import ctx_host
 
-from sparkwright.host.activate import ActivateRequest
 from sparkwright.host.control import RESTART, ControlRequest
+from sparkwright.host.exclusive.activate import ActivateRequest
 from sparkwright.host.lib.records import encode
 from sparkwright.operations import control, exclusive
 from sparkwright.operations.locks import OWNER

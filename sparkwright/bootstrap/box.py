@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from sparkwright.checks.host.facts import HOSTS, error
+from sparkwright.bootstrap.findings import HOSTS, error
 from sparkwright.findings.finding import Finding
 from sparkwright.host.bootstrap.look import BootstrapState
 

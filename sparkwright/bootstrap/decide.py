@@ -8,10 +8,10 @@ from typing import get_args
 
 from sparkwright.bootstrap import steps
 from sparkwright.bootstrap.box import Box, Kind, box_of
+from sparkwright.bootstrap.findings import error
 from sparkwright.bootstrap.judged import Judged
 from sparkwright.bootstrap.sources import packages_of
 from sparkwright.bootstrap.steps import StepPlan
-from sparkwright.checks.host.facts import error
 from sparkwright.config.bootstrap import Packaged, Step
 from sparkwright.config.settings import HostSettings
 from sparkwright.findings.finding import Finding, errors

@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 
 from sparkwright.bootstrap import driver, steps
 from sparkwright.bootstrap.box import Box, Kind
+from sparkwright.bootstrap.findings import HOSTS, error, warning
 from sparkwright.bootstrap.firewall import network_of, openings, ports_of
 from sparkwright.bootstrap.sources import Packages, packages_of
 from sparkwright.bootstrap.steps import StepPlan, sums
 from sparkwright.checks.host import remedies
 from sparkwright.checks.host.docker import OTHER_DOCKERS
-from sparkwright.checks.host.facts import HOSTS, error, warning
 from sparkwright.config.bootstrap import Packaged, PackageSource
 from sparkwright.findings.finding import Finding
 from sparkwright.host.bootstrap.look import BootstrapState

@@ -15,7 +15,7 @@ from sparkwright.cli.lib.hosts import ask_hosts
 from sparkwright.cli.lib.options import data_option, json_option, print_json, site_inventory
 from sparkwright.cli.lib.output import echo
 from sparkwright.cli.lib.services import misspelt
-from sparkwright.host.activate import ActivateAnswer
+from sparkwright.host.exclusive.activate import ActivateAnswer
 from sparkwright.host.lib.records import decode
 from sparkwright.text.visible import visible
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import click
 
+from sparkwright.checks.host.judge import CHECKS as HOST_CHECKS
 from sparkwright.cli.lib.options import inventory_argument, json_option, print_json
 from sparkwright.cli.lib.output import echo
 from sparkwright.cli.lib.planned import load
@@ -26,7 +27,7 @@ from sparkwright.resolve.lock import (
     unused,
 )
 from sparkwright.resolve.lock_contexts import with_contexts, without_contexts
-from sparkwright.resolve.pickles import finding
+from sparkwright.resolve.pickles import pickle_symptom
 from sparkwright.resolve.recipe_registry import with_registries
 from sparkwright.resolve.references import References
 from sparkwright.resolve.resolution import Resolution
@@ -156,12 +157,14 @@ def _pickles(plans: list[HostPlan], lock: Lock, file: str) -> list[Finding]:
         UserError: for everything that is not locked.
     """
     resolution = to_resolution(_named(plans), lock, file)
-    found = (
-        finding(resolution.model(plan.settings.hub_endpoint, model), plan.settings.allowed_pickles)
+    symptoms = (
+        pickle_symptom(
+            resolution.model(plan.settings.hub_endpoint, model), plan.settings.allowed_pickles
+        )
         for plan in plans
         for model in plan.references.models
     )
-    return list(dict.fromkeys(one for one in found if one is not None))
+    return HOST_CHECKS.report(dict.fromkeys(symptom for symptom in symptoms if symptom))
 
 
 def _diff(before: str, after: str) -> list[str]:

@@ -141,4 +141,10 @@ class Checks(Generic[Facts]):
 
     def findings(self, facts: Facts) -> list[Finding]:
         """Every finding, errors first."""
-        return errors_first(self.texts[id_].finding(one) for id_, one in self.symptoms(facts))
+        return errors_first(
+            self.texts[id_].finding(symptom) for id_, symptom in self.symptoms(facts)
+        )
+
+    def report(self, symptoms: Iterable[Symptom]) -> list[Finding]:
+        """Findings of symptoms that name their checks, errors first."""
+        return errors_first(self.texts[symptom.check].finding(symptom) for symptom in symptoms)

@@ -6,17 +6,15 @@ lasts until somebody starts the service again, by a boot or a deploy too; stoppe
 
 from __future__ import annotations
 
-import json
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from sparkwright.host.lib import exclusive, files, homes, systemd
 from sparkwright.host.lib.homes import Stopped
-from sparkwright.host.lib.records import encode
 from sparkwright.host.lib.threads import at_once
 from sparkwright.host.proxy.place import Place
-from sparkwright.host.proxy.pool import Sockets, pool_of
+from sparkwright.host.proxy.pool import Pool, Sockets
 from sparkwright.host.release import kept_gate
 from sparkwright.host.smoke import check
 
@@ -108,9 +106,8 @@ class Control:
                 systemd.want_at_boot(homes.unit(name), wanted=False)
             active = systemd.unit(homes.unit(name)).get("ActiveEnterTimestamp", "")
             mark = Stopped(request.by, round(time.time()), request.why, request.keep, active)
-            text = json.dumps(encode(mark)) + "\n"
             try:
-                files.write(self._services[name] / homes.STOPPED, text, 0o644)
+                files.write_record(self._services[name] / homes.STOPPED, mark)
             except OSError as error:  # a full disk: it is stopped all the same
                 self.done[name] = f"stopped; who did can't be noted: {error.strerror}"
 
@@ -134,8 +131,7 @@ class Control:
 
     def _place(self, name: str) -> Place:
         request = self._request
-        wait = (request.notice_seconds, request.drain_seconds)
-        return Place(pool_of(name, request.sockets, *wait, others=False))
+        return Place(Pool(name, request.sockets, request.notice_seconds, request.drain_seconds))
 
     def _answers(self, began: float) -> None:
         def answer(name: str) -> None:

@@ -89,9 +89,9 @@ def arm(text: str, devices: tuple[str, ...], seconds: int) -> tuple[str, ...]:
         "[Unit]\nDescription=Take unproven addresses back, unless they are proved before\n"
         f"[Timer]\nOnActiveSec={seconds}\nAccuracySec=1s\n[Install]\nWantedBy=timers.target\n"
     )
-    files.write(systemd.UNITS / f"{_BACK}.service", service, 0o644)
-    files.write(systemd.UNITS / f"{_BACK}.timer", timer, 0o644)
-    systemd.enable_timer(f"{_BACK}.timer")
+    for name, content in ((f"{_BACK}.service", service), (f"{_BACK}.timer", timer)):
+        files.write(systemd.UNITS / name, content, 0o644)
+    systemd.want_at_boot(f"{_BACK}.timer", wanted=True)
     started = systemd.systemctl("restart", f"{_BACK}.timer")
     return () if started.ok else (f"the timer that takes it back does not start: {started.said}",)
 
@@ -117,7 +117,7 @@ def script(name: str, devices: tuple[str, ...]) -> str:
     return (
         f"if [ -e {old} ]; then install -m 600 {old} {NETPLAN}; else rm -f {NETPLAN}; fi\n"
         f"{flushed}netplan apply\n"
-        f"rm -f {systemd.UNITS}/{systemd.TIMERS}/{_BACK}.timer {systemd.UNITS}/{_BACK}.*\n"
+        f"rm -f {systemd.UNITS}/timers.target.wants/{_BACK}.timer {systemd.UNITS}/{_BACK}.*\n"
         f"systemctl --no-block stop {_BACK}.timer\n"
         f"[ -e {NETPLAN} ] || rm -rf {KEPT}\n"
     )
@@ -152,7 +152,7 @@ def silent(pings: tuple[Ping, ...]) -> list[str]:
 def disarm() -> None:
     """Stop the timer, and take its units away."""
     systemd.systemctl("stop", f"{_BACK}.timer")
-    (systemd.UNITS / systemd.TIMERS / f"{_BACK}.timer").unlink(missing_ok=True)
+    systemd.want_at_boot(f"{_BACK}.timer", wanted=False)
     for name in (f"{_BACK}.timer", f"{_BACK}.service"):
         (systemd.UNITS / name).unlink(missing_ok=True)
     for name in ("back", "last.yaml"):

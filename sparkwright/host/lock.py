@@ -7,14 +7,12 @@ step (a hard link), and taken from a dead owner only by naming that owner's lock
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from sparkwright.host.lib import documents, files, trusted
-from sparkwright.host.lib.records import encode
 
 
 @dataclass(frozen=True)
@@ -79,7 +77,7 @@ def take(state: Path, owner: Owner, *, breaking: bool, instead_of: str | None) -
     if breaking and _owner(held).token == instead_of:
         held.unlink(missing_ok=True)
     new = state / f".{owner.token}"
-    files.write(new, json.dumps(encode(replace(owner, since=time.time()))), 0o644)
+    files.write_record(new, replace(owner, since=time.time()))
     try:
         os.link(new, held)
     except FileExistsError:

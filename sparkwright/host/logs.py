@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from sparkwright.host.lib import homes
@@ -10,7 +11,6 @@ from sparkwright.host.lib.processes import run
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # typing takes 3 ms to import
-    from collections.abc import Iterable
     from typing import Any
 
 

@@ -6,18 +6,16 @@ says by the mark that the services are not well, so that no pool takes the host 
 
 from __future__ import annotations
 
-import json
 import time
 from dataclasses import dataclass
 from pathlib import Path
 
 from sparkwright.host.lib import exclusive, files, homes, systemd, trusted
 from sparkwright.host.lib.homes import MAINTENANCE, Maintenance
-from sparkwright.host.lib.records import encode
 from sparkwright.host.lib.threads import at_once
 from sparkwright.host.proxy import runtime_api
 from sparkwright.host.proxy.place import Place
-from sparkwright.host.proxy.pool import SELF, Sockets, pool_of
+from sparkwright.host.proxy.pool import SELF, Pool, Sockets
 from sparkwright.host.release import kept_gate
 from sparkwright.host.smoke import check
 
@@ -71,7 +69,7 @@ def places(request: MaintenanceRequest, services: dict[str, Path]) -> dict[str, 
         known = {}
     wait = (request.notice_seconds, request.drain_seconds)
     return {
-        name: Place(pool_of(name, request.sockets, *wait, others=False))
+        name: Place(Pool(name, request.sockets, *wait))
         for name in services
         if (name, SELF) in known
     }
@@ -82,7 +80,7 @@ def begin(request: MaintenanceRequest, services: dict[str, Path]) -> Maintenance
     found = places(request, services)
     at_once(Place.leave, found.values())
     mark = Maintenance(request.by, round(time.time()), request.why)
-    files.write(Path(MAINTENANCE), json.dumps(encode(mark)) + "\n", 0o644)
+    files.write_record(Path(MAINTENANCE), mark)
     return MaintenanceAnswer(
         mark,
         tuple(f"{name}: out of every pool, and drained" for name in found),
@@ -115,7 +113,7 @@ def end(
         if gate.proxy and (fault := check.proxy_fault(gate)):
             wrong.append(f"{name}: proxy: {fault}")
     if wrong and was:
-        files.write(Path(MAINTENANCE), json.dumps(encode(was)) + "\n", 0o644)
+        files.write_record(Path(MAINTENANCE), was)
         return MaintenanceAnswer(was, wrong=tuple(wrong))
     return MaintenanceAnswer(
         None,

@@ -200,7 +200,6 @@ class Observation:
         gpu_checks: image -> what its proof of the GPU was made with.
         last_lock: token of the run that held the host last.
         switching: whether a switch to other releases is under way.
-        leftovers: files with secrets that an earlier version left.
         packages: by name, what is there or could be.
         addresses: interface -> its addresses that others may use, IPv4 first.
         reached: other hosts by name, and where they were reached.
@@ -245,7 +244,6 @@ class Observation:
     lock: Owner | None = None
     last_lock: str | None = None
     switching: bool = False
-    leftovers: tuple[str, ...] = ()
     exposed: tuple[ExposedPath, ...] = ()
     packages: dict[str, Package] = field(default_factory=dict)
     addresses: dict[str, tuple[str, ...]] = field(default_factory=dict)

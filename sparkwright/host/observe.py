@@ -15,7 +15,6 @@ import sys
 import time
 from pathlib import Path
 
-from sparkwright.host import leftovers
 from sparkwright.host.lib import (
     addresses,
     disks,
@@ -263,7 +262,6 @@ def as_root(request: ObservationRequest) -> dict[str, Any]:
         "lock": documents.record(Owner, state / "lock.json"),
         "last_lock": last and last.token,
         "switching": switching(state),
-        "leftovers": tuple(map(str, leftovers.found(request.services_root))),
         "maintenance": homes.maintenance(),
         "active": exclusive.active(state),
         "gpu_checks": gpu_checks(state / "gpu-check.json"),

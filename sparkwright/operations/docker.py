@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pyinfra.context import ctx_host
 
-from sparkwright.checks.host.docker import LEAST_DOCKER, docker_findings, toolkit_findings
+from sparkwright.checks.host.docker import LEAST_DOCKER, docker_symptoms, toolkit_symptoms
+from sparkwright.checks.host.judge import CHECKS
 from sparkwright.facts.observation import observed
 from sparkwright.operations.changing import Commands, operation, verified
 
@@ -24,7 +25,9 @@ def verify(minimum: int = LEAST_DOCKER) -> Commands:
     """
     seen = observed(ctx_host.get())
     version = seen.docker.version if seen.docker else "?"
-    yield from verified(list(docker_findings(seen, minimum)), f"Docker {version} with Compose")
+    yield from verified(
+        CHECKS.report(docker_symptoms(seen, minimum)), f"Docker {version} with Compose"
+    )
 
 
 @operation()
@@ -38,4 +41,6 @@ def verify_container_toolkit() -> Commands:
         docker.verify_container_toolkit()
     """
     seen = observed(ctx_host.get())
-    yield from verified(list(toolkit_findings(seen)), seen.toolkit.out.strip().partition("\n")[0])
+    yield from verified(
+        CHECKS.report(toolkit_symptoms(seen)), seen.toolkit.out.strip().partition("\n")[0]
+    )

@@ -15,13 +15,13 @@ from sparkwright.facts.asking import HostError, ask
 from sparkwright.facts.memory import memory
 from sparkwright.facts.observation import observed
 from sparkwright.facts.programs import laid_out
-from sparkwright.host import activate as program
-from sparkwright.host import groups as groups_program
-from sparkwright.host import schedule as schedule_program
 from sparkwright.host import switch as switch_program
-from sparkwright.host import wake as wake_program
-from sparkwright.host.activate import ActivateAnswer, ActivateRequest
-from sparkwright.host.groups import SCHEDULE, SOCKET, TIMER, WAKE, PlaceRequest
+from sparkwright.host.exclusive import activate as program
+from sparkwright.host.exclusive import on_request as wake_program
+from sparkwright.host.exclusive import schedule as schedule_program
+from sparkwright.host.exclusive import setup as setup_program
+from sparkwright.host.exclusive.activate import ActivateAnswer, ActivateRequest
+from sparkwright.host.exclusive.setup import SCHEDULE, SOCKET, TIMER, WAKE, SetupRequest
 from sparkwright.host.lib.exclusive import GROUPS, WAKE_SOCKET, Group, Groups
 from sparkwright.host.lib.records import encode
 from sparkwright.host.lib.systemd import UNITS
@@ -63,7 +63,7 @@ def declared(
         pending = ["remove the exclusive groups"]
 
     def act(host: Host) -> Sequence[str]:
-        done = ask(host, groups_program, PlaceRequest(services_root, dict(files)), tuple[str, ...])
+        done = ask(host, setup_program, SetupRequest(services_root, dict(files)), tuple[str, ...])
         memory(host).forget()
         return done
 

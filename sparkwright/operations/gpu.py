@@ -8,6 +8,7 @@ from pyinfra.api.host import Host
 from pyinfra.context import ctx_host
 
 from sparkwright.checks.host import driver, gpu
+from sparkwright.checks.host.judge import CHECKS
 from sparkwright.facts.memory import memory
 from sparkwright.facts.observation import observed
 from sparkwright.host.observation import Observation, ObservationRequest
@@ -37,12 +38,14 @@ def verify(
     """
     host = observed(ctx_host.get())
     seen = host.gpu
-    found = list(driver.findings(seen, minimum_driver, host.distribution))
+    symptoms = [*driver.symptoms(seen, minimum_driver, host.distribution)]
     if compute_capability is not None:
         caps = [compute_capability] if isinstance(compute_capability, str) else compute_capability
-        found += gpu.findings(seen.gpus, caps, memory_gib)
+        symptoms += gpu.symptoms(seen.gpus, caps, memory_gib)
     first = seen.gpus[0] if seen.gpus else None
-    yield from verified(found, f"{first.name}, driver {first.driver}" if first else "")
+    yield from verified(
+        CHECKS.report(symptoms), f"{first.name}, driver {first.driver}" if first else ""
+    )
 
 
 @operation()

@@ -6,19 +6,15 @@ import time
 from collections.abc import Mapping, Sequence
 
 from pyinfra.api.host import Host
-from pyinfra.context import ctx_host
 
 from sparkwright.checks.service.container_causes import explained
 from sparkwright.facts.answers import HostError, of_each, typed
 from sparkwright.facts.asking import ask
 from sparkwright.facts.memory import memory
-from sparkwright.facts.observation import observed
 from sparkwright.host import jobs as program
-from sparkwright.host import leftovers, proof
+from sparkwright.host import proof
 from sparkwright.host.fetch.progress import FetchProgress
 from sparkwright.host.jobs import Job, JobsRequest, JobStatus, WatchedJob
-from sparkwright.host.leftovers import LeftoversRequest
-from sparkwright.host.observation import ObservationRequest
 from sparkwright.host.proof import ProofRequest
 from sparkwright.operations.changing import SERVICES_ROOT, Commands, change, operation
 from sparkwright.operations.live import Live
@@ -103,29 +99,22 @@ def finished(
 ) -> Commands:
     """Wait until jobs have ended, then prove that what they were to bring is there.
 
-    Secrets that an earlier version left in files for its jobs are removed then.
-
     Args:
         jobs: job -> what it is called; none when nothing was to be fetched.
         proved: models and images that are looked for afterwards.
         services_root: where the host's lock lies.
         break_lock: whether to take the lock from another run.
     """
-    left = observed(ctx_host.get(), ObservationRequest(services_root=services_root)).leftovers
 
     def act(host: Host) -> Sequence[str]:
         if jobs:
             follow(host, jobs)
             prove(host, proved)
-        done = [f"{name} is on the disk and verified" for name in jobs.values()]
-        if left:
-            request = LeftoversRequest(services_root)
-            done += map(_removed, ask(host, leftovers, request, tuple[str, ...]))
         memory(host).forget()
-        return done
+        return [f"{name} is on the disk and verified" for name in jobs.values()]
 
     yield from change(
-        [*(f"wait for {name}" for name in jobs.values()), *map(_removed, left)],
+        [f"wait for {name}" for name in jobs.values()],
         act, services_root=services_root,
         break_lock=break_lock, otherwise="everything is on the disk and verified",
     )  # fmt: skip
@@ -140,10 +129,6 @@ def prove(host: Host, request: ProofRequest, timeout: float = 180) -> None:
     wrong = ask(host, proof, request, tuple[str, ...], timeout=timeout)
     if wrong:
         raise HostError("; ".join(map(explained, wrong)))
-
-
-def _removed(place: str) -> str:
-    return f"remove {place}, which an earlier version left: a job is given its secrets in memory"
 
 
 def _progress(job: JobStatus) -> FetchProgress | None:

@@ -215,7 +215,7 @@ def switched(
     if not pending(proxies, files, seen):
         return None
     home = proxies or _empty(services_root)
-    keys = [home.keys, home.engine, home.former_keys]
+    keys = [home.keys, home.engine]
     managed = [home.config, home.waiting_room, *keys, f"{UNITS}/{UNIT}", *home.tls_places]
     health = [
         f"{home.home}/health.json",

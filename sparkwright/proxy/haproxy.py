@@ -116,7 +116,7 @@ class Proxies:
         idle_seconds: how long a connection may be silent. A prompt of 262144 tokens is read for
             minutes, and an answer that is not streamed is silent to its end.
         check_milliseconds: between two health checks of a replica.
-        wake: where requests go that activate a service (``host/wake.py``).
+        wake: where requests go that activate a service (``host/exclusive/on_request.py``).
     """
 
     proxies: tuple[Proxy, ...]
@@ -155,11 +155,6 @@ class Proxies:
         no service is of a group."""
         groups = any(proxy.exclusive for proxy in self.proxies)
         return f"{self.home}/{ASLEEP_MAP}" if groups else None
-
-    @property
-    def former_keys(self) -> str:
-        """Where versions before 0.2 had hashes without names."""
-        return f"{self.home}/keys"
 
     @property
     def certificate(self) -> str:

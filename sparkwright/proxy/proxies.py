@@ -12,7 +12,7 @@ from sparkwright.config.templates import template
 from sparkwright.engines import metric_names
 from sparkwright.findings.user_error import UserError
 from sparkwright.host.lib.records import encode
-from sparkwright.host.proxy.pool import SELF, HealthConfig, HealthService, Pool, Sockets, pool_of
+from sparkwright.host.proxy.pool import SELF, HealthConfig, HealthService, Pool, Sockets
 from sparkwright.plan.plan import HostPlan, ServicePlan
 from sparkwright.proxy.haproxy import (
     Proxies,
@@ -109,4 +109,4 @@ def leave_and_return(
 ) -> Pool:
     """How a switch leaves a service's proxy and comes back."""
     sockets = Sockets(proxies.admin_socket, proxies.master_socket)
-    return pool_of(service, sockets, settings.notice_seconds, settings.drain_seconds, others=others)
+    return Pool(service, sockets, settings.notice_seconds, settings.drain_seconds, others)

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from fnmatch import fnmatchcase
 
-from sparkwright.findings.finding import Finding, Severity, Subject
+from sparkwright.findings.check import Symptom
+from sparkwright.findings.finding import Severity
 from sparkwright.host.lib.pickles import is_pickle
 from sparkwright.resolve.hub import ResolvedModel
 
@@ -33,23 +34,21 @@ def fetched(model: ResolvedModel, allowed: Mapping[str, str]) -> ResolvedModel:
     return replace(model, files=tuple(file for file in model.files if file.path not in left_out))
 
 
-def finding(model: ResolvedModel, allowed: Mapping[str, str]) -> Finding | None:
+def pickle_symptom(model: ResolvedModel, allowed: Mapping[str, str]) -> Symptom | None:
     """The model's pickles that are not fetched: an error where it has no other weights."""
     found = pickles(model, allowed)
     if not found:
         return None
     others = any(file.path.endswith(_WEIGHTS) for file in model.files)
     named = ", ".join(found[:3]) + (f" and {len(found) - 3} more" if len(found) > 3 else "")
-    return Finding(
-        "pickle",
-        Severity.WARNING if others or len(found) < _loadable(model) else Severity.ERROR,
-        Subject(key=f"model {model.repository}@{model.commit[:12]}"),
+    return Symptom(
         f"{model.repository} has pickles: {named}; they are not fetched",
         "safetensors",
-        "a pickle runs its author's code where it is loaded",
-        "take a revision with safetensors, or name the file and a reason in allowed_pickles: "
-        f'{{"{model.repository}/{found[0]}": "why"}}',
-        "sparkwright",
+        key=f"model {model.repository}@{model.commit[:12]}",
+        remedy="take a revision with safetensors, or name the file and a reason in "
+        f'allowed_pickles: {{"{model.repository}/{found[0]}": "why"}}',
+        severity=Severity.WARNING if others or len(found) < _loadable(model) else Severity.ERROR,
+        check="pickle",
     )
 
 

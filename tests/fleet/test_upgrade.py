@@ -65,7 +65,7 @@ WantedBy=multi-user.target
 def begin(site: Site, held: dict[str, str]) -> None:
     """Have hosts be in the middle of a switch that version 0.1 began, held at a step.
 
-    What a request asks for is the same in both versions (tests/host/test_files_of_before.py), so
+    What a request asks for is the same in both versions, so
     the new one makes it; what works on it is not.
     """
     for host in held:

@@ -185,7 +185,7 @@ def test_a_switch_is_ended_only_now(host: Host) -> None:
 
 
 def test_a_full_disk_keeps_nothing_running(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(*_: object) -> bool:
+    def full(*_: object, **__: object) -> bool:
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(files, "write", full)

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from sparkwright.checks.service.thresholds import THRESHOLDS
 from sparkwright.engines import metric_names
 from sparkwright.host import load
 from sparkwright.host.lib.records import encode
@@ -34,7 +33,7 @@ def test_services_gpu_and_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         names = metric_names()
         found = load.main(LoadRequest({"tiny": at, "down": ("127.0.0.1", 9)}, metric_names=names))
         watched = WatchedService("seen", "u", *at, "/h", 60.0)
-        config = WatchConfig((watched,), (), THRESHOLDS, 0, 0, "", "", "", "")
+        config = WatchConfig((watched,), (), "", "", "", "")
         (tmp_path / "config.json").write_text(json.dumps(encode(config)))
         planless = load.main(LoadRequest(watch=str(tmp_path / "config.json"), metric_names=names))
     tiny = found.services["tiny"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import sys
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -13,7 +14,7 @@ from sparkwright.facts import programs
 from sparkwright.findings.finding import Finding, Severity
 from sparkwright.host import lock, observation
 from sparkwright.host.jobs import JobsRequest, JobStatus
-from sparkwright.host.lib import light_dataclasses
+from sparkwright.host.lib import documents, light_dataclasses
 from sparkwright.host.lib.records import Malformed, decode, encode
 from sparkwright.host.watch.state import WatchReport, WatchState
 
@@ -52,6 +53,11 @@ def test_what_another_version_adds_is_passed_over_and_what_it_lacks_has_a_defaul
 def test_what_is_wrong_is_named(kind: type, data: Any, words: str) -> None:
     with pytest.raises(Malformed, match=words):
         decode(kind, data)
+
+
+def test_lines_that_a_power_cut_tore_are_passed_over(tmp_path: Path) -> None:
+    (tmp_path / "history.jsonl").write_text('\n{"service": "a"}\n\n{torn\n[]\n')
+    assert documents.lines(tmp_path / "history.jsonl") == [{"service": "a"}]
 
 
 def test_a_severity_is_read_by_its_value() -> None:

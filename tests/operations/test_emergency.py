@@ -130,8 +130,8 @@ def test_behind_a_proxy_it_is_drained_first() -> None:
     one, run = unplanned(status=seen)
     switch = _back(one, run)
     assert switch.pool is not None
-    assert switch.pool.admin == "/run/sparkwright-gateway/admin.sock"
-    assert switch.pool.server == ("qwen36", "self")
+    assert switch.pool.sockets.admin == "/run/sparkwright-gateway/admin.sock"
+    assert (switch.pool.proxy, switch.pool.replica) == ("qwen36", "self")
 
 
 @pytest.mark.parametrize(

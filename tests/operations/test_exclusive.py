@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from sparkwright.host.activate import ActivateAnswer, ActivateRequest
+from sparkwright.host.exclusive.activate import ActivateAnswer, ActivateRequest
 from sparkwright.host.jobs import JobStatus
 from sparkwright.host.lib.exclusive import Groups
 from sparkwright.host.lib.records import decode
@@ -123,7 +123,7 @@ def test_the_smoke_test_asks_no_one_that_sleeps() -> None:
 
 def _declared(seen: dict[str, Any], files: Any = FILES) -> Ran:
     request = exclusive.request_of(FILES, ROOT)
-    found = spark(groups=["wrote the exclusive groups"])
+    found = spark(setup=["wrote the exclusive groups"])
     looked_at(found, host_run(found, EVENING), files=seen)
     found.memory.asked = request
     return run(found, exclusive.declared, files, execute=True)
@@ -136,16 +136,16 @@ def test_a_host_knows_its_groups_in_the_order_that_is_written() -> None:
     assert f"--unit={UNIT}" in known.settle
     assert mode == 0o600
     assert f"{ROOT}/state/switch/sparkwright/host/switch.py" in FILES
-    assert f"{ROOT}/state/switch/sparkwright/host/activate.py" in FILES
+    assert f"{ROOT}/state/switch/sparkwright/host/exclusive/activate.py" in FILES
 
 
 def test_groups_are_written_once_and_taken_away_with_the_last_of_them() -> None:
     ran = _declared({})
-    assert ran.host.programs == ["lock", "groups"]
-    assert set(ran.host.request("groups")["files"]) == set(FILES)
+    assert ran.host.programs == ["lock", "setup"]
+    assert set(ran.host.request("setup")["files"]) == set(FILES)
     assert _declared(written(FILES)).host.noops == ["exclusive groups are as desired"]
     ran = _declared(written(FILES), files={})
-    assert ran.host.request("groups")["files"] == {}
+    assert ran.host.request("setup")["files"] == {}
     assert _declared({}, files={}).host.noops == ["no exclusive group here"]
 
 

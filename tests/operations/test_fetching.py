@@ -13,7 +13,6 @@ import pytest
 from sparkwright.config.secrets import Secret
 from sparkwright.host.fetch.request import BuildFile, FetchFile, ImageBuild
 from sparkwright.host.jobs import JobStatus
-from sparkwright.host.leftovers import LeftoversRequest
 from sparkwright.host.observation import ObservationRequest, StoreAt
 from sparkwright.host.proof import ModelAt, ProofRequest
 from sparkwright.operations import images, jobs, models, peers, runtime
@@ -308,34 +307,6 @@ PROVED = ProofRequest(models=(ModelAt(PLACE, COMMIT),), images=(IMAGE,))
 )  # fmt: skip
 def test_jobs_finished(case: Case) -> None:
     check(jobs.finished, replace(case, answers=_answers()), probe(), ObservationRequest())
-
-
-LEFT = "/opt/sparkwright/state/hub-token"
-REMOVED = f"remove {LEFT}, which an earlier version left: a job is given its secrets in memory"
-
-
-@pytest.mark.parametrize(
-    "case",
-    [
-        Case(
-            "nothing to fetch", {"leftovers": [LEFT]}, {"jobs": {}, "proved": PROVED},
-            would=(REMOVED,), asks=(("leftovers", LeftoversRequest("/opt/sparkwright")),),
-        ),
-        Case(
-            "after the jobs", {"leftovers": [LEFT]}, {"jobs": WATCHED, "proved": PROVED},
-            would=("wait for Qwen3.6", "wait for image v1", REMOVED),
-            asks=(("jobs", None), ("proof", PROVED), ("leftovers", None)),
-            done=(
-                "Qwen3.6 is on the disk and verified", "image v1 is on the disk and verified",
-                REMOVED,
-            ),
-        ),
-    ],
-    ids=str,
-)  # fmt: skip
-def test_secrets_of_an_earlier_version_are_removed(case: Case) -> None:
-    answers = _answers(leftovers=[LEFT])
-    check(jobs.finished, replace(case, answers=answers), probe(**case.seen), ObservationRequest())
 
 
 def _in_turn(*answers: dict[str, JobStatus]) -> Any:

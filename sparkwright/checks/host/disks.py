@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sparkwright.checks.host.facts import HostCheck, error
-from sparkwright.findings.finding import Finding
+from sparkwright.checks.host.facts import HostFacts
+from sparkwright.findings.check import Symptom, check
 from sparkwright.host.observation import Disk
 from sparkwright.plan.missing import missing_models
 from sparkwright.text.sizes import GIB
@@ -15,7 +15,8 @@ from sparkwright.text.sizes import GIB
 UNPACKED_RATIO = 2.5
 
 
-def check(host: HostCheck) -> Iterator[Finding]:
+@check("disk")
+def _disks(host: HostFacts) -> Iterator[Symptom]:
     """Free space of every file system that something is fetched to."""
     settings = host.plan.settings
     headroom = settings.disk_headroom_gib * GIB
@@ -27,23 +28,22 @@ def check(host: HostCheck) -> Iterator[Finding]:
         by_device[disk.device] = ([*names, f"{size / GIB:.1f} GiB for {name}"], first, total + size)
     for names, disk, total in by_device.values():
         if total and disk.free < total + headroom:
-            yield error(
-                "disk", f"{disk.free / GIB:.1f} GiB free",
+            yield Symptom(
+                f"{disk.free / GIB:.1f} GiB free",
                 f"{(total + headroom) / GIB:.1f} GiB: {', '.join(names)}, "
                 f"{settings.disk_headroom_gib:g} GiB to stay free",
-                "a full disk breaks Docker, the journal and the fetch itself",
-                "free space ('docker system df', old models), or set disk_headroom_gib",
-                "sizes of the lock file or of hub and registry",
-            )  # fmt: skip
+            )
         if total and disk.read_only:
-            yield error(
-                "disk", "the file system is read-only", "a writable one",
-                "nothing can be fetched to it",
-                "look into 'sudo dmesg' for disk errors and remount it",
-            )  # fmt: skip
+            yield Symptom(
+                "the file system is read-only",
+                "a writable one",
+                reason="nothing can be fetched to it",
+                remedy="look into 'sudo dmesg' for disk errors and remount it",
+                source="sparkwright",
+            )
 
 
-def _needs(host: HostCheck) -> list[tuple[str, Disk | None, int]]:
+def _needs(host: HostFacts) -> list[tuple[str, Disk | None, int]]:
     """What is to be fetched: for what, to which file system, how many bytes."""
     settings, observed = host.plan.settings, host.observed
     weights = sum(

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 
 from sparkwright.checks.host import remedies
-from sparkwright.checks.host.facts import CARDS, HOSTS, HostCheck, error, warning
-from sparkwright.findings.finding import Finding
+from sparkwright.checks.host.facts import HostFacts
+from sparkwright.findings.check import Symptom, check
 from sparkwright.host.observation import Observation
 
 LEAST_DOCKER = 25
@@ -35,75 +36,75 @@ OTHER_DOCKERS = {
 }  # fmt: skip
 
 
-def check(host: HostCheck) -> Iterator[Finding]:
-    """Docker's daemon, the Compose plugin and the container toolkit."""
-    yield from docker_findings(host.observed, LEAST_DOCKER)
-    yield from toolkit_findings(host.observed)
+@check("docker-kind", "docker", "docker-user", "docker-compose")
+def _docker(host: HostFacts) -> Iterator[Symptom]:
+    if host.plan.services:
+        yield from docker_symptoms(host.observed, LEAST_DOCKER)
 
 
-def docker_findings(observed: Observation, least: int) -> Iterator[Finding]:
-    """What is wrong with Docker and its Compose plugin.
-
-    Args:
-        least: the major version of Docker that is needed.
-    """
-    yield from _docker(observed, least)
-    yield from _compose(observed)
+@check("nvidia-container-toolkit")
+def _toolkit(host: HostFacts) -> Iterator[Symptom]:
+    if host.plan.services:
+        yield from toolkit_symptoms(host.observed)
 
 
-def _docker(observed: Observation, least: int) -> Iterator[Finding]:
+def docker_symptoms(observed: Observation, least: int) -> Iterator[Symptom]:
+    """Faults of Docker and its Compose plugin, for a host that needs this major version."""
     install = remedies.docker(observed.distribution)
-    needed, reason = f"Docker >= {least}, running", "services run in containers"
     if observed.docker_kind in OTHER_DOCKERS:
-        what, why, first = OTHER_DOCKERS[observed.docker_kind]
-        service = "Docker Engine, as root's own service"
-        yield error("docker-kind", what, service, why, f"{first}{install}", HOSTS)
-        return
+        kind, reason, first = OTHER_DOCKERS[observed.docker_kind]
+        engine = "Docker Engine, as root's own service"
+        yield Symptom(kind, engine, reason=reason, remedy=f"{first}{install}", check="docker-kind")
+    else:
+        yield from _daemon(observed, least, install)
+    version = observed.compose.out.strip().lstrip("v")
+    usable = observed.compose.code == 0 and re.match(r"[2-9]", version)
+    if observed.docker_found and not usable:
+        missing = version or "the compose plugin is not installed"
+        remedy = remedies.compose(observed.distribution)
+        yield Symptom(missing, "Docker Compose v2", remedy=remedy, check="docker-compose")
+
+
+def _daemon(observed: Observation, least: int, install: str) -> Iterator[Symptom]:
+    fault = Symptom("docker is not installed", f"Docker >= {least}, running", check="docker")
     if not observed.docker_found:
-        yield error("docker", "docker is not installed", needed, reason, install, CARDS)
+        yield replace(fault, remedy=install)
         return
     if observed.sudo is None:
         if observed.docker is None:
-            start = "sudo systemctl enable --now docker"
-            yield error("docker", "the Docker daemon does not answer", needed, reason, start)
+            yield replace(
+                fault,
+                observed="the Docker daemon does not answer",
+                remedy="sudo systemctl enable --now docker",
+                source="sparkwright",
+            )
             return
         version = observed.docker.version
         major = re.match(r"\d{1,9}", version or "")
         if major is None or int(major[0]) < least:
             old = "older Docker lacks what the compose files use"
-            yield error("docker", f"Docker {version}", needed, old, install, CARDS)
+            yield replace(fault, observed=f"Docker {version}", reason=old, remedy=install)
     if not observed.docker_socket:
-        yield warning(
-            "docker-user", f"user {observed.user} may not use Docker without sudo",
+        yield Symptom(
+            f"user {observed.user} may not use Docker without sudo",
             "membership of the group docker",
-            "sparkwright works through sudo, but your own docker commands fail",
-            f"sudo usermod -aG docker {observed.user}, then log in again",
-        )  # fmt: skip
+            remedy=f"sudo usermod -aG docker {observed.user}, then log in again",
+            check="docker-user",
+        )
 
 
-def _compose(observed: Observation) -> Iterator[Finding]:
-    version = observed.compose.out.strip().lstrip("v")
-    usable = observed.compose.code == 0 and re.match(r"[2-9]", version)
-    if observed.docker_found and not usable:
-        yield error(
-            "docker-compose", version or "the compose plugin is not installed", "Docker Compose v2",
-            "services are started by 'docker compose'",
-            remedies.compose(observed.distribution),
-        )  # fmt: skip
+def toolkit_symptoms(observed: Observation) -> Iterator[Symptom]:
+    """Faults of NVIDIA's container toolkit.
 
-
-def toolkit_findings(observed: Observation) -> Iterator[Finding]:
-    """What is wrong with NVIDIA's container toolkit.
-
-    A runtime named nvidia is not asked for: good Sparks have none, and nothing of ours needs it.
-    That a container sees the GPU is proved by one (operations.gpu.seen_in_containers).
+    A runtime named nvidia is not needed: good Sparks have none. That a container sees the GPU is
+    proved by a container (operations.gpu.seen_in_containers).
     """
     toolkit = observed.toolkit
     if not toolkit.found or toolkit.code != 0:
-        found = f"nvidia-ctk fails: {toolkit.err.strip()}"
-        yield error(
+        fails = f"nvidia-ctk fails: {toolkit.err.strip()}"
+        yield Symptom(
+            fails if toolkit.found else "nvidia-ctk is not installed",
             "nvidia-container-toolkit",
-            found if toolkit.found else "nvidia-ctk is not installed", "nvidia-container-toolkit",
-            "containers have no GPU without it",
-            remedies.toolkit(observed.distribution), CARDS,
-        )  # fmt: skip
+            remedy=remedies.toolkit(observed.distribution),
+            check="nvidia-container-toolkit",
+        )

@@ -1,4 +1,4 @@
-"""What every check of preflight is given, and how it reports."""
+"""Facts that preflight judges: a host as it was observed, and its part of the plan."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from sparkwright.findings.finding import Finding, Severity, Subject
 from sparkwright.host.lib.gpu import Gpu
 from sparkwright.host.observation import Observation
 from sparkwright.plan.desired import Desired
@@ -14,15 +13,9 @@ from sparkwright.plan.plan import HostPlan
 from sparkwright.resolve import packages
 from sparkwright.resolve.registry import ARCHITECTURES
 
-PROJECT = "sparkwright"
-#: Where the cards list what a host must have.
-CARDS = "cards of vllm-dflash and vllm-spark-omni-q36, hardware requirements"
-#: Where it is known from that real hosts are like that.
-HOSTS = "reports of users"
-
 
 @dataclass(frozen=True)
-class HostCheck:
+class HostFacts:
     """A host as it was observed, and what is desired of it.
 
     Attributes:
@@ -58,19 +51,3 @@ class HostCheck:
         """Packages of the distribution that a bundle brings: name -> version."""
         settings = self.plan.settings
         return packages.versions(settings.bundle, settings.lock_file, self.observed.architecture)
-
-
-def error(
-    name: str, observed: str, expected: str, reason: str, remedy: str,
-    source: str = PROJECT, service: str | None = None,
-) -> Finding:  # fmt: skip
-    """What refuses the host."""
-    subject = Subject(service=service)
-    return Finding(name, Severity.ERROR, subject, observed, expected, reason, remedy, source)
-
-
-def warning(
-    name: str, observed: str, expected: str, reason: str, remedy: str, source: str = PROJECT
-) -> Finding:
-    """What is reported and passed."""
-    return Finding(name, Severity.WARNING, Subject(), observed, expected, reason, remedy, source)

@@ -5,36 +5,37 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from sparkwright.checks.host.facts import HostCheck, error
-from sparkwright.findings.finding import Finding
+from sparkwright.checks.host.facts import HostFacts
+from sparkwright.findings.check import Symptom, check
 
 LEAST = (2, 5)
 _NEEDED = f"HAProxy >= {LEAST[0]}.{LEAST[1]}"
-_REASON = "it asks for the key on every route; vLLM by itself leaves some of them open"
 _ELSE = 'or "proxy": False: then only the host itself reaches the service'
 
 
-def check(host: HostCheck) -> Iterator[Finding]:
-    """The installed HAProxy, or the one that would be installed."""
-    seen = host.observed.packages.get("haproxy")
-    if seen is None:
+@check("haproxy")
+def _haproxy(host: HostFacts) -> Iterator[Symptom]:
+    package = host.observed.packages.get("haproxy")
+    if package is None:
         return
-    brought = None if seen.version else host.brought.get("haproxy")
-    version = seen.version or brought or seen.candidate
+    brought = None if package.version else host.brought.get("haproxy")
+    version = package.version or brought or package.candidate
     if version and _number(version) < LEAST:
-        found = f"HAProxy {version}" if seen.version else f"HAProxy {version} would be installed"
-        yield error(
-            "haproxy", found, _NEEDED, "older ones can't read a key from the header (bearer)",
-            "Ubuntu 22.04: sudo add-apt-repository ppa:vbernat/haproxy-2.8 && sudo apt-get install "
-            f"haproxy; {_ELSE}",
-        )  # fmt: skip
-    elif not seen.version and not brought and seen.unreachable:
-        yield error(
-            "haproxy", f"HAProxy is not installed, and there is no way to it: {seen.unreachable}",
-            _NEEDED, _REASON,
-            "sudo apt-get install haproxy where it can be had; for hosts without internet a bundle "
-            f"brings it (sparkwright bundle --packages, docs/sharing-and-offline.md); {_ELSE}",
-        )  # fmt: skip
+        yield Symptom(
+            f"HAProxy {version}" + ("" if package.version else " would be installed"),
+            _NEEDED,
+            reason="older ones can't read a key from the header (bearer)",
+            remedy="Ubuntu 22.04: sudo add-apt-repository ppa:vbernat/haproxy-2.8 && sudo apt-get "
+            f"install haproxy; {_ELSE}",
+        )
+    elif not package.version and not brought and package.unreachable:
+        yield Symptom(
+            f"HAProxy is not installed, and there is no way to it: {package.unreachable}",
+            _NEEDED,
+            remedy="sudo apt-get install haproxy where it can be had; for hosts without internet a "
+            "bundle brings it (sparkwright bundle --packages, docs/sharing-and-offline.md); "
+            f"{_ELSE}",
+        )
 
 
 def _number(version: str) -> tuple[int, int]:

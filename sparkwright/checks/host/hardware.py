@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from sparkwright.checks.configuration import Hardware, check_host
-from sparkwright.checks.host.facts import HostCheck
+from sparkwright.checks.host.facts import HostFacts
 from sparkwright.checks.host.gpu import given
 from sparkwright.findings.finding import Finding
 from sparkwright.host.observation import Observation
@@ -14,7 +14,7 @@ from sparkwright.plan.desired import Desired
 from sparkwright.text.sizes import GIB
 
 
-def hardware_of(host: HostCheck) -> Hardware:
+def hardware_of(host: HostFacts) -> Hardware:
     """What the observation says of the hardware."""
     # Of several, those that its services get: others are nobody's.
     gpus = [one for service in host.plan.services for one in given(host.gpus, service)]
@@ -32,7 +32,7 @@ def new_violations(
     desired: Desired, observed: Observation, known: Sequence[Finding]
 ) -> Iterator[Finding]:
     """Violations that the plan could not know. Silenced rules stay silent."""
-    host = HostCheck(desired, observed, observed.time)
+    host = HostFacts(desired, observed, observed.time)
     reported = {(finding.id, finding.subject.key) for finding in known}
     for finding in check_host(host.plan, host.desired.catalog, hardware_of(host)):
         if finding.silenced is None and (finding.id, finding.subject.key) not in reported:

@@ -1,6 +1,8 @@
-"""Judging a host before anything is changed on it: every check, all findings at once."""
+"""Preflight: every check of a host before anything is changed on it."""
 
 from __future__ import annotations
+
+from pathlib import Path
 
 from sparkwright.checks.host import (
     disks,
@@ -15,22 +17,15 @@ from sparkwright.checks.host import (
     units,
     weights,
 )
-from sparkwright.checks.host.facts import HostCheck
-from sparkwright.findings.finding import Finding, errors_first
+from sparkwright.checks.host.facts import HostFacts
+from sparkwright.findings.check import Checks
+from sparkwright.findings.finding import Finding
 from sparkwright.host.observation import Observation
 from sparkwright.plan.desired import Desired
 
-#: What a host with services must have; one with a load balancer alone needs neither GPU nor Docker.
-_SERVING = (driver.check, gpu.check, docker.check, gpu.check_architecture)
-_EVERY = (
-    haproxy.check,
-    exposed.check,
-    disks.check,
-    memory.check,
-    ports.check,
-    units.check,
-    system.check,
-    weights.check,
+CHECKS = Checks[HostFacts](
+    [Path(__file__).with_name("checks.yaml")],
+    [system, driver, gpu, docker, haproxy, exposed, disks, memory, ports, units, weights],
 )
 
 
@@ -40,9 +35,5 @@ def judge(desired: Desired, observed: Observation, now: float) -> list[Finding]:
     Args:
         now: the controller's clock at the time of the observation, seconds since the epoch.
     """
-    host = HostCheck(desired, observed, now)
-    serving = _SERVING if desired.plan.services else ()
-    checks = (system.check_sudo, *serving, *_EVERY)
-    return errors_first(
-        finding.on(desired.plan.host) for check in checks for finding in check(host)
-    )
+    findings = CHECKS.findings(HostFacts(desired, observed, now))
+    return [finding.on(desired.plan.host) for finding in findings]

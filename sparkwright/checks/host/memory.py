@@ -6,14 +6,14 @@ from collections.abc import Iterator
 
 from sparkwright.checks.configuration.facts import Context
 from sparkwright.checks.configuration.memory import utilization
-from sparkwright.checks.host.facts import HOSTS, HostCheck, error, warning
+from sparkwright.checks.host.facts import HostFacts
 from sparkwright.checks.host.hardware import hardware_of
-from sparkwright.findings.finding import Finding
+from sparkwright.findings.check import Symptom, check
 from sparkwright.text.sizes import GIB
 
 
-def check(host: HostCheck) -> Iterator[Finding]:
-    """Total memory, and what is available of it before the first start."""
+@check("memory", "memory-available")
+def _memory(host: HostFacts) -> Iterator[Symptom]:
     services, memory = host.plan.services, host.observed.memory
     if not services:
         return
@@ -23,13 +23,8 @@ def check(host: HostCheck) -> Iterator[Finding]:
     needed = max(each.values(), default=0) if unified else host.plan.largest(each)
     total = memory.total / GIB
     if total < needed:
-        yield error(
-            "memory", f"{total:.1f} GiB (MemTotal)",
-            f"{needed:g} GiB for {', '.join(service.name for service in services)}",
-            "weights, KV cache and the system share what the host has",
-            "take a recipe that needs less, or fewer services on this host",
-            "needs of the recipe in the catalog",
-        )  # fmt: skip
+        names = ", ".join(service.name for service in services)
+        yield Symptom(f"{total:.1f} GiB (MemTotal)", f"{needed:g} GiB for {names}")
         return
     # What our own running services hold counts as theirs already.
     if any(host.serves(service.name) for service in services):
@@ -37,7 +32,7 @@ def check(host: HostCheck) -> Iterator[Finding]:
     yield from _available(host, needed)
 
 
-def _available(host: HostCheck, needed: float) -> Iterator[Finding]:
+def _available(host: HostFacts, needed: float) -> Iterator[Symptom]:
     """Before the first start: what is available, against what vLLM will ask for at once."""
     memory = host.observed.memory
     total, available = memory.total / GIB, memory.available / GIB
@@ -62,12 +57,11 @@ def _available(host: HostCheck, needed: float) -> Iterator[Finding]:
     stop = (
         "sudo systemctl isolate multi-user.target (stops the desktop), " if memory.desktop else ""
     )
-    yield warning(
-        "memory-available",
+    yield Symptom(
         f"{available:.1f} GiB of {total:.1f} GiB available{swap}"
         + (", and a desktop runs" if memory.desktop else ""),
-        expected, "something else holds memory that the service needs: vLLM ends at its start",
-        f"{lower}{stop}or drop caches: sync; echo 3 | sudo tee /proc/sys/vm/drop_caches; "
+        expected,
+        remedy=f"{lower}{stop}or drop caches: sync; echo 3 | sudo tee /proc/sys/vm/drop_caches; "
         "'ps aux --sort -rss | head' shows who holds it",
-        HOSTS,
-    )  # fmt: skip
+        check="memory-available",
+    )

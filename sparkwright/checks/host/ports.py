@@ -4,41 +4,44 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sparkwright.checks.host.facts import HostCheck, error, warning
-from sparkwright.findings.finding import Finding
+from sparkwright.checks.host.facts import HostFacts
+from sparkwright.findings.check import Symptom, check
+from sparkwright.findings.finding import Severity
 from sparkwright.plan.plan import HostPlan
 from sparkwright.plan.services import is_ours
 
 
-def check(host: HostCheck) -> Iterator[Finding]:
-    """Every port that is taken by something that is not ours."""
+@check("port")
+def _ports(host: HostFacts) -> Iterator[Symptom]:
     settings = host.plan.settings
     needed = {
         proxy.port: f"the load balancer of {name}" for name, proxy in settings.load_balancer.items()
     }
-    for port, who in sorted({**needed, **_service_ports(host.plan)}.items()):
+    for port, user in sorted({**needed, **_service_ports(host.plan)}.items()):
         listener = host.observed.ports.get(port)
         if listener is None or is_ours(listener, host.observed):
             continue
-        free, reason = f"port {port} free for {who}", "two servers can't listen on one port"
+        free = f"port {port} free for {user}"
         remedy = f"stop it ('sudo ss -ltnp sport = :{port}' shows it), or take another port"
         if listener.container is None:
-            taken = f"port {port} is taken by {listener.command}"
-            yield error("port", taken, free, reason, remedy)
+            yield Symptom(f"port {port} is taken by {listener.command}", free, remedy=remedy)
             continue
         taken = f"port {port} is taken by the container {listener.container.partition(' ')[0]}"
         if settings.take_over:
-            yield warning(
-                "port", taken, free, reason,
-                "nothing: it is stopped for the service and kept; it comes back when the service "
-                "gives no answers, and with `sparkwright remove`",
-            )  # fmt: skip
+            yield Symptom(
+                taken,
+                free,
+                remedy="nothing: it is stopped for the service and kept; it comes back when the "
+                "service gives no answers, and with `sparkwright remove`",
+                severity=Severity.WARNING,
+            )
         else:
-            yield error(
-                "port", taken, free, reason,
-                f"take it over with --data take_over=True (it is stopped, kept, and comes back "
-                f"with `sparkwright remove`), or {remedy}",
-            )  # fmt: skip
+            yield Symptom(
+                taken,
+                free,
+                remedy="take it over with --data take_over=True (it is stopped, kept, and comes "
+                f"back with `sparkwright remove`), or {remedy}",
+            )
 
 
 def _service_ports(plan: HostPlan) -> dict[int, str]:

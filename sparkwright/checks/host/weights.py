@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from sparkwright.checks.host.facts import HostCheck
-from sparkwright.findings.finding import Finding, Subject
-from sparkwright.resolve.pickles import finding
+from sparkwright.checks.host.facts import HostFacts
+from sparkwright.findings.check import Symptom, check
+from sparkwright.resolve.pickles import pickle_symptom
 
 
-def check(host: HostCheck) -> Iterator[Finding]:
-    """Pickles of the planned models."""
+@check("pickle")
+def _pickles(host: HostFacts) -> Iterator[Symptom]:
     settings = host.plan.settings
     for service in host.plan.services:
         for reference in service.models:
             model = host.desired.resolution.model(settings.hub_endpoint, reference)
-            found = finding(model, settings.allowed_pickles)
-            if found is not None:
-                yield replace(found, subject=Subject(service=service.name))
+            symptom = pickle_symptom(model, settings.allowed_pickles)
+            if symptom is not None:
+                yield replace(symptom, service=service.name, key=None)

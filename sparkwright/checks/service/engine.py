@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sparkwright.checks.service import thresholds
 from sparkwright.checks.service.facts import Facts
 from sparkwright.checks.service.watch import compiling, drafting, still
 from sparkwright.findings.check import Symptom, check
 from sparkwright.host.doctor import ServiceSeen
 from sparkwright.host.lib import metrics
+from sparkwright.host.watch import thresholds
 
 
 @check("first-request")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sparkwright.checks.service import thresholds
 from sparkwright.checks.service.facts import Facts
 from sparkwright.findings.check import Symptom, check
+from sparkwright.host.watch import thresholds
 from sparkwright.text.marks import in_maintenance
 from sparkwright.text.sizes import GIB
 

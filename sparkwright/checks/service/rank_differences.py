@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 
-from sparkwright.checks.service import thresholds
 from sparkwright.checks.service.facts import Facts
 from sparkwright.checks.service.ranks import Rank, ranks
 from sparkwright.findings.check import Symptom, check
+from sparkwright.host.watch import thresholds
 from sparkwright.text.sizes import GIB
 
 _NCCL = re.compile(r"\bnccl==([0-9.]+)")

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from sparkwright.checks.service import thresholds
 from sparkwright.checks.service.facts import Facts
 from sparkwright.checks.service.watch import still
 from sparkwright.findings.check import Symptom, check
 from sparkwright.host.doctor import ContainerSeen, ServiceSeen
+from sparkwright.host.watch import thresholds
 
 
 @dataclass(frozen=True)

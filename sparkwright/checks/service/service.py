@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
-from sparkwright.checks.service import thresholds
 from sparkwright.checks.service.facts import Facts
+from sparkwright.engines.vllm.gb10 import MOST_ON_GB10, SAFE_BATCH
 from sparkwright.findings.check import Symptom, check
 from sparkwright.host.doctor import ContainerSeen
+from sparkwright.host.watch import thresholds
 from sparkwright.text.marks import stopped
 
 
@@ -104,7 +105,7 @@ def _pointers(facts: Facts) -> Iterator[Symptom]:
 def _share(facts: Facts) -> Iterator[Symptom]:
     for name, container in _containers(facts):
         share = container.number("gpu_memory_utilization")
-        if facts.unified and share is not None and share > thresholds.THRESHOLDS.gb10_share:
+        if facts.unified and share is not None and share > MOST_ON_GB10:
             yield Symptom(f"it runs with --gpu-memory-utilization {share:g}", service=name)
 
 
@@ -112,7 +113,7 @@ def _share(facts: Facts) -> Iterator[Symptom]:
 def _batched(facts: Facts) -> Iterator[Symptom]:
     for name, container in _containers(facts):
         batched = container.number("max_num_batched_tokens")
-        if facts.unified and batched is not None and batched > thresholds.THRESHOLDS.gb10_batched:
+        if facts.unified and batched is not None and batched > SAFE_BATCH:
             yield Symptom(f"it runs with --max-num-batched-tokens {batched:.0f}", service=name)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from sparkwright.checks.service import thresholds
 from sparkwright.checks.service.facts import Facts, Planned
 from sparkwright.findings.check import Symptom, check
 from sparkwright.findings.finding import Severity
@@ -19,7 +18,7 @@ from sparkwright.host.lib.metrics import (
     RUNNING,
     WAITING,
 )
-from sparkwright.host.watch import evaluation
+from sparkwright.host.watch import evaluation, thresholds
 from sparkwright.host.watch.state import (
     Sample,
     ServiceSample,
@@ -56,7 +55,7 @@ def _evaluated(facts: Facts) -> Iterator[Symptom]:
         if one.name == "acceptance-collapse" and one.service:
             symptom = _collapse(symptom, facts.services[one.service], facts.planned)
         yield symptom
-    state = evaluation.gpu_state(facts.gpu, limits, thresholds.HEAT, thresholds.BRAKE)
+    state = evaluation.gpu_state(facts.gpu, limits)
     for key, name in evaluation.GPU_FINDINGS:
         words = getattr(state, key)
         if words and not (key == "silent" and "version mismatch" in facts.gpu.said):

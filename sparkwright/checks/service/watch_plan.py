@@ -7,7 +7,6 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from sparkwright.checks.service import thresholds
 from sparkwright.checks.smoke import own_address
 from sparkwright.config.templates import template
 from sparkwright.engines import metric_names
@@ -60,9 +59,6 @@ def watch_of(plan: HostPlan, releases: Iterable[Release]) -> Watch | None:
             for release in wanted
         ),
         paths=("/", settings.models_root, settings.services_root, "/var/lib/docker"),
-        limits=thresholds.THRESHOLDS,
-        heat=thresholds.HEAT,
-        brake=thresholds.BRAKE,
         state=f"{state}/watch.json",
         expected=f"{state}/expected.json",
         switch=f"{state}/switch/progress.json",

@@ -14,6 +14,7 @@ from typing_extensions import TypedDict
 from sparkwright.catalog.advice import Choice
 from sparkwright.catalog.spread import Spread
 from sparkwright.checks.smoke.verdict import DeepVerdict
+from sparkwright.engines.derivation import DerivedFact
 from sparkwright.extras.bench.compare import Verdict
 from sparkwright.extras.bench.results import Result
 from sparkwright.extras.discover.asking import Box
@@ -21,14 +22,13 @@ from sparkwright.extras.fabric_test.result import FabricResult
 from sparkwright.extras.notify.dispatch import Sent
 from sparkwright.extras.report.contents import Page
 from sparkwright.findings.finding import Finding
-from sparkwright.host.activate import ActivateAnswer
 from sparkwright.host.control import ControlAnswer
 from sparkwright.host.disk_usage import DiskUsage
+from sparkwright.host.exclusive.activate import ActivateAnswer
 from sparkwright.host.lib.homes import Maintenance
 from sparkwright.host.release import HistoryEntry
 from sparkwright.host.removal import RemovalAnswer
 from sparkwright.imports.search import Found
-from sparkwright.plan.derivation import DerivedFact
 from sparkwright.results.status import Deployment
 
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from sparkwright.checks.service import thresholds
 from sparkwright.checks.service.diagnose import CHECKS
 from sparkwright.findings.check import Check
+from sparkwright.host.watch import thresholds
 
 _BY = "by (host, service)"
 _DRAFTED = "vllm:spec_decode_num_draft_tokens_total"

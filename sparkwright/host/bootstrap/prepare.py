@@ -6,7 +6,6 @@ Runs on the host as root. Recorded first, so that a step which was cut off is un
 from __future__ import annotations
 
 import fcntl
-import json
 import os
 import tempfile
 import time
@@ -16,7 +15,6 @@ from pathlib import Path
 
 from sparkwright.host.lib import documents, files
 from sparkwright.host.lib.processes import run
-from sparkwright.host.lib.records import encode
 
 #: What bootstrap has changed on a host, so that it can be undone. Not below services_root, which
 #: goes when services are removed.
@@ -104,7 +102,7 @@ def record(step: str, undo: Undo) -> None:
     else:
         before = installed() if undo.packages else ()
     steps = {**known.steps, step: Step(undo, before)}
-    files.write(Path(RECORD), json.dumps(encode(Record(steps))), 0o600, parents=0o755)
+    files.write_record(Path(RECORD), Record(steps), 0o600)
 
 
 def free_apt() -> None:

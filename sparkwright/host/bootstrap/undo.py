@@ -6,7 +6,6 @@ the driver.
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +13,6 @@ from pathlib import Path
 from sparkwright.host.bootstrap.prepare import RECORD, Record, Step, free_apt, installed
 from sparkwright.host.lib import docker, documents, files, systemd
 from sparkwright.host.lib.processes import run
-from sparkwright.host.lib.records import encode
 from sparkwright.host.proxy.install import apt_get
 
 
@@ -104,6 +102,6 @@ def main(request: UndoRequest) -> UndoAnswer:
         done += gone
         left += stays
         if steps:
-            files.write(Path(RECORD), json.dumps(encode(Record(steps))), 0o600)
+            files.write_record(Path(RECORD), Record(steps), 0o600)
     Path(RECORD).unlink()
     return UndoAnswer(tuple(done), tuple(left))

@@ -6,11 +6,11 @@ import functools
 import http.client
 import io
 import time
+from collections.abc import Callable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # typing takes 3 ms to import
     import socket
-    from collections.abc import Callable
     from typing import Any
 
 MIB = 1 << 20

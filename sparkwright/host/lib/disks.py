@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 from sparkwright.host.lib import documents
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:  # typing takes 3 ms to import
-    from collections.abc import Iterable
 
 
 @dataclass(frozen=True)

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import time
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from sparkwright.host.lib import documents, files, systemd
-from sparkwright.host.lib.records import encode
 
 #: Names of the two files below ``state``.
 GROUPS, ACTIVE = "exclusive.json", "active.json"
@@ -139,8 +137,7 @@ def activate(state: Path, chosen: dict[str, str], by: str, why: str) -> None:
         if group not in known or known[group].service != service
     }
     if changed:
-        text = json.dumps(encode(ActiveServices({**known, **changed}))) + "\n"
-        files.write(state / ACTIVE, text, 0o600)
+        files.write_record(state / ACTIVE, ActiveServices({**known, **changed}), 0o600)
 
 
 def mark(home: Path, unit: str, *, asleep: bool) -> None:

@@ -13,7 +13,7 @@ import stat
 from pathlib import Path
 
 from sparkwright.host.lib import trusted
-from sparkwright.host.lib.records import decode
+from sparkwright.host.lib.records import decode, encode
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # typing takes 3 ms to import
@@ -54,6 +54,11 @@ def write(place: Path, text: str, mode: int, *, parents: int = 0o755, durable: b
         if durable:
             _sync(folder)
     return True
+
+
+def write_record(place: Path, record: object, mode: int = 0o644, *, parents: int = 0o755) -> bool:
+    """Write a record as JSON; see ``write``."""
+    return write(place, json.dumps(encode(record)) + "\n", mode, parents=parents)
 
 
 def append(place: Path, text: str, mode: int = 0o644) -> None:

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from sparkwright.host.lib import files
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:  # typing takes 3 ms to import
-    from collections.abc import Iterable, Mapping
-
 
 #: Beside bootstrap's record: it outlives services and their root, and is root's alone.
 MAINTENANCE = "/var/lib/sparkwright/maintenance.json"

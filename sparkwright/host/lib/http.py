@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -15,7 +16,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:  # typing takes 3 ms to import
     import http.client
     import ssl
-    from collections.abc import Iterator
     from typing import Any
 
 

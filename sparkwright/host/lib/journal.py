@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import re
 import textwrap
+from collections.abc import Iterable
 
 from sparkwright.host.lib.processes import run
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:  # typing takes 3 ms to import
-    from collections.abc import Iterable
 
 #: An error by its own name, or as argparse and pydantic have it; neither one that is raised in a
 #: line of code nor one that is quoted.

@@ -7,11 +7,10 @@ Which of an engine's metrics has which neutral name comes with each request or c
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Mapping
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # typing takes 3 ms to import
-    from collections.abc import Iterator, Mapping
-
     from sparkwright.host.lib.http import Server
 
 #: Tokens of answers and of prompts, and steps of the engine.

@@ -7,12 +7,9 @@ import selectors
 import shutil
 import subprocess
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:  # typing takes 3 ms to import
-    from collections.abc import Mapping
 
 
 @dataclass(frozen=True)

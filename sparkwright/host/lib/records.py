@@ -7,13 +7,13 @@ value, or ``object`` for data that is passed on as it is.
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from dataclasses import MISSING
 from functools import cache
 from types import UnionType
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # typing takes 3 ms to import
-    from collections.abc import Callable
     from typing import Any, TypeVar
 
     T = TypeVar("T")

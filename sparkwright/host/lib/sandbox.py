@@ -7,9 +7,7 @@ root is left to them.
 
 from __future__ import annotations
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:  # typing takes 3 ms to import
-    from collections.abc import Iterable
+from collections.abc import Iterable
 
 SET = (
     "NoNewPrivileges=yes",

@@ -6,21 +6,15 @@ containers: it is only worth it when systemd knows an older text of a unit. A ne
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 from sparkwright.host.lib.documents import pairs
-from sparkwright.host.lib.processes import Running, run
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:  # typing takes 3 ms to import
-    from collections.abc import Iterable
-
-    from sparkwright.host.lib.processes import Outcome
+from sparkwright.host.lib.processes import Outcome, Running, run
 
 UNITS = Path("/etc/systemd/system")
 #: For units until the next boot.
 TRANSIENT = Path("/run/systemd/system")
-TIMERS = "timers.target.wants"
 #: Properties that are read of a unit.
 FIELDS = (
     "Id,LoadState,ActiveState,SubState,Result,UnitFileState,NRestarts,NeedDaemonReload,"
@@ -73,7 +67,10 @@ def _links(name: str) -> list[Path] | None:
 
 
 def want_at_boot(name: str, *, wanted: bool) -> None:
-    """Have a unit started at boot, or not, from the next boot on and without a reload."""
+    """Have a unit started at boot, or not, from the next boot on and without a reload.
+
+    ``enable`` reloads; with --no-reload it marks every unit as changed. So the links are made here.
+    """
     for link in _links(name) or ():
         if not wanted:
             link.unlink(missing_ok=True)
@@ -87,17 +84,6 @@ def enable(*units: str) -> None:
     for name in units:
         if not is_enabled(name):
             systemctl("enable", "--quiet", name)
-
-
-def enable_timer(name: str) -> None:
-    """Have a timer started at boot, without a reload.
-
-    ``enable`` reloads, and with --no-reload it marks every unit as changed: the link is made here.
-    """
-    link = UNITS / TIMERS / name
-    link.parent.mkdir(mode=0o755, exist_ok=True)
-    if not link.is_symlink():
-        link.symlink_to(UNITS / name)
 
 
 def disable(*units: str) -> None:

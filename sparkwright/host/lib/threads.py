@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # typing takes 3 ms to import
-    from collections.abc import Callable, Iterable
     from typing import TypeVar
 
     T = TypeVar("T")

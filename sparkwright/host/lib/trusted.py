@@ -11,13 +11,10 @@ from __future__ import annotations
 import os
 import pwd
 import stat
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:  # typing takes 3 ms to import
-    from collections.abc import Iterator
-    from pathlib import Path
+from pathlib import Path
 
 
 @dataclass(frozen=True)

@@ -9,15 +9,12 @@ import shutil
 import time
 from pathlib import Path
 
-from sparkwright.host.lib import files, systemd
+from sparkwright.host.lib import systemd, units
 from sparkwright.host.lib.processes import run
 from sparkwright.host.proxy import asleep
 from sparkwright.host.proxy import runtime_api as haproxy
 from sparkwright.host.proxy.install import HAPROXY, install
 from sparkwright.host.proxy.pool import HEALTH_UNIT, ProxyRequest
-
-#: Beside the configuration: the keys of versions before 0.2, without names.
-FORMER_KEYS = "keys"
 
 
 def reload(request: ProxyRequest) -> None:
@@ -47,32 +44,25 @@ def main(request: ProxyRequest) -> list[str]:
     if not request.files:
         return remove(request)
     install()
-    changed = {
-        path for path, (text, mode) in request.files.items() if files.write(Path(path), text, mode)
-    }
+    changed = units.write(request.files)
     if request.asleep:
         asleep.write(Path(request.asleep))
-    wrong = run(HAPROXY, "-c", "-q", "-f", request.config)
-    if not wrong.ok:
-        raise SystemExit(f"haproxy refuses its configuration: {wrong.err.strip()}")
-    if any(path.endswith(".service") for path in changed):
-        systemd.reload()
-    units = [one for one in (request.health, request.unit) if one]
+    checked = run(HAPROXY, "-c", "-q", "-f", request.config)
+    if not checked.ok:
+        raise SystemExit(f"haproxy refuses its configuration: {checked.err.strip()}")
+    services = [unit for unit in (request.health, request.unit) if unit]
     if not request.health:
         systemd.disable(HEALTH_UNIT)
     if request.start:
-        systemd.systemctl("enable", "--quiet", *units)
+        systemd.systemctl("enable", "--quiet", *services)
     renewed = any("health" in path or path.endswith(".py") for path in changed)
     if request.health and renewed and systemd.is_active(request.health):
         systemd.systemctl("restart", request.health)
     if request.start and changed and systemd.is_active(request.unit):
         reload(request)
     if request.start:
-        systemd.start(*units)
+        systemd.start(*services)
     for place in Path(request.config).parent.glob("tls/*"):
         if str(place) not in request.files:  # no key stays when TLS is turned off
             place.unlink()
-    former = Path(request.config).with_name(FORMER_KEYS)
-    if str(former) not in request.files:
-        former.unlink(missing_ok=True)
     return [f"wrote {len(changed)} files of the proxy"]

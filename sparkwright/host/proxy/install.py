@@ -10,15 +10,12 @@ import os
 import re
 import tempfile
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from sparkwright.host.lib import systemd
 from sparkwright.host.lib.processes import Outcome, run
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:  # typing takes 3 ms to import
-    from collections.abc import Mapping
 
 
 @dataclass(frozen=True)

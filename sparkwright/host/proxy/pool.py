@@ -55,32 +55,6 @@ class ProxySwitch:
 
 
 @dataclass(frozen=True)
-class Pool:
-    """A service's place behind its host's proxy, in request.json.
-
-    Attributes:
-        admin, master: HAProxy's sockets, of the worker and of the master.
-        leave: commands that make load balancers in front send nothing new.
-        close: commands that end new requests here.
-        open: commands that take requests again.
-        server: backend and server.
-        notice_seconds: until those in front have seen it.
-        drain_seconds: at most, until running requests have ended.
-        others: whether other hosts serve the same.
-    """
-
-    admin: str
-    master: str
-    leave: tuple[str, ...]
-    close: tuple[str, ...]
-    open: tuple[str, ...]
-    server: tuple[str, str]
-    notice_seconds: float
-    drain_seconds: float
-    others: bool
-
-
-@dataclass(frozen=True)
 class Sockets:
     """HAProxy's sockets: of the worker that takes new requests, and of the master."""
 
@@ -88,46 +62,23 @@ class Sockets:
     master: str
 
 
-def pool_of(
-    proxy: str, sockets: Sockets, notice_seconds: float, drain_seconds: float, *, others: bool
-) -> Pool:
-    """The place of a service behind the proxy of its name on its own host."""
-    return Pool(
-        admin=sockets.admin,
-        master=sockets.master,
-        leave=tuple(leaving(proxy)),
-        close=(drain(proxy, SELF),),
-        open=(ready(proxy, SELF), *staying(proxy)),
-        server=(proxy, SELF),
-        notice_seconds=notice_seconds,
-        drain_seconds=drain_seconds,
-        others=others,
-    )
+@dataclass(frozen=True)
+class Pool:
+    """A service's place behind the proxy of its name on its own host, in request.json.
 
+    Attributes:
+        notice_seconds: until load balancers in front have seen that the service leaves.
+        drain_seconds: at most, until running requests have ended.
+        others: whether other hosts serve the same.
+        replica: the service's name among the proxy's servers.
+    """
 
-def drain(proxy: str, replica: str) -> str:
-    """Send it nothing new; what runs on it runs on. The answer is empty when it was done."""
-    return f"set server {proxy}/{replica} state drain"
-
-
-def ready(proxy: str, replica: str) -> str:
-    """Send it requests again, once its health allows."""
-    return f"set server {proxy}/{replica} state ready"
-
-
-def down(proxy: str, replica: str) -> str:
-    """Know that it is down, until its checks say otherwise."""
-    return f"set server {proxy}/{replica} health down"
-
-
-def leaving(proxy: str) -> list[str]:
-    """Say at ``/health`` that the proxy is about to close; it still takes what comes."""
-    return [f"set server stay-{proxy}/stay state maint"]
-
-
-def staying(proxy: str) -> list[str]:
-    """Take ``leaving`` back."""
-    return [f"set server stay-{proxy}/stay state ready"]
+    proxy: str
+    sockets: Sockets
+    notice_seconds: float
+    drain_seconds: float
+    others: bool = False
+    replica: str = SELF
 
 
 @dataclass(frozen=True)

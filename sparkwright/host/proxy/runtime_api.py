@@ -1,7 +1,4 @@
-"""HAProxy's runtime API: asking it, and reading what it says.
-
-Standard library only: other programs of the host take it along (roles/remote.py).
-"""
+"""HAProxy's runtime API: asking it, and reading what it says."""
 
 from __future__ import annotations
 
@@ -29,6 +26,16 @@ def ask(place: str, line: str) -> str:
             return str(bounded.read(answer, 8 * bounded.MIB))
 
 
+def drain(proxy: str, replica: str) -> str:
+    """The command that sends a server nothing new. Its answer is empty when it was done."""
+    return f"set server {proxy}/{replica} state drain"
+
+
+def ready(proxy: str, replica: str) -> str:
+    """The command that sends a server requests again, once its health allows."""
+    return f"set server {proxy}/{replica} state ready"
+
+
 def kept(answer: str, keep: Iterable[Sequence[str]]) -> str:
     """Who is drained or down, of the servers that stay where they are: HAProxy would take the
     port of another from there (haproxy/haproxy#3296). Whether it speaks TLS, too, is the new
@@ -39,13 +46,11 @@ def kept(answer: str, keep: Iterable[Sequence[str]]) -> str:
     stay = []
     for row in rows:
         field = dict(zip(names, row.split(), strict=False))
-        # Requests of an earlier version, which a recovery may meet, say nothing of TLS.
-        for backend, server, address, port, check, *tls in keep:
+        for backend, server, address, port, check, tls in keep:
             same = [field["be_name"], field["srv_name"], field["srv_port"], field["srv_check_port"]]
             at = (field["srv_addr"], field["srv_fqdn"])
             if same == [backend, server, port, check] and address in at:
-                field.update(zip(("srv_use_ssl",), tls, strict=False))
-                stay.append(" ".join(field.values()))
+                stay.append(" ".join({**field, "srv_use_ssl": tls}.values()))
     return "\n".join([version, head, *stay, ""])
 
 
@@ -81,18 +86,8 @@ def workers(answer: str) -> list[int]:
     return [int(row[0]) for row in rows if len(row) > 1 and row[1] == "worker"]
 
 
-def at_worker(process: int, command: str) -> str:
-    """A command for one worker, to be said to the master's socket."""
-    return f"@!{process} {command}"
-
-
-def running(answers: Iterable[str], proxy: str, replica: str) -> int:
-    """The requests on a replica, by every worker's answer to ``SERVERS``."""
-    states = (server_states(answer).get((proxy, replica)) for answer in answers)
-    return sum(state.running for state in states if state)
-
-
 def busy(master: str, proxy: str, replica: str) -> int:
     """The requests on a replica now, in every worker; read from the master's socket."""
-    listed = workers(ask(master, PROCESSES))
-    return running([ask(master, at_worker(one, SERVERS)) for one in listed], proxy, replica)
+    answers = (ask(master, f"@!{pid} {SERVERS}") for pid in workers(ask(master, PROCESSES)))
+    states = (server_states(answer).get((proxy, replica)) for answer in answers)
+    return sum(state.running for state in states if state)

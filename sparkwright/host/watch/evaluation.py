@@ -14,10 +14,10 @@ from sparkwright.host.watch.state import (
     GpuSample,
     Sample,
     ServiceSample,
-    Thresholds,
     WatchedService,
     WatchFinding,
 )
+from sparkwright.host.watch.thresholds import BRAKE, HEAT, Thresholds
 
 #: A service's sample, and when it was taken.
 Timed = tuple[float, ServiceSample]
@@ -177,13 +177,13 @@ def _drafted(before: ServiceSample, now: ServiceSample) -> tuple[float, float] |
     return (drafted, accepted) if drafted >= 0 and accepted >= 0 else None
 
 
-def gpu_state(answer: Gpus, limits: Thresholds, heat: int, brake: int) -> GpuSample:
+def gpu_state(answer: Gpus, limits: Thresholds) -> GpuSample:
     """What is wrong with the GPU by nvidia-smi's answer, in words; empty where nothing is."""
     found = {"silent": "" if answer.gpus else answer.said[:200] or "no GPU"}
     for one in answer.gpus:
-        if one.event_reasons & heat:
+        if one.event_reasons & HEAT:
             found["heat"] = _words(one)
-        elif one.event_reasons & brake:
+        elif one.event_reasons & BRAKE:
             found["brake"] = _words(one)
         slow = one.clock_mhz is not None and one.clock_mhz < limits.gb10_busy_mhz
         if "GB10" in one.name and slow and (one.busy_percent or 0) >= 80:

@@ -6,7 +6,7 @@ import shutil
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from sparkwright.host.lib import documents, files, systemd, trusted
+from sparkwright.host.lib import systemd, trusted, units
 
 
 @dataclass(frozen=True)
@@ -27,9 +27,9 @@ class WatchInstallRequest:
 def remove(request: WatchInstallRequest) -> list[str]:
     """Take it away."""
     systemd.systemctl("stop", request.timer, request.service)
-    wants = systemd.UNITS / systemd.TIMERS
-    for place in (wants / request.timer, *(systemd.UNITS / one for one in _units(request))):
-        place.unlink(missing_ok=True)
+    systemd.want_at_boot(request.timer, wanted=False)
+    for name in (request.timer, request.service):
+        (systemd.UNITS / name).unlink(missing_ok=True)
     shutil.rmtree(request.home, ignore_errors=True)
     return ["removed the watch"]
 
@@ -39,16 +39,7 @@ def main(request: WatchInstallRequest) -> list[str]:
     if not request.files:
         return remove(request)
     trusted.take_over(Path(request.home, "metrics"))
-    known = [documents.text(systemd.UNITS / one) for one in _units(request)]
-    for path, (text, mode) in request.files.items():
-        files.write(Path(path), text, mode)
-    now = [documents.text(systemd.UNITS / one) for one in _units(request)]
-    if any(before not in (None, after) for before, after in zip(known, now, strict=True)):
-        systemd.reload()
-    systemd.enable_timer(request.timer)
+    units.write(request.files)
+    systemd.want_at_boot(request.timer, wanted=True)
     systemd.start(request.timer)
     return ["configured the watch"]
-
-
-def _units(request: WatchInstallRequest) -> tuple[str, str]:
-    return request.timer, request.service

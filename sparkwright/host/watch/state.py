@@ -9,25 +9,6 @@ from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True)
-class Thresholds:
-    """Where something begins to be wrong; see sparkwright/checks/service/thresholds.py."""
-
-    drafted: float
-    collapsed: float
-    low: float
-    decayed: float
-    stuck_seconds: float
-    cache_full: float
-    cache_seconds: float
-    restarts_hour: float
-    throttled_share: float
-    gb10_busy_mhz: float
-    disk_hours: float
-    disk_urgent_hours: float
-    disk_least: float
-
-
-@dataclass(frozen=True)
 class WatchedService:
     """A service that is looked at; ``boot_seconds`` is how long a first boot may take."""
 
@@ -45,7 +26,6 @@ class WatchConfig:
 
     Attributes:
         paths: whose file systems are looked at.
-        heat, brake: bits of the GPU's event reasons.
         state: path of watch.json.
         expected: path of what the last deploy left.
         switch: path of a switch's journal.
@@ -55,9 +35,6 @@ class WatchConfig:
 
     services: tuple[WatchedService, ...]
     paths: tuple[str, ...]
-    limits: Thresholds
-    heat: int
-    brake: int
     state: str
     expected: str
     switch: str

@@ -14,7 +14,7 @@ from pathlib import Path
 from sparkwright.host.lib import disks, docker, documents, files, gpu, metrics, ranks, systemd
 from sparkwright.host.lib.http import NoAnswer, Server
 from sparkwright.host.lib.records import encode
-from sparkwright.host.watch import evaluation
+from sparkwright.host.watch import evaluation, thresholds
 from sparkwright.host.watch.state import (
     Expected,
     ExpectedService,
@@ -34,7 +34,7 @@ def sample(config: WatchConfig, now: float) -> Sample:
     return Sample(
         at=round(now),
         switching=journal.get("step", "ended") != "ended",
-        gpu=evaluation.gpu_state(gpu.ask(), config.limits, config.heat, config.brake),
+        gpu=evaluation.gpu_state(gpu.ask(), thresholds.THRESHOLDS),
         disks={one.path: (one.free, one.total) for one in disks.file_systems(config.paths)},
         services={
             one.name: service(one, expected.get(one.name), config.metric_names)
@@ -95,7 +95,7 @@ def look(config: WatchConfig, now: float) -> list[str]:
     """Look, judge and write it down. Returns what began and what is over, as lines."""
     before = documents.record(WatchState, config.state) or WatchState(0)
     ring = evaluation.kept([*before.ring, sample(config, now)])
-    found = evaluation.judge(ring, config.services, config.limits)
+    found = evaluation.judge(ring, config.services, thresholds.THRESHOLDS)
     found = evaluation.carried(found, before.findings, round(now))
     document_ = document(WatchState(round(now), tuple(found), tuple(ring)))
     state = json.dumps(document_, separators=(",", ":"))

@@ -171,11 +171,12 @@ def test_it_is_put_there_without_a_reload(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
     units = tmp_path / "units"
     monkeypatch.setattr(systemd, "UNITS", units)
+    timer = "[Timer]\n[Install]\nWantedBy=timers.target\n"
     request = WatchInstallRequest(
         str(tmp_path / "watch"), TIMER, SERVICE,
         {
             str(tmp_path / "watch/config.json"): ("{}", 0o644),
-            str(units / TIMER): ("[Timer]\n", 0o644),
+            str(units / TIMER): (timer, 0o644),
         },
     )  # fmt: skip
 
@@ -187,8 +188,8 @@ def test_it_is_put_there_without_a_reload(tmp_path: Path, monkeypatch: pytest.Mo
     install.main(request)
     assert asked() == [f"start {TIMER}"]
     assert (units / "timers.target.wants" / TIMER).resolve() == units / TIMER
-    assert (units / TIMER).read_text() == "[Timer]\n"
-    request.files[str(units / TIMER)] = ("[Timer]\nOnCalendar=minutely\n", 0o644)
+    assert (units / TIMER).read_text() == timer
+    request.files[str(units / TIMER)] = (f"{timer}# changed\n", 0o644)
     install.main(request)
     assert asked()[0] == "daemon-reload"
     assert install.main(replace(request, files={})) == ["removed the watch"]

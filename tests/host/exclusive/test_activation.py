@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from sparkwright.host import activate, groups
 from sparkwright.host import switch as transaction
-from sparkwright.host.activate import ActivateAnswer, ActivateRequest
-from sparkwright.host.groups import PlaceRequest
+from sparkwright.host.exclusive import activate, setup
+from sparkwright.host.exclusive.activate import ActivateAnswer, ActivateRequest
+from sparkwright.host.exclusive.setup import SetupRequest
 from sparkwright.host.lib import exclusive, files, homes, systemd
 from sparkwright.host.lib.exclusive import Group, Groups
 from sparkwright.host.lib.homes import Maintenance
@@ -46,7 +46,7 @@ def pair(host: Host, monkeypatch: pytest.MonkeyPatch) -> Host:
     exclusive.mark(host.place / "services/b", "sparkwright-b.service", asleep=True)
     text = json.dumps(encode(GROUPS))
     placed = {str(host.place / "state/exclusive.json"): (text, 0o600)}
-    groups.main(PlaceRequest(str(host.place), placed))
+    setup.main(SetupRequest(str(host.place), placed))
     return host
 
 
@@ -254,13 +254,13 @@ def test_a_release_of_before_the_group_starts_at_no_boot_while_it_sleeps(pair: H
 
 
 def test_a_group_that_is_gone_leaves_nothing(pair: Host) -> None:
-    groups.main(PlaceRequest(str(pair.place)))
+    setup.main(SetupRequest(str(pair.place)))
     assert exclusive.groups(pair.place / "state") == Groups()
     assert not list((pair.place / "state").glob("*.json"))
     # Where a member is taken out while it runs, the first of the others is the active one.
     exclusive.activate(pair.place / "state", {"evening": "c"}, "ann", "")
     text = json.dumps(encode(GROUPS))
-    groups.main(
-        PlaceRequest(str(pair.place), {str(pair.place / "state/exclusive.json"): (text, 0o600)})
+    setup.main(
+        SetupRequest(str(pair.place), {str(pair.place / "state/exclusive.json"): (text, 0o600)})
     )
     assert exclusive.active(pair.place / "state")["evening"].service == "a"

@@ -17,8 +17,8 @@ from typing import Any
 
 import pytest
 
-from sparkwright.host import by_itself, groups, wake
-from sparkwright.host.groups import PlaceRequest
+from sparkwright.host.exclusive import on_request, setup, unattended
+from sparkwright.host.exclusive.setup import SetupRequest
 from sparkwright.host.lib import exclusive, files
 from sparkwright.host.lib.exclusive import Group, Groups
 from sparkwright.host.lib.records import encode
@@ -62,7 +62,7 @@ class Waking:
         runs = service if self.well else exclusive.running(root / "state")["evening"]
         exclusive.activate(root / "state", {"evening": runs}, by, "")
         asleep.tell(root / "state")
-        return 0 if self.free else by_itself.AGAIN
+        return 0 if self.free else unattended.AGAIN
 
     def say(self, **changes: Any) -> None:
         """Change what a deploy said."""
@@ -83,7 +83,7 @@ class Waking:
 def declare(place: Path, known: Groups) -> None:
     """What a deploy writes."""
     text = json.dumps(encode(known))
-    groups.main(PlaceRequest(str(place), {str(place / "state/exclusive.json"): (text, 0o600)}))
+    setup.main(SetupRequest(str(place), {str(place / "state/exclusive.json"): (text, 0o600)}))
 
 
 @contextmanager
@@ -97,7 +97,7 @@ def waking(monkeypatch: pytest.MonkeyPatch) -> Iterator[Waking]:
     if os.geteuid() == 0:
         shutil.chown(place / "wake.sock", group="haproxy")
     made.listen()
-    server = wake.Server(made, place)
+    server = on_request.Server(made, place)
     threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
     try:
         with serving("llm") as backend:
@@ -116,7 +116,7 @@ def waking(monkeypatch: pytest.MonkeyPatch) -> Iterator[Waking]:
             asleep.write(place / "gateway/asleep.map")
             with opened(proxies) as proxy:
                 found = Waking(place, proxy, backend)
-                monkeypatch.setattr(by_itself, "run", found.run)
+                monkeypatch.setattr(unattended, "run", found.run)
                 yield found
                 found.go.set()
     finally:

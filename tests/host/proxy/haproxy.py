@@ -28,9 +28,8 @@ from sparkwright.host.proxy.runtime_api import (
     SERVERS,
     STATES,
     ServerState,
-    at_worker,
+    busy,
     kept,
-    running,
     server_states,
     workers,
 )
@@ -197,8 +196,7 @@ class RunningProxy:
 
     def running(self, name: str) -> int:
         """The requests on a replica, over all workers."""
-        answers = [self.ask(at_worker(pid, SERVERS), master=True) for pid in self.workers()]
-        return running(answers, "llm", name)
+        return busy(self.proxies.master_socket, "llm", name)
 
     def sessions(self) -> int:
         """The requests that the newest worker has, those that wait for a replica among them."""

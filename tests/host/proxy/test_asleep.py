@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from sparkwright.host import groups
-from sparkwright.host.groups import PlaceRequest
+from sparkwright.host.exclusive import setup
+from sparkwright.host.exclusive.setup import SetupRequest
 from sparkwright.host.lib import exclusive, files
 from sparkwright.host.lib.exclusive import Group, Groups
 from sparkwright.host.lib.records import encode
@@ -29,7 +29,7 @@ def evening(place: Path, one: Backend) -> Iterator[RunningProxy]:
     proxies = replace(proxies, proxies=(replace(own, exclusive="evening", engine_key=True),))
     known = Groups({"evening": Group(("coder", "llm"))}, admin=proxies.admin_socket)
     text = json.dumps(encode(known))
-    groups.main(PlaceRequest(str(place), {str(place / "state/exclusive.json"): (text, 0o600)}))
+    setup.main(SetupRequest(str(place), {str(place / "state/exclusive.json"): (text, 0o600)}))
     (place / "gateway").mkdir()
     assert proxies.asleep == str(place / "gateway/asleep.map")
     asleep.write(Path(proxies.asleep))

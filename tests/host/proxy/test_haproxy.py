@@ -19,7 +19,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from sparkwright.engines import client_routes
-from sparkwright.host.proxy.pool import drain, leaving, ready, staying
+from sparkwright.host.proxy.runtime_api import drain, ready
 from sparkwright.proxy.haproxy import Replica, render_proxies
 from tests.host.proxy.backend import PATIENCE, Backend
 from tests.host.proxy.conftest import Opener
@@ -467,19 +467,17 @@ def test_a_drained_replica_ends_what_it_has_and_gets_nothing_new(
     assert {proxy.post(CHAT).data["replica"] for _ in range(10)} == {"one", "two"}
 
 
-def test_a_door_that_is_leaving_says_so_and_still_takes_what_comes(
+def test_health_of_a_proxy_that_leaves_is_503_and_it_still_takes_requests(
     start: Opener, one: Backend
 ) -> None:
     proxy = start(one)
     assert proxy.get("/health").status == 200
-    for line in leaving("llm"):
-        assert proxy.ask(line).strip() == ""
+    assert proxy.ask("set server stay-llm/stay state maint").strip() == ""
     assert proxy.get("/health").status == 503
     assert proxy.post(CHAT).status == 200
     proxy.reload()
     assert proxy.get("/health").status == 503
-    for line in staying("llm"):
-        proxy.ask(line)
+    proxy.ask("set server stay-llm/stay state ready")
     assert proxy.get("/health").status == 200
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from sparkwright.host.proxy.place import Place
-from sparkwright.host.proxy.pool import Pool, drain, leaving, ready, staying
+from sparkwright.host.proxy.pool import Pool, Sockets
 from tests.host.proxy.backend import Backend
 from tests.host.proxy.conftest import Opener
 
@@ -16,12 +16,8 @@ def test_what_was_stopped_is_out_at_once_and_taken_back_by_its_health(
     """Whoever starts it: a stop that left it drained would have a boot serve nobody."""
     proxy = start(one)
     proxy.until_status("one", "UP")
-    pool = Pool(
-        admin=proxy.proxies.admin_socket, master=proxy.proxies.master_socket,
-        leave=tuple(leaving("llm")), close=(drain("llm", "one"),),
-        open=(ready("llm", "one"), *staying("llm")), server=("llm", "one"),
-        notice_seconds=0, drain_seconds=0, others=False,
-    )  # fmt: skip
+    sockets = Sockets(proxy.proxies.admin_socket, proxy.proxies.master_socket)
+    pool = Pool("llm", sockets, 0, 0, replica="one")
     place = Place(pool)
     place.leave()
     assert proxy.state("one").status == "DRAIN"
@@ -36,4 +32,4 @@ def test_what_was_stopped_is_out_at_once_and_taken_back_by_its_health(
     assert proxy.get("/health").status == 200
     place.leave()
     assert place.back(seconds=0.1), "people took it out: there is nothing to wait for"
-    assert Place(replace(pool, admin="/nowhere")).back(seconds=0.1)
+    assert Place(replace(pool, sockets=Sockets("/nowhere", "/nowhere"))).back(seconds=0.1)

@@ -13,7 +13,7 @@ import pytest
 
 from sparkwright.host.proxy import runtime_api
 from sparkwright.host.proxy.place import Place
-from sparkwright.host.proxy.pool import Pool
+from sparkwright.host.proxy.pool import Pool, Sockets
 from tests.host.accepting import accepting
 
 PROCESSES = """#<PID> <type> <reloads> <uptime> <version>
@@ -62,10 +62,7 @@ def folder() -> Iterator[Path]:
 
 
 def _pool(master: str, drain: float) -> Pool:
-    return Pool(
-        admin=master, master=master, leave=(), close=(), open=(), server=("qwen36", "self"),
-        notice_seconds=0, drain_seconds=drain, others=False,
-    )  # fmt: skip
+    return Pool("qwen36", Sockets("nobody listens", master), 0, drain)
 
 
 def test_a_master_that_keeps_the_connection_is_not_waited_for(folder: Path) -> None:

@@ -192,10 +192,10 @@ def test_a_revocation_that_haproxy_did_not_take_is_an_error_and_taken_later(
     assert managed.post(CHAT, key=OPENCLAW).status == 401
 
 
-def test_a_host_of_the_version_before_is_left_as_it_is(managed: RunningProxy) -> None:
+def test_keys_are_refused_where_haproxy_reads_no_such_file(managed: RunningProxy) -> None:
     proxies = managed.proxies
     config, keys = Path(proxies.config), Path(proxies.keys)
-    config.write_text(config.read_text().replace(proxies.keys, proxies.former_keys))
+    config.write_text(config.read_text().replace(proxies.keys, f"{proxies.home}/keys"))
     keys.unlink()
     with pytest.raises(SystemExit, match="deploy this host first"):
         program.main(request(proxies, named(default=KEY)))

@@ -262,9 +262,8 @@ def test_doors_go_with_the_switch_and_back_with_it(host: Host) -> None:
         },
         "managed": [str(config)], "health": "h.service", "health_path": "none",
     }  # fmt: skip
-    door = {"admin": "none", "master": "none", "leave": [], "close": [], "open": [],
-            "server": ["a", "self"], "notice_seconds": 0, "drain_seconds": 0,
-            "others": False}  # fmt: skip
+    sockets = {"admin": "none", "master": "none"}
+    door = {"proxy": "a", "sockets": sockets, "notice_seconds": 0, "drain_seconds": 0}
     service = host.service(door=door, gate=gate("a", door=["127.0.0.1", 1]))
     host.check.door = "HTTP 401 with the key"
     assert host.switch(service, proxies=doors).run() == "failed"  # the old door says so, too

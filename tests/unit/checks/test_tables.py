@@ -11,6 +11,7 @@ import pytest
 
 from sparkwright.checks.configuration import RULES
 from sparkwright.checks.fabric import judge as fabric
+from sparkwright.checks.host import judge as preflight
 from sparkwright.checks.service import diagnose as doctor
 from sparkwright.checks.service.logs import patterns
 from sparkwright.findings.check import Check, Checks, Symptom, check, load
@@ -20,6 +21,7 @@ from sparkwright.findings.finding import Severity
 WATCHED = {"acceptance-decays", "disk-fills", "drift", "watch-asleep"}
 TABLES: dict[str, tuple[Checks[Any], set[str]]] = {
     "rules": (RULES, set()),
+    "preflight": (preflight.CHECKS, set()),
     "doctor": (doctor.CHECKS, {*patterns(), *WATCHED, *doctor.BETWEEN_HOSTS.ids}),
     "fabric": (fabric.CHECKS, set()),
 }
@@ -34,7 +36,8 @@ def test_every_check_has_texts_and_a_judgement(table: str) -> None:
     for entry in checks.texts.values():
         assert entry.reason, entry.id
         assert entry.source, entry.id
-        assert entry.remedy or table == "rules", entry.id  # a rule's stands with its key
+        # The remedy of a rule or of preflight depends on what was written, or on the host.
+        assert entry.remedy or table in ("rules", "preflight"), entry.id
 
 
 def test_a_judgement_of_several_checks_names_one_and_texts_can_differ(tmp_path: Path) -> None:

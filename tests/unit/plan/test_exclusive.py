@@ -8,8 +8,7 @@ import pytest
 
 from sparkwright.checks.configuration import assumed_hardware, check_host
 from sparkwright.checks.configuration.parts import memory_of
-from sparkwright.checks.host import memory as preflight_memory
-from sparkwright.checks.host.facts import HostCheck
+from sparkwright.checks.host.judge import judge
 from sparkwright.findings.user_error import UserError
 from tests.unit.builders import SPARK, catalog, plan, probe, wanted
 
@@ -67,8 +66,8 @@ def test_preflight_asks_for_what_one_of_them_takes() -> None:
             name: {**one, "arguments": {"gpu_memory_utilization": 0.45}}
             for name, one in services.items()
         }
-        check = HostCheck(wanted(plan(lower)), little, now=1000.0)
-        assert [one.id for one in preflight_memory.check(check)] == wrong
+        findings = judge(wanted(plan(lower)), little, 1000.0)
+        assert [one.id for one in findings if one.id.startswith("memory")] == wrong
 
 
 def test_without_proxies_members_share_a_port() -> None:

@@ -12,13 +12,12 @@ import pytest
 from sparkwright.config.secrets import Secret
 from sparkwright.engines import client_routes
 from sparkwright.findings.user_error import UserError
-from sparkwright.host.proxy.pool import drain, ready
+from sparkwright.host.proxy import runtime_api
 from sparkwright.host.proxy.runtime_api import (
+    PROCESSES,
     SERVERS,
     ServerState,
-    at_worker,
     kept,
-    running,
     server_states,
     workers,
 )
@@ -244,12 +243,6 @@ STATES = """\
 """  # noqa: E501
 
 
-def test_what_is_said() -> None:
-    assert drain("qwen36", "spark-1") == "set server qwen36/spark-1 state drain"
-    assert ready("qwen36", "spark-1") == "set server qwen36/spark-1 state ready"
-    assert at_worker(32582, SERVERS) == "@!32582 show stat -1 4 -1"
-
-
 def test_servers_are_read() -> None:
     assert server_states(STAT) == {
         ("qwen36", "spark-1"): ServerState("DRAIN", 2),
@@ -262,12 +255,12 @@ def test_former_workers_are_workers_and_the_master_is_none() -> None:
     assert workers(PROC) == [32742, 32582]
 
 
-def test_requests_are_counted_over_all_workers() -> None:
-    former = STAT.replace("spark-1,0,0,2", "spark-1,0,0,5")
-    assert running([STAT, former], "qwen36", "spark-1") == 7
-    assert running([STAT, former], "qwen36", "spark-2") == 0
-    # A former worker of before the replica was there.
-    assert running([STAT, "# pxname,svname,scur,status\n"], "qwen36", "spark-1") == 2
+def test_requests_are_counted_over_all_workers(monkeypatch: pytest.MonkeyPatch) -> None:
+    former = STAT.replace("spark-1,0,0,2", "spark-1,0,0,5").replace("spark-2,", "gone,")
+    answers = {PROCESSES: PROC, f"@!32742 {SERVERS}": STAT, f"@!32582 {SERVERS}": former}
+    monkeypatch.setattr(runtime_api, "ask", lambda _, line: answers[line])
+    assert runtime_api.busy("master", "qwen36", "spark-1") == 7
+    assert runtime_api.busy("master", "qwen36", "spark-2") == 0
 
 
 def test_a_reload_keeps_the_states_of_replicas_that_stay() -> None:

@@ -16,7 +16,7 @@ from sparkwright.host.lib.pickles import is_pickle
 from sparkwright.plan.desired import Desired
 from sparkwright.resolve.hub import ResolvedModel
 from sparkwright.resolve.lock import from_resolution, render_lock
-from sparkwright.resolve.pickles import fetched, finding
+from sparkwright.resolve.pickles import fetched, pickle_symptom
 from sparkwright.resolve.resolution import Resolution
 from tests.unit.builders import COMMIT, SPARK, plan, probe, resolution, wanted
 
@@ -37,7 +37,7 @@ def test_a_pickle_is_known_by_its_name_and_not_fetched(path: str) -> None:
     assert is_pickle(path)
     model = _model("model.safetensors", path)
     assert [file.path for file in fetched(model, {}).files] == ["model.safetensors"]
-    found = finding(model, {})
+    found = pickle_symptom(model, {})
     assert found is not None
     assert found.severity is Severity.WARNING
     assert path in found.observed
@@ -48,19 +48,19 @@ def test_a_pickle_is_known_by_its_name_and_not_fetched(path: str) -> None:
 )
 def test_what_is_no_pickle_is_fetched(path: str) -> None:
     assert not is_pickle(path)
-    assert finding(_model(path), {}) is None
+    assert pickle_symptom(_model(path), {}) is None
 
 
 def test_a_repository_of_pickles_alone_is_an_error_until_a_setting_names_them() -> None:
     model = _model("config.json", "pytorch_model.bin")
-    found = finding(model, {})
+    found = pickle_symptom(model, {})
     assert found is not None
     assert found.severity is Severity.ERROR
     assert '{"org/name/pytorch_model.bin": "why"}' in found.remedy
     allowed = {"org/name/*.bin": "made by ourselves"}
-    assert finding(model, allowed) is None
+    assert pickle_symptom(model, allowed) is None
     assert fetched(model, allowed) == model
-    assert finding(model, {"org/other/*": "made by ourselves"}) is not None
+    assert pickle_symptom(model, {"org/other/*": "made by ourselves"}) is not None
 
 
 def _with_pickle(found: Resolution) -> Resolution:

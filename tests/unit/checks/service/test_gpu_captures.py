@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 from sparkwright.checks.service.diagnose import diagnose
-from sparkwright.checks.service.thresholds import THRESHOLDS
 from sparkwright.engines import metric_names
 from sparkwright.engines.vllm.command import CACHES
 from sparkwright.host.lib import gpu, metrics
 from sparkwright.host.lib.records import decode
 from sparkwright.host.watch import evaluation
 from sparkwright.host.watch.state import Sample, ServiceSample, WatchedService
+from sparkwright.host.watch.thresholds import THRESHOLDS
 from sparkwright.plan.container import BOOT_CACHES_MOUNT
 from tests.unit.builders import ROOT
 from tests.unit.checks.service.builders import NOW, service, spark

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import json
-from dataclasses import fields, replace
+from dataclasses import replace
 
 import pytest
 
-from sparkwright.checks.service import thresholds
 from sparkwright.checks.service.diagnose import diagnose
 from sparkwright.checks.service.facts import Facts
-from sparkwright.checks.service.watch_plan import watch_of
 from sparkwright.extras.monitoring.alerts import rules
-from sparkwright.host.lib.records import decode
-from sparkwright.host.watch import evaluation
-from sparkwright.host.watch.state import Sample, Thresholds
-from tests.unit.builders import plan, wanted
+from sparkwright.host.watch import evaluation, thresholds
+from sparkwright.host.watch.state import Sample
 from tests.unit.checks.service.builders import NOW, look, service, spark
 from tests.unit.checks.service.test_verdicts import SERVICES, ring
 
@@ -26,17 +22,12 @@ def _alerts() -> str:
     return json.dumps(rules())
 
 
-def _watch() -> dict[str, float]:
-    """What the watch on a host is given."""
-    host_plan = plan()
-    found = watch_of(host_plan, wanted(host_plan).releases)
-    assert found is not None
-    limits: dict[str, float] = json.loads(found.config)["limits"]
-    return limits
-
-
 def _doctor(facts: Facts) -> set[str]:
     return {finding.id for finding in diagnose("spark-1", facts)}
+
+
+def _watch(sample: list[Sample]) -> set[str]:
+    return {one.name for one in evaluation.judge(sample, SERVICES, thresholds.THRESHOLDS)}
 
 
 def _changed(monkeypatch: pytest.MonkeyPatch, **changes: float) -> None:
@@ -75,22 +66,11 @@ def test_a_changed_threshold_changes_all_three(
     sample: list[Sample],
     words: str,
 ) -> None:
-    before = _watch()
     assert _doctor(facts) == set()
-    assert evaluation.judge(sample, SERVICES, decode(Thresholds, before)) == []
+    assert _watch(sample) == set()
     assert words not in _alerts()
     _changed(monkeypatch, **changes)
     expected = {name} if name else set()
     assert _doctor(facts) == expected
-    found = evaluation.judge(sample, SERVICES, decode(Thresholds, _watch()))
-    assert {one.name for one in found} == expected
+    assert _watch(sample) == expected
     assert words in _alerts()
-    assert _watch() == {**before, **changes}
-
-
-@pytest.mark.parametrize(
-    "name", [one.name for one in fields(thresholds.Thresholds)]
-)  # fmt: skip
-def test_the_watch_is_given_every_threshold(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    _changed(monkeypatch, **{name: 7})
-    assert _watch()[name] == 7

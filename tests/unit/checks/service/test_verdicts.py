@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from sparkwright.checks.service.diagnose import CHECKS
-from sparkwright.checks.service.thresholds import THRESHOLDS
 from sparkwright.host.lib.records import decode
 from sparkwright.host.watch import evaluation as verdicts
 from sparkwright.host.watch.state import Sample, WatchedService, WatchFinding
+from sparkwright.host.watch.thresholds import THRESHOLDS
 
 SERVICES = [WatchedService("qwen36", "sparkwright-qwen36.service", "127.0.0.1", 1, "/", 900)]
 TIB = 1024**4

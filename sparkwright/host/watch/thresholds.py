@@ -1,19 +1,15 @@
 """Thresholds: one set of numbers for doctor, watch and alert rules.
 
-The watch gets them in its configuration, since nothing of this package is on a host. Read them as
-``thresholds.THRESHOLDS``, where they are used: a changed one changes all three.
+Read them as ``thresholds.THRESHOLDS``, where they are used: a changed one changes all three.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from sparkwright.engines.vllm.gb10 import MOST_ON_GB10, SAFE_BATCH
-from sparkwright.host.watch.state import Thresholds as WatchThresholds
-
 
 @dataclass(frozen=True)
-class Thresholds(WatchThresholds):
+class Thresholds:
     """Where something begins to be wrong.
 
     Attributes:
@@ -34,8 +30,6 @@ class Thresholds(WatchThresholds):
         queue_seconds: mean time to the first token above which requests stand in a queue.
         ended: requests that must have ended for a judgement on how they end.
         cut, abandoned: share of them that ended by their length, or were aborted by the client.
-        gb10_share: gpu_memory_utilization above which a Spark thrashes.
-        gb10_batched: max_num_batched_tokens above which Sparks were seen to hang.
         gb10_sequences: max_num_seqs from which a KV cache set by hand froze a Spark.
         pressure, disk_pressure: percent of a minute in which something waited for memory, or
             everything for disks.
@@ -68,8 +62,6 @@ class Thresholds(WatchThresholds):
     ended: int = 20
     cut: float = 0.5
     abandoned: float = 0.25
-    gb10_share: float = MOST_ON_GB10
-    gb10_batched: int = SAFE_BATCH
     gb10_sequences: int = 64
     pressure: float = 10
     disk_pressure: float = 30

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from sparkwright.host import activate, by_itself, groups, schedule
 from sparkwright.host import switch as transaction
-from sparkwright.host.groups import PlaceRequest
+from sparkwright.host.exclusive import activate, schedule, setup, unattended
+from sparkwright.host.exclusive.setup import SetupRequest
 from sparkwright.host.lib import exclusive, files
 from sparkwright.host.lib.exclusive import Group
 from sparkwright.host.lib.records import encode
@@ -40,7 +40,7 @@ def calendar(pair: Host, monkeypatch: pytest.MonkeyPatch) -> Host:
 
 def _declare(host: Host, text: str) -> None:
     place = str(host.place / "state/exclusive.json")
-    groups.main(PlaceRequest(str(host.place), {place: (text, 0o600)}))
+    setup.main(SetupRequest(str(host.place), {place: (text, 0o600)}))
 
 
 def _at(clock: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -84,7 +84,7 @@ def test_a_deploy_is_waited_for(calendar: Host, monkeypatch: pytest.MonkeyPatch)
     lock = {"token": "theirs", "by": "bob@desk", "machine": "desk", "pid": 1, "since": 1.0}
     files.write(calendar.place / "state/lock.json", json.dumps(lock), 0o644)
     _at("08:00", monkeypatch)
-    assert schedule.main(str(calendar.place)) == by_itself.AGAIN
+    assert schedule.main(str(calendar.place)) == unattended.AGAIN
     assert _state(calendar)[2] == "a"
     assert json.loads((calendar.place / "state/lock.json").read_text())["by"] == "bob@desk"
 
@@ -93,7 +93,7 @@ def test_a_deploy_is_waited_for(calendar: Host, monkeypatch: pytest.MonkeyPatch)
 def test_a_lock_of_its_own_that_a_power_cut_left_is_taken_over(
     calendar: Host, over: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    machine = "on the host itself, boot gone" if over == "another boot" else by_itself._boot()
+    machine = "on the host itself, boot gone" if over == "another boot" else unattended._boot()
     lock = {"token": "x", "by": "calendar@here", "machine": machine, "pid": 1 << 22, "since": 1.0}
     files.write(calendar.place / "state/lock.json", json.dumps(lock), 0o644)
     _at("08:00", monkeypatch)

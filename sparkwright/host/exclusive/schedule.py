@@ -1,4 +1,4 @@
-"""Has the members of this host's exclusive groups run that its calendar wants now.
+"""Activates the members of this host's exclusive groups that its calendar names now.
 
 Run by ``sparkwright-schedule.timer`` when a time of the calendar has come, also one that came while
 the host was off. What was activated by hand meanwhile runs until the next of these times.
@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-from sparkwright.host import by_itself
+from sparkwright.host.exclusive import unattended
 from sparkwright.host.lib import exclusive
 from sparkwright.host.lib.exclusive import due
 
@@ -24,4 +24,4 @@ def main(services_root: str) -> int:
         for name, group in exclusive.groups(root / "state").groups.items()
         if group.windows and due(group, minute) != runs[name]
     ]
-    return max((by_itself.run(root, one, "calendar") for one in wanted), default=0)
+    return max((unattended.run(root, one, "calendar") for one in wanted), default=0)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from sparkwright.host import wake
+from sparkwright.host.exclusive import on_request
 from sparkwright.host.lib import exclusive, files
 from tests.host.exclusive.conftest import night
 from tests.host.exclusive.waking import CHAT, Waking
@@ -87,11 +87,11 @@ def test_only_what_the_owner_has_named_is_woken(night: Waking) -> None:
 
 
 def test_those_who_wait_are_few_and_small(night: Waking) -> None:
-    asked = [night.proxy.send_later(CHAT) for _ in range(wake._WAITING + 6)]
+    asked = [night.proxy.send_later(CHAT) for _ in range(on_request._WAITING + 6)]
     until(lambda: sum(one.done() for one in asked) == 6, "the others are turned away")
     assert {one.result().status for one in asked if one.done()} == {503}
     night.go.set()
-    assert sum(one.result(60).status == 200 for one in asked) == wake._WAITING
+    assert sum(one.result(60).status == 200 for one in asked) == on_request._WAITING
 
 
 @pytest.mark.parametrize("length", ["99999999999", "-1", "1e3", "²", "9" * 400])
@@ -108,7 +108,7 @@ def test_no_request_takes_more_memory_than_it_may(night: Waking, length: str) ->
 def test_a_body_that_never_comes_holds_nobody_up(
     night: Waking, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(wake.Handler, "timeout", 0.3)
+    monkeypatch.setattr(on_request.Handler, "timeout", 0.3)
     began = time.monotonic()
     with socket.socket(socket.AF_UNIX) as connection:
         connection.settimeout(20)

@@ -16,7 +16,7 @@ from sparkwright.host.lib import documents, exclusive, files, homes, systemd
 from sparkwright.host.lib.exclusive import Groups
 from sparkwright.host.lib.processes import run
 from sparkwright.host.lock import Owner
-from sparkwright.host.proxy.pool import Sockets, pool_of
+from sparkwright.host.proxy.pool import Pool, Sockets
 from sparkwright.host.release import ServiceSwitch, SwitchRequest, kept_gate, request_document
 
 
@@ -76,8 +76,8 @@ def service_switch(home: Path, groups: Groups, why: str, *, sleeps: bool) -> Ser
         return None
     unit, key = homes.unit(name), str(home / "secrets.env")
     proved = files.target(home / "good") == release
-    wait = (groups.notice_seconds, groups.drain_seconds)
     sockets = Sockets(groups.admin, groups.master)
+    pool = Pool(name, sockets, groups.notice_seconds, groups.drain_seconds)
     return ServiceSwitch(
         name=name,
         home=str(home),
@@ -91,7 +91,7 @@ def service_switch(home: Path, groups: Groups, why: str, *, sleeps: bool) -> Ser
         restart=True,
         gate=replace(gate, name=name, unit=unit, secrets=key, fail_fast=True),
         soak_seconds=0.0 if proved else groups.soak_seconds,
-        pool=pool_of(name, sockets, *wait, others=False) if gate.proxy else None,
+        pool=pool if gate.proxy else None,
         second_boot=name in groups.second_boot,
         sleeps=sleeps,
         slept=not sleeps,

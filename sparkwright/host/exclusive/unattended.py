@@ -1,4 +1,4 @@
-"""Has a host activate a member of an exclusive group by itself, as one run among others.
+"""Activates a member of an exclusive group without a controller, as one run among others.
 
 It holds the host's lock until the switch has ended: a deploy that comes meanwhile names it, and one
 that is at work is waited for by whoever calls this again. Runs on the host as root.
@@ -12,9 +12,10 @@ import socket
 import time
 from pathlib import Path
 
-from sparkwright.host import activate, lock
-from sparkwright.host.activate import ActivateRequest
+from sparkwright.host import lock
 from sparkwright.host.control import SWITCH
+from sparkwright.host.exclusive import activate
+from sparkwright.host.exclusive.activate import ActivateRequest
 from sparkwright.host.lib import documents, systemd
 from sparkwright.host.lock import Owner
 
@@ -65,14 +66,14 @@ def _boot() -> str:
 
 
 def _wait(state: Path, switch: str) -> None:
+    """Wait for the end of a switch, and print its result."""
     while True:
-        known = documents.read(state / "switch/progress.json") or {}
-        if known.get("id") == switch and known.get("step") == "ended":
-            print(f"the switch has ended: {known.get('result')}", flush=True)
+        runs = systemd.unit(SWITCH).get("ActiveState") in systemd.RUNNING
+        journal = documents.read(state / "switch/progress.json") or {}
+        if journal.get("id") == switch and journal.get("step") == "ended":
+            print(f"the switch has ended: {journal.get('result')}", flush=True)
             return
-        if systemd.unit(SWITCH).get("ActiveState") not in systemd.RUNNING:
-            known = documents.read(state / "switch/progress.json") or {}
-            if known.get("step") != "ended":
-                print("the switch was interrupted", flush=True)
+        if not runs:
+            print("the switch was interrupted", flush=True)
             return
         time.sleep(_LOOK)

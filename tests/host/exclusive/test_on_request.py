@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from sparkwright.host import wake
+from sparkwright.host.exclusive import on_request
 from tests.host.exclusive.waking import CHAT, Waking
 from tests.host.proxy.haproxy import ENGINE, KEY, until, whole
 
@@ -34,7 +34,7 @@ def test_it_starts_the_service_waits_and_gets_its_answer(night: Waking) -> None:
 def test_a_stream_hears_comments_and_then_its_tokens(
     night: Waking, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(wake, "_COMMENT", 0.1)
+    monkeypatch.setattr(on_request, "_COMMENT", 0.1)
     body = {"stream": True}
     answer = night.proxy.send("POST", CHAT, body)  # its head comes while nothing serves yet
     assert answer.status == 200
@@ -55,7 +55,7 @@ def test_several_wait_for_one_switch(night: Waking) -> None:
 
 
 def test_one_that_does_not_come_up_is_said(night: Waking, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(wake, "_COMMENT", 0.1)
+    monkeypatch.setattr(on_request, "_COMMENT", 0.1)
     night.well = False
     stream = night.proxy.send("POST", CHAT, {"stream": True})
     asked = night.proxy.send_later(CHAT)

@@ -21,7 +21,7 @@ from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from socketserver import ThreadingMixIn, UnixStreamServer
 
-from sparkwright.host import by_itself
+from sparkwright.host.exclusive import unattended
 from sparkwright.host.lib import exclusive
 from sparkwright.host.release import kept_gate
 
@@ -112,7 +112,7 @@ class Waking:
 
     def _activate(self, group: str, service: str, ended: threading.Event) -> None:
         try:
-            self.refused[service] = by_itself.run(self._root, service, "request") != 0
+            self.refused[service] = unattended.run(self._root, service, "request") != 0
         finally:
             with self._lock:
                 del self._under_way[group]

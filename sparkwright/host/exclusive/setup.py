@@ -1,0 +1,57 @@
+"""Installs the files and units of a host's exclusive groups, or removes them. Runs as root."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from sparkwright.host.lib import exclusive, systemd, units
+from sparkwright.host.lib.exclusive import ACTIVE, GROUPS
+from sparkwright.host.proxy import asleep
+
+#: Units of a group with a calendar.
+TIMER, SCHEDULE = "sparkwright-schedule.timer", "sparkwright-schedule.service"
+#: Units of a group with a service that requests activate: HAProxy sends them to the socket.
+SOCKET, WAKE = "sparkwright-wake.socket", "sparkwright-wake.service"
+
+
+@dataclass(frozen=True)
+class SetupRequest:
+    """The files of a host's groups, as they must be; without any, none are.
+
+    Attributes:
+        files: path -> text and mode.
+    """
+
+    services_root: str
+    files: dict[str, tuple[str, int]] = field(default_factory=dict)
+
+
+def main(request: SetupRequest) -> list[str]:
+    """Make it so. The active member of a group stays active; at first, that is its first member."""
+    state = Path(request.services_root, "state")
+    changed = units.write(request.files, parents=0o750)
+    for trigger, unit in ((TIMER, SCHEDULE), (SOCKET, WAKE)):
+        _set_up(trigger, unit, request, changed)
+    if not request.files:
+        for name in (GROUPS, ACTIVE):
+            (state / name).unlink(missing_ok=True)
+        return ["removed the exclusive groups"]
+    exclusive.activate(state, exclusive.running(state), "deploy", "the first of its group")
+    asleep.tell(state)
+    return ["wrote the exclusive groups"]
+
+
+def _set_up(trigger: str, unit: str, request: SetupRequest, changed: set[str]) -> None:
+    """Run a timer or socket with its unit as they were written, or remove both."""
+    paths = {str(systemd.UNITS / name) for name in (trigger, unit)}
+    if str(systemd.UNITS / trigger) not in request.files:
+        if any(Path(path).exists() for path in paths):
+            systemd.remove((trigger, unit))
+        return
+    systemd.want_at_boot(trigger, wanted=True)
+    if changed & paths:
+        systemd.systemctl("restart", trigger)
+    systemd.start(trigger)
+    if any(path.endswith(".py") or path in paths for path in changed):
+        systemd.systemctl("try-restart", unit)
