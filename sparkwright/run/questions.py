@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from typing import Any
 
 from pyinfra.api.host import Host
 
@@ -11,28 +10,27 @@ from sparkwright.catalog import Catalog
 from sparkwright.checks.fabric.groups import FabricLook
 from sparkwright.checks.host.judge import judge
 from sparkwright.checks.service.facts import Facts, Planned
-from sparkwright.checks.smoke import own_address
-from sparkwright.checks.smoke.deep import deep_request, deep_seconds
+from sparkwright.checks.smoke.deep import deep_request, deep_seconds, unplanned_request
 from sparkwright.checks.smoke.verdict import DeepResult
-from sparkwright.engines import metric_names
-from sparkwright.facts.answers import HostError, of_each, typed
+from sparkwright.engines import ENGINES, metric_names
+from sparkwright.facts.answers import HostError, of_each
 from sparkwright.facts.asking import ask
 from sparkwright.host import doctor, verify_models
 from sparkwright.host.disk_usage import DiskUsage, DiskUsageRequest
 from sparkwright.host.doctor import Examination, ExaminationRequest, ExaminedService
+from sparkwright.host.service import Service
 from sparkwright.host.smoke import deep
 from sparkwright.host.smoke.deep import DeepAnswer, DeepRequests
 from sparkwright.host.verify_models import Verified, VerifyRequest
 from sparkwright.operations import disk_usage, proxies
 from sparkwright.operations.fabric.looking import state_of
-from sparkwright.plan.release import Release
-from sparkwright.plan.services import changes
+from sparkwright.plan.changes import changes
+from sparkwright.plan.plan import ServicePlan
 from sparkwright.results.status import Deployment
 from sparkwright.results.status import Planned as PlannedService
 from sparkwright.run import reaching
-from sparkwright.run.installed import awake_on, installed_on, status_of
+from sparkwright.run.installed import services_of, status_of, unreadable
 from sparkwright.run.state import HostRun
-from sparkwright.site.installed import Installed
 
 #: Seconds between the doctor's two looks at the metrics.
 _BETWEEN = 5
@@ -50,9 +48,9 @@ def deployment(host: Host, run: HostRun) -> Deployment:
     planned = {
         service.name: PlannedService(
             release=service.release,
-            tag=service.note.tag,
+            tag=service.tag,
             texts={"compose.yaml": service.compose, service.unit: service.unit_text},
-            drift=(*changes(service, observation), *proxy),
+            drift=(*changes(service, run.secrets, observation), *proxy),
         )
         for service in run.services
     }
@@ -62,39 +60,37 @@ def deployment(host: Host, run: HostRun) -> Deployment:
 def facts(host: Host, run: HostRun) -> Facts:
     """Facts that the doctor judges: symptoms, the plan, and findings of preflight."""
     if not run.plan_known:
-        services = installed_on(host, run)
-        examination = _examination(
-            host, run, tuple(service.examined for service in services.values())
+        status = status_of(host, run, texts=False)
+        services = services_of(run, status)
+        examined = [*map(_examined, services.values())]
+        examined += [_without_record(run, name) for name in unreadable(run, status)]
+        examination = _examination(host, run, tuple(examined))
+        return Facts.of(
+            examination, {name: _planned(service) for name, service in services.items()}
         )
-        planned = {
-            name: typed("sparkwright-status", Planned, service.facts)
-            for name, service in services.items()
-            if service.facts
-        }
-        return Facts.of(examination, planned)
     asked = time.time()
     observation = reaching.look(host, run)
     findings = judge(run.desired, observation, now=(asked + time.time()) / 2)
-    examination = _examination(
-        host,
-        run,
-        tuple(
-            ExaminedService(
-                name=release.service.name,
-                unit=release.service.unit,
-                address=own_address(release.service),
-                port=release.service.port,
-                home=release.home,
-                secrets=release.secrets,
-            )
-            for release in run.desired.releases
-        ),
-    )
+    examination = _examination(host, run, tuple(map(_examined, run.services)))
     planned = {
-        release.service.name: _planned(run.desired.catalog, release)
-        for release in run.desired.releases
+        service.name: _planned(service, corrupts=_corrupts(run.desired.catalog, decided))
+        for decided, service in run.desired.planned_services
     }
     return Facts.of(examination, planned, tuple(findings))
+
+
+def _examined(service: Service) -> ExaminedService:
+    gate = service.gate
+    return ExaminedService(
+        service.name, service.unit, gate.address, gate.port, service.home, service.secrets
+    )
+
+
+def _without_record(run: HostRun, name: str) -> ExaminedService:
+    """A service of which no release says where it answers: asked at a port that nobody has."""
+    home = f"{run.settings.services_root}/services/{name}"
+    unit = f"sparkwright-{name}.service"
+    return ExaminedService(name, unit, "127.0.0.1", 1, home, f"{home}/secrets.env")
 
 
 def _examination(host: Host, run: HostRun, services: tuple[ExaminedService, ...]) -> Examination:
@@ -108,25 +104,28 @@ def _examination(host: Host, run: HostRun, services: tuple[ExaminedService, ...]
     return ask(host, doctor, request, Examination, timeout=120)
 
 
-def _planned(catalog: Catalog, release: Release) -> Planned:
-    service = release.service
+def _planned(service: Service, *, corrupts: bool = False) -> Planned:
+    gate = service.gate
     return Planned(
-        release=release.id,
-        tag=service.image.tag,
-        names=service.served_names,
-        boot_seconds=service.boot_seconds,
-        speculates="speculative_config" in dict(service.arguments),
-        corrupts=any(
-            issue.id == "prefix-caching-corrupts" and service.image.tag in issue.tags
-            for issue in catalog.images[service.image.image].issues
-        ),
+        release=service.release,
+        tag=service.tag,
+        names=gate.served_names,
+        boot_seconds=gate.boot_seconds,
+        speculates=gate.speculates,
+        corrupts=corrupts,
+    )
+
+
+def _corrupts(catalog: Catalog, service: ServicePlan) -> bool:
+    return any(
+        issue.id == "prefix-caching-corrupts" and service.image.tag in issue.tags
+        for issue in catalog.images[service.image.image].issues
     )
 
 
 def fabric(host: Host, run: HostRun) -> FabricLook:
     """The host's part of the fabric, and the image that it serves with."""
-    releases = run.desired.releases
-    image = releases[0].image if releases else None
+    image = run.services[0].image if run.services else None
     addresses = run.settings.fabric_addresses
     clusters = (cluster.hosts for cluster in run.settings.clusters.values()
                 if cluster.fabric == "cx7" and host.name in cluster.hosts)  # fmt: skip
@@ -146,34 +145,28 @@ def used_disk(host: Host, run: HostRun) -> DiskUsage:
 def deep_smoke(host: Host, run: HostRun) -> dict[str, DeepResult]:
     """Test the services for everything that the recipes promise; without a plan, for what their
     releases do."""
-    planned: dict[str, dict[str, Any]]
-    if not run.plan_known:
-        services = {
-            name: service for name, service in awake_on(host, run).items() if not service.follower
-        }
-        requests = {
-            name: request for name, service in services.items() if (request := service.deep)
-        }
-        if lacking := sorted(services.keys() - requests.keys()):
-            raise HostError(f"{', '.join(lacking)}: its release does not say what it must answer")
-        planned = {
-            name: {"planned": str(service.status.current), "recipe": _recipe(service)}
-            for name, service in services.items()
-        }
-    else:
-        asleep = status_of(host, run, texts=False).sleeping if run.desired.plan.groups else {}
-        releases = {
-            release.service.name: release
-            for release in run.desired.releases
-            # The head of its cluster answers for a follower.
-            if release.service.name not in asleep and not release.service.follower
-        }
-        catalog = run.desired.catalog
-        requests = {name: deep_request(release, catalog) for name, release in releases.items()}
-        planned = {
-            name: {"planned": release.id, "recipe": release.service.recipe}
-            for name, release in releases.items()
-        }
+    services, sleeping = {service.name: service for service in run.services}, set[str]()
+    if run.desired.plan.groups or not run.plan_known:
+        status = status_of(host, run, texts=False)
+        services, sleeping = services_of(run, status), set(status.sleeping)
+        lacking = {name for name, each in services.items() if each.gate.engine not in ENGINES}
+        if not run.plan_known and (lacking := {*lacking, *unreadable(run, status)}):
+            raise HostError(
+                f"{', '.join(sorted(lacking))}: its release does not say what it must answer"
+            )
+    services = {
+        name: service
+        for name, service in services.items()
+        # The head of its cluster answers for a follower.
+        if name not in sleeping and not service.follower
+    }
+    plans = {decided.name: decided for decided in run.desired.plan.services}
+    requests = {
+        name: deep_request(plans[name], service.gate, run.desired.catalog)
+        if run.plan_known
+        else unplanned_request(service.gate)
+        for name, service in services.items()
+    }
     answer = ask(
         host,
         deep,
@@ -182,12 +175,12 @@ def deep_smoke(host: Host, run: HostRun) -> dict[str, DeepResult]:
         timeout=sum(map(deep_seconds, requests.values())) + 60,
     )
     of_each("sparkwright-deep", requests, answer)
-    return {name: DeepResult(**vars(result), **planned[name]) for name, result in answer.items()}
-
-
-def _recipe(service: Installed) -> str:
-    kept = service.status.releases.get(service.status.current or "")
-    return kept.recipe if kept else "?"
+    return {
+        name: DeepResult(
+            **vars(result), planned=services[name].release, recipe=services[name].recipe
+        )
+        for name, result in answer.items()
+    }
 
 
 def disk_usage_request(run: HostRun) -> DiskUsageRequest:

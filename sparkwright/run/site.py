@@ -24,7 +24,6 @@ from pyinfra.context import ctx_state
 from sparkwright.config import user_files
 from sparkwright.config.command_line import choice_problems, stray_group_data
 from sparkwright.config.inventory import HostInput, ssh_address
-from sparkwright.config.renamed import with_new_names
 from sparkwright.config.secrets import api_key
 from sparkwright.facts import hooks, others
 from sparkwright.facts.memory import memory
@@ -35,7 +34,6 @@ from sparkwright.operations.connections import Connections
 from sparkwright.operations.login import private_key
 from sparkwright.operations.peer_keys import RunKeys
 from sparkwright.plan.rollout import Rollout, batches
-from sparkwright.proxy.pools import with_others
 from sparkwright.run import ending, planless
 from sparkwright.run.state import HostRun, Run, attach
 from sparkwright.site.clusters import left_out
@@ -229,7 +227,7 @@ def _check_choice(inventory: Inventory, invocation: Invocation) -> None:
 
 
 def _planned(inventory: Inventory, hosts: dict[str, Host], invocation: Invocation) -> Run:
-    everyone = {host.name: with_new_names(host.data.dict()) for host in inventory}
+    everyone = {host.name: host.data.dict() for host in inventory}
     with_data = [group for group, data in inventory.group_data.items() if data]
     fleet = desired_fleet(
         [
@@ -265,7 +263,6 @@ def _planned(inventory: Inventory, hosts: dict[str, Host], invocation: Invocatio
                 address=ssh_address(name, everyone[name]),
                 proxies=host.proxies,
                 peer_certificate=host.peer_certificate,
-                others=with_others(name, everyone),
             )
             for name, host in fleet.hosts.items()
         },

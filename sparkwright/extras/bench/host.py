@@ -9,7 +9,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from sparkwright.catalog.data import Scalar
-from sparkwright.checks.smoke import own_address
 from sparkwright.cli.lib.hosts import Hosts
 from sparkwright.engines import engine, metric_names
 from sparkwright.extras.bench.results import GpuRun, ImageRun
@@ -40,17 +39,16 @@ def ask(hosts: Hosts, *, under_load: bool = False) -> dict[str, Facts]:
 def _facts(host: Any, run: HostRun, *, samples: int) -> Facts:
     from sparkwright.facts.asking import ask
 
-    releases = run.desired.releases
     request = BenchRequest(
         services=tuple(
             BenchService(
-                release.service.name,
-                release.home,
-                own_address(release.service),
-                release.service.port,
-                engine(release.service.engine).probes.version,
+                service.name,
+                service.home,
+                service.gate.address,
+                service.gate.port,
+                engine(service.gate.engine).probes.version,
             )
-            for release in releases
+            for service in run.services
         ),
         samples=samples,
         seconds=_SECONDS,
@@ -58,7 +56,9 @@ def _facts(host: Any, run: HostRun, *, samples: int) -> Facts:
         metric_names=metric_names(),
     )
     answer = ask(host, bench, request, BenchAnswer, timeout=_SECONDS + 60)
-    return Facts(**vars(answer), planned={release.service.name: release.id for release in releases})
+    return Facts(
+        **vars(answer), planned={service.name: service.release for service in run.services}
+    )
 
 
 def gpu_of(before: Facts, under_load: Facts | None, after: Facts | None) -> GpuRun:

@@ -13,7 +13,7 @@ from sparkwright.host.disk_usage import DiskUsage
 from sparkwright.host.removal import RemovalAnswer
 from tests.unit.checks.service import builders as ill
 from tests.unit.cli.answering import answering, silent
-from tests.unit.report.test_status import answer
+from tests.unit.results.test_status import answer
 
 USAGE = DiskUsage((), ())
 #: A command, and the answer of a healthy host.

@@ -1,0 +1,162 @@
+"""Differences between rendered services and the observation of their host."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from sparkwright.config.secrets import Secret
+from sparkwright.host.lib.exclusive import Group, member
+from sparkwright.host.lib.systemd import RUNNING
+from sparkwright.host.observation import Listener, Observation, ServiceState
+from sparkwright.host.service import Service
+from sparkwright.plan.missing import differs, digest
+from sparkwright.text.marks import stopped
+from sparkwright.text.timestamps import epoch
+
+#: Path -> text of the 0600 files with keys.
+Secrets = Mapping[str, Secret]
+#: Units that are no service's.
+OWN_UNITS = ("sparkwright-gateway.service", "sparkwright-health.service",
+             "sparkwright-recover.service", "sparkwright-schedule.service",
+             "sparkwright-wake.service", "sparkwright-watch.service")  # fmt: skip
+#: What systemd says of a unit that does not run, and is not to.
+RESTING = ("inactive", "failed")
+
+
+def runs_instead(service: Service, observed: Observation) -> str | None:
+    """The member of its group that runs while a service sleeps; None where it is to run itself."""
+    if service.exclusive is None:
+        return None
+    runs = member(Group(service.members), observed.active.get(service.exclusive))
+    return None if runs == service.name else runs
+
+
+def changes(service: Service, secrets: Secrets, observed: Observation) -> list[str]:
+    """Differences between a service and its host, as words of a sentence."""
+    state = observed.services.get(service.name, ServiceState())
+    unit = observed.units.get(service.unit, {})
+    if service.follower:
+        return _of_a_follower(service, secrets, state, unit)
+    found = []
+    if state.compose != digest(service.compose) or state.current != service.release:
+        after = f" after {state.current}" if state.current else ""
+        found.append(f"release {service.release}{after}")
+    if state.unit != digest(service.unit_text) or unit.get("NeedDaemonReload") == "yes":
+        found.append("unit")
+    if _key_differs(service, secrets, state):
+        found.append("API key")
+    rewritten = bool(found)
+    if not rewritten and state.record != digest(service.record):
+        found.append("settings")
+    if runs_instead(service, observed):
+        return [*found, *_awake(state, unit)]
+    if state.asleep and service.exclusive:
+        found.append("awake")
+    if unit.get("UnitFileState") != "enabled":
+        found.append("start at boot")
+    container = state.container
+    if container is None or not container.running or unit.get("ActiveState") != "active":
+        if state.stopped and state.stopped.holds(unit):
+            found.append(stopped(state.stopped, observed.time))
+        found.append("start")
+    elif (
+        rewritten
+        # A run that was killed after it wrote and before it restarted.
+        or container.release != service.release
+        or state.newest > epoch(container.created)
+    ):
+        found.append("restart")
+    return found
+
+
+def _key_differs(service: Service, secrets: Secrets, state: ServiceState) -> bool:
+    """Whether the file with a service's key is not there as it must be."""
+    there = state.secrets
+    text = secrets[service.secrets].value
+    return differs(there, text, 0o600) or bool(there and there.uid != 0)
+
+
+def _awake(state: ServiceState, unit: Mapping[str, str]) -> list[str]:
+    """Steps that put a service to sleep that is awake."""
+    found = [] if state.asleep else ["no start at boot"]
+    return [*found, "stop"] if unit.get("ActiveState", "inactive") not in RESTING else found
+
+
+def _of_a_follower(
+    service: Service, secrets: Secrets, state: ServiceState, unit: Mapping[str, str]
+) -> list[str]:
+    """Differences in what the head asks for. The head decides which release runs, and whether the
+    engine does: it waits for the other ranks."""
+    found = []
+    if state.compose != digest(service.compose):
+        found.append(f"release {service.release} for its rank")
+    elif state.record != digest(service.record):
+        found.append("settings")
+    runs = state.current == service.release
+    if runs and (state.unit != digest(service.unit_text) or unit.get("NeedDaemonReload") == "yes"):
+        found.append("unit")
+    if _key_differs(service, secrets, state):
+        found.append("ranks' key")
+    if unit.get("UnitFileState") != "enabled":
+        found.append("start at boot")
+    if unit.get("ActiveState") not in RUNNING:
+        found.append("start")
+    return found
+
+
+def restarts(found: Sequence[str]) -> bool:
+    """Whether these changes stop or start the service."""
+    return bool(found) and found[-1] in ("start", "restart", "stop")
+
+
+def former(state: ServiceState, release: str) -> str | None:
+    """The release to go back to when this one does not answer; None where there is none."""
+    container = state.container
+    runs = state.current if container and container.running else None
+    return next((one for one in (state.good, runs) if one and one != release), None)
+
+
+def active_of(services: Sequence[Service], observed: Observation) -> dict[str, str]:
+    """The member of each exclusive group that runs, by the host's observation."""
+    return {
+        service.exclusive: runs_instead(service, observed) or service.name
+        for service in services
+        if service.exclusive is not None
+    }
+
+
+def serves_already(services: Sequence[Service], secrets: Secrets, observed: Observation) -> bool:
+    """Whether the host serves and is to be switched to something else: then its batch comes."""
+    return bool(unmanaged_containers(services, observed)) or any(
+        restarts(changes(service, secrets, observed))
+        and (container := observed.services.get(service.name, ServiceState()).container) is not None
+        and container.running
+        for service in services
+    )
+
+
+def unmanaged_containers(services: Sequence[Service], observed: Observation) -> tuple[str, ...]:
+    """``name restart-policy`` of containers that make room for these services."""
+    ports = {port for service in services for port in service.ports}
+    return tuple(
+        sorted(
+            {
+                listener.container
+                for port, listener in observed.ports.items()
+                if port in ports and listener.container and not is_ours(listener, observed)
+            }
+        )
+    )
+
+
+def is_ours(listener: Listener, observed: Observation) -> bool:
+    """A listener in a container of any of our services (ports may be exchanged), or a proxy."""
+    # A container with a network of its own: Docker's own process listens in its place.
+    name = (listener.container or "").partition(" ")[0]
+    if (
+        listener.command == "docker-proxy"
+        and name.removeprefix("sparkwright-") in observed.services
+    ):
+        return name.startswith("sparkwright-")
+    ids = [state.container.id for state in observed.services.values() if state.container]
+    return any(one in listener.cgroup for one in (*ids, *OWN_UNITS))

@@ -1,0 +1,236 @@
+"""Services rendered: the decided service as it must run on its host."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, replace
+
+from sparkwright.catalog.gpus import GPUS
+from sparkwright.config.settings import EVERY_ADDRESS, LOOPBACK
+from sparkwright.config.templates import template
+from sparkwright.engines import engine, metric_names
+from sparkwright.engines.engine import Command, Launch, Rank
+from sparkwright.host.lib.ranks import RankConfig
+from sparkwright.host.proxy.pool import Pool
+from sparkwright.host.service import Service, SmokeRequest
+from sparkwright.plan.container import (
+    BOOT_CACHES_MOUNT,
+    SECRETS_MOUNT,
+    SHM_GIB,
+    container_entrypoint,
+)
+from sparkwright.plan.plan import HostPlan, ServicePlan
+from sparkwright.plan.ranks import rank_environment
+from sparkwright.resolve.hub import ResolvedModel
+from sparkwright.resolve.resolution import Resolution
+from sparkwright.tls.host import certificate_place
+
+#: Requests after a start, before a service counts as ready: the first ones compile kernels.
+WARM_UPS = 2
+
+#: What starts the engine of a rank: its unit's main process is the rank's program.
+_UP = (
+    *("/usr/bin/docker", "compose", "--ansi", "never", "up", "--pull", "never", "--no-color"),
+    *("--no-log-prefix", "--abort-on-container-exit", "--exit-code-from", "engine"),
+)
+
+
+@dataclass(frozen=True)
+class Contents:
+    """What a service's container is started with, whatever writes it down.
+
+    Attributes:
+        entrypoint, command: its words; with the API key's file at ``SECRETS_MOUNT``.
+        weights: directory on the host -> where the container reads it.
+        shm_gib: size of /dev/shm; None for the host's own.
+        drop_caches: whether the host's page cache is dropped before a start.
+    """
+
+    entrypoint: list[str]
+    command: list[str]
+    environment: dict[str, str]
+    models: dict[str, ResolvedModel]
+    weights: list[tuple[str, str]]
+    shm_gib: float | None
+    drop_caches: bool
+
+
+def contents(plan: HostPlan, service: ServicePlan, resolution: Resolution) -> Contents:
+    """What the container of a service is started with."""
+    settings = plan.settings
+    command = container_command(service)
+    program = engine(service.engine).program if service.variables else None
+    models = {
+        model.repository: resolution.model(settings.hub_endpoint, model) for model in service.models
+    }
+    return Contents(
+        # A follower answers nobody: it gets no key.
+        entrypoint=[service.entrypoint]
+        if service.follower
+        else container_entrypoint(service.entrypoint, program=program),
+        command=command.words,
+        environment=command.environment,
+        models=models,
+        weights=[
+            (f"{settings.models_root}/{models[model.repository].directory}", model.mount)
+            for model in service.models
+        ],
+        shm_gib=service.shm_gib or (SHM_GIB if service.container.strict else None),
+        drop_caches=settings.drop_caches and GPUS["gb10"] in service.needs.compute_caps,
+    )
+
+
+def container_command(service: ServicePlan) -> Command:
+    """Command line and environment of a service's container, as its engine has them."""
+    own, container, rank = engine(service.engine), service.container, service.rank
+    fabric = rank_environment(rank, own) if rank and rank.shape is None else {}
+    return own.command(
+        Launch(
+            model=service.body.mount,
+            served_names=service.served_names,
+            # In a network of its own, Docker publishes the port at bind.
+            host="0.0.0.0" if container.strict else service.bind,
+            port=service.port,
+            arguments=dict(service.arguments),
+            environment={**fabric, **dict(service.environment)},
+            variables=service.variables,
+            rank=rank,
+            caches=BOOT_CACHES_MOUNT if container.boot_caches else None,
+        )
+    )
+
+
+def service_home(plan: HostPlan, service: ServicePlan) -> str:
+    """A service's directory on its host."""
+    return f"{plan.settings.services_root}/services/{service.name}"
+
+
+def render_service(
+    plan: HostPlan, service: ServicePlan, resolution: Resolution, *, pool: Pool | None = None
+) -> Service:
+    """Render a service of a host. The same plan and resolution give the same service.
+
+    All ranks of a cluster's service have one release, and each its own part of it: the id is made
+    of every rank's texts.
+
+    Args:
+        pool: its place behind the host's proxy.
+    """
+    ranks = range(len(service.rank.hosts)) if service.rank else ()
+    parts = [service.at_rank(number) for number in ranks] or [service]
+    contexts = [_context(plan, part, resolution) for part in parts]
+    context = contexts[service.rank.number if service.rank else 0]
+    unit, compose = template("serving/unit.service.j2"), template("serving/compose.yaml.j2")
+    # The release's name is in the compose file's label, so it is made from the files without it.
+    nameless = [f"{compose.render(each, release='')}\0{unit.render(each)}" for each in contexts]
+    release = hashlib.sha256("\0".join(nameless).encode()).hexdigest()[:12]
+    home, settings = service_home(plan, service), plan.settings
+    proxy = (service.proxy.port,) if service.proxy else ()
+    return Service(
+        name=service.name,
+        home=home,
+        release=release,
+        recipe=service.recipe,
+        tag=service.image.tag,
+        compose=compose.render(context, release=release),
+        unit_text=unit.render(context),
+        image=str(context["image"]),
+        gate=_gate(service, home),
+        models={
+            model.repository: resolution.model(settings.hub_endpoint, model).commit
+            for model in service.models
+        },
+        ports=() if service.follower else (service.port, *proxy),
+        soak_seconds=settings.rollout.soak_seconds,
+        pool=pool,
+        second_boot=settings.second_boot and service.container.boot_caches,
+        exclusive=service.exclusive,
+        members=plan.groups.get(service.exclusive or "", ()),
+        on_request=service.on_request,
+        rank=_rank(service, service.rank, home, release) if service.rank else None,
+    )
+
+
+def own_address(service: ServicePlan) -> str:
+    """Where a service is reached from its own host."""
+    return _local(service.bind)
+
+
+def _local(bind: str) -> str:
+    return LOOPBACK if bind in EVERY_ADDRESS else bind
+
+
+def _gate(service: ServicePlan, home: str) -> SmokeRequest:
+    """The smoke test that decides whether a service counts as started."""
+    return SmokeRequest(
+        name=service.name,
+        unit=service.unit,
+        address=own_address(service),
+        port=service.port,
+        secrets=f"{home}/secrets.env",
+        served_names=tuple(service.served_names),
+        boot_seconds=service.boot_seconds,
+        first_answer_seconds=service.first_answer_seconds,
+        warm_ups=WARM_UPS,
+        proxy=(_local(service.proxy.bind), service.client_port) if service.proxy else None,
+        certificate=certificate_place(home) if service.proxy else None,
+        speculates="speculative_config" in dict(service.arguments),
+        thinking=service.smoke.thinking,
+        max_tokens=service.smoke.max_tokens,
+        follower=service.follower,
+        engine=service.engine,
+        metric_names=metric_names(),
+        compiled=engine(service.engine).probes.compiled,
+    )
+
+
+def _rank(service: ServicePlan, rank: Rank, home: str, release: str) -> RankConfig:
+    """The configuration of a rank's program on the host."""
+    return RankConfig(
+        service=service.name,
+        unit=service.unit,
+        release=release,
+        home=home,
+        number=rank.number,
+        hosts=rank.hosts,
+        addresses=rank.addresses,
+        port=rank.port,
+        secrets=f"{home}/{'secrets' if service.follower else 'ranks'}.env",
+        command=_UP,
+        model=service.served_names[0],
+        engine_port=service.port,
+        boot_seconds=float(service.boot_seconds),
+        shared=rank.shape is None,
+        shape=rank.shape,
+        environment=rank_environment(rank, engine(service.engine)),
+        metric_names=metric_names(),
+    )
+
+
+def _context(plan: HostPlan, service: ServicePlan, resolution: Resolution) -> dict[str, object]:
+    """Variables of the templates."""
+    settings, rank, home = plan.settings, service.rank, service_home(plan, service)
+    inside = contents(plan, service, resolution)
+    container = service.container
+    rdma = rank is not None and rank.shape is not None
+    if rdma:
+        # Memory that stays where it is.
+        container = replace(container, cap_add=tuple(sorted({*container.cap_add, "IPC_LOCK"})))
+    secrets = [] if service.follower else [(f"{home}/secrets.env", SECRETS_MOUNT)]
+    return {
+        "service": service,
+        "rank": rank,
+        "image": resolution.image(service.image).local_name(service.image),
+        "home": home,
+        "container": container,
+        "memlock": service.memlock or rdma,
+        "boot_caches": BOOT_CACHES_MOUNT,
+        "entrypoint": inside.entrypoint,
+        "shm_gib": inside.shm_gib,
+        "drop_caches": inside.drop_caches,
+        "models_root": settings.models_root,
+        "services_root": settings.services_root,
+        "command": inside.command,
+        "environment": inside.environment,
+        "mounts": [*inside.weights, *secrets],
+    }

@@ -1,0 +1,296 @@
+"""A service that names a model's repository: what is derived, from what, and what is asked for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sparkwright.catalog.gpus import GPUS
+from sparkwright.checks.smoke.deep import deep_request
+from sparkwright.config.settings import THINKING_TOKENS, HostSettings
+from sparkwright.engines.vllm.families import families
+from sparkwright.engines.vllm.table import table
+from sparkwright.findings.finding import errors
+from sparkwright.plan.service import render_service
+from sparkwright.resolve.lock import Lock, from_resolution, read_lock, render_lock
+from sparkwright.site.resolution import ask, pinned
+from tests.unit.builders import resolution
+from tests.unit.engines.derivation.repositories import (
+    COMMIT,
+    CONFIG,
+    FILES,
+    REPOSITORY,
+    chat,
+    on_the_hub,
+    planned,
+    repository,
+)
+
+FROM_CONFIG = f"config.json of {REPOSITORY}@abc1234"
+
+
+def test_the_name_is_enough_and_every_value_says_where_it_comes_from() -> None:
+    with on_the_hub(repository()):
+        fleet = planned()
+    service = chat(fleet)
+    assert not errors(fleet.hosts["spark-1"].violations)
+    assert dict(service.arguments) == {
+        "gpu_memory_utilization": 0.8, "max_model_len": 40960, "max_num_seqs": 16,
+        "enable_auto_tool_choice": True, "tool_call_parser": "hermes", "reasoning_parser": "qwen3",
+    }  # fmt: skip
+    assert service.origins["argument.max_model_len"] == FROM_CONFIG
+    said = {fact.name: (fact.value, fact.origin) for fact in service.derived}
+    assert said["quantization"] == ("fp8", FROM_CONFIG)
+    assert said["gpu"] == ("12.1", "the host's group, sparks")
+    assert said["image"][0] == "vllm-openai:v0.32.0"
+    assert said["weights"] == ("8.8 GiB", f"files of {REPOSITORY}@abc1234")
+    assert said["can do"][0] == "text, tools, thinking"
+    assert said["sampling"][1] == f"generation_config.json of {REPOSITORY}@abc1234"
+    assert service.served_names == (REPOSITORY,)
+    assert service.body.mount == "/models/Qwen3-8B-FP8"
+
+
+@pytest.mark.parametrize(
+    ("service", "argument", "value"),
+    [
+        ({"arguments": {"max_model_len": 8192}}, "max_model_len", 8192),
+        ({"arguments": {"gpu_memory_utilization": 0.5}}, "gpu_memory_utilization", 0.5),
+        ({"arguments": {"tool_call_parser": "qwen3_xml"}}, "tool_call_parser", "qwen3_xml"),
+        ({"arguments": {"quantization": "fp8"}}, "quantization", "fp8"),
+        ({"arguments": {"max_num_seqs": 4}}, "max_num_seqs", 4),
+    ],
+)
+def test_each_is_overridden_in_the_services_own_settings(
+    service: dict[str, Any], argument: str, value: object
+) -> None:
+    with on_the_hub(repository()):
+        found = chat(planned(service))
+    assert dict(found.arguments)[argument] == value
+    assert found.origins[f"argument.{argument}"].startswith("group_data/sparks.py")
+
+
+def test_image_tag_names_and_revision_are_the_users_too() -> None:
+    own = {
+        "image_tag": "v0.28.0",
+        "served_names": ["mine"],
+        "revision": "v2",
+        "image": "vllm-openai",
+    }
+    with on_the_hub(repository()) as asked:
+        found = chat(planned(own))
+    assert found.image.tag == "v0.28.0"
+    assert found.served_names == ("mine",)
+    assert found.body.revision == "v2"
+    assert asked == [(REPOSITORY, "v2")]
+
+
+def test_a_parser_taken_away_takes_the_claim_with_it() -> None:
+    with on_the_hub(repository()):
+        fleet = planned({"arguments": {"tool_call_parser": None}})
+    found = chat(fleet)
+    assert not {"tool_call_parser", "enable_auto_tool_choice"} & set(dict(found.arguments))
+    assert "tools" not in fleet.hosts["spark-1"].catalog.models[found.body.name].capabilities
+
+
+@pytest.mark.parametrize(
+    ("changes", "template", "can"),
+    [
+        ({}, "plain", ()),
+        ({"model_type": "unheard"}, "{{ tools }}<tool_call><think>", ()),
+        ({"vision_config": {}}, "plain", ("image",)),
+        ({"vision_config": "x"}, "plain", ()),
+        ({}, "<tool_call><think>", ("tools", "thinking", "thinking-only")),
+        ({"model_type": "gpt_oss"}, "x", ("tools", "thinking", "thinking-only")),
+    ],
+)
+def test_smoke_asks_for_what_it_claims_and_no_more(
+    changes: dict[str, Any], template: str, can: tuple[str, ...]
+) -> None:
+    with on_the_hub(repository(config={**CONFIG, **changes}, template=template)):
+        fleet = planned()
+    (host,), service = fleet.hosts.values(), chat(fleet)
+    assert host.catalog.models[service.body.name].capabilities == can
+    release = render_service(host.plan, service, resolution(host.plan))
+    skipped = deep_request(service, release.gate, host.catalog).skip
+    assert ("image" in skipped, "tools" in skipped) == ("image" not in can, "tools" not in can)
+    assert ("thinking-on" in skipped) == ("thinking" not in can)
+    if "thinking-only" in can:
+        assert "thinks before every answer" in skipped["thinking-off"]
+        assert (service.smoke.thinking, service.smoke.max_tokens) == (True, THINKING_TOKENS)
+
+
+def test_a_recipe_of_the_catalog_is_asked_first_and_the_hub_not_at_all() -> None:
+    with on_the_hub() as asked:
+        heretic = chat(planned({"model": "AEON-7/Qwen3.6-35B-A3B-heretic-NVFP4"}))
+        small = planned({"model": "nvidia/Qwen3.6-35B-A3B-NVFP4"}, "rtx50", gpu="rtx5090")
+        large = planned({"model": "nvidia/Qwen3.6-35B-A3B-NVFP4"}, "rtx50", gpu="rtx-pro-6000")
+    assert asked == []
+    assert heretic.recipe == "qwen36-35b-a3b-heretic-dflash"
+    assert chat(small).recipe == "qwen36-35b-a3b-nvfp4-rtx5090"
+    assert chat(large).recipe == "qwen36-35b-a3b-nvfp4-rtx-pro-6000"
+
+
+def test_a_users_own_catalog_is_asked_too(tmp_path: Path) -> None:
+    (tmp_path / "mine.yaml").write_text(
+        "kind: recipe\nname: mine\ntitle: Mine\nimage: vllm-openai\n"
+        "body: {model: mine, mount: /models/mine}\nserved_names: [mine]\n"
+        'needs: {compute_caps: ["12.1"], memory_gib: 100}\n'
+        "arguments: {gpu_memory_utilization: 0.5, max_model_len: 8192}\n"
+    )
+    (tmp_path / "model.yaml").write_text(
+        f"kind: model\nname: mine\nrepository: {REPOSITORY}\nfamily: qwen3\nrole: body\n"
+        "format: fp8\nsize_gib: 8.8\n"
+    )
+    with on_the_hub() as asked:
+        assert chat(planned(catalog_directories=[str(tmp_path)])).recipe == "mine"
+    assert asked == []
+
+
+@pytest.mark.parametrize(
+    ("group", "data", "length", "share", "vram"),
+    [
+        ("rtx50", {}, "auto", 0.92, 13.0),
+        ("rtx50", {"gpu": "rtx5090"}, 40960, 0.92, 31),
+        ("rtx50", {"gpu": "rtx5080"}, 19456, 0.92, 15),
+        ("sparks", {"sidecars": {"asr": 40}}, 40960, 0.59, None),
+    ],
+)
+def test_sizes_go_by_the_gpu(
+    group: str, data: dict[str, Any], length: object, share: float, vram: float | None
+) -> None:
+    with on_the_hub(repository()):
+        fleet = planned({}, group, **data)
+    found = chat(fleet)
+    assert dict(found.arguments)["max_model_len"] == length
+    assert dict(found.arguments)["gpu_memory_utilization"] == share
+    assert found.needs.vram_gib == vram
+    assert not errors(fleet.hosts["spark-1"].violations)
+
+
+@pytest.mark.parametrize(
+    ("given", "key", "words"),
+    [
+        ({"config": {**CONFIG, "auto_map": {"AutoConfig": "x.Y"}}}, "arguments.trust_remote_code",
+         "AutoConfig"),
+        ({"template": None}, "arguments.chat_template", "no chat template"),
+        ({"config": {k: v for k, v in CONFIG.items() if k != "max_position_embeddings"}},
+         "arguments.max_model_len", "how long a context"),
+        ({"config": {"model_type": "x", "max_position_embeddings": 9}}, "model",
+         "names no architecture"),
+        ({"files": {"config.json": 1, "model.gguf": 9}}, "model", "GGUF"),
+        ({"config": {**CONFIG, "quantization_config": {"quant_method": "exl3"}}},
+         "arguments.quantization", "exl3"),
+    ],
+)  # fmt: skip
+def test_what_can_not_be_known_is_asked_for_by_name(
+    given: dict[str, Any], key: str, words: str
+) -> None:
+    with on_the_hub(repository(**given)):
+        (problem,) = planned().problems
+    assert problem.subject.place == f"group_data/sparks.py: services.chat.{key}"
+    assert words in problem.observed
+    assert problem.reason
+    assert problem.remedy
+
+
+def test_an_unknown_gpu_is_asked_for_with_what_it_can_be() -> None:
+    with on_the_hub(repository()) as asked:
+        (problem,) = planned(group="boxes").problems
+    assert "which GPU" in problem.observed
+    assert all(name in problem.remedy for name in GPUS)
+    assert asked == []  # nothing is fetched for a question
+
+
+def test_the_settings_know_every_gpu_of_the_catalog() -> None:
+    for name in GPUS:
+        assert HostSettings.model_validate({"services": {}, "gpu": name}).gpu == name
+
+
+@pytest.mark.parametrize(
+    "service",
+    [{"recipe": "x"}, {"model": None}, {"model": None, "recipe": "x", "revision": "main"}],
+)
+def test_a_recipe_or_a_model_and_not_both(service: dict[str, Any]) -> None:
+    (problem,) = planned(service).problems
+    assert "services.chat" in problem.subject.place
+    assert "'model'" in problem.observed
+
+
+def test_an_architecture_that_the_tags_vllm_has_not_is_named_with_a_tag_that_has() -> None:
+    config = {**CONFIG, "architectures": ["Qwen3_5ForCausalLM"]}
+    with on_the_hub(repository(config=config)):
+        fleet = planned({"image_tag": "v0.24.0"})
+    (found,) = [one for one in fleet.hosts["spark-1"].violations if one.id == "model-architecture"]
+    assert "vLLM 0.24.0 has no implementation of Qwen3_5ForCausalLM" in found.observed
+    assert "v0.28.0" in found.remedy
+    with on_the_hub(repository(config=config)):
+        newest = planned()
+    assert not [one for one in newest.hosts["spark-1"].violations if one.id == "model-architecture"]
+
+
+def _lock(tmp_path: Path, **given: Any) -> Path:
+    path = tmp_path / "fleet.lock"
+    with on_the_hub(repository(**given)):
+        hosts = planned(lock_file=str(path)).or_raise()
+    (host,) = hosts.values()
+    found = resolution(host.plan)
+    found.models.update(host.known)
+    path.write_text(render_lock(from_resolution([host.plan.references], found, None)))
+    return path
+
+
+def test_a_locked_fleet_plans_the_same_and_asks_nobody(tmp_path: Path) -> None:
+    path = _lock(tmp_path)
+    with on_the_hub() as asked:
+        locked = planned(lock_file=str(path))
+    with on_the_hub(repository()):
+        fresh = planned(lock_file=str(tmp_path / "none"))
+    assert asked == []
+    assert chat(locked) == chat(fresh)
+    (model,) = pinned(locked.or_raise()).models.values()
+    assert model.commit == COMMIT
+
+
+def test_a_pin_without_what_the_files_say_is_not_whole(tmp_path: Path) -> None:
+    """Of a model that a recipe served before: its commit stays."""
+    path = _lock(tmp_path)
+    lock = read_lock(path)
+    assert lock
+    bare = {key: one.model_copy(update={"facts": None}) for key, one in lock.models.items()}
+    path.write_text(render_lock(Lock(images=lock.images, models=bare)))
+    with on_the_hub(repository()) as asked:
+        hosts = planned(lock_file=str(path)).or_raise()
+    assert asked == [(REPOSITORY, COMMIT)]
+    with pytest.raises(Exception, match="is not locked"):
+        pinned(hosts)
+
+
+def test_a_run_asks_once_for_the_plan_and_for_the_resolution(monkeypatch: Any) -> None:
+    monkeypatch.setattr("sparkwright.resolve.resolution.resolve_image", lambda *_: None)
+    with on_the_hub(repository()) as asked:
+        found = ask(planned().or_raise())
+    assert asked == [(REPOSITORY, "main")]
+    assert [one.commit for one in found.models.values()] == [COMMIT]
+
+
+def test_weights_that_lie_there_twice_count_once() -> None:
+    files = {**FILES, "consolidated.safetensors": 9_400_000_000}
+    with on_the_hub(repository(files=files)):
+        said = {fact.name: fact.value for fact in chat(planned()).derived}
+    assert said["weights"] == "8.8 GiB"
+
+
+@pytest.mark.parametrize("version", ["0.28.0", "0.32.0"])
+def test_every_parser_of_a_family_is_one_of_vllms(version: str) -> None:
+    known = table(version).names
+    kinds = {"tools": "tool_call_parser", "reasoning": "reasoning_parser"}
+    named = {
+        (family, parser)
+        for family, one in families().items()
+        for kind, marks in one.items()
+        for parser in marks.values()
+        if parser not in known[kinds[kind]]
+    }
+    assert named == set()

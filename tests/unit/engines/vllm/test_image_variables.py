@@ -1,0 +1,75 @@
+"""Variables of images that are driven by them: what plan and rules show is what runs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from sparkwright.findings.user_error import UserError
+from sparkwright.plan.plan import ServicePlan
+from sparkwright.plan.service import container_command
+from tests.unit.builders import plan
+
+DFLASH = "qwen35-27b-dflash"
+
+
+def _service(**settings: Any) -> ServicePlan:
+    (service,) = plan({"s": {"recipe": DFLASH, **settings}}).services
+    return service
+
+
+def test_a_variable_is_the_argument_that_it_stands_for() -> None:
+    variables = {
+        "MAX_NUM_SEQS": "8",
+        "GPU_MEMORY_UTILIZATION": "0.7",
+        "ATTENTION_BACKEND": "TRITON_ATTN",
+        "DFLASH_NUM_SPEC_TOKENS": "10",
+        "NCCL_DEBUG": "INFO",
+    }
+    service = _service(environment=variables, arguments={"max_num_seqs": 4})
+    arguments = dict(service.arguments)
+    assert arguments["max_num_seqs"] == 8  # the variable went before the argument, and does
+    assert arguments["gpu_memory_utilization"] == 0.7
+    assert arguments["attention_backend"] == "TRITON_ATTN"
+    assert isinstance(arguments["speculative_config"], dict)
+    assert arguments["speculative_config"]["num_speculative_tokens"] == 10
+    assert dict(service.environment) == {"NCCL_DEBUG": "INFO"}
+    assert service.origins["argument.max_num_seqs"] == "group_data/sparks.py: services.s"
+    assert variables.items() <= container_command(service).environment.items()
+
+
+def test_the_container_is_given_what_it_was_given_before() -> None:
+    """A fleet that set variables is not switched by an upgrade."""
+    as_variable = _service(environment={"MAX_NUM_SEQS": "8"})
+    as_argument = _service(arguments={"max_num_seqs": 8})
+    assert container_command(as_variable).environment == container_command(as_argument).environment
+
+
+def test_an_empty_variable_leaves_the_argument_as_it_is() -> None:
+    assert dict(_service(environment={"MAX_NUM_SEQS": ""}).arguments)["max_num_seqs"] == 16
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "remedy"),
+    [
+        ("MODEL_PATH", "/models/other", "leave it out"),
+        ("DFLASH_DRAFTER", "z-lab/Qwen3.6-27B-DFlash", "leave it out"),
+        ("SERVED_MODEL_NAME", "other", "served_names: ['other']"),
+        ("EXTRA_ARGS", "--seed 7 --enforce-eager", "arguments: seed: 7; arguments: enforce_eager"),
+        ("EXTRA_ARGS", "'", "arguments: for everything"),
+    ],
+)
+def test_what_has_a_setting_of_its_own_is_refused(name: str, value: str, remedy: str) -> None:
+    with pytest.raises(UserError) as raised:
+        _service(environment={name: value})
+    (problem,) = raised.value.findings
+    assert problem.subject.place == f"group_data/sparks.py: services.s.environment.{name}"
+    assert problem.remedy.startswith(remedy)
+
+
+def test_an_image_that_takes_arguments_keeps_its_variables() -> None:
+    recipe = "qwen36-35b-a3b-heretic-dflash"
+    (service,) = plan({"s": {"recipe": recipe, "environment": {"MAX_NUM_SEQS": "8"}}}).services
+    assert dict(service.environment)["MAX_NUM_SEQS"] == "8"
+    assert dict(service.arguments)["max_num_seqs"] == 64
