@@ -17,6 +17,10 @@ GPUS = {
 }
 #: The compute capability whose GPU has no memory of its own.
 UNIFIED = "12.1"
+#: The least MemTotal that was seen on a DGX Spark: 125513944 kB.
+LEAST_SPARK_GIB = 119.7
+#: GiB that the system of a Spark needs for itself: an estimate of this project.
+SYSTEM_GIB = 8.0
 #: Least memory of the card itself, in GiB, of those that are smaller than a recipe may need.
 VRAM = {"rtx5090": 31.8, "rtx5080": 15.9, "rtx-pro-6000": 95.6}
 #: Compute capability -> the architecture of the machines with such a GPU, in the registry's words.

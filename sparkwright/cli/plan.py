@@ -9,9 +9,10 @@ from typing import Any
 import click
 
 from sparkwright.catalog import Catalog
+from sparkwright.catalog.gpus import LEAST_SPARK_GIB, SYSTEM_GIB
 from sparkwright.checks.configuration import assumed_hardware
-from sparkwright.checks.configuration.facts import LEAST_SPARK_GIB, Context
-from sparkwright.checks.configuration.memory import SYSTEM_GIB, budget
+from sparkwright.checks.configuration.facts import Context
+from sparkwright.checks.configuration.memory import budget
 from sparkwright.checks.configuration.parts import Memory, memory_of
 from sparkwright.cli.lib.findings import paint
 from sparkwright.cli.lib.options import inventory_argument, json_option, print_json

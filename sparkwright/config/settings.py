@@ -55,6 +55,8 @@ from sparkwright.config.values import (
 from sparkwright.findings.user_error import UserError
 from sparkwright.findings.validation import problems_of
 
+#: The least budget of an answer that may think first.
+THINKING_TOKENS = 2048
 #: What lies between a service's port, its vLLM's behind a proxy, and that of its health.
 PROXY_STEP = 10_000
 #: Where only the host itself reaches a server.

@@ -11,6 +11,9 @@ from sparkwright.engines.engine import Engine
 #: Name of an engine, as images of the catalog have it -> its module.
 ENGINES = {"vllm": "sparkwright.engines.vllm.engine"}
 
+#: The engine of a service that names neither recipe nor image.
+DEFAULT = "vllm"
+
 
 @cache
 def engine(name: str) -> Engine:
@@ -26,6 +29,11 @@ def metric_names() -> dict[str, str]:
     """Names of every engine's metrics -> the neutral names of ``sparkwright.host.lib.metrics``."""
     metrics = [engine(name).metrics for name in ENGINES]
     return {own: neutral for each in metrics for neutral, own in each.items()}
+
+
+def template_marks() -> frozenset[str]:
+    """Texts that engines search a model's chat template for."""
+    return frozenset(mark for name in ENGINES for mark in engine(name).template_marks())
 
 
 def client_routes(name: str | None = None) -> tuple[tuple[str, str], ...]:

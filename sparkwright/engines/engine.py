@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:  # commands that ask hosts load no catalog
     from sparkwright.catalog import ArgumentValue, Variables
+    from sparkwright.engines.derivation import Advice, Derived, Subject
 
 #: An argument or a variable, its problem, and the remedy.
 Misuse = tuple[str, str, str]
@@ -134,6 +135,7 @@ class Engine(Protocol):
         caches: variable -> folder below the directory of boot caches.
         parallel: argument -> the part of a recipe's ``ranks`` that sets it.
         metrics: neutral name of ``sparkwright.host.lib.metrics`` -> the engine's own.
+        stock_image: the catalog's image for a model that no recipe is for.
         probes: what host programs ask of its server beside OpenAI's routes.
     """
 
@@ -145,6 +147,7 @@ class Engine(Protocol):
     caches: Mapping[str, str]
     parallel: Mapping[str, str]
     metrics: Mapping[str, str]
+    stock_image: str
     probes: Probes
 
     def command(self, launch: Launch) -> Command:
@@ -170,3 +173,9 @@ class Engine(Protocol):
         origins: dict[str, str],
     ) -> None:
         """Move variables that stand for an argument to the arguments."""
+
+    def template_marks(self) -> tuple[str, ...]:
+        """Texts of a chat template by which a derived service gets its arguments."""
+
+    def derive(self, subject: Subject, advice: Advice) -> Derived:
+        """A recipe from a model's own files, or the questions that they leave open."""

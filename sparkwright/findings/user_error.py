@@ -9,7 +9,9 @@ from sparkwright.findings.finding import INPUT, Finding, Severity, Subject
 from sparkwright.findings.render import count, text, together
 
 
-def mistake(where: str, what: str, remedy: str, host: str | None = None) -> Finding:
+def mistake(
+    where: str, what: str, remedy: str, host: str | None = None, *, reason: str = ""
+) -> Finding:
     """A mistake in the user's input.
 
     Args:
@@ -17,10 +19,16 @@ def mistake(where: str, what: str, remedy: str, host: str | None = None) -> Find
         what: what is wrong, with the offending value.
         remedy: what to write or do instead.
         host: the host that it was found on, where it is one host's.
+        reason: why it matters.
     """
     file, _, key = where.partition(": ")
     return Finding(
-        INPUT, Severity.ERROR, Subject(host, None, file, key or None), what, remedy=remedy
+        INPUT,
+        Severity.ERROR,
+        Subject(host, None, file, key or None),
+        what,
+        reason=reason,
+        remedy=remedy,
     )
 
 

@@ -7,8 +7,7 @@ import re
 from typing import Any
 
 from sparkwright.catalog.data import ArgumentValue
-from sparkwright.catalog.gpus import GPUS, UNIFIED, VRAM
-from sparkwright.checks.configuration.facts import LEAST_SPARK_GIB
+from sparkwright.catalog.gpus import GPUS, LEAST_SPARK_GIB, UNIFIED, VRAM
 from sparkwright.engines.vllm.arguments import known_variables
 from sparkwright.engines.vllm.command import PARALLEL
 from sparkwright.engines.vllm.gb10 import MOST_ON_GB10

@@ -15,12 +15,12 @@ from sparkwright.config.settings import (
     SmokeSettings,
 )
 from sparkwright.engines import ENGINES, engine
-from sparkwright.engines.engine import Rank
+from sparkwright.engines.derivation import Derivation, DerivedFact
+from sparkwright.engines.engine import Engine, Rank
 from sparkwright.findings.finding import Finding
 from sparkwright.findings.user_error import UserError, mistake, suggest
 from sparkwright.plan import ranks, schedule
 from sparkwright.plan.container import ContainerPlan, plan_container
-from sparkwright.plan.derivation import Derivation, DerivedFact
 from sparkwright.plan.tags import chosen_tag, no_such_tag
 from sparkwright.resolve.references import (
     BuildReference,
@@ -234,21 +234,22 @@ def plan_host(
         problems.extend(
             ranks.problems(host, f"{where}.{name}", service, recipe, image, settings, own)
         )
-        problems.extend(
-            mistake(_written(planned, "argument", key), problem, remedy, host)
-            for key, problem, remedy in own.misplaced(dict(planned.arguments))
-        )
-        if image.variables:
-            problems.extend(
-                mistake(_written(planned, "environment", key), problem, remedy, host)
-                for key, problem, remedy in own.refused(image.variables, dict(planned.environment))
-            )
+        problems.extend(_misuses(host, planned, own))
     problems.extend(_twice(host, services, where))
     problems.extend(_woken(host, settings, where))
     problems.extend(schedule.problems(host, settings, origin("schedule")))
     if problems:
         raise UserError(problems)
     return HostPlan(host, settings, tuple(services))
+
+
+def _misuses(host: str, service: ServicePlan, engine: Engine) -> Iterator[Finding]:
+    """Arguments and variables that repeat a setting."""
+    for key, problem, remedy in engine.misplaced(dict(service.arguments)):
+        yield mistake(_written(service, "argument", key), problem, remedy, host)
+    if service.variables:
+        for key, problem, remedy in engine.refused(service.variables, dict(service.environment)):
+            yield mistake(_written(service, "environment", key), problem, remedy, host)
 
 
 def _written(service: ServicePlan, kind: str, name: str) -> str:
@@ -273,13 +274,12 @@ def _plan_service(
     origin: Callable[[str], str],
     derivation: Derivation | None,
 ) -> ServicePlan:
-    change = recipe.by_tag.get(tag)
     own = f"{origin('services')}: services.{name}"
     arguments: dict[str, ArgumentValue | None] = {}
     environment: dict[str, str | None] = {}
     origins: dict[str, str] = {}
     layers: list[_Layer] = [(recipe.arguments, recipe.environment, f"recipe {recipe.name}")]
-    if change:
+    if change := recipe.by_tag.get(tag):
         layers.append((change.arguments, change.environment, f"recipe {recipe.name}, tag {tag}"))
     layers.append((service.arguments, service.environment, own))
     for number, (layer_arguments, layer_environment, source) in enumerate(layers):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -74,17 +74,23 @@ class HubError(Exception):
 
 
 def resolve_model(
-    endpoint: str, repository: str, revision: str, token: str | None, *, facts: bool = False
+    endpoint: str,
+    repository: str,
+    revision: str,
+    token: str | None,
+    *,
+    marks: Collection[str] | None = None,
 ) -> ResolvedModel:
     """Resolve a revision to a commit and its files.
 
     The token is sent to the endpoint's own host only (requests drops it on a redirect elsewhere).
 
     Args:
-        facts: whether the small files that say how to serve it are read, too.
+        marks: texts that the chat template is searched for; with them, the small files that say
+            how to serve it are read, too.
 
     Raises:
-        HubError: with what to do for 401, 403, 404 and for a hub out of reach; with ``facts`` also
+        HubError: with what to do for 401, 403, 404 and for a hub out of reach; with ``marks`` also
             for a file of the repository that can't be used.
     """
     import requests  # a locked run sends no request, and this takes 50 ms to import
@@ -107,8 +113,8 @@ def resolve_model(
                 return None
             return download(f"{endpoint}/{repository}/resolve/{found.commit}/{name}", headers)
 
-        if facts:
-            return _with_facts(found, small, data, where)
+        if marks is not None:
+            return _with_facts(found, small, data, where, marks)
         return replace(found, kv=_kv(small))
     except requests.RequestException as error:
         raise HubError(
@@ -140,7 +146,11 @@ def _kv(small: Callable[[str], bytes | None]) -> tuple[KvLayers, ...]:
 
 
 def _with_facts(
-    model: ResolvedModel, small: Callable[[str], bytes | None], data: dict[str, Any], where: str
+    model: ResolvedModel,
+    small: Callable[[str], bytes | None],
+    data: dict[str, Any],
+    where: str,
+    marks: Collection[str],
 ) -> ResolvedModel:
     """The model with what its own small files say of it."""
     files: dict[str, dict[str, Any]] = {}
@@ -158,6 +168,7 @@ def _with_facts(
     card = data.get("cardData")
     facts = facts_of(
         *(files[name] for name in _READ),
+        marks=marks,
         template=template.decode("utf-8", "replace") if template else None,
         hf_quant=any(file.path == "hf_quant_config.json" for file in model.files),
         license=card.get("license") if isinstance(card, dict) else None,

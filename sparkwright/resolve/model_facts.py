@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Annotated, Any
 
 from pydantic import Field, StringConstraints
 
 from sparkwright.catalog.data import Data
-from sparkwright.engines.vllm.families import marks
 
 _WORD = r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}"
 Word = Annotated[str, StringConstraints(pattern=rf"^{_WORD}$")]
@@ -68,6 +67,7 @@ def facts_of(
     generation: Mapping[str, Any],
     tokenizer: Mapping[str, Any],
     *,
+    marks: Collection[str],
     template: str | None = None,
     hf_quant: bool = False,
     license: object = None,
@@ -75,6 +75,7 @@ def facts_of(
     """Read the files.
 
     Args:
+        marks: texts that the template is searched for.
         template: chat_template.jinja, where there is one; else tokenizer_config.json's counts.
         hf_quant: whether there is a hf_quant_config.json, which ModelOpt writes.
         license: what the hub says of it.
@@ -97,7 +98,7 @@ def facts_of(
         or any(key in text for key in _STATE_KEYS),
         code=tuple(sorted(filter(None, map(_word, code)))) if isinstance(code, dict) else (),
         chat_template=bool(template),
-        template=tuple(mark for mark in marks() if mark in template) if template else (),
+        template=tuple(mark for mark in sorted(marks) if mark in template) if template else (),
         sampling=_sampling(generation),
         license=_word(license),
     )

@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 
-from sparkwright.checks.configuration.model import THINKING_TOKENS
 from sparkwright.checks.smoke.deep import LONG
-from sparkwright.config.settings import RolloutSettings
+from sparkwright.config.settings import THINKING_TOKENS, RolloutSettings
 from sparkwright.engines import ENGINES, engine
 from sparkwright.host.doctor import ExaminedService
 from sparkwright.host.release import ServiceSwitch, SmokeRequest

@@ -15,19 +15,17 @@ from pathlib import Path
 from sparkwright.catalog import Catalog
 from sparkwright.config.inventory import HostInput
 from sparkwright.config.settings import HostSettings
-from sparkwright.derive.from_catalog import recipe_for
-from sparkwright.derive.gpu import Gpu, gpu_of
-from sparkwright.derive.questions import gpu_question
-from sparkwright.derive.service import derive
-from sparkwright.derive.subject import STOCK, Subject
-from sparkwright.derive.vllm_recipe import look_up
+from sparkwright.engines import DEFAULT, engine, template_marks
+from sparkwright.engines.derivation import Derivation, Gpu, Subject
 from sparkwright.findings.finding import Finding
 from sparkwright.findings.user_error import UserError, mistake, suggest
-from sparkwright.plan.derivation import Derivation
+from sparkwright.imports.advice import advice, look_up
 from sparkwright.resolve.hub import HubError, ResolvedModel, resolve_model
 from sparkwright.resolve.hub_token import hub_token
 from sparkwright.resolve.lock import Lock, read_lock
 from sparkwright.resolve.recipe_registry import snapshot
+from sparkwright.site.gpu import gpu_of, gpu_question
+from sparkwright.site.recipe_choice import recipe_for
 
 #: Hub, repository, revision.
 Key = tuple[str, str, str]
@@ -133,7 +131,7 @@ def _known(
     with ThreadPoolExecutor(max_workers=8) as pool:
         jobs = {
             (endpoint, repository, revision): pool.submit(
-                resolve_model, endpoint, repository, at, token, facts=True
+                resolve_model, endpoint, repository, at, token, marks=template_marks()
             )
             for (endpoint, repository, revision), (at, token) in asked.items()
         }
@@ -170,7 +168,7 @@ def _with_recipes(
             services[name] = service.model_copy(update={"recipe": of_catalog})
             continue
         where = f"{host.given.origin('services')}: services.{name}"
-        image = host.catalog.images.get(service.image or STOCK)
+        image = host.catalog.images.get(service.image or engine(DEFAULT).stock_image)
         key = _key(host, name)
         if image is None:
             unknown = f"no such image: {service.image!r}"
@@ -181,12 +179,11 @@ def _with_recipes(
         elif key in refused:
             problems.append(refused[key])
         else:
-            derived = derive(
-                Subject(
-                    host.given.name, name, service, host.settings, host.catalog, gpu, image,
-                    known[key], where,
-                )
+            subject = Subject(
+                host.given.name, name, service, host.settings, host.catalog, gpu, image,
+                known[key], where,
             )  # fmt: skip
+            derived = engine(image.engine).derive(subject, advice(subject))
             problems += derived.questions
             services[name] = derived.service
             derivations[name] = derived.derivation

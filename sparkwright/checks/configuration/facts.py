@@ -7,13 +7,11 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from sparkwright.catalog import ArgumentValue, Catalog, Image, Model, Recipe, Scalar
-from sparkwright.catalog.gpus import MACHINES
+from sparkwright.catalog.gpus import LEAST_SPARK_GIB, MACHINES
 from sparkwright.engines.vllm.arguments import amount
 from sparkwright.engines.vllm.table import nearest, table
 from sparkwright.plan.plan import HostPlan, ServicePlan
 
-#: The least MemTotal that was seen on a DGX Spark: 125513944 kB.
-LEAST_SPARK_GIB = 119.7
 #: How vLLM reads a variable that switches something, beside 1 and 0.
 _FLAGS = {"true": "1", "false": "0"}
 

@@ -10,27 +10,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from sparkwright.catalog import Model
+from sparkwright.catalog.gpus import SYSTEM_GIB
 from sparkwright.checks.configuration.facts import Context
 from sparkwright.engines.vllm.gb10 import MOST_ON_GB10, SAFE_BATCH, SHARES
+from sparkwright.engines.vllm.memory import (
+    DEFAULT_UTILIZATION,
+    OVERHEAD_GIB,
+    kv_bytes_per_token,
+)
 from sparkwright.findings.check import Symptom, check
 from sparkwright.text.sizes import GIB
-
-#: What vLLM 0.20 to 0.33 take when nothing is set, for an image whose version no card says.
-DEFAULT_UTILIZATION = 0.92
-#: GiB for activations, CUDA graphs and the engine itself: an estimate of this project, on the
-#: small side, so that what it refuses would fail for certain.
-OVERHEAD_GIB = 2.0
-#: GiB that the system of a Spark needs for itself: an estimate of this project.
-SYSTEM_GIB = 8.0
-
-#: Bytes of one number in the KV cache. NVFP4: 4 bits and a scale of 8 bits per 16 numbers;
-#: turboquant_k8v4 of vLLM: 8 bits for keys, 4 for values; tq_k8v4 of aeon-vllm-ultimate: "4-bit K +
-#: 4-bit V" (card of vllm-ultimate-dgx-spark, recipe C).
-KV_BYTES = {
-    "auto": 2.0, "bfloat16": 2.0, "float16": 2.0, "fp8": 1.0, "fp8_e4m3": 1.0, "fp8_e5m2": 1.0,
-    "nvfp4": 0.5625, "tq_k8v4": 0.5, "turboquant_k8v4": 0.75,
-}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -59,18 +48,6 @@ def pool_gib(context: Context) -> float | None:
 def utilization(context: Context) -> float:
     """The share that vLLM takes: what is written, else its default."""
     return context.number("gpu_memory_utilization") or DEFAULT_UTILIZATION
-
-
-def kv_bytes_per_token(model: Model, dtype: str, length: int) -> float | None:
-    """Bytes of one token's keys and values, averaged over a sequence of this length."""
-    width = KV_BYTES.get(dtype.lower())
-    if not model.kv or width is None:
-        return None
-    total = 0.0
-    for layer in model.kv:
-        kept = 1.0 if layer.window is None else min(1.0, layer.window / max(1, length))
-        total += layer.layers * 2 * layer.heads * layer.head_dim * width * kept
-    return total
 
 
 def planned_length(context: Context) -> float | None:

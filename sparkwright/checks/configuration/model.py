@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from sparkwright.checks.configuration.facts import Context
+from sparkwright.config.settings import THINKING_TOKENS
 from sparkwright.engines.vllm.architectures import architectures, version_with
 from sparkwright.findings.check import Symptom, check
 from sparkwright.findings.finding import Severity
@@ -26,8 +27,6 @@ PARSERS = {
     "qwen3.5": ("qwen3_coder", "qwen3"),
     "qwen3.6": ("qwen3_coder", "qwen3"),
 }
-#: The least budget of an answer that may think first.
-THINKING_TOKENS = 2048
 
 
 @check("quantization-format")

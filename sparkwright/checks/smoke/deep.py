@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from sparkwright.catalog import ArgumentValue, Catalog
-from sparkwright.checks.configuration.model import THINKING_TOKENS
 from sparkwright.checks.smoke import smoke_request
+from sparkwright.config.settings import THINKING_TOKENS
 from sparkwright.engines import engine
 from sparkwright.host.smoke.client import DeepRequest
 from sparkwright.plan.plan import ServicePlan

@@ -14,6 +14,7 @@ from typing_extensions import TypedDict
 from sparkwright.catalog.advice import Choice
 from sparkwright.catalog.spread import Spread
 from sparkwright.checks.smoke.verdict import DeepVerdict
+from sparkwright.engines.derivation import DerivedFact
 from sparkwright.extras.bench.compare import Verdict
 from sparkwright.extras.bench.results import Result
 from sparkwright.extras.discover.asking import Box
@@ -28,7 +29,6 @@ from sparkwright.host.lib.homes import Maintenance
 from sparkwright.host.release import HistoryEntry
 from sparkwright.host.removal import RemovalAnswer
 from sparkwright.imports.search import Found
-from sparkwright.plan.derivation import DerivedFact
 from sparkwright.results.status import Deployment
 
 

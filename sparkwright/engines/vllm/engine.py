@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from sparkwright.engines.engine import Engine, Probes, Routes
 from sparkwright.engines.vllm import command as commands
-from sparkwright.engines.vllm import image_variables, own_arguments
+from sparkwright.engines.vllm import derive, families, image_variables, own_arguments
 from sparkwright.engines.vllm.metrics import METRICS
 from sparkwright.engines.vllm.routes import ROUTES
 
@@ -25,6 +25,7 @@ class Vllm:
         "pipeline_parallel_size": "pipeline",
     }
     metrics: Mapping[str, str] = METRICS
+    stock_image = "vllm-openai"
     probes = Probes(
         version="/version",
         tokenizer="/tokenize",
@@ -37,6 +38,8 @@ class Vllm:
         ),
         compiled="vllm/torch_compile_cache",
     )
+    template_marks = staticmethod(families.marks)
+    derive = staticmethod(derive.derive)
     command = staticmethod(commands.command)
     rank_environment = staticmethod(commands.rank_environment)
     rank_misuses = staticmethod(commands.rank_misuses)

@@ -10,6 +10,7 @@ from unittest.mock import patch
 
 from sparkwright.catalog import Catalog, load_catalog
 from sparkwright.config.inventory import HostInput
+from sparkwright.engines import template_marks
 from sparkwright.host.fetch.request import FetchFile
 from sparkwright.plan.plan import ServicePlan
 from sparkwright.resolve.hub import ResolvedModel
@@ -42,7 +43,7 @@ def repository(
     own = CONFIG if config is None else config
     facts = facts_of(
         own, GENERATION if generation is None else generation, {}, template=template,
-        license="apache-2.0",
+        marks=template_marks(), license="apache-2.0",
     )  # fmt: skip
     rows = tuple(FetchFile(path, size, None, "b" * 40) for path, size in files.items())
     return ResolvedModel(name, COMMIT, None, rows, kv_layers(own), facts)
@@ -54,7 +55,7 @@ def on_the_hub(*models: ResolvedModel) -> Iterator[list[tuple[str, str]]]:
     asked: list[tuple[str, str]] = []
     known = {one.repository: one for one in models}
 
-    def resolve(endpoint: str, name: str, revision: str, token: str | None, *, facts: bool = False):  # type: ignore[no-untyped-def]
+    def resolve(endpoint: str, name: str, revision: str, *_: object, **__: object) -> ResolvedModel:
         asked.append((name, revision))
         return known[name]
 

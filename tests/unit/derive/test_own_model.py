@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 
 from sparkwright.catalog.gpus import GPUS
-from sparkwright.checks.configuration.model import THINKING_TOKENS
 from sparkwright.checks.smoke.deep import deep_request
-from sparkwright.config.settings import HostSettings
+from sparkwright.config.settings import THINKING_TOKENS, HostSettings
 from sparkwright.engines.vllm.families import families
 from sparkwright.engines.vllm.table import table
 from sparkwright.findings.finding import errors

@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sparkwright.engines import template_marks
 from sparkwright.findings.user_error import UserError
 from sparkwright.resolve import small_files
 from sparkwright.resolve.hub import HubError, ResolvedModel, resolve_model
@@ -62,7 +63,7 @@ def asked(config: bytes, **more: bytes) -> ResolvedModel:
     """What a repository with this config.json is found to be."""
     files = {"config.json": config, "tokenizer_config.json": json.dumps(TOKENIZER).encode()}
     with hub(files | {f"{name}.json": text for name, text in more.items()}) as url:
-        return resolve_model(url, REPOSITORY, "main", None, facts=True)
+        return resolve_model(url, REPOSITORY, "main", None, marks=template_marks())
 
 
 @pytest.mark.parametrize(
@@ -117,7 +118,7 @@ def test_wrong_types_count_as_not_said(
 ) -> None:
     """Whatever the values are, there is a plan, or a question with a key: never a traceback."""
     own = {**CONFIG, **config}
-    facts = facts_of(own, generation, tokenizer, license=generation)
+    facts = facts_of(own, generation, tokenizer, marks=template_marks(), license=generation)
     found = ResolvedModel(REPOSITORY, COMMIT, None, repository().files, kv_layers(own), facts)
     with on_the_hub(found):
         fleet = planned()
@@ -142,7 +143,7 @@ def test_numbers_beyond_all_sense_count_as_not_said(key: str) -> None:
 def test_names_that_lead_out_are_refused(name: str) -> None:
     files = {"config.json": json.dumps(CONFIG).encode()}
     with hub(files, [name]) as url, pytest.raises(HubError, match="leads out of its directory"):
-        resolve_model(url, REPOSITORY, "main", None, facts=True)
+        resolve_model(url, REPOSITORY, "main", None, marks=template_marks())
 
 
 @pytest.mark.parametrize("sha", ["../../x", "--upload-pack=x", "main", "C" * 40])
@@ -158,7 +159,7 @@ def test_words_that_are_none_reach_no_command_line() -> None:
         **CONFIG, "architectures": [evil], "model_type": evil, "auto_map": {evil: evil},
         "quantization_config": {"quant_method": evil}, "torch_dtype": evil,
     }  # fmt: skip
-    facts = facts_of(config, {}, {}, template="x", license=evil)
+    facts = facts_of(config, {}, {}, marks=(), template="x", license=evil)
     assert evil not in str(facts)
     assert (facts.architecture, facts.model_type, facts.quantization) == (None, None, None)
 
@@ -202,7 +203,7 @@ def test_a_chat_template_is_searched_and_never_run(
         "chat_template.jinja": evil.encode(),
     }
     with hub(files) as url:
-        model = resolve_model(url, REPOSITORY, "main", None, facts=True)
+        model = resolve_model(url, REPOSITORY, "main", None, marks=template_marks())
     with on_the_hub(ResolvedModel(
         REPOSITORY, COMMIT, None, repository().files, model.kv, model.facts,
     )):  # fmt: skip

@@ -1,36 +1,18 @@
-"""Which GPU a host has, as far as its settings say it before it is asked."""
+"""The GPU of a host, as far as its settings say it before the host is asked."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
 
 from sparkwright.catalog import Catalog
-from sparkwright.catalog.gpus import GPUS, UNIFIED, VRAM
+from sparkwright.catalog.gpus import GPUS, VRAM
 from sparkwright.config.settings import HostSettings
+from sparkwright.engines.derivation import Gpu
+from sparkwright.findings.finding import Finding
+from sparkwright.findings.user_error import mistake
 
 #: Groups of the inventory, as `sparkwright init` names them -> compute capability.
 GROUPS = {"sparks": "12.1", "rtx50": "12.0"}
-
-
-@dataclass(frozen=True)
-class Gpu:
-    """A host's GPU.
-
-    Attributes:
-        cap: compute capability.
-        vram_gib: memory of its own; None on unified memory, and where the card is not named.
-        origin: who says so.
-    """
-
-    cap: str
-    vram_gib: float | None
-    origin: str
-
-    @property
-    def unified(self) -> bool:
-        """Whether CPU and GPU share one pool."""
-        return self.cap == UNIFIED
 
 
 def gpu_of(
@@ -46,9 +28,9 @@ def gpu_of(
         if group in groups:
             return Gpu(cap, None, f"the host's group, {group}")
     recipes = [
-        catalog.recipes[one.recipe]
-        for one in settings.services.values()
-        if one.recipe in catalog.recipes
+        catalog.recipes[service.recipe]
+        for service in settings.services.values()
+        if service.recipe in catalog.recipes
     ]
     caps = [set(recipe.needs.compute_caps) for recipe in recipes]
     common = set.intersection(*caps) if caps else set()
@@ -56,3 +38,14 @@ def gpu_of(
         return None
     vram = max((recipe.needs.vram_gib or 0 for recipe in recipes), default=0)
     return Gpu(common.pop(), vram or None, f"recipe {recipes[0].name} of the same host")
+
+
+def gpu_question(host: str, where: str, repository: str) -> Finding:
+    """The finding of a host whose GPU is not known."""
+    return mistake(
+        where,
+        f"nothing says which GPU this host has, and {repository} is sized for it",
+        f"gpu = one of {', '.join(sorted(GPUS))} in group_data or for the host",
+        host,
+        reason="image, memory share and context depend on it",
+    )

@@ -10,12 +10,11 @@ import datetime as dt
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
-from sparkwright.catalog import ArgumentValue
 from sparkwright.catalog.gpus import UNIFIED
-from sparkwright.derive.subject import Subject
+from sparkwright.engines.derivation import Advice, DerivedFact, Subject
 from sparkwright.engines.vllm.command import PARALLEL
 from sparkwright.engines.vllm.table import release
 from sparkwright.imports import vllm_recipes
@@ -25,7 +24,6 @@ from sparkwright.imports.remarks import CHANGED, Refused
 from sparkwright.imports.settling import settled, variables
 from sparkwright.imports.sources import of_files
 from sparkwright.imports.text import mapping, read_yaml
-from sparkwright.plan.derivation import DerivedFact
 from sparkwright.resolve.model_recipe import ModelRecipe
 from sparkwright.resolve.recipe_registry import Snapshot
 
@@ -39,23 +37,6 @@ _INSTALLATION = ("dependencies", "install", "docker_source")
 _STOCK = re.compile(r"vllm/vllm-openai:v?(\d+\.\d+\.\d+)(-[a-z0-9_.-]+)?")
 #: Sized by the host that serves it.
 _SIZES = ("gpu_memory_utilization", "max_model_len", "max_num_seqs", *PARALLEL)
-
-
-@dataclass(frozen=True)
-class Advice:
-    """What a recipe says of a service.
-
-    Attributes:
-        source: who says it; empty where there is no recipe.
-        least_vllm: the version that it needs.
-        facts: what was taken, and what was not and why.
-    """
-
-    source: str = ""
-    arguments: Mapping[str, ArgumentValue] = field(default_factory=dict)
-    environment: Mapping[str, str] = field(default_factory=dict)
-    least_vllm: str | None = None
-    facts: tuple[DerivedFact, ...] = ()
 
 
 def look_up(repository: str, registries: Iterable[Snapshot]) -> ModelRecipe | None:
@@ -77,9 +58,9 @@ def look_up(repository: str, registries: Iterable[Snapshot]) -> ModelRecipe | No
 
 
 def advice(subject: Subject) -> Advice:
-    """What the recipe of a service's model says for its host; nothing where there is none."""
+    """The advice of vLLM's recipe for a service; empty without one, and for another engine."""
     found = subject.resolved.recipe
-    if found is None:
+    if found is None or subject.image.engine != "vllm":
         return Advice()
     try:
         return _advice(subject, found, _foreign(subject, found))
@@ -90,10 +71,10 @@ def advice(subject: Subject) -> Advice:
 
 def _advice(subject: Subject, found: ModelRecipe, foreign: Foreign) -> Advice:
     remarks, model = foreign.remarks, subject.repository
-    read = read_arguments(foreign.words, subject.vllm, remarks)
+    read = read_arguments(foreign.words, subject.version, remarks)
     # What it needs is judged by the repository's files, not by the size of a datacentre's GPU.
     foreign = replace(foreign, gpus=1, vram_gib=None)
-    arguments = settled(foreign, read.values, model, subject.vllm, _options(subject))
+    arguments = settled(foreign, read.values, model, subject.version, _options(subject))
     speculative = arguments.get("speculative_config")
     if isinstance(speculative, dict) and speculative.get("model") not in (None, model):
         remarks.left_out(
@@ -112,17 +93,9 @@ def _advice(subject: Subject, found: ModelRecipe, foreign: Foreign) -> Advice:
         if not (one.id == CHANGED and (one.subject.key or "").rpartition(".")[2] in _SIZES)
     ]
     return Advice(
-        found.source, taken, variables(foreign, subject.vllm), foreign.least_vllm,
+        found.source, taken, variables(foreign, subject.version), foreign.least_vllm,
         (DerivedFact("vLLM's recipe", foreign.title, found.source), *left_out),
     )  # fmt: skip
-
-
-def outdated(subject: Subject, said: Advice) -> str | None:
-    """The vLLM that a recipe needs, where the image's is older; nobody is asked who named a tag."""
-    least, own = said.least_vllm, subject.vllm
-    if not least or not own or subject.service.image_tag or release(own) >= release(least):
-        return None
-    return least
 
 
 def _foreign(subject: Subject, found: ModelRecipe) -> Foreign:

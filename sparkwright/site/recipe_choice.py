@@ -6,7 +6,7 @@ from functools import partial
 
 from sparkwright.catalog import Catalog, Recipe
 from sparkwright.catalog.gpus import MACHINES, architectures
-from sparkwright.derive.gpu import Gpu
+from sparkwright.engines.derivation import Gpu
 
 #: Best first; one that fails, or that another one took the place of, is for those who name it.
 _RANKS = ("recommended", "works", "expected")

@@ -1,27 +1,22 @@
-"""A model's own files, read into a recipe: every value with who says it."""
+"""A recipe from a model's own files: every value with its origin."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 
 from sparkwright.catalog import Alias, ArgumentValue, Model, Mounted, Needs, Recipe
 from sparkwright.catalog.claims import License
 from sparkwright.catalog.data import OWN
 from sparkwright.catalog.models import Capability, Sampling
-from sparkwright.checks.configuration.memory import DEFAULT_UTILIZATION
-from sparkwright.checks.configuration.model import THINKING_TOKENS
-from sparkwright.config.settings import ServiceSettings, SmokeSettings
-from sparkwright.derive import memory
-from sparkwright.derive.questions import questions
-from sparkwright.derive.subject import Subject
-from sparkwright.derive.vllm_recipe import Advice, advice
+from sparkwright.config.settings import THINKING_TOKENS, SmokeSettings
+from sparkwright.engines.derivation import Advice, Derivation, Derived, DerivedFact, Subject
+from sparkwright.engines.vllm import memory
 from sparkwright.engines.vllm.arguments import amount
 from sparkwright.engines.vllm.families import SWITCH, parser
+from sparkwright.engines.vllm.memory import DEFAULT_UTILIZATION
+from sparkwright.engines.vllm.questions import questions
 from sparkwright.engines.vllm.table import nearest, table
-from sparkwright.findings.finding import Finding
-from sparkwright.plan.derivation import Derivation, DerivedFact
 from sparkwright.text.sizes import GIB
 
 #: Sequences at once: a household's clients, with room in the KV cache for long ones.
@@ -30,50 +25,31 @@ SEQUENCES = 16
 _SECONDS_PER_GIB = 12
 
 
-@dataclass(frozen=True)
-class Derived:
-    """A service as it is planned.
-
-    Attributes:
-        service: its settings, with the recipe's name.
-        derivation: where its values come from.
-        questions: what has to be said first; nothing else counts then.
-    """
-
-    service: ServiceSettings
-    model: Model | None = None
-    recipe: Recipe | None = None
-    derivation: Derivation = field(default_factory=Derivation)
-    questions: tuple[Finding, ...] = ()
-
-
-def derive(subject: Subject) -> Derived:
+def derive(subject: Subject, advice: Advice) -> Derived:
     """Make a recipe of a repository."""
-    said = advice(subject)
-    open_ones = tuple(questions(subject, subject.facts, said))
-    if open_ones:
-        return Derived(subject.service, questions=open_ones)
+    if unanswered := tuple(questions(subject, advice)):
+        return Derived(subject.service, questions=unanswered)
     parsers = {
-        "tool_call_parser": _parser(subject, "tools", said),
-        "reasoning_parser": _parser(subject, "reasoning", said),
+        "tool_call_parser": _parser(subject, "tools", advice),
+        "reasoning_parser": _parser(subject, "reasoning", advice),
     }
-    model = _model(subject, parsers, said)
-    arguments = dict(_arguments(subject, model, parsers, said))
+    model = _model(subject, parsers, advice)
+    arguments = dict(_arguments(subject, model, parsers, advice))
     service, repository = subject.service, subject.repository
-    recipe_and = "vLLM's recipe and " if said.source else ""
+    recipe_and = "vLLM's recipe and " if advice.source else ""
     recipe = Recipe(
         kind="recipe",
         name=f"{subject.name}.{model.name}",
         title=f"{repository}, by {recipe_and}its own files",
         status="expected",
-        source=f"{subject.said}; {said.source}" if said.source else subject.said,
+        source=f"{subject.config}; {advice.source}" if advice.source else subject.config,
         image=subject.image.name,
         body=Mounted(model=model.name, mount=f"/models/{repository.rpartition('/')[2]}"),
         served_names=(repository,),
         aliases=_aliases(subject, model),
         needs=_needs(subject, model),
         arguments={key: value for key, (value, _) in arguments.items()},
-        environment=dict(said.environment),
+        environment=dict(advice.environment),
         boot_seconds=max(900, round(memory.weights_gib(model) * _SECONDS_PER_GIB)),
     )
     changes: dict[str, object] = {"recipe": recipe.name}
@@ -85,25 +61,25 @@ def derive(subject: Subject) -> Derived:
         recipe,
         Derivation(
             {key: origin for key, (_, origin) in arguments.items()},
-            tuple(_facts(subject, model, said)),
+            tuple(_facts(subject, model, advice)),
         ),
     )
 
 
-def _parser(subject: Subject, kind: str, said: Advice) -> str | None:
+def _parser(subject: Subject, kind: str, advice: Advice) -> str | None:
     """What the service names, else vLLM's recipe, else what is known of the family."""
     argument = {"tools": "tool_call_parser", "reasoning": "reasoning_parser"}[kind]
-    given = {**said.arguments, **subject.service.arguments}
+    given = {**advice.arguments, **subject.service.arguments}
     if argument in given:
         named = given[argument]
         return named if isinstance(named, str) else None
     facts = subject.facts
     if kind == "tools":
-        return parser("tools", facts.model_type, facts.template, subject.vllm)
-    return parser("reasoning", facts.model_type, facts.template, subject.vllm)
+        return parser("tools", facts.model_type, facts.template, subject.version)
+    return parser("reasoning", facts.model_type, facts.template, subject.version)
 
 
-def _model(subject: Subject, parsers: Mapping[str, str | None], said: Advice) -> Model:
+def _model(subject: Subject, parsers: Mapping[str, str | None], advice: Advice) -> Model:
     """The catalog's entry of the repository, where it has one; else one by its files."""
     revision = subject.service.revision
     own = [one for one in subject.catalog.models.values() if one.repository == subject.repository]
@@ -126,7 +102,7 @@ def _model(subject: Subject, parsers: Mapping[str, str | None], said: Advice) ->
         architecture=facts.architecture,
         size_gib=round(subject.weights / GIB, 3) or 0.001,
         context=facts.context,
-        capabilities=tuple(_capabilities(subject, parsers, said)),
+        capabilities=tuple(_capabilities(subject, parsers, advice)),
         kv=subject.resolved.kv,
         hybrid=facts.hybrid,
         sampling=(
@@ -137,15 +113,15 @@ def _model(subject: Subject, parsers: Mapping[str, str | None], said: Advice) ->
         ) if "temperature" in sampling else (),
         license=License(name=facts.license, source=f"card of {subject.repository} on the hub")
         if facts.license else None,
-        source=subject.said,
+        source=subject.config,
     )  # fmt: skip
 
 
 def _capabilities(
-    subject: Subject, parsers: Mapping[str, str | None], said: Advice
+    subject: Subject, parsers: Mapping[str, str | None], advice: Advice
 ) -> Iterator[Capability]:
     """What it claims by its files, and what vLLM can tell apart in its answers."""
-    drafting = said.arguments.get("speculative_config")
+    drafting = advice.arguments.get("speculative_config")
     if isinstance(drafting, dict) and str(drafting.get("method", "")).endswith("mtp"):
         yield "mtp"
     if subject.facts.vision:
@@ -162,17 +138,17 @@ _Argument = tuple[str, tuple[ArgumentValue, str]]
 
 
 def _arguments(
-    subject: Subject, model: Model, parsers: Mapping[str, str | None], said: Advice
+    subject: Subject, model: Model, parsers: Mapping[str, str | None], advice: Advice
 ) -> Iterator[_Argument]:
     """Each with who says so."""
-    given, gpu = {**said.arguments, **subject.service.arguments}, subject.gpu
+    given, gpu = {**advice.arguments, **subject.service.arguments}, subject.gpu
     if gpu.unified:
         share = memory.spark_share(subject.settings, subject.catalog)
         origin = "a Spark's memory less system, sidecars and other services"
     else:
         share, origin = DEFAULT_UTILIZATION, "default of vLLM"
-        if subject.vllm:
-            version = nearest(subject.vllm)
+        if subject.version:
+            version = nearest(subject.version)
             default = table(version).defaults(hybrid=model.hybrid)["gpu_memory_utilization"]
             share = amount(default) or share
             origin = f"image's default (vLLM {version} in {subject.image.name}:{subject.tag})"
@@ -185,10 +161,10 @@ def _arguments(
         yield "enable_auto_tool_choice", (True, template)
     for name, parsed in parsers.items():
         if parsed:
-            yield name, (parsed, said.source if name in said.arguments else template)
-    for name, value in said.arguments.items():
+            yield name, (parsed, advice.source if name in advice.arguments else template)
+    for name, value in advice.arguments.items():
         if name not in parsers and name != "enable_auto_tool_choice":
-            yield name, (value, said.source)
+            yield name, (value, advice.source)
 
 
 def _length(
@@ -199,13 +175,13 @@ def _length(
     if context is None:
         return "auto", "replaced by the service's own"
     if pool is None:
-        return "auto", f"vLLM's auto: what fits the card, of {context} in {subject.said}"
+        return "auto", f"vLLM's auto: what fits the card, of {context} in {subject.config}"
     fits = memory.fitting_context(model, context, share, dtype, pool)
     if fits is None and not model.kv:
-        return "auto", f"vLLM's auto, of {context}: {subject.said} does not say its KV cache"
+        return "auto", f"vLLM's auto, of {context}: {subject.config} does not say its KV cache"
     if fits is None or fits == context:
-        return context, subject.said
-    return fits, f"what fits beside the weights, of {context} in {subject.said}"
+        return context, subject.config
+    return fits, f"what fits beside the weights, of {context} in {subject.config}"
 
 
 def _needs(subject: Subject, model: Model) -> Needs:
@@ -232,11 +208,11 @@ def _aliases(subject: Subject, model: Model) -> dict[str, Alias]:
     }  # fmt: skip
 
 
-def _facts(subject: Subject, model: Model, said: Advice) -> Iterator[DerivedFact]:
+def _facts(subject: Subject, model: Model, advice: Advice) -> Iterator[DerivedFact]:
     """What is shown beside the arguments."""
-    facts, config = subject.facts, subject.said
+    facts, config = subject.facts, subject.config
     image = "the service's own" if subject.service.image else "stock vLLM for this GPU"
-    yield from said.facts
+    yield from advice.facts
     yield DerivedFact("gpu", subject.gpu.cap, subject.gpu.origin)
     yield DerivedFact("image", f"{subject.image.name}:{subject.tag}", f"{image}, the catalog's")
     yield DerivedFact("architecture", facts.architecture or "-", config)
@@ -247,7 +223,7 @@ def _facts(subject: Subject, model: Model, said: Advice) -> Iterator[DerivedFact
     yield DerivedFact("weights", size, model.source if model.source != config else files)
     yield DerivedFact("context", str(model.context or "-"), config)
     can = ", ".join(("text", *model.capabilities))
-    yield DerivedFact("can do", can, f"{config}, chat template, parsers of vLLM {subject.vllm}")
+    yield DerivedFact("can do", can, f"{config}, chat template, parsers of vLLM {subject.version}")
     if facts.sampling:
         advised = ", ".join(f"{key} {value:g}" for key, value in sorted(facts.sampling.items()))
         yield DerivedFact("sampling", advised, subject.from_file("generation_config.json"))

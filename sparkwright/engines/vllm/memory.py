@@ -1,21 +1,29 @@
-"""Sizes of a derived service: share of the memory, and the context that fits."""
+"""Memory of vLLM: its share, weights and KV cache, and sizes of a derived service."""
 
 from __future__ import annotations
 
 import math
 
 from sparkwright.catalog import ArgumentValue, Catalog, Model
-from sparkwright.checks.configuration.facts import LEAST_SPARK_GIB
-from sparkwright.checks.configuration.memory import (
-    DEFAULT_UTILIZATION,
-    OVERHEAD_GIB,
-    SYSTEM_GIB,
-    kv_bytes_per_token,
-)
+from sparkwright.catalog.gpus import LEAST_SPARK_GIB, SYSTEM_GIB
 from sparkwright.config.settings import HostSettings, ServiceSettings
-from sparkwright.derive.gpu import Gpu
+from sparkwright.engines.derivation import Gpu
 from sparkwright.engines.vllm.arguments import amount
 from sparkwright.text.sizes import GIB
+
+#: What vLLM 0.20 to 0.33 take when nothing is set, for an image whose version no card says.
+DEFAULT_UTILIZATION = 0.92
+#: GiB for activations, CUDA graphs and the engine itself: an estimate of this project, on the
+#: small side, so that what it refuses would fail for certain.
+OVERHEAD_GIB = 2.0
+
+#: Bytes of one number in the KV cache. NVFP4: 4 bits and a scale of 8 bits per 16 numbers;
+#: turboquant_k8v4 of vLLM: 8 bits for keys, 4 for values; tq_k8v4 of aeon-vllm-ultimate: "4-bit K +
+#: 4-bit V" (card of vllm-ultimate-dgx-spark, recipe C).
+KV_BYTES = {
+    "auto": 2.0, "bfloat16": 2.0, "float16": 2.0, "fp8": 1.0, "fp8_e4m3": 1.0, "fp8_e5m2": 1.0,
+    "nvfp4": 0.5625, "tq_k8v4": 0.5, "turboquant_k8v4": 0.75,
+}  # fmt: skip
 
 #: The most that a derived service takes of a Spark: the cards give 0.70 to 0.85 to a model that
 #: has it for itself.
@@ -24,6 +32,18 @@ _SHARE = "gpu_memory_utilization"
 #: Of what is left for keys and values, the part that one sequence is planned to fill.
 _FILLED = 0.9
 _STEP = 1024
+
+
+def kv_bytes_per_token(model: Model, dtype: str, length: int) -> float | None:
+    """Bytes of one token's keys and values, averaged over a sequence of this length."""
+    width = KV_BYTES.get(dtype.lower())
+    if not model.kv or width is None:
+        return None
+    total = 0.0
+    for layer in model.kv:
+        kept = 1.0 if layer.window is None else min(1.0, layer.window / max(1, length))
+        total += layer.layers * 2 * layer.heads * layer.head_dim * width * kept
+    return total
 
 
 def pool_gib(gpu: Gpu) -> float | None:

@@ -1,1 +1,0 @@
-"""A service that names a model's repository alone: everything else from what is known of it."""

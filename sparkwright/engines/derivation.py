@@ -1,0 +1,167 @@
+"""A service that names a model's repository alone: what an engine derives its recipe from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import cast, get_args
+
+from sparkwright.catalog import ArgumentValue, Catalog, Image, Model, Recipe
+from sparkwright.catalog.gpus import UNIFIED
+from sparkwright.catalog.models import Format
+from sparkwright.config.settings import HostSettings, ServiceSettings
+from sparkwright.findings.finding import Finding
+from sparkwright.resolve.hub import ResolvedModel
+from sparkwright.resolve.model_facts import ModelFacts
+
+#: ``quant_method`` of config.json -> the catalog's name, where they differ.
+_FORMATS = {"auto-round": "autoround", "modelopt_fp4": "modelopt"}
+
+
+@dataclass(frozen=True)
+class Gpu:
+    """A host's GPU, as far as its settings say it before the host is asked.
+
+    Attributes:
+        cap: compute capability.
+        vram_gib: memory of its own; None on unified memory, and where the card is not named.
+        origin: the setting or the group that says so.
+    """
+
+    cap: str
+    vram_gib: float | None
+    origin: str
+
+    @property
+    def unified(self) -> bool:
+        """Whether CPU and GPU share one pool."""
+        return self.cap == UNIFIED
+
+
+@dataclass(frozen=True)
+class DerivedFact:
+    """A fact from a model's own files, or a decision by them."""
+
+    name: str
+    value: str
+    origin: str
+
+
+@dataclass(frozen=True)
+class Derivation:
+    """Origins of a derived service's values.
+
+    Attributes:
+        arguments: argument -> the file or the recipe that gives its value.
+        facts: everything else, for people.
+    """
+
+    arguments: Mapping[str, str] = field(default_factory=dict)
+    facts: tuple[DerivedFact, ...] = ()
+
+
+@dataclass(frozen=True)
+class Advice:
+    """A recipe that the engine's authors publish for a model, as far as it fits this host.
+
+    Attributes:
+        source: its address; empty where there is no recipe.
+        least_version: the engine's version that it needs.
+        facts: the parts that were taken, and those that were not, with the reason.
+    """
+
+    source: str = ""
+    arguments: Mapping[str, ArgumentValue] = field(default_factory=dict)
+    environment: Mapping[str, str] = field(default_factory=dict)
+    least_version: str | None = None
+    facts: tuple[DerivedFact, ...] = ()
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A service whose model has no recipe in the catalog.
+
+    Attributes:
+        where: file and key of the service, for messages.
+    """
+
+    host: str
+    name: str
+    service: ServiceSettings
+    settings: HostSettings
+    catalog: Catalog
+    gpu: Gpu
+    image: Image
+    resolved: ResolvedModel
+    where: str
+
+    @property
+    def repository(self) -> str:
+        """The model's repository."""
+        return self.resolved.repository
+
+    @property
+    def facts(self) -> ModelFacts:
+        """Facts from the model's files."""
+        return self.resolved.facts or ModelFacts()
+
+    @property
+    def config(self) -> str:
+        """The model's config.json, as messages name it."""
+        return self.from_file("config.json")
+
+    def from_file(self, name: str) -> str:
+        """A file of the repository, as messages name it."""
+        return f"{name} of {self.repository}@{self.resolved.commit[:7]}"
+
+    @cached_property
+    def tag(self) -> str:
+        """The image's tag that the service runs."""
+        own = self.settings.image_tag
+        inherited = own if own in self.image.tags else None
+        return self.service.image_tag or inherited or self.image.newest_tag
+
+    @property
+    def version(self) -> str | None:
+        """The engine's version in the tag, where the catalog says it."""
+        tag = self.image.tags.get(self.tag)
+        return tag.vllm if tag else None
+
+    @cached_property
+    def weights(self) -> int:
+        """Bytes of the weights. Mistral's repositories have them twice, under two names."""
+        files = [file for file in self.resolved.files if file.path.endswith(".safetensors")]
+        once = [file for file in files if not file.path.startswith("consolidated")]
+        return sum(file.size for file in once or files)
+
+    @property
+    def mistral(self) -> bool:
+        """Whether the model has Mistral's own tokenizer, which templates itself."""
+        return any(file.path == "tekken.json" for file in self.resolved.files)
+
+    @property
+    def form(self) -> Format | None:
+        """The catalog's name of the weights' format; None for an unknown format."""
+        method = self.facts.quantization
+        if method is None:
+            return "bf16" if self.facts.dtype in (None, "bfloat16") else None
+        name = _FORMATS.get(method, method)
+        return cast("Format", name) if name in get_args(Format) else None
+
+
+@dataclass(frozen=True)
+class Derived:
+    """A service as it is planned.
+
+    Attributes:
+        service: its settings, with the recipe's name.
+        derivation: origins of its values.
+        questions: what the user has to answer first; then the other fields do not count.
+    """
+
+    service: ServiceSettings
+    model: Model | None = None
+    recipe: Recipe | None = None
+    derivation: Derivation = field(default_factory=Derivation)
+    questions: tuple[Finding, ...] = ()
