@@ -10,7 +10,7 @@ from docs.generate.commands import commands
 from docs.generate.markdown import GENERATED, table
 from docs.generate.schema import in_words
 from sparkwright.catalog.schema import documented
-from sparkwright.cli.lib.documents import DOCUMENTS, PYINFRAS
+from sparkwright.cli.lib.documents import PYINFRAS, documents
 
 _INTRODUCTION = """\
 Every command that prints has `--json`: one document on standard output, and nothing else there;
@@ -27,9 +27,7 @@ hosts say is escaped, so that no terminal obeys it.
 
 def schema(words: str) -> Any:
     """The JSON Schema of what a command prints."""
-    # A result in a page has its fields' own names; in a file of results, those of the file.
-    own = words != "report"
-    return TypeAdapter(DOCUMENTS[words]).json_schema(mode="serialization", by_alias=own)
+    return TypeAdapter(documents()[words]).json_schema(mode="serialization")
 
 
 def page() -> str:
@@ -38,7 +36,7 @@ def page() -> str:
     types: dict[str, Any] = {}
     rows = []
     for words, _, _ in commands():
-        if words in DOCUMENTS:
+        if words in documents():
             found = schema(words)
             types |= found.get("$defs", {})
             if "title" in found and "properties" in found:
@@ -48,7 +46,7 @@ def page() -> str:
                 rows.append((f"`{words}`", in_words(found)))
     parts = [
         "# JSON",
-        GENERATED.format(what="the types that sparkwright/cli/lib/documents.py names"),
+        GENERATED.format(what="the types that sparkwright/cli/lib/documents.py and extras name"),
     ]
     parts += [_INTRODUCTION.format(pyinfra=pyinfra), "## Commands"]
     parts += [table(("command", "document"), rows), "## Types"]

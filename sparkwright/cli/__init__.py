@@ -12,6 +12,7 @@ from typing import Any
 import click
 
 from sparkwright import __version__
+from sparkwright.cli.lib.extras import CLIENTS, HOSTS, SITE, extra_commands
 from sparkwright.cli.lib.output import echo
 from sparkwright.findings.exit_codes import MISTAKEN
 from sparkwright.findings.user_error import UserError, mistake, suggest
@@ -23,21 +24,18 @@ __all__ = ["main"]
 os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
 
 
-#: Every command with one line of help, so that `--help` loads none of their modules.
+#: The core's commands with one line of help, so that `--help` loads none of their modules.
 SECTIONS = {
-    "A site and its plan": {
+    SITE: {
         "init": "Write a new site into a folder.",
-        "discover": "Find Sparks and other boxes on the LAN.",
         "advise": "Name recipes for a workload, with the cards' figures.",
         "catalog": "Images, models, recipes, published numbers and rules.",
-        "import": "Write recipes of other projects into the site's catalog.",
         "check": "Find every known mistake in an inventory or a recipe.",
         "plan": "Show the desired state of each host.",
         "lock": "Pin every tag to a digest and every model to a commit.",
-        "render": "Write compose files and units of every host to a folder.",
         "bundle": "Fetch all that the plan needs, for hosts without internet.",
     },
-    "Hosts": {
+    HOSTS: {
         "bootstrap": "Make bare hosts ready: Docker, container toolkit, sudo.",
         "deploy": "Make the hosts as planned (pyinfra INVENTORY deploy.py).",
         "fabric": "ConnectX-7 between hosts: addresses, tests.",
@@ -52,7 +50,6 @@ SECTIONS = {
         "shell": "A shell in a service's container, or a command.",
         "maintenance": "A host out of every pool, and back.",
         "smoke": "Ask every service for all that its recipe promises.",
-        "bench": "Measure services, and compare with the cards' figures.",
         "diff": "What a deploy would change, line by line.",
         "history": "Who switched what, when, why, and how it ended.",
         "rollback": "Switch to the release before, proved or back again.",
@@ -60,37 +57,26 @@ SECTIONS = {
         "verify": "Hash every file of the planned models again.",
         "remove": "Take services, units, releases and images away.",
     },
-    "Clients and monitoring": {
-        "chat": "Talk to a service, with the sampling of its name.",
-        "endpoints": "Write the fleet as its clients' configuration.",
+    CLIENTS: {
         "key": "API keys: list, rotate, retire, revoke.",
         "ca": "Print the certificate of the site's own CA.",
-        "report": "Show the fleet on one page.",
-        "notify": "Tell people what begins, worsens and ends.",
-        "monitoring": "Write what Prometheus and Grafana need.",
     },
 }
 
-#: Commands of extras.
-_EXTRAS = {
-    name: f"sparkwright.extras.{folder}.command"
-    for name, folder in {
-        "bench": "bench",
-        "chat": "chat",
-        "discover": "discover",
-        "endpoints": "endpoints",
-        "import": "imports",
-        "monitoring": "monitoring",
-        "notify": "notify",
-        "render": "handover",
-        "report": "report",
-    }.items()
-}
+
+def sections() -> dict[str, dict[str, str]]:
+    """Every command with its line of help, by section: the core's, then those of extras."""
+    shown = {title: dict(commands) for title, commands in SECTIONS.items()}
+    for command in extra_commands().values():
+        if command.section:
+            shown[command.section][command.words] = command.help
+    return shown
 
 
-def module_of(command: str) -> str:
+def module_of(name: str) -> str:
     """Name of the module that defines a command."""
-    return _EXTRAS.get(command, f"sparkwright.cli.{command}")
+    core = any(name in commands for commands in SECTIONS.values())
+    return f"sparkwright.cli.{name}" if core else extra_commands()[name].module
 
 
 class _Lazy(click.Group):
@@ -98,14 +84,14 @@ class _Lazy(click.Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Every command, sorted."""
-        return sorted(name for section in SECTIONS.values() for name in section)
+        return sorted(name for section in sections().values() for name in section)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """A command, from the module of its name."""
-        if cmd_name not in self.list_commands(ctx):
+        core = any(cmd_name in commands for commands in SECTIONS.values())
+        if not core and cmd_name not in self.list_commands(ctx):
             return None
-        module = import_module(module_of(cmd_name))
-        command: click.Command = module.command
+        command: click.Command = import_module(module_of(cmd_name)).command
         return command
 
     def resolve_command(
@@ -120,7 +106,7 @@ class _Lazy(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The commands in the order in which they are met."""
-        for title, commands in SECTIONS.items():
+        for title, commands in sections().items():
             with formatter.section(title):
                 formatter.write_dl(list(commands.items()))
 

@@ -13,22 +13,14 @@ from sparkwright.checks.configuration import RULES
 from sparkwright.checks.configuration.issues import all_issues
 from sparkwright.cli.catalog_new import new, show_schema
 from sparkwright.cli.lib.completion import recipes
-from sparkwright.cli.lib.options import json_option, print_json
+from sparkwright.cli.lib.extras import ExtensibleGroup
+from sparkwright.cli.lib.options import catalog_directories, json_option, print_json
 from sparkwright.cli.lib.output import echo
 from sparkwright.config.places import catalogs
 from sparkwright.findings.user_error import UserError, mistake, suggest
-from sparkwright.text.visible import visible
-
-_directories = click.option(
-    "--directory",
-    "directories",
-    multiple=True,
-    type=click.Path(path_type=Path, file_okay=False),
-    help="Read a catalog of your own over the shipped one (repeatable).",
-)
 
 
-@click.group("catalog")
+@click.group("catalog", cls=ExtensibleGroup)
 def command() -> None:
     """Images, models, recipes, published numbers and rules."""
 
@@ -43,7 +35,7 @@ command.add_command(show_schema)
     type=click.Choice(["recipes", "models", "images", "measurements", "rules"]),
     help="List entries of this kind alone.",
 )
-@_directories
+@catalog_directories
 @json_option
 def list_entries(kind: str | None, directories: tuple[Path, ...], as_json: bool) -> None:
     """List entries, a line each."""
@@ -80,41 +72,9 @@ def _rules(catalog: Catalog) -> list[tuple[str, str, str]]:
     return rows
 
 
-@command.command("search")
-@click.argument("words", nargs=-1, required=True, metavar="WORD...")
-@_directories
-@click.option(
-    "--inventory",
-    type=click.Path(path_type=Path, dir_okay=False),
-    help="Look through the `registries` of this inventory; else the site's own.",
-)
-@json_option
-def search(
-    words: tuple[str, ...], directories: tuple[Path, ...], inventory: Path | None, as_json: bool
-) -> None:
-    """Look for words in the catalog, your own and the registries of recipes.
-
-    A registry is fetched once per commit. Its recipes are imported with `sparkwright import
-    @NAME/RECIPE`.
-    """
-    from sparkwright.cli.lib.registries import registries_of
-    from sparkwright.imports.search import in_catalog, in_registry
-
-    found = list(in_catalog(load_catalog(catalogs(directories)), words))
-    for name, texts in registries_of(inventory):
-        found += in_registry(name, texts, words)
-    if as_json:
-        print_json([vars(one) for one in found])
-        return
-    for one in found:
-        name = one.name if one.place == "catalog" else f"{one.place}/{one.name}"
-        echo(visible(f"{one.kind:7} {name}  {one.title}"))
-    echo(f"{len(found)} found")
-
-
 @command.command("show")
 @click.argument("name", shell_complete=recipes)
-@_directories
+@catalog_directories
 @json_option
 def show(name: str, directories: tuple[Path, ...], as_json: bool) -> None:
     """Show one entry whole, with its file."""
@@ -137,7 +97,7 @@ def show(name: str, directories: tuple[Path, ...], as_json: bool) -> None:
 
 
 @command.command("sources")
-@_directories
+@catalog_directories
 @json_option
 def sources(directories: tuple[Path, ...], as_json: bool) -> None:
     """Say for every entry, tag, alias and rule who says so."""

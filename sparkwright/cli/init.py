@@ -10,6 +10,7 @@ import click
 
 from sparkwright.catalog import load_catalog
 from sparkwright.catalog.gpus import GPUS, VRAM
+from sparkwright.cli.lib.extras import offered
 from sparkwright.cli.lib.options import json_option, print_json
 from sparkwright.cli.lib.output import echo
 from sparkwright.config.places import catalogs
@@ -22,7 +23,6 @@ from sparkwright.config.skeleton import (
     without_recipe,
     write,
 )
-from sparkwright.extras.discover.command import found
 from sparkwright.findings.user_error import UserError, mistake
 from sparkwright.text.visible import visible
 
@@ -89,9 +89,14 @@ def _discovered(folder: Path, names: tuple[str, ...], mdns: bool) -> list[NewHos
     """The boxes of the LAN that have a GPU, told with those that are left out."""
     if names:
         raise click.UsageError("--discover finds the hosts: leave out --host")
+    discovered = next(offered("boxes"), None)
+    if discovered is None:
+        what = "the extra `discover` is not installed"
+        remedy = "name the hosts: --host NAME --gpu GPU"
+        raise UserError([mistake("command line: --discover", what, remedy)])
     # Looked at before the LAN is asked, which takes a while.
     nothing_in_the_way(folder, FILES)
-    boxes = found(mdns=mdns)
+    boxes = discovered(mdns=mdns)
     for box in boxes:
         said = f"{box.shown or box.why} ({box.source})"
         echo(f"{box.name}: {visible(said)}{'' if box.gpu else ': left out'}", err=True)

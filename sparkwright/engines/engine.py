@@ -6,12 +6,14 @@ table of this package.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:  # commands that ask hosts load no catalog
-    from sparkwright.catalog import ArgumentValue, Variables
+    from sparkwright.catalog import ArgumentValue, Image, Model, Scalar, Variables
     from sparkwright.engines.derivation import Advice, Derived, Subject
 
 #: An argument or a variable, its problem, and the remedy.
@@ -124,6 +126,36 @@ class Probes:
     compiled: str = ""
 
 
+class Configuration(Protocol):
+    """A service's configuration, as an engine's checks see it.
+
+    Attributes:
+        version: of the engine in the image's tag; None where no card says it.
+        drafter_mount: path of the drafter in the container.
+        speculative: the settings of speculative decoding; empty without it.
+    """
+
+    @property
+    def version(self) -> str | None: ...
+    @property
+    def image(self) -> Image: ...
+    @property
+    def body(self) -> Model: ...
+    @property
+    def drafter(self) -> Model | None: ...
+    @property
+    def drafter_mount(self) -> str | None: ...
+    @property
+    def arguments(self) -> Mapping[str, ArgumentValue]: ...
+    @property
+    def environment(self) -> Mapping[str, str]: ...
+    @property
+    def speculative(self) -> Mapping[str, Scalar | None]: ...
+
+    def number(self, argument: str) -> float | None:
+        """An argument's number, written or by default; None where it has none."""
+
+
 class Engine(Protocol):
     """An engine.
 
@@ -135,6 +167,9 @@ class Engine(Protocol):
         caches: variable -> folder below the directory of boot caches.
         parallel: argument -> the part of a recipe's ``ranks`` that sets it.
         metrics: neutral name of ``sparkwright.host.lib.metrics`` -> the engine's own.
+        checks: modules with judgements of known mistakes, over a ``Configuration``.
+        check_texts: YAML file with the texts of these checks.
+        further_checks: ids that the judgements give beside those of the texts.
         stock_image: the catalog's image for a model that no recipe is for.
         probes: what host programs ask of its server beside OpenAI's routes.
     """
@@ -147,6 +182,9 @@ class Engine(Protocol):
     caches: Mapping[str, str]
     parallel: Mapping[str, str]
     metrics: Mapping[str, str]
+    checks: Sequence[ModuleType]
+    check_texts: Path
+    further_checks: Collection[str]
     stock_image: str
     probes: Probes
 
@@ -173,6 +211,16 @@ class Engine(Protocol):
         origins: dict[str, str],
     ) -> None:
         """Move variables that stand for an argument to the arguments."""
+
+    def defaults(self, version: str, *, hybrid: bool) -> Mapping[str, ArgumentValue]:
+        """Values that a version takes for arguments that are not written.
+
+        Args:
+            hybrid: whether some layers of the model keep a state instead of keys and values.
+        """
+
+    def amount(self, value: object) -> float | None:
+        """The number of an argument's value, as the engine reads it; None for another value."""
 
     def template_marks(self) -> tuple[str, ...]:
         """Texts of a chat template by which a derived service gets its arguments."""

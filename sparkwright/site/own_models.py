@@ -19,7 +19,7 @@ from sparkwright.engines import DEFAULT, engine, template_marks
 from sparkwright.engines.derivation import Derivation, Gpu, Subject
 from sparkwright.findings.finding import Finding
 from sparkwright.findings.user_error import UserError, mistake, suggest
-from sparkwright.imports.advice import advice, look_up
+from sparkwright.recipes.advice import advice, look_up
 from sparkwright.resolve.hub import HubError, ResolvedModel, resolve_model
 from sparkwright.resolve.hub_token import hub_token
 from sparkwright.resolve.lock import Lock, read_lock

@@ -12,9 +12,9 @@ from pathlib import Path
 from lab import example_report
 from sparkwright.catalog import load_catalog
 from sparkwright.config.places import CATALOG
-from sparkwright.extras.report.arrange import page_of
 from sparkwright.extras.report.render import html
 from tests.browser.chromium import look, screenshot
+from tests.unit.extras.report.pages import page_of
 
 _WIDTH = 1280
 

@@ -9,7 +9,7 @@ from typing import Any
 import yaml
 from hypothesis import strategies as st
 
-from sparkwright.cli import SECTIONS
+from sparkwright.cli import sections
 from sparkwright.config.connection import CONNECTION_KEYS
 from sparkwright.config.settings import (
     HostSettings,
@@ -215,7 +215,7 @@ _COMMANDS = (
     *("check", "plan", "render", "lock", "endpoints", "report", "monitoring", "catalog", "advise"),
     *("init", "ca", "bundle"),
 )
-assert set(_COMMANDS) <= {name for section in SECTIONS.values() for name in section}
+assert set(_COMMANDS) <= {name for section in sections().values() for name in section}
 _OPTIONS = (
     *("--json", "--check", "--recipe", "--tag", "--format", "--limit", "--data", "--host", "--gpu"),
     *("--output", "--node-port", "--results", "--last-run", "--status", "--directory", "--kind"),

@@ -22,7 +22,7 @@ from tests.operations.emergencies import host, sparkwright, unreachable, write_s
 from tests.operations.harness import FakeHost, fake
 from tests.unit.builders import probe
 from tests.unit.checks.service import builders as ill
-from tests.unit.report.test_status import answer
+from tests.unit.results.test_status import answer
 
 ROOT = "/data/sparkwright"
 HOME = f"{ROOT}/services/qwen36"

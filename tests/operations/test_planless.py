@@ -12,7 +12,7 @@ from sparkwright.host.lib.records import decode, encode
 from sparkwright.host.status import HostStatus
 from sparkwright.site.planless import unplanned_fleet
 from tests.operations.emergencies import host, pyinfra, sparkwright, unreachable, write_site
-from tests.unit.report.test_status import answer
+from tests.unit.results.test_status import answer
 
 FOLLOWS = "(sparkwright deploy --dry says all of it); what follows is what the hosts say"
 #: What is broken: the site's files, and what is said of it.

@@ -7,27 +7,31 @@ from dataclasses import replace
 from pathlib import Path
 
 from sparkwright.catalog import Catalog
-from sparkwright.checks.configuration import (
-    arguments,
-    container,
-    issues,
-    memory,
-    model,
-    service,
-    speculation,
-)
+from sparkwright.checks.configuration import container, issues, memory, model, service
 from sparkwright.checks.configuration.facts import Context, Hardware, assumed_hardware
 from sparkwright.checks.configuration.issues import all_issues
-from sparkwright.engines.vllm.arguments import RULE_IDS
+from sparkwright.engines import ENGINES, engine
 from sparkwright.findings.check import Checks
 from sparkwright.findings.finding import Finding, Subject, errors_first
 from sparkwright.findings.user_error import mistake, suggest
 from sparkwright.plan.plan import HostPlan
 
-RULES = Checks[Context](
-    [Path(__file__).with_name("vllm.yaml"), Path(__file__).with_name("checks.yaml")],
-    [arguments, speculation, model, memory, service, container, issues],
-)
+
+def _rules(*names: str) -> Checks[Context]:
+    """The rules of these engines, and those of every service."""
+    engines = [engine(name) for name in names]
+    return Checks[Context](
+        [*(each.check_texts for each in engines), Path(__file__).with_name("checks.yaml")],
+        [
+            *(module for each in engines for module in each.checks),
+            *(model, memory, service, container, issues),
+        ],
+    )
+
+
+#: The rules of every engine, for lists of them; and of each.
+RULES = _rules(*ENGINES)
+_OF_ENGINE = {name: _rules(name) for name in ENGINES}
 __all__ = [
     "RULES",
     "Hardware",
@@ -40,7 +44,8 @@ __all__ = [
 
 def rule_ids(catalog: Catalog) -> list[str]:
     """Every id that a service can silence."""
-    return sorted({*RULES.ids, *all_issues(catalog), *RULE_IDS} - {"known-issue"})
+    further = (id_ for name in ENGINES for id_ in engine(name).further_checks)
+    return sorted({*RULES.ids, *all_issues(catalog), *further} - {"known-issue"})
 
 
 def check_host(plan: HostPlan, catalog: Catalog, hardware: Hardware) -> list[Finding]:
@@ -49,9 +54,10 @@ def check_host(plan: HostPlan, catalog: Catalog, hardware: Hardware) -> list[Fin
     for planned in plan.services:
         context = Context(plan, planned, catalog, hardware)
         silenced = dict(planned.silenced)
-        for rule, symptom in RULES.symptoms(context):
+        rules = _OF_ENGINE[planned.engine]
+        for rule, symptom in rules.symptoms(context):
             key = symptom.key or ""
-            finding = RULES.texts[rule].finding(symptom)
+            finding = rules.texts[rule].finding(symptom)
             subject = Subject(
                 plan.host, planned.name, _origin(context, key), f"services.{planned.name}.{key}"
             )

@@ -8,11 +8,11 @@ from functools import cached_property
 
 from sparkwright.catalog import ArgumentValue, Catalog, Image, Model, Recipe, Scalar
 from sparkwright.catalog.gpus import LEAST_SPARK_GIB, MACHINES
-from sparkwright.engines.vllm.arguments import amount
-from sparkwright.engines.vllm.table import nearest, table
+from sparkwright.engines import engine
+from sparkwright.engines.engine import Engine
 from sparkwright.plan.plan import HostPlan, ServicePlan
 
-#: How vLLM reads a variable that switches something, beside 1 and 0.
+#: How an engine reads a variable that switches something, beside 1 and 0.
 _FLAGS = {"true": "1", "false": "0"}
 
 
@@ -75,8 +75,8 @@ class Context:
         return self.catalog.images[self.service.image.image]
 
     @cached_property
-    def vllm(self) -> str | None:
-        """The vLLM version of the service's tag."""
+    def version(self) -> str | None:
+        """The version of the engine in the service's tag."""
         return self.image.tags[self.service.image.tag].vllm
 
     @cached_property
@@ -88,6 +88,16 @@ class Context:
     def drafter(self) -> Model | None:
         """The model that drafts."""
         return self.catalog.models[self.service.drafter.name] if self.service.drafter else None
+
+    @cached_property
+    def drafter_mount(self) -> str | None:
+        """Path of the drafter in the container."""
+        return self.service.drafter.mount if self.service.drafter else None
+
+    @cached_property
+    def engine(self) -> Engine:
+        """The engine of the service's image."""
+        return engine(self.service.engine)
 
     @cached_property
     def arguments(self) -> Mapping[str, ArgumentValue]:
@@ -107,20 +117,20 @@ class Context:
 
     @cached_property
     def defaults(self) -> Mapping[str, ArgumentValue]:
-        """What is taken for arguments that are not written: by the image's own entry point, and by
-        the tag's vLLM; nothing where no card says which that is."""
+        """Values of arguments that are not written: by the image's own entry point, and by the
+        tag's engine; nothing of that where no card says its version."""
         own = self.image.variables.defaults if self.image.variables else {}
-        if self.vllm is None:
+        if self.version is None:
             return own
-        return {**table(nearest(self.vllm)).defaults(hybrid=self.body.hybrid), **own}
+        return {**self.engine.defaults(self.version, hybrid=self.body.hybrid), **own}
 
     def value(self, argument: str) -> ArgumentValue | None:
         """What counts for an argument: what is written, else the default."""
         return self.arguments.get(argument, self.defaults.get(argument))
 
     def number(self, argument: str) -> float | None:
-        """An argument's number, or None where it has none; ``"32k"`` is one, as it is for vLLM."""
-        return amount(self.value(argument))
+        """An argument's number, or None where it has none; ``"32k"`` may be one."""
+        return self.engine.amount(self.value(argument))
 
     def defaulted(self, facts: Iterable[str]) -> str:
         """Which of these are not written, and what counts for them, as the end of a sentence."""
@@ -138,7 +148,7 @@ class Context:
         found: dict[str, Scalar | None] = {}
         for key, value in {**self.defaults, **self.arguments}.items():
             if not isinstance(value, list | dict):
-                number = amount(value) if isinstance(value, str) else None
+                number = self.engine.amount(value) if isinstance(value, str) else None
                 found[f"argument.{key}"] = value if number is None else number
         found.update({f"speculative.{key}": value for key, value in self.speculative.items()})
         found.update(

@@ -78,7 +78,7 @@ def _works(context: Context) -> Iterator[Symptom]:
 
 @check("model-architecture")
 def _architecture(context: Context) -> Iterator[Symptom]:
-    name, vllm = context.body.architecture, context.vllm
+    name, vllm = context.body.architecture, context.version
     if name is None or vllm is None:
         return
     listed = version_with(vllm)

@@ -3,24 +3,16 @@ what commands print against them."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import (
-    Any,
-    NotRequired,  # pydantic wants these before Python 3.12
-)
+from importlib import import_module
+from typing import Any
 
 from typing_extensions import TypedDict
 
 from sparkwright.catalog.advice import Choice
 from sparkwright.catalog.spread import Spread
 from sparkwright.checks.smoke.verdict import DeepVerdict
+from sparkwright.cli.lib.extras import extra_commands
 from sparkwright.engines.derivation import DerivedFact
-from sparkwright.extras.bench.compare import Verdict
-from sparkwright.extras.bench.results import Result
-from sparkwright.extras.discover.asking import Box
-from sparkwright.extras.fabric_test.result import FabricResult
-from sparkwright.extras.notify.dispatch import Sent
-from sparkwright.extras.report.contents import Page
 from sparkwright.findings.finding import Finding
 from sparkwright.host.control import ControlAnswer
 from sparkwright.host.disk_usage import DiskUsage
@@ -28,7 +20,6 @@ from sparkwright.host.exclusive.activate import ActivateAnswer
 from sparkwright.host.lib.homes import Maintenance
 from sparkwright.host.release import HistoryEntry
 from sparkwright.host.removal import RemovalAnswer
-from sparkwright.imports.search import Found
 from sparkwright.results.status import Deployment
 
 
@@ -131,38 +122,6 @@ class ChangedKey(TypedDict):
     missing: list[str]
 
 
-class KeyPlace(TypedDict, total=False):
-    """Where a client finds the key: a variable, and the file or command that has it."""
-
-    variable: str
-    file: str
-    command: list[str]
-
-
-class ClientEndpoint(TypedDict):
-    """A service as its clients see it; ``names`` with the sampling that the card advises."""
-
-    id: str
-    host: str
-    service: str
-    base_url: str
-    api_key: KeyPlace
-    ca: NotRequired[str]
-    model: str
-    context: int | None
-    max_output: int | None
-    images: bool
-    tools: bool
-    reasoning: bool
-    names: dict[str, dict[str, Any]]
-
-
-class Endpoints(TypedDict):
-    """Every endpoint of the fleet."""
-
-    endpoints: list[ClientEndpoint]
-
-
 class NewSite(TypedDict):
     """A site that was written, and hosts for which no recipe fits."""
 
@@ -193,55 +152,6 @@ class Difference(TypedDict):
     text: str
 
 
-class Load(TypedDict):
-    """What was measured: prompts, requests at a time, tokens."""
-
-    category: str
-    concurrency: int
-    prompt_tokens: int | None
-    max_tokens: int
-    temperature: float | None
-
-
-class Compared(TypedDict):
-    """One load against the card's figures, and likely causes by their names."""
-
-    load: Load
-    verdicts: list[Verdict]
-    causes: list[str]
-
-
-class Measured(TypedDict):
-    """One service's newest result, judged."""
-
-    result: Result
-    comparison: list[Compared]
-    regressions: list[dict[str, Any]]
-    well: bool
-
-
-@dataclass(frozen=True)
-class Report(Page):
-    """The page, and its first line: what is wrong, and where."""
-
-    front: str = ""
-
-
-class Answered(TypedDict):
-    """An answer to one prompt; ``tokens`` are those of reasoning and text together."""
-
-    host: str
-    service: str
-    model: str
-    text: str
-    reasoning: str
-    finish: str | None
-    tokens: int | None
-    first_seconds: float | None
-    seconds: float | None
-    tokens_per_second: float | None
-
-
 class Controlled(TypedDict):
     """What hosts did, by name, and those that did not answer."""
 
@@ -266,29 +176,22 @@ class Activation(TypedDict):
     silent: list[str]
 
 
-#: A command's words -> the type of the document that it prints. Those that are not here become
-#: pyinfra, and print pyinfra's own.
+#: Words of a command of the core -> the type of the document that it prints. Commands that are not
+#: here become pyinfra, and print pyinfra's own.
 DOCUMENTS: dict[str, Any] = {
     "activate": Activation,
     "advise": list[Advised],
-    "bench": list[Measured],
     "bundle": Bundle,
     "ca": Certificate,
     "catalog list": dict[str, list[str]],
     "catalog new": list[str],
     "catalog schema": dict[str, Any],
-    "catalog search": list[Found],
     "catalog show": dict[str, Any],
     "catalog sources": dict[str, str],
-    "chat": Answered,
     "check": list[Finding],
     "diff": list[Difference],
-    "discover": list[Box],
     "doctor": list[Finding],
-    "endpoints": Endpoints,
-    "fabric test": list[FabricResult],
     "history": dict[str, list[HistoryEntry]],
-    "import": list[Finding],
     "init": NewSite,
     "key list": list[KeyRow],
     "key retire": ChangedKey,
@@ -298,12 +201,8 @@ DOCUMENTS: dict[str, Any] = {
     "maintenance": InMaintenance,
     "models list": dict[str, DiskUsage],
     "models prune": dict[str, DiskUsage],
-    "monitoring": list[str],
-    "notify": list[Sent],
     "plan": list[PlannedHost],
     "remove": dict[str, RemovalAnswer],
-    "render": list[str],
-    "report": Report,
     "restart": Controlled,
     "smoke": list[DeepVerdict],
     "start": Controlled,
@@ -312,3 +211,11 @@ DOCUMENTS: dict[str, Any] = {
 }
 #: Commands that become pyinfra.
 PYINFRAS = ("bootstrap", "deploy", "fabric addresses", "models verify", "rollback", "verify")
+
+
+def documents() -> dict[str, Any]:
+    """Types of the documents of every command, those of extras too."""
+    added = {
+        words: import_module(command.module).DOCUMENT for words, command in extra_commands().items()
+    }
+    return {**DOCUMENTS, **added}

@@ -77,3 +77,12 @@ def json_option(command: _Command) -> _Command:
 def print_json(data: Any) -> None:
     """Indented, in a stable order, with dates as text; a terminal obeys nothing of it."""
     click.echo(visible_json(json.dumps(data, indent=2, ensure_ascii=False, default=str)))
+
+
+catalog_directories = click.option(
+    "--directory",
+    "directories",
+    multiple=True,
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Read a catalog of your own over the shipped one (repeatable).",
+)

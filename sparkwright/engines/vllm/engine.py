@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+from types import ModuleType
 
 from sparkwright.engines.engine import Engine, Probes, Routes
+from sparkwright.engines.vllm import (
+    argument_checks,
+    derive,
+    families,
+    image_variables,
+    own_arguments,
+    speculation_checks,
+    table,
+)
 from sparkwright.engines.vllm import command as commands
-from sparkwright.engines.vllm import derive, families, image_variables, own_arguments
+from sparkwright.engines.vllm.arguments import RULE_IDS, amount
 from sparkwright.engines.vllm.metrics import METRICS
 from sparkwright.engines.vllm.routes import ROUTES
 
@@ -26,6 +37,9 @@ class Vllm:
     }
     metrics: Mapping[str, str] = METRICS
     stock_image = "vllm-openai"
+    checks: Sequence[ModuleType] = (argument_checks, speculation_checks)
+    check_texts: Path = Path(__file__).with_name("checks.yaml")
+    further_checks: Collection[str] = RULE_IDS
     probes = Probes(
         version="/version",
         tokenizer="/tokenize",
@@ -38,6 +52,8 @@ class Vllm:
         ),
         compiled="vllm/torch_compile_cache",
     )
+    defaults = staticmethod(table.defaults)
+    amount = staticmethod(amount)
     template_marks = staticmethod(families.marks)
     derive = staticmethod(derive.derive)
     command = staticmethod(commands.command)

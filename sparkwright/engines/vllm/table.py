@@ -114,6 +114,11 @@ def table(version: str) -> Table:
     )
 
 
+def defaults(version: str, *, hybrid: bool) -> Mapping[str, ArgumentValue]:
+    """Values that a version, or the nearest one with a table, takes for unwritten arguments."""
+    return table(nearest(version)).defaults(hybrid=hybrid)
+
+
 def from_dump(dump: dict[str, Any]) -> dict[str, Any]:
     """A table, as plain data, from a dump."""
     arguments: dict[str, list[Any]] = {}

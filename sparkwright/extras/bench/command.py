@@ -6,7 +6,7 @@ import datetime as dt
 import os
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -30,7 +30,9 @@ from sparkwright.config.inventory import read_inventory, ssh_address
 from sparkwright.config.secrets import VARIABLE, Secret, api_key
 from sparkwright.config.tls import clients_ca, scheme
 from sparkwright.extras.bench import aiperf, loads
+from sparkwright.extras.bench.document import MeasuredService, document
 from sparkwright.extras.bench.host import Facts, changed, facts, gpu_of, image_of, settings_of
+from sparkwright.extras.bench.judgement import Bench, judged
 from sparkwright.extras.bench.loads import Batch, batches, read_categories, read_numbers
 from sparkwright.extras.bench.results import LoadGenerator, Result
 from sparkwright.extras.bench.run import Measured, measure
@@ -40,8 +42,6 @@ from sparkwright.extras.bench.store import load as load_results
 from sparkwright.extras.bench.text import text
 from sparkwright.extras.bench.texts import CATEGORIES
 from sparkwright.extras.bench.tool import Tool, find
-from sparkwright.extras.report.arrange import judged
-from sparkwright.extras.report.contents import Bench
 from sparkwright.findings.render import text as findings_text
 from sparkwright.findings.user_error import UserError, mistake, suggest
 from sparkwright.host.bench import Running
@@ -64,6 +64,9 @@ class _Target:
     @property
     def name(self) -> str:
         return f"{self.host.plan.host}/{self.service.name}"
+
+
+DOCUMENT = list[MeasuredService]
 
 
 @click.command("bench")
@@ -155,7 +158,7 @@ def command(
     if exported is not None:
         _export(exported, results, set(hosts), {target.service.name for target in targets})
     if as_json:
-        print_json([_plain(bench) for bench in done])
+        print_json([document(bench) for bench in done])
     sys.exit(int(len(done) < len(targets) or not all(bench.well for bench in done)))
 
 
@@ -319,24 +322,3 @@ def _export(path: Path, directory: Path, hosts: set[str], names: set[str]) -> No
 
 def _say(target: _Target, line: str) -> None:
     echo(f"{target.name}: {line}", err=True)
-
-
-def _plain(bench: Bench) -> Mapping[str, Any]:
-    return {
-        "result": bench.result.model_dump(mode="json", by_alias=True),
-        "comparison": [
-            {
-                "load": dict(zip(("category", "concurrency", "prompt_tokens", "max_tokens",
-                                  "temperature"), cell.cell.load, strict=True)),
-                "verdicts": [asdict(verdict) for verdict in cell.verdicts],
-                "causes": [cause.id for cause in cell.causes],
-            }
-            for cell in bench.cells
-        ],
-        "regressions": [
-            {"load": one.cell.load, "measure": one.measure, "now": one.now, "usual": one.usual,
-             "bound": one.bound, "runs": one.runs, "since": one.since}
-            for one in bench.regressions
-        ],
-        "well": bench.well,
-    }  # fmt: skip

@@ -6,13 +6,10 @@ which keep the cards' milliseconds.
 
 from __future__ import annotations
 
-import datetime as dt
 from collections.abc import Iterator
 from typing import Annotated, Literal
 
 from pydantic import (
-    AfterValidator,
-    AwareDatetime,
     BaseModel,
     ConfigDict,
     Field,
@@ -21,6 +18,7 @@ from pydantic import (
 
 from sparkwright.catalog.data import Scalar
 from sparkwright.catalog.measurements import Category
+from sparkwright.results.page import Moment
 
 #: Kind of prompt: the cards' categories, or tokens without sense (the drafters' worst case).
 Kind = Category | Literal["random"]
@@ -32,14 +30,6 @@ SCHEMA = 1
 Folder = Annotated[str, StringConstraints(pattern=r"^[^/\\\x00.][^/\\\x00]*$", max_length=200)]
 
 
-def _to_utc(when: dt.datetime) -> dt.datetime:
-    try:
-        return when.astimezone(dt.UTC)
-    except OverflowError as error:  # a year that is none in UTC
-        raise ValueError("no time that UTC has") from error
-
-
-Moment = Annotated[AwareDatetime, AfterValidator(_to_utc)]
 #: Bounds beyond anything that can be measured: what is drawn and counted stays a number.
 _MOST = 10**9
 _Seconds = Annotated[float, Field(ge=0, le=_MOST)]

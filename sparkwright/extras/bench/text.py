@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from sparkwright.extras.bench.judgement import Bench, cell_name, findings, likely
 from sparkwright.extras.bench.measures import MEASURES, Name
-from sparkwright.extras.report.contents import Bench
-from sparkwright.extras.report.findings import findings, likely
-from sparkwright.extras.report.plots import number
-from sparkwright.extras.report.words import bench_words, cell_name, count, finding_words
+from sparkwright.findings.render import count
+from sparkwright.text.short import number
 from sparkwright.text.table import columns
 from sparkwright.text.visible import visible
 
@@ -53,11 +52,11 @@ def text(bench: Bench) -> str:
 
 
 def _summary(bench: Bench) -> Iterator[str]:
-    yield f"{bench_words(bench)}; {count(bench.runs - 1, 'earlier run')}"
+    yield f"{bench.summary}; {count(bench.runs - 1, 'earlier run')}"
     if bench.compared:
         yield "in brackets the ratio to the card's figure: ! out of range, + better than it"
     for finding in findings(bench):
-        yield f"  {finding_words(finding)}"
+        yield f"  {finding}"
     if not bench.well:
         for cause, loads in likely(bench)[:_CAUSES]:
             yield f"    perhaps ({count(loads, 'load')}) {cause.what}"

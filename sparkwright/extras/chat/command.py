@@ -6,9 +6,9 @@ import sys
 from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
+from typing_extensions import TypedDict
 
 from sparkwright.cli.lib.completion import aliases, hosts, services
 from sparkwright.cli.lib.findings import paint
@@ -22,8 +22,23 @@ from sparkwright.findings.finding import Finding
 from sparkwright.findings.render import text
 from sparkwright.text.visible import paragraph, visible_prose
 
-if TYPE_CHECKING:
-    from sparkwright.cli.lib.documents import Answered
+
+class Answered(TypedDict):
+    """An answer to one prompt; ``tokens`` are those of reasoning and text together."""
+
+    host: str
+    service: str
+    model: str
+    text: str
+    reasoning: str
+    finish: str | None
+    tokens: int | None
+    first_seconds: float | None
+    seconds: float | None
+    tokens_per_second: float | None
+
+
+DOCUMENT = Answered
 
 
 @click.command("chat")

@@ -11,9 +11,8 @@ from typing import Any
 from sparkwright.config.inventory import ssh_address
 from sparkwright.config.secrets import VARIABLE, Secret, Source, api_key
 from sparkwright.config.settings import EVERY_ADDRESS, LOOPBACK, is_loopback
-from sparkwright.extras.endpoints.endpoint import Endpoint, Key, ServedName
-from sparkwright.extras.endpoints.fleet import endpoint_of
 from sparkwright.findings.user_error import UserError, mistake, suggest
+from sparkwright.site.endpoints import Endpoint, Key, ServedName, endpoint_of
 from sparkwright.site.fleet import PlannedHost
 
 

@@ -3,23 +3,17 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 
 import click
 
+from sparkwright.bootstrap.gpu_question import Box
 from sparkwright.cli.lib.options import json_option, print_json
 from sparkwright.cli.lib.output import echo
-from sparkwright.extras.discover.asking import Box, boxes
-from sparkwright.extras.discover.names import candidates, resolved
+from sparkwright.extras.discover.names import discovered
 from sparkwright.host.lib.records import encode
 from sparkwright.text.table import columns
 
-_WAITING = 3.0
-
-
-def found(*, mdns: bool) -> list[Box]:
-    """Every box that is found, with what it is."""
-    return boxes(candidates(Path.home(), _WAITING, resolved, mdns))
+DOCUMENT = list[Box]
 
 
 @click.command("discover")
@@ -30,14 +24,14 @@ def command(mdns: bool, as_json: bool) -> None:
 
     Names come from mDNS (who announces SSH), ~/.ssh/config and ~/.ssh/known_hosts; only those with
     private addresses are asked, by your own ssh without any question: a host whose key you have not
-    accepted yet is listed with what ssh says. Nothing is changed on any. Exit code 1: no GPU was
+    accepted yet is boxes with what ssh says. Nothing is changed on any. Exit code 1: no GPU was
     found.
     """
-    listed = found(mdns=mdns)
+    boxes = discovered(mdns=mdns)
     if as_json:
-        print_json([encode(one) for one in listed])
+        print_json([encode(box) for box in boxes])
     else:
-        rows = [(one.name, one.gpu or "-", one.shown or one.why, one.source) for one in listed]
+        rows = [(box.name, box.gpu or "-", box.shown or box.why, box.source) for box in boxes]
         for line in columns([("NAME", "GPU", "WHAT IT SAYS", "FROM"), *rows]):
             echo(line)
-    sys.exit(int(not any(one.gpu for one in listed)))
+    sys.exit(int(not any(box.gpu for box in boxes)))

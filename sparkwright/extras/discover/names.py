@@ -1,4 +1,4 @@
-"""Names of boxes that may be in the LAN: from mDNS, and from the user's ssh_config and known_hosts.
+"""Boxes of the LAN, named by mDNS and by the user's ssh_config and known_hosts.
 
 Of files only what they say of this LAN is taken: nobody else's server is logged in to for a look.
 """
@@ -14,11 +14,14 @@ from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
+from sparkwright.bootstrap.gpu_question import Box, boxes
 from sparkwright.findings.user_error import UserError, mistake
 
 #: As `init --host` takes them. Nothing that ssh would read as an option.
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,252}")
 _SERVICE = "_ssh._tcp.local."
+#: Seconds that answers of mDNS are waited for.
+_WAITING = 3.0
 _FILE = 1 << 20
 #: Of one LAN; more are somebody's joke.
 MOST = 256
@@ -38,6 +41,16 @@ class Candidate:
     name: str
     addresses: tuple[str, ...]
     source: str
+
+
+def discovered(*, mdns: bool) -> list[Box]:
+    """Every box that is found, with its GPU.
+
+    Args:
+        mdns: whether the LAN is asked.
+    """
+    named = candidates(Path.home(), _WAITING, resolved, mdns)
+    return boxes({candidate.name: candidate.source for candidate in named})
 
 
 def candidates(home: Path, seconds: float, resolve: Resolve, browse: bool) -> list[Candidate]:

@@ -5,18 +5,15 @@ Keys are only ever named: what is written here may be shown, mailed and committe
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from sparkwright.cli.lib.extras import CLIENTS, Extra, ExtraCommand
 
-from sparkwright.extras.endpoints import as_json, dotenv, litellm, open_webui, openclaw
-from sparkwright.extras.endpoints.endpoint import Endpoint
-
-#: Format -> what renders it; the command's choices.
-FORMATS: Mapping[str, Callable[[Sequence[Endpoint]], str]] = {
-    "openclaw": openclaw.render,
-    "litellm": litellm.render,
-    "open-webui": open_webui.render,
-    "env": dotenv.render,
-    "json": as_json.render,
-}
-
-__all__ = ["FORMATS", "Endpoint"]
+EXTRA = Extra(
+    commands=(
+        ExtraCommand(
+            "endpoints",
+            "Write the fleet as its clients' configuration.",
+            f"{__name__}.command",
+            CLIENTS,
+        ),
+    ),
+)

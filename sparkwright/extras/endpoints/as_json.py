@@ -4,9 +4,46 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Any
+from typing import (
+    Any,
+    NotRequired,  # pydantic wants these before Python 3.12
+)
 
-from sparkwright.extras.endpoints.endpoint import Endpoint, ServedName
+from typing_extensions import TypedDict
+
+from sparkwright.site.endpoints import Endpoint, ServedName
+
+
+class KeyPlace(TypedDict, total=False):
+    """Where a client finds the key: a variable, and the file or command that has it."""
+
+    variable: str
+    file: str
+    command: list[str]
+
+
+class ClientEndpoint(TypedDict):
+    """A service as its clients see it; ``names`` with the sampling that the card advises."""
+
+    id: str
+    host: str
+    service: str
+    base_url: str
+    api_key: KeyPlace
+    ca: NotRequired[str]
+    model: str
+    context: int | None
+    max_output: int | None
+    images: bool
+    tools: bool
+    reasoning: bool
+    names: dict[str, dict[str, Any]]
+
+
+class Endpoints(TypedDict):
+    """Every endpoint of the fleet."""
+
+    endpoints: list[ClientEndpoint]
 
 
 def render(endpoints: Sequence[Endpoint]) -> str:

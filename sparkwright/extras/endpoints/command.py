@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import click
@@ -13,10 +14,21 @@ from sparkwright.cli.lib.output import echo
 from sparkwright.cli.lib.planned import load
 from sparkwright.config.inventory import read_inventory, ssh_address
 from sparkwright.config.keys import DEFAULT
-from sparkwright.extras.endpoints import FORMATS
-from sparkwright.extras.endpoints.endpoint import cas, key_command, keys
+from sparkwright.extras.endpoints import as_json as json_format
+from sparkwright.extras.endpoints import dotenv, litellm, open_webui, openclaw
 from sparkwright.extras.endpoints.fleet import export
 from sparkwright.findings.user_error import UserError, mistake
+from sparkwright.site.endpoints import Endpoint, cas, key_command, keys
+
+#: Format -> what renders it; the command's choices.
+FORMATS: Mapping[str, Callable[[Sequence[Endpoint]], str]] = {
+    "openclaw": openclaw.render,
+    "litellm": litellm.render,
+    "open-webui": open_webui.render,
+    "env": dotenv.render,
+    "json": json_format.render,
+}
+DOCUMENT = json_format.Endpoints
 
 
 @click.command("endpoints")

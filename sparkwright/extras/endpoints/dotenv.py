@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from sparkwright.extras.endpoints.endpoint import Endpoint, cas, key_command, keys
+from sparkwright.site.endpoints import Endpoint, cas, key_command, keys
 
 
 def render(endpoints: Sequence[Endpoint]) -> str:

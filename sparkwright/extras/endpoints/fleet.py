@@ -5,18 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
-from sparkwright.catalog import ArgumentValue, Catalog
 from sparkwright.config.keys import DEFAULT, source_of
 from sparkwright.config.secrets import VARIABLE, Source
 from sparkwright.config.settings import EVERY_ADDRESS, is_loopback
-from sparkwright.config.tls import clients_ca, scheme
-from sparkwright.engines.vllm.arguments import amount
-from sparkwright.extras.endpoints.endpoint import Endpoint, Key, ServedName
 from sparkwright.findings.finding import Finding
 from sparkwright.findings.user_error import UserError, mistake, suggest
-from sparkwright.plan.plan import HostPlan, ServicePlan
+from sparkwright.plan.plan import HostPlan
+from sparkwright.site.endpoints import Endpoint, Key, endpoint_of
 from sparkwright.site.fleet import PlannedHost
 
 
@@ -92,41 +88,6 @@ def export(
     if problems:
         raise UserError(problems)
     return Exported(tuple(found), (*notes, *_ambiguous(found)))
-
-
-def endpoint_of(
-    plan: HostPlan, service: ServicePlan, catalog: Catalog, address: str, key: Key
-) -> Endpoint:
-    """A service as its clients see it at an address."""
-    body = catalog.models[service.body.name]
-    advice = catalog.recipes[service.recipe].aliases
-    arguments: Mapping[str, ArgumentValue] = dict(service.arguments)
-    at = f"[{address}]" if ":" in address else address
-    how = scheme(plan.settings, proxied=service.proxy is not None)
-    ca = clients_ca(plan.settings) if how == "https" else None
-    return Endpoint(
-        host=plan.host,
-        service=service.name,
-        base_url=f"{how}://{at}:{service.client_port}/v1",
-        key=key,
-        model=service.body.repository,
-        names=tuple(ServedName(name, advice.get(name)) for name in service.served_names),
-        context=_context(arguments.get("max_model_len")) or body.context,
-        images="image" in body.capabilities,
-        # vLLM refuses requests that leave the choice of tools to a model without this.
-        tools=arguments.get("enable_auto_tool_choice") is True,
-        # Without a parser thoughts come as text: a client that expects them apart finds none.
-        reasoning="thinking" in body.capabilities and "reasoning_parser" in arguments,
-        ca=str(Path(ca).expanduser().absolute()) if ca else None,
-    )
-
-
-def _context(length: ArgumentValue | None) -> int | None:
-    """max_model_len as a number; None for one that vLLM itself sizes (-1, auto)."""
-    if isinstance(length, list | dict) or length is None:
-        return None
-    number = amount(length)
-    return int(number) if number is not None and number > 0 else None
 
 
 def _variables(hosts: Mapping[str, PlannedHost], name: str) -> dict[Source, str]:

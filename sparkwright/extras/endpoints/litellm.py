@@ -11,7 +11,7 @@ from typing import Any
 
 import yaml
 
-from sparkwright.extras.endpoints.endpoint import Endpoint, ServedName, cas, key_command, keys
+from sparkwright.site.endpoints import Endpoint, ServedName, cas, key_command, keys
 
 
 def render(endpoints: Sequence[Endpoint]) -> str:

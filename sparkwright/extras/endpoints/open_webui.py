@@ -13,7 +13,7 @@ from typing import Any
 
 import yaml
 
-from sparkwright.extras.endpoints.endpoint import Endpoint, cas, key_command, keys
+from sparkwright.site.endpoints import Endpoint, cas, key_command, keys
 
 #: Where the container sees the CA that signed the hosts' certificates.
 _CA = "/etc/ssl/sparkwright-ca.crt"

@@ -11,7 +11,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from sparkwright.extras.endpoints.endpoint import Endpoint, ServedName
+from sparkwright.site.endpoints import Endpoint, ServedName
 
 #: What OpenClaw sends by itself when it stands in ``params``; the rest goes through extra_body.
 #: Seen on the wire with 2026.9.6: top_p and top_k in params are dropped in silence.

@@ -17,12 +17,14 @@ from sparkwright.cli.lib.options import (
 from sparkwright.cli.lib.output import echo
 from sparkwright.cli.lib.planned import load_judged
 from sparkwright.config.secrets import shown
-from sparkwright.extras.handover import FORMATS, Format
+from sparkwright.extras.handover.formats import FORMATS, Format
 from sparkwright.plan.release import render_release
 from sparkwright.resolve.resolution import Resolution
 from sparkwright.site.desired import stop
 from sparkwright.site.fleet import PlannedHost
 from sparkwright.site.resolution import pinned
+
+DOCUMENT = list[str]
 
 
 @click.command("render")

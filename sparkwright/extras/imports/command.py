@@ -11,16 +11,17 @@ import click
 from sparkwright.catalog import load_catalog
 from sparkwright.catalog.gpus import GPUS
 from sparkwright.cli.lib.findings import format_option, paint, print_findings
-from sparkwright.cli.lib.registries import texts_of
 from sparkwright.config.places import catalogs
+from sparkwright.extras.imports.files import write
+from sparkwright.extras.imports.formats import Result, import_texts
+from sparkwright.extras.imports.sources import chosen, texts_of
 from sparkwright.findings.finding import Finding
 from sparkwright.findings.render import count, text
 from sparkwright.findings.user_error import UserError
-from sparkwright.imports.files import write
-from sparkwright.imports.foreign import Options
-from sparkwright.imports.formats import Result, import_texts
-from sparkwright.imports.sources import chosen
+from sparkwright.recipes.recipe import Options
 from sparkwright.text.visible import visible
+
+DOCUMENT = list[Finding]
 
 
 @click.command("import")

@@ -10,8 +10,11 @@ from sparkwright.cli.lib.options import inventory_argument, json_option, print_j
 from sparkwright.cli.lib.output import echo
 from sparkwright.cli.lib.planned import load
 from sparkwright.config.inventory import lan_address, read_inventory
-from sparkwright.extras.monitoring import KEY, Scraped, files
+from sparkwright.extras.monitoring.files import KEY, files
+from sparkwright.extras.monitoring.targets import Scraped
 from sparkwright.findings.user_error import UserError, mistake
+
+DOCUMENT = list[str]
 
 
 @click.command("monitoring")

@@ -25,6 +25,8 @@ from sparkwright.findings.finding import Finding
 from sparkwright.findings.user_error import UserError, mistake
 from sparkwright.text.visible import visible_text
 
+DOCUMENT = list[Sent]
+
 
 @click.command("notify")
 @hosts_argument

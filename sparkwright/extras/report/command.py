@@ -4,22 +4,23 @@ from __future__ import annotations
 
 import datetime as dt
 import sys
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import click
 
 from sparkwright.catalog import load_catalog
 from sparkwright.checks.configuration.parts import memory_of
 from sparkwright.checks.smoke.verdict import DIRECTORY as SMOKE
+from sparkwright.cli.lib.extras import offered
 from sparkwright.cli.lib.options import data_option, json_option, limit_option, print_json
 from sparkwright.cli.lib.output import echo
 from sparkwright.cli.lib.planned import load
 from sparkwright.config.places import catalogs
-from sparkwright.extras.bench.history import LAST
-from sparkwright.extras.bench.store import load as load_results
-from sparkwright.extras.report.arrange import page_of
 from sparkwright.extras.report.contents import Page
 from sparkwright.extras.report.inputs import read_deep, read_history, read_last_run, read_reported
+from sparkwright.extras.report.page import page_of
 from sparkwright.extras.report.render import html, plain
 from sparkwright.extras.report.text import text
 from sparkwright.findings.finding import Finding
@@ -28,6 +29,21 @@ from sparkwright.site.fleet import PlannedHost
 
 _STATE = Path(".sparkwright")
 _FILE = click.Path(path_type=Path, dir_okay=False)
+
+
+@dataclass(frozen=True)
+class Report(Page):
+    """The page, and its first line: what is wrong, and where.
+
+    Attributes:
+        benches: the newest result of each service, judged; empty without the extra `bench`.
+    """
+
+    front: str = ""
+    benches: tuple[dict[str, Any], ...] = ()
+
+
+DOCUMENT = Report
 
 
 @click.command("report")
@@ -93,25 +109,20 @@ def _page(
     hosts: dict[str, PlannedHost] | None, results: Path, last_run: Path, status: Path
 ) -> Page:
     problems: list[Finding] = []
-    stored = load_results(results, last=LAST + 1)
-    problems += stored.problems
-    run = read_last_run(last_run, problems)
-    history = read_history(status, problems)
-    deep = read_deep(SMOKE, problems)
     catalog = next(iter(hosts.values())).catalog if hosts else load_catalog(catalogs())
+    planned = None
+    if hosts is not None:
+        planned = {name: [one.name for one in host.plan.services] for name, host in hosts.items()}
     return page_of(
         made=dt.datetime.now(dt.UTC),
-        catalog=catalog,
-        last_run=run,
-        results=stored.services,
-        history=history,
+        last_run=read_last_run(last_run, problems),
+        history=read_history(status, problems),
         reported=read_reported(status, problems),
-        deep=deep,
-        planned=None
-        if hosts is None
-        else {name: [s.name for s in host.plan.services] for name, host in hosts.items()},
+        deep=read_deep(SMOKE, problems),
+        planned=planned,
         memory={name: memory_of(host.plan, host.catalog) for name, host in (hosts or {}).items()},
         problems=problems,
+        sections=[make(results, catalog, planned) for make in offered("report.section")],
     )
 
 

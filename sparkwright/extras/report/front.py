@@ -1,4 +1,4 @@
-"""What is said first: the heaviest finding, then every one, then the fleet, equal hosts as one."""
+"""The page's beginning: the heaviest finding, every finding, and the fleet, equal hosts as one."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ import datetime as dt
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from sparkwright.extras.report.contents import FleetRow, Page, Weighed, Weight, natural
-from sparkwright.extras.report.words import count, figure, hosts_in_short
+from sparkwright.extras.report.contents import FleetRow, Page
+from sparkwright.findings.render import count
+from sparkwright.results.page import Weighed, Weight
+from sparkwright.text.short import figure, hosts_in_short, natural
 
 #: Days after which a look at the fleet is old, and a measurement is.
 _LOOK, _MEASUREMENT = 1, 7
@@ -27,16 +29,16 @@ def front(page: Page) -> str:
     return f"{services} of {count(hosts, 'host')}: as planned, and none slower than usual{looked}"
 
 
-def line(one: Weighed, now: dt.datetime) -> str:
+def line(finding: Weighed, now: dt.datetime) -> str:
     """``spark-2: qwen36: answers 31 % slower since the driver changed 1 → 2 (2 days ago)``."""
-    who = hosts_in_short(one.hosts)
-    if len(one.hosts) > 1:
-        who = f"{len(one.hosts)} hosts ({who})"
-    since = f" ({ago(one.began, now)})" if one.began else ""
-    measured = one.weight in (Weight.SLOW, Weight.BELOW_CARD)
-    old = age_mark(one.seen, now, measured=measured)
-    said = f"{one.said}{since}" + (f" [{old}]" if old else "")
-    return ": ".join(filter(None, (who, one.service, said)))
+    hosts = hosts_in_short(finding.hosts)
+    if len(finding.hosts) > 1:
+        hosts = f"{len(finding.hosts)} hosts ({hosts})"
+    since = f" ({ago(finding.began, now)})" if finding.began else ""
+    measured = finding.weight in (Weight.SLOW, Weight.BELOW_CARD)
+    old = age_mark(finding.seen, now, measured=measured)
+    text = f"{finding.text}{since}" + (f" [{old}]" if old else "")
+    return ": ".join(filter(None, (hosts, finding.service, text)))
 
 
 def ago(when: dt.datetime, now: dt.datetime) -> str:

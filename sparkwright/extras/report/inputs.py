@@ -1,4 +1,4 @@
-"""What the page is made from: files that runs and benchmarks leave on the controller."""
+"""Files that runs leave on the controller, from which the page is made."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 from pydantic_core import from_json
 
 from sparkwright.checks.smoke.verdict import DeepVerdict
-from sparkwright.extras.bench.results import Moment
 from sparkwright.findings.finding import Finding
 from sparkwright.findings.user_error import mistake
 from sparkwright.findings.validation import problems_of
+from sparkwright.results.page import Moment
 from sparkwright.results.run import Row
 
 
@@ -57,7 +57,6 @@ class Switch(BaseModel):
     ended: str
 
 
-_OLD_NAMES = {"check": "id", "found": "observed", "needed": "expected", "why": "reason"}
 _FINDINGS: TypeAdapter[tuple[Finding, ...]] = TypeAdapter(tuple[Finding, ...])
 _ROWS: TypeAdapter[tuple[Row, ...]] = TypeAdapter(tuple[Row, ...])
 
@@ -68,24 +67,12 @@ def read_last_run(path: Path, problems: list[Finding]) -> LastRun | None:
     if data is None:
         return None
     try:
-        rows = _ROWS.validate_python(_renamed(data.get("hosts")))
+        rows = _ROWS.validate_python(data.get("hosts"))
     except ValidationError as error:
         problems.extend(problems_of(error, f"{path}: hosts"))
         return None
     when = dt.datetime.fromtimestamp(path.stat().st_mtime, dt.UTC)
     return LastRun(when, bool(data.get("dry")), rows)
-
-
-def _renamed(hosts: Any) -> Any:
-    """Rows as written now: the version before named a finding's fields otherwise."""
-    for row in hosts if isinstance(hosts, list) else ():
-        findings = row.get("findings") if isinstance(row, dict) else None
-        for one in findings if isinstance(findings, list) else ():
-            if isinstance(one, dict) and "check" in one:
-                one["subject"] = {"host": row.get("host")}
-                for old, new in _OLD_NAMES.items():
-                    one[new] = one.pop(old, "")
-    return hosts
 
 
 def read_history(path: Path, problems: list[Finding]) -> tuple[Switch, ...]:
@@ -99,7 +86,7 @@ def read_history(path: Path, problems: list[Finding]) -> tuple[Switch, ...]:
 
 
 def read_reported(path: Path, problems: list[Finding]) -> Reported | None:
-    """``{"findings": [...]}`` beside the history; None where the version before wrote it."""
+    """``{"findings": [...]}`` beside the history; None where the file has none."""
     data = _json(path, [])  # read_history tells what is wrong with it
     if data is None or "findings" not in data:
         return None

@@ -11,21 +11,10 @@ from markupsafe import Markup
 from pydantic import TypeAdapter
 
 from sparkwright.config.places import template_folders
-from sparkwright.extras.bench.measures import MEASURES
-from sparkwright.extras.report.charts import charts
 from sparkwright.extras.report.contents import Page
-from sparkwright.extras.report.findings import findings, likely
 from sparkwright.extras.report.front import age_mark, bad_state, front, groups, line
-from sparkwright.extras.report.plots import number
-from sparkwright.extras.report.words import (
-    amount,
-    cell_name,
-    count,
-    figure,
-    finding_words,
-    hosts_in_short,
-    times,
-)
+from sparkwright.findings.render import count
+from sparkwright.text.short import hosts_in_short, number
 from sparkwright.text.visible import visible_text
 
 _PAGE: TypeAdapter[Page] = TypeAdapter(Page)
@@ -33,29 +22,20 @@ _PAGE: TypeAdapter[Page] = TypeAdapter(Page)
 
 def html(page: Page, *, title: str = "Fleet") -> str:
     """The whole page. The same contents give the same bytes."""
-    return (
-        _environment()
-        .get_template("page.html.j2")
-        .render(
-            page=page,
-            title=title,
-            measures=MEASURES,
-            charts=charts,
-            findings=findings,
-            likely=likely,
-            front=front,
-            line=line,
-            groups=groups,
-            age_mark=age_mark,
-            bad_state=bad_state,
-        )
-    )
+    folders = tuple(dict.fromkeys(["report", *(section.folder for section in page.sections)]))
+    template = _environment(folders).get_template("page.html.j2")
+    return template.render(
+        page=page, title=title, front=front, line=line, groups=groups, age_mark=age_mark,
+        bad_state=bad_state,
+    )  # fmt: skip
 
 
 def plain(page: Page) -> dict[str, Any]:
     """The same as data that JSON can hold."""
     data: dict[str, Any] = _PAGE.dump_python(page, mode="json")
-    return {"well": page.well, "front": front(page), **data}
+    for section in page.sections:
+        data |= section.data
+    return {"front": front(page), "benches": [], **data}
 
 
 def _utc(when: dt.datetime) -> str:
@@ -69,24 +49,14 @@ def _shown(value: object) -> str:
 
 
 @cache
-def _environment() -> Environment:
+def _environment(folders: tuple[str, ...]) -> Environment:
     environment = Environment(
-        loader=FileSystemLoader(template_folders("report")),
+        loader=FileSystemLoader([path for name in folders for path in template_folders(name)]),
         undefined=StrictUndefined,
         autoescape=True,
         finalize=_shown,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {
-        "utc": _utc,
-        "number": number,
-        "count": count,
-        "cell_name": cell_name,
-        "hosts": hosts_in_short,
-        "times": times,
-        "amount": amount,
-        "figure": lambda ends, unit: figure(ends[0], ends[1], unit),
-        "finding": finding_words,
-    }
+    environment.filters |= {"utc": _utc, "number": number, "count": count, "hosts": hosts_in_short}
     return environment

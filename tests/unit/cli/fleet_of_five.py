@@ -10,21 +10,20 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from lab import example_report
+from sparkwright.bootstrap.gpu_question import Box
 from sparkwright.cli import bundle as bundle_command
-from sparkwright.cli import init as init_command
 from sparkwright.cli import main, module_of
+from sparkwright.cli.lib.documents import documents
+from sparkwright.cli.lib.extras import extra_commands
 from sparkwright.config.inventory import read_inventory
 from sparkwright.config.tls import CA
-from sparkwright.extras.discover import command as discover_command
-from sparkwright.extras.discover.asking import Box
 from sparkwright.host.lib.records import encode
 from sparkwright.resolve.lock import from_resolution, render_lock
 from sparkwright.site.fleet import plan_fleet
 from tests.unit.builders import ROOT, resolution
 from tests.unit.checks.fabric import states as fabric
 from tests.unit.checks.service import builders as ill
-from tests.unit.report.test_status import answer
+from tests.unit.results.test_status import answer
 
 SPARKS = ("spark-1", "spark-2", "spark-3")
 HOSTS = (*SPARKS, "rtx-1", "rtx-2")
@@ -111,7 +110,7 @@ def ask_hosts(
 
 
 #: A command of every kind that prints -> its words; INVENTORY is left out.
-COMMANDS = {
+_COMMANDS = {
     "activate": "activate chat --yes",
     "advise": "advise agents",
     "bundle": "bundle out",
@@ -151,6 +150,8 @@ COMMANDS = {
     "status": "status",
     "stop": "stop --yes",
 }
+#: Commands that are there: extras may be missing.
+COMMANDS = {name: words for name, words in _COMMANDS.items() if name in documents()}
 
 
 @pytest.fixture
@@ -170,13 +171,16 @@ def fleet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "fleet.lock").write_text(render_lock(lock))
     CA.parent.mkdir(parents=True)
     CA.write_text(_PEM)
-    example_report.write(tmp_path / ".sparkwright", hosts=5, runs=3)
+    if "report" in COMMANDS and "bench" in documents():
+        example_report = importlib.import_module("lab.example_report")
+        example_report.write(tmp_path / ".sparkwright", hosts=5, runs=3)
     (tmp_path / ".sparkwright/keys").mkdir(exist_ok=True)
     for name in ("api_key", "keys/openclaw"):
         (tmp_path / ".sparkwright" / name).write_text(f"sk-a-key-of-sixteen-or-more-{name}")
         (tmp_path / ".sparkwright" / name).chmod(0o600)
     for words in COMMANDS:
-        module = importlib.import_module(module_of(words.split()[0]))
+        command = extra_commands().get(words)
+        module = importlib.import_module(command.module if command else module_of(words.split()[0]))
         if hasattr(module, "ask_hosts"):
             monkeypatch.setattr(module, "ask_hosts", ask_hosts)
     for other in ("control", "deployments"):
@@ -186,8 +190,10 @@ def fleet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(bundle_command, "_fetch", lambda *_, **__: True)
     boxes = [Box(name, "known_hosts", "gb10", "NVIDIA GB10") for name in HOSTS]
     boxes.append(Box("nas", "~/.ssh/config", None, why="word " * 20))
-    for command in (discover_command, init_command):
-        monkeypatch.setattr(command, "found", lambda **_: boxes)
+    if "discover" in COMMANDS:
+        for name in ("command", "names"):
+            place = f"sparkwright.extras.discover.{name}.discovered"
+            monkeypatch.setattr(place, lambda **_: boxes)
     return tmp_path
 
 

@@ -13,7 +13,7 @@ import click
 import pytest
 from click.shell_completion import ShellComplete
 
-from sparkwright.cli import SECTIONS, main
+from sparkwright.cli import main, sections
 from tests.unit.builders import ROOT
 
 #: Options and arguments that take a name of something.
@@ -85,7 +85,7 @@ def test_every_option_that_takes_a_name_completes_it() -> None:
             if parameter.name in NAMED and (name, parameter.name) not in NOT:
                 assert parameter._custom_shell_complete is not None, (name, parameter.name)
 
-    for name in [name for section in SECTIONS.values() for name in section]:
+    for name in [name for section in sections().values() for name in section]:
         command = main.get_command(context, name)
         assert command is not None
         look(command, name)

@@ -11,16 +11,16 @@ import pytest
 
 from docs.generate.commands import commands
 from docs.generate.json_documents import schema
-from sparkwright.cli.lib.documents import DOCUMENTS, PYINFRAS
+from sparkwright.cli.lib.documents import PYINFRAS, documents
 from tests.unit.cli.fleet_of_five import COMMANDS, fleet, run
-from tests.unit.extras.bench.test_command import ONE, _run, asked
-from tests.unit.extras.chat.model import Model, speaking
-from tests.unit.extras.chat.site import chat, written
 
-__all__ = ["asked", "fleet"]
+__all__ = ["fleet", "judge"]
+
 jsonschema: Any = pytest.importorskip("jsonschema", reason="make setup installs jsonschema")
+
 #: It hands its words over as they are, `--json` among them.
 _AS_IT_IS = {"deploy"}
+
 #: They show what goes on, and say so in their own pages.
 _STREAMS = {"logs", "shell", "top"}
 
@@ -33,7 +33,7 @@ def _closed(found: Any) -> Any:
     return [_closed(one) for one in found] if isinstance(found, list) else found
 
 
-def _judge(words: str, document: Any) -> None:
+def judge(words: str, document: Any) -> None:
     jsonschema.validate(document, _closed(schema(words)))
 
 
@@ -43,8 +43,8 @@ def test_every_command_has_it_and_a_type() -> None:
                  if isinstance(option, click.Option)}  # fmt: skip
         assert "--json" in names or words in _AS_IT_IS | _STREAMS, words
     there = {words for words, _, _ in commands()}
-    assert there - _STREAMS == {*DOCUMENTS, *PYINFRAS}
-    assert set(COMMANDS) == set(DOCUMENTS) - {"bench", "chat"}
+    assert there - _STREAMS == {*documents(), *PYINFRAS}
+    assert set(COMMANDS) == set(documents()) - {"bench", "chat"}
 
 
 @pytest.mark.parametrize("words", COMMANDS)
@@ -59,37 +59,11 @@ def test_what_is_printed_is_what_the_page_says(words: str, fleet: Path) -> None:
     assert done.exit_code == plain.exit_code, done.output
     document = json.loads(done.stdout)
     assert document
-    _judge(words, document)
-
-
-def test_so_is_a_benchmark(asked: Any, tmp_path: Path) -> None:
-    done = _run(*ONE, "--results", str(tmp_path / "results"), "--json")
-    _judge("bench", json.loads(done.stdout))
-
-
-def test_so_is_an_answer(tmp_path: Path) -> None:
-    with speaking(Model()) as model:
-        site = written(tmp_path / "site", model.port)
-        model.deltas = [{"reasoning": "Hm."}, {"content": "Hello,\n"}, {"content": "world"}]
-        done = chat(site, "--prompt", "Say hello", "--json")
-    document = json.loads(done.stdout)
-    _judge("chat", document)
-    assert (document["text"], document["reasoning"]) == ("Hello,\nworld", "Hm.")
-    assert (document["host"], document["tokens"]) == ("box", 11)
-
-
-def test_an_answer_that_breaks_off_is_no_document(tmp_path: Path) -> None:
-    with speaking(Model()) as model:
-        site = written(tmp_path / "site", model.port)
-        model.deltas = [{"content": "Hello"}]
-        model.refuses = (400, "no")
-        done = chat(site, "--json", said="Say hello")
-    assert (done.exit_code, done.stdout) == (1, "")
-    assert "refused with HTTP 400" in done.stderr
+    judge(words, document)
 
 
 def test_a_key_that_the_page_does_not_name_is_found() -> None:
-    box = {"name": "a", "source": "b", "gpu": None, "shown": "", "why": ""}
-    _judge("discover", [box])
+    written = {"folder": "a", "files": [], "without_recipe": []}
+    judge("init", written)
     with pytest.raises(jsonschema.ValidationError):
-        _judge("discover", [{**box, "more": 1}])
+        judge("init", {**written, "more": 1})

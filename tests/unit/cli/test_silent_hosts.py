@@ -23,7 +23,7 @@ from sparkwright.cli import (
 from sparkwright.cli.lib import deployments
 from sparkwright.host.lib.records import encode
 from tests.unit.checks.service import builders as ill
-from tests.unit.report.test_status import answer
+from tests.unit.results.test_status import answer
 
 USAGE: dict[str, Any] = {"things": [], "foreign": []}
 REMOVED = {"done": ["the service"], "left": []}

@@ -11,15 +11,15 @@ import pytest
 from sparkwright.checks.smoke.outside import entrances
 from sparkwright.config.keys import Keys
 from sparkwright.config.secrets import Secret
-from sparkwright.extras.endpoints.fleet import export
 from sparkwright.plan.desired import Desired
 from sparkwright.proxy.proxies import proxies_of
 from sparkwright.site.services import desired_services
 from tests import systemd
 from tests.libyaml import safe_load
-from tests.unit.clusters.fleets import data, desired, names, of_ranks, pair, planned
+from tests.unit.clusters.fleets import data, desired, names, of_ranks, pair
 
 ENGINE = "sk-of-the-engine-0123456789"
+
 KEYS = Keys(
     {"default": (Secret("sk-0123456789abcdef"),)}, Secret(ENGINE), {"pair": Secret("sk-of-ranks")}
 )
@@ -117,17 +117,13 @@ def test_only_the_head_has_key_proxy_and_clients() -> None:
     assert "sk-of-ranks" not in json.dumps(str(service))
 
 
-def test_load_balancers_and_clients_know_the_head_alone() -> None:
+def test_load_balancers_know_the_head_alone() -> None:
     balanced = {**data(), "load_balancer": {"chat": {"port": 8080}}}
     hosts = {"spark-1": balanced, "spark-2": data()}
     found = proxies_of(desired(hosts)["spark-1"].plan, hosts)
     assert found is not None
     (fleet,) = [one for one in found.proxies if one.name == "fleet-chat"]
     assert [one.name for one in fleet.replicas] == ["spark-1"]
-    fleet_of = planned(hosts).or_raise()
-    listed = export(fleet_of, dict.fromkeys(hosts, "10.0.0.1"))
-    assert [one.host for one in listed.endpoints] == ["spark-1"]
-    assert listed.notes == ()
 
 
 @pytest.mark.parametrize("number", [0, 1])

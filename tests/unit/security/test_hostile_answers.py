@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from sparkwright.checks.host.judge import judge
 from sparkwright.checks.service.diagnose import diagnose
 from sparkwright.checks.service.facts import facts
-from sparkwright.extras.bench import host as bench
 from sparkwright.facts import programs
 from sparkwright.facts.answers import MOST_DEPTH, MOST_TEXT, HostError, of_each, parse
 from sparkwright.facts.programs import BEGIN, END
@@ -43,13 +42,17 @@ ANSWERS: list[Any] = [
     tuple[str, ...], dict[str, JobStatus], dict[str, SmokeAnswer], dict[str, DeepAnswer],
     dict[str, Verified],
 ]  # fmt: skip
+
 DESIRED = wanted(plan())
+
 _TEXT = st.sampled_from(
     ["", "chat", "qwen36", "\x1b[2J", "9" * 5000, "-1", "nan", "1e999", "\ud800", "a=b", "\u0661",
      "12.1", "580.95", "active", "active\n", "--max-model-len \"", "2026-01-01T00:00:00Z", "{[",
      "NVRM: Xid (x): " + "9" * 5000, "NVIDIA GB10", "error", "99999.99999", "9" * 5000 + ".1"]
 )  # fmt: skip
+
 _PLAIN = st.none() | st.booleans() | st.integers() | st.floats() | st.text() | _TEXT
+
 _ANY = st.recursive(
     _PLAIN,
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(_TEXT, inner, max_size=4),
@@ -194,13 +197,6 @@ def test_whatever_a_host_runs_it_is_shown(data: Any) -> None:
 @given(of(Examination))
 def test_whatever_a_doctor_sees_is_diagnosed(data: Any) -> None:
     diagnose("h", facts({**_parsed(Examination, data), "planned": {}, "findings": []}))
-
-
-@given(of(BenchAnswer))
-def test_whatever_a_benchmark_ran_on_is_recorded(data: Any) -> None:
-    seen = bench.facts({**_parsed(BenchAnswer, data), "planned": {}})
-    bench.gpu_of(seen, seen, seen)
-    list(bench.changed(seen, seen, "chat"))
 
 
 @given(of(DiskUsage))

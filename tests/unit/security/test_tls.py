@@ -4,7 +4,6 @@ certificate that would not work stops the run before any host is touched."""
 from __future__ import annotations
 
 import datetime as dt
-import json
 import stat
 import subprocess
 import sys
@@ -25,23 +24,24 @@ from sparkwright.cli import main
 from sparkwright.config.inventory import HostInput
 from sparkwright.config.places import CATALOG
 from sparkwright.config.tls import CA, CA_DIRECTORY
-from sparkwright.extras.endpoints import FORMATS
-from sparkwright.extras.endpoints.fleet import export
 from sparkwright.findings.user_error import UserError
 from sparkwright.plan.plan import HostPlan
 from sparkwright.proxy.haproxy import Proxies, render_proxies
 from sparkwright.proxy.proxies import proxies_of
-from sparkwright.site.fleet import PlannedHost, plan_fleet
+from sparkwright.site.fleet import plan_fleet
 from sparkwright.tls.authority import HOST_VALID, authority, host_certificate, subject_names
 from sparkwright.tls.host import identity
 from sparkwright.tls.names import names_of, own_name
-from tests.libyaml import safe_load
-from tests.unit.builders import ROOT, SPARK, catalog, plan
+from tests.unit.builders import ROOT, SPARK, plan
 
 NOW = dt.datetime.now(dt.UTC)
+
 DAY = dt.timedelta(days=1)
+
 NAMES = ("127.0.0.1", "localhost", "spark-1")
+
 BEHIND = {"qwen36": {**SPARK["qwen36"], "proxy": True}}
+
 SHIPPED = load_catalog([CATALOG])
 
 
@@ -58,9 +58,6 @@ def mode(path: Path) -> int:
 
 def leaf(pem: str) -> x509.Certificate:
     return x509.load_pem_x509_certificate(pem.encode())
-
-
-# --- The CA ------------------------------------------------------------------------------------
 
 
 def test_the_ca_s_key_is_its_owner_s_alone() -> None:
@@ -104,9 +101,6 @@ def test_a_damaged_or_ended_ca_is_told_with_a_remedy() -> None:
     (CA_DIRECTORY / "ca.pem").write_text("nothing")
     with pytest.raises(UserError, match="can't be read"):
         authority(NOW)
-
-
-# --- Certificates of hosts ---------------------------------------------------------------------
 
 
 def test_a_certificate_stays_until_a_third_of_its_time_is_left() -> None:
@@ -167,9 +161,6 @@ def test_what_a_certificate_is_for() -> None:
     assert not any("@" in name or "*" in name for name in names_of("@local", {}, ["*"]))
 
 
-# --- Proxies -----------------------------------------------------------------------------------
-
-
 def proxies(data: Mapping[str, Any], everyone: Mapping[str, Any] | None = None) -> Proxies:
     found = proxies_of(_plan("spark-1", data), {"spark-1": data, **(everyone or {})})
     assert found
@@ -216,9 +207,6 @@ def test_the_private_key_shows_itself_nowhere() -> None:
     for shown in (repr(found), repr(found.tls_files), render_proxies(found).config):
         assert "PRIVATE" not in shown
         assert "BEGIN" not in shown
-
-
-# --- The user's own ----------------------------------------------------------------------------
 
 
 class _Files:
@@ -361,24 +349,6 @@ def test_a_service_that_would_answer_in_clear_is_refused() -> None:
     assert "vLLM itself would answer others in clear" in checked("own", services)
     services = {"qwen36": {**SPARK["qwen36"], "proxy": False, "bind": "127.0.0.1"}}
     assert checked("own", services) == ""
-
-
-# --- Clients -----------------------------------------------------------------------------------
-
-
-def test_every_client_is_told_the_ca_and_none_the_key(site: Path) -> None:
-    authority(NOW)
-    hosts = {"spark-1": PlannedHost(plan(BEHIND, tls="own"), catalog(), ())}
-    endpoints = export(hosts, {"spark-1": "spark-1"}).endpoints
-    ca = str(site / CA)
-    assert endpoints[0].base_url == "https://spark-1:8000/v1"
-    assert json.loads(FORMATS["json"](endpoints))["endpoints"][0]["ca"] == ca
-    for name in ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "NODE_EXTRA_CA_CERTS"):
-        assert f"\n{name}={ca}\n" in FORMATS["env"](endpoints)
-    assert safe_load(FORMATS["litellm"](endpoints))["litellm_settings"] == {"ssl_verify": ca}
-    (service,) = safe_load(FORMATS["open-webui"](endpoints))["services"].values()
-    assert service["volumes"] == [f"{ca}:{service['environment']['SSL_CERT_FILE']}:ro"]
-    assert "https://spark-1:8000/v1" in FORMATS["openclaw"](endpoints)
 
 
 def test_the_command_prints_the_ca_and_no_key() -> None:

@@ -8,7 +8,6 @@ import pytest
 
 from sparkwright.checks.service.watch_plan import watch_of
 from sparkwright.config.templates import template
-from sparkwright.extras.notify import timer
 from sparkwright.host.lib import sandbox
 from sparkwright.proxy.haproxy import render_proxies
 from sparkwright.proxy.proxies import health_unit, proxies_of
@@ -16,6 +15,7 @@ from tests import systemd
 from tests.unit.builders import SPARK, plan, wanted
 
 ROOT = Path(__file__).resolve().parents[3]
+
 #: The most that `systemd-analyze security` may say of each.
 MOST = {
     "serving/unit.service.j2": 2.0,
@@ -65,14 +65,6 @@ def test_no_template_of_a_unit_is_left_out() -> None:
     found = (path for path in found if path.parent.name != "notify")
     assert {str(path.relative_to(ROOT / "templates")) for path in found} == set(UNITS)
     assert set(MOST) == set(UNITS)
-
-
-def test_the_unit_of_the_controller_is_closed_as_far_as_a_user_can(tmp_path: Path) -> None:
-    text = timer.units(tmp_path, Path("inventory/lab.py"))["sparkwright-notify.service"]
-    found = systemd.settings(text)
-    assert found["NoNewPrivileges"] == ["yes"]
-    assert found["UMask"] == ["0077"]
-    assert found["MemoryMax"] == ["1G"]
 
 
 @pytest.mark.parametrize("name", UNITS)

@@ -25,8 +25,8 @@ import pytest
 
 from sparkwright.catalog import Alias
 from sparkwright.config.secrets import VARIABLE
-from sparkwright.extras.endpoints import FORMATS, Endpoint
-from sparkwright.extras.endpoints.endpoint import Key, ServedName
+from sparkwright.extras.endpoints.command import FORMATS
+from sparkwright.site.endpoints import Endpoint, Key, ServedName
 from tests.libyaml import safe_load
 from tests.unit.builders import ROOT, alone
 from tests.unit.extras.endpoints.test_endpoints import exported, lab

@@ -11,13 +11,14 @@ from click.testing import CliRunner, Result
 
 from sparkwright.cli import main
 from sparkwright.config.secrets import VARIABLE
-from sparkwright.extras.endpoints import FORMATS, Endpoint
-from sparkwright.extras.endpoints.endpoint import key_command
+from sparkwright.extras.endpoints.command import FORMATS
 from sparkwright.extras.endpoints.fleet import Exported, export
 from sparkwright.findings.user_error import UserError
+from sparkwright.site.endpoints import Endpoint, key_command
 from sparkwright.site.fleet import PlannedHost
 from tests.libyaml import safe_load
 from tests.unit.builders import ROOT, RTX, SPARK, catalog, plan
+from tests.unit.clusters import fleets
 
 SECRET = "sk-this-must-never-be-written-anywhere"
 
@@ -280,3 +281,11 @@ def test_a_file_that_can_t_be_written_is_reported(
 def test_shipped_advice_is_for_names_that_are_served() -> None:
     for recipe in catalog().recipes.values():
         assert set(recipe.aliases) <= set(recipe.served_names), recipe.name
+
+
+def test_clients_of_a_cluster_know_its_head_alone() -> None:
+    balanced = {**fleets.data(), "load_balancer": {"chat": {"port": 8080}}}
+    hosts = {"spark-1": balanced, "spark-2": fleets.data()}
+    exported = export(fleets.planned(hosts).or_raise(), dict.fromkeys(hosts, "10.0.0.1"))
+    assert [endpoint.host for endpoint in exported.endpoints] == ["spark-1"]
+    assert exported.notes == ()

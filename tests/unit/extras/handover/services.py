@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sparkwright.extras.handover import FORMATS
+from sparkwright.extras.handover.formats import FORMATS
 from tests.libyaml import safe_load_all
 from tests.quadlet import sections
 from tests.unit.builders import plan, resolution

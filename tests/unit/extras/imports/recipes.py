@@ -8,10 +8,10 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+from sparkwright.extras.imports.formats import Result, import_texts
+from sparkwright.extras.imports.sources import of_path
 from sparkwright.findings.finding import Finding
-from sparkwright.imports.foreign import Options, Text
-from sparkwright.imports.formats import Result, import_texts
-from sparkwright.imports.sources import of_path
+from sparkwright.recipes.recipe import Options, Text
 from tests.unit.builders import ROOT, catalog
 
 FIXTURES = ROOT / "tests/fixtures/recipes"

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from sparkwright.config.inventory import HostInput
+from sparkwright.extras.imports.files import write
 from sparkwright.findings.finding import Severity
-from sparkwright.imports.files import write
 from sparkwright.site.fleet import plan_fleet
 from tests.unit.extras.imports.recipes import (
     FIXTURES,

@@ -7,7 +7,7 @@ from typing import Any
 from sparkwright.findings.finding import Finding, Severity, Subject
 from sparkwright.host.watch.state import WatchFinding, WatchReport
 from sparkwright.results.status import Deployment
-from tests.unit.report.test_status import NOW, answer
+from tests.unit.results.test_status import NOW, answer
 
 WEDGE = WatchFinding("wedge", "qwen36", "error", "3 requests run, and no token for 9 min", NOW - 60)
 

@@ -1,0 +1,86 @@
+"""GPUs of boxes, asked for by the user's own ssh. Nothing is changed there."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+
+from sparkwright.catalog.gpus import VRAM
+from sparkwright.host.lib.gpu import IDENTITY, Gpu, parse
+from sparkwright.text.visible import cut
+
+_SECONDS = 5
+_ASK = f"nvidia-smi --query-gpu={','.join(IDENTITY)} --format=csv,noheader"
+_MOST = 64 << 10
+Run = Callable[[Sequence[str]], tuple[int, str, str]]
+
+
+@dataclass(frozen=True)
+class Box:
+    """A box and its GPU.
+
+    Attributes:
+        gpu: its name for `init`; None where it has none that the catalog knows.
+        shown: nvidia-smi's name for it.
+        why: what ssh or nvidia-smi said, where there is no GPU.
+    """
+
+    name: str
+    source: str
+    gpu: str | None = None
+    shown: str = ""
+    why: str = ""
+
+
+def boxes(sources: Mapping[str, str], run: Run | None = None) -> list[Box]:
+    """Ask boxes for their GPU, side by side.
+
+    Args:
+        sources: name of each box for SSH -> where that name is from.
+    """
+    ask = partial(_box, run=run or _ssh)
+    with ThreadPoolExecutor(max_workers=16) as pool:
+        return list(pool.map(ask, sources, sources.values()))
+
+
+def _box(name: str, source: str, *, run: Run) -> Box:
+    code, out, err = run(command(name))
+    gpus = parse(out) if code == 0 else ()
+    if not gpus:
+        said = (err.strip() or out.strip()).splitlines()
+        return Box(name, source, why=cut(said[-1] if said else "no GPU", 120))
+    return Box(name, source, kind(gpus[0]), cut(gpus[0].name, 60))
+
+
+def command(name: str) -> list[str]:
+    """The ssh command: asks nobody, and takes no key of a host that is not known."""
+    options = ("BatchMode=yes", "StrictHostKeyChecking=yes", f"ConnectTimeout={_SECONDS}",
+               "ForwardAgent=no", "ForwardX11=no", "ClearAllForwardings=yes")  # fmt: skip
+    return ["ssh", *(word for option in options for word in ("-o", option)), "--", name, _ASK]
+
+
+def kind(gpu: Gpu) -> str | None:
+    """Its name for `init`: by compute capability and memory; cards report a little less."""
+    if gpu.compute_cap == "12.1":
+        return "gb10"
+    if gpu.compute_cap != "12.0" or gpu.memory_mib is None:
+        return None
+    fitting = [(gib, name) for name, gib in VRAM.items() if gpu.memory_mib / 1024 >= gib - 0.1]
+    return max(fitting)[1] if fitting else None
+
+
+def _ssh(words: Sequence[str]) -> tuple[int, str, str]:
+    try:
+        done = subprocess.run(
+            words, stdin=subprocess.DEVNULL, capture_output=True, timeout=_SECONDS * 3,
+            check=False,
+        )  # fmt: skip
+    except subprocess.TimeoutExpired:
+        return 255, "", "no answer"
+    except OSError as error:
+        return 255, "", f"ssh: {error.strerror}"
+    out, err = (text[:_MOST].decode(errors="replace") for text in (done.stdout, done.stderr))
+    return done.returncode, out, err

@@ -1,0 +1,179 @@
+"""A service's newest result, judged by the cards and by its own past, in short and in words."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from sparkwright.catalog import Catalog
+from sparkwright.catalog.causes import Cause
+from sparkwright.extras.bench.compare import CellComparison, Verdict, compare
+from sparkwright.extras.bench.history import Regression, regressions
+from sparkwright.extras.bench.measures import MEASURES
+from sparkwright.extras.bench.published import SHORT_PROMPT, tables
+from sparkwright.extras.bench.results import Cell, Result
+from sparkwright.findings.render import count
+from sparkwright.text.short import amount, figure
+
+
+@dataclass(frozen=True)
+class Bench:
+    """A service's newest result, judged."""
+
+    result: Result
+    cells: tuple[CellComparison, ...]
+    regressions: tuple[Regression, ...]
+    runs: int
+
+    @property
+    def verdicts(self) -> tuple[Verdict, ...]:
+        """Every figure that a card has something to say of."""
+        return tuple(verdict for cell in self.cells for verdict in cell.verdicts)
+
+    @property
+    def compared(self) -> int:
+        """How many figures a card has something to say of."""
+        return len(self.verdicts)
+
+    @property
+    def in_range(self) -> int:
+        """How many of them are in range."""
+        return sum(verdict.state == "in range" for verdict in self.verdicts)
+
+    @property
+    def worse(self) -> int:
+        """How many are on the wrong side of their range."""
+        return sum(verdict.state == "worse" for verdict in self.verdicts)
+
+    @property
+    def errors(self) -> int:
+        """How many requests failed."""
+        return sum(cell.cell.errors for cell in self.cells)
+
+    @property
+    def sources(self) -> tuple[tuple[str, str], ...]:
+        """The cards' tables that it was held against, and their sources."""
+        return tuple(dict.fromkeys((one.table, one.source) for one in self.verdicts))
+
+    @property
+    def well(self) -> bool:
+        """Whether nothing is wrong with it."""
+        return not (self.worse or self.regressions or self.errors)
+
+    @property
+    def summary(self) -> str:
+        """Its figures in a line."""
+        parts = [f"{self.in_range} of {self.compared} in range" if self.compared else "no card"]
+        parts += [f"{self.worse} worse than the card"] if self.worse else []
+        parts += [f"{len(self.regressions)} worse than usual"] if self.regressions else []
+        parts += [count(self.errors, "error")] if self.errors else []
+        return ", ".join(parts)
+
+
+def judged(results: Sequence[Result], catalog: Catalog) -> Bench:
+    """The newest of a service's results, held against the cards and against the others.
+
+    Args:
+        results: at least one, the oldest first.
+    """
+    causes = [cause for group in catalog.causes.values() for cause in group.causes]
+    newest = results[-1]
+    cells = compare(newest, tables(newest, catalog), causes)
+    return Bench(newest, cells, regressions(newest, results), len(results))
+
+
+@dataclass(frozen=True)
+class MeasureFinding:
+    """One measure that is worse than its card, or than its own past: one finding, not sixty.
+
+    Attributes:
+        loads: at how many loads.
+        of: how many loads were compared; None where unknown.
+        cell, worst: where it is worst.
+    """
+
+    title: str
+    loads: int
+    of: int | None
+    cell: Cell
+    worst: Verdict | Regression
+
+    def __str__(self) -> str:
+        """The measure, at how many loads it is worse, and where it is worst."""
+        against = "than the card" if isinstance(self.worst, Verdict) else "than usual"
+        loads = count(self.loads, "load") + (f" of {self.of}" if self.of else "")
+        return (
+            f"{self.title} is worse {against} at {loads}; the worst: "
+            f"{cell_name(self.cell)}: {_figures(self.worst)}"
+        )
+
+
+def findings(bench: Bench) -> Iterator[MeasureFinding]:
+    """Against its past first: that is what changed. In the order of the measures."""
+    for measure in MEASURES:
+        lost = [one for one in bench.regressions if one.measure == measure.name]
+        if lost:
+            worst = max(lost, key=lambda one: abs(one.change))
+            yield MeasureFinding(measure.title, len(lost), None, worst.cell, worst)
+    for measure in MEASURES:
+        compared = [
+            (cell.cell, verdict)
+            for cell in bench.cells
+            if (verdict := cell.by_measure.get(measure.name)) is not None
+        ]
+        slow = [(cell, verdict) for cell, verdict in compared if verdict.state == "worse"]
+        if slow:
+            cell, verdict = max(slow, key=lambda pair: _distance(pair[1]))
+            yield MeasureFinding(measure.title, len(slow), len(compared), cell, verdict)
+
+
+def likely(bench: Bench) -> list[tuple[Cause, int]]:
+    """Causes that may explain it, and at how many loads: the most loads first.
+
+    Of causes that explain as much, the order of the catalog holds.
+    """
+    causes = [cause for cell in bench.cells for cause in cell.causes]
+    by_id = {cause.id: cause for cause in causes}
+    counted = Counter(cause.id for cause in causes)
+    return [(by_id[name], loads) for name, loads in counted.most_common()]
+
+
+def cell_name(cell: Cell) -> str:
+    """A load in words: ``coding, 8 requests, 16000 prompt tokens``."""
+    sampled = f", temperature {cell.sampling_temperature:g}" if cell.sampling_temperature else ""
+    return (
+        f"{cell.category}, {count(cell.concurrency, 'request')}, "
+        f"{count(cell.prompt_tokens, 'prompt token')}{sampled}"
+    )
+
+
+def one_stream(result: Result) -> tuple[float | None, float | None]:
+    """Tokens/s and first token of one stream of a short prompt: medians over the categories."""
+    short = [c for c in result.cells if c.concurrency == 1 and c.prompt_tokens < SHORT_PROMPT]
+    decodes = [cell.decode for cell in short if cell.decode is not None]
+    firsts = [cell.ttft.p50 for cell in short if cell.ttft]
+    return (median(decodes) if decodes else None, median(firsts) if firsts else None)
+
+
+def _figures(worst: Verdict | Regression) -> str:
+    if isinstance(worst, Verdict):
+        basis = f"; {worst.basis}" if worst.basis else ""
+        return (
+            f"{amount(worst.measured, worst.unit)}, {worst.ratio:.2f} times the card's "
+            f"{figure(*worst.published, worst.unit)} (in range from "
+            f"{figure(worst.low, worst.high, worst.unit)}{basis})"
+        )
+    since = f"; changed when it began: {', '.join(worst.since)}" if worst.since else ""
+    return (
+        f"{amount(worst.now, worst.unit)}, {worst.change:+.0%} against the median "
+        f"{amount(worst.usual, worst.unit)} of {worst.runs} earlier runs "
+        f"(noise {amount(worst.bound, worst.unit)}){since}"
+    )
+
+
+def _distance(verdict: Verdict) -> float:
+    """How far from the card, alike for rates and times."""
+    return abs(math.log(verdict.ratio)) if verdict.ratio > 0 else math.inf

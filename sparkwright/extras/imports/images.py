@@ -1,0 +1,141 @@
+"""A recipe's container as an image of the catalog."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from sparkwright.catalog import Catalog
+from sparkwright.catalog.gpus import GPUS, MACHINES
+from sparkwright.engines.vllm.table import release
+from sparkwright.extras.imports.names import distinct, slug
+from sparkwright.recipes.recipe import Foreign, Options, Refused
+
+_REFERENCE = re.compile(
+    r"(?:(?P<host>[a-z0-9-]+(?:\.[a-z0-9-]+)*(?::\d{1,5})?)/)?"
+    r"(?P<path>[a-z0-9]+(?:[._/-]+[a-z0-9]+)*)"
+    r"(?::(?P<tag>[A-Za-z0-9_][A-Za-z0-9._-]{0,127}))?"
+    r"(?:@(?P<digest>sha256:[0-9a-f]{64}))?"
+)
+_HUB = "registry-1.docker.io"
+_STOCK = "vllm-openai"
+#: vLLM's own.
+_VLLMS = f"{_HUB}/vllm/vllm-openai"
+#: Tags that are moved to newer builds.
+_MOVING = ("latest", "nightly", "main", "dev")
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """The image that serves.
+
+    Attributes:
+        name, tag: of the catalog.
+        vllm: the version inside, where somebody says it.
+        entry: its new entry, as YAML has it; None where the catalog has it already.
+    """
+
+    name: str
+    tag: str
+    vllm: str | None
+    entry: dict[str, Any] | None
+
+
+def image_of(foreign: Foreign, catalog: Catalog, options: Options) -> Chosen:
+    """The catalog's image where it has this one, else a new entry.
+
+    Raises:
+        Refused: for what is no reference, and for a name that only its author's machine has.
+    """
+    reference = options.image or foreign.container
+    if reference is None:
+        return _stock(foreign, catalog, options)
+    found = _REFERENCE.fullmatch(reference)
+    if found is None:
+        raise Refused("container", repr(reference), "it is no reference of an image")
+    host, path = found["host"], found["path"]
+    if host and "." not in host and ":" not in host and host != "localhost":
+        host, path = None, f"{host}/{path}"
+    if host in (None, "docker.io", "index.docker.io"):
+        host = _HUB
+        if "/" not in path:
+            raise Refused(
+                "container", repr(reference), "a local name: no registry has this image",
+                "--image REFERENCE names one that a registry has",
+            )  # fmt: skip
+    digest = found["digest"]
+    tag = found["tag"] or (f"sha256-{digest[7:19]}" if digest else "latest")
+    repository = f"{host}/{path}"
+    for image in catalog.images.values():
+        own = image.tags.get(tag)
+        if image.repository == repository and own and digest in (None, own.digest):
+            vllm = options.vllm or own.vllm
+            moves = tag in _MOVING and own.digest is None
+            # Of an import, or one that the library knows no more of than an import does.
+            if image.name == _name(repository, tag) or vllm is None or moves:
+                _risks(foreign, repository, tag, own.digest, vllm)
+            return Chosen(image.name, tag, vllm, None)
+    return _new(foreign, catalog, repository, tag, digest, options)
+
+
+def _stock(foreign: Foreign, catalog: Catalog, options: Options) -> Chosen:
+    """Stock vLLM: the catalog's newest tag, or a newer one that the recipe asks for."""
+    image, least = catalog.images[_STOCK], foreign.least_vllm or "0"
+    own = image.tags[image.newest_tag]
+    if own.vllm and release(own.vllm) >= release(least):
+        return Chosen(image.name, image.newest_tag, own.vllm, None)
+    tag = f"v{'.'.join(map(str, release(least)))}"
+    return _new(foreign, catalog, image.repository, tag, None, options)
+
+
+def _new(
+    foreign: Foreign, catalog: Catalog, repository: str, tag: str, digest: str | None,
+    options: Options,
+) -> Chosen:  # fmt: skip
+    architecture = MACHINES[GPUS[options.gpu]]
+    version = re.match(r"v?(\d+\.\d+\.\d+)", tag) if repository == _VLLMS else None
+    vllm = options.vllm or (version[1] if version else None)
+    _risks(foreign, repository, tag, digest, vllm)
+    own: dict[str, Any] = {
+        "date": foreign.text.date, "vllm": vllm, "architectures": [architecture],
+        "source": f"{foreign.text.source}; architecture: assumed of the GPU that it is for",
+    }  # fmt: skip
+    if digest:
+        own["digest"] = digest
+    name = _name(repository, tag)
+    name = distinct(name, name in catalog.images, repository, tag, digest)
+    estimate = "an estimate; the registry's manifest is what preflight counts"
+    entry = {
+        "kind": "image", "name": name, "repository": repository, "entrypoint": "vllm",
+        "size": {"pull_gib": 10.0, "unpacked_gib": 24.0, "source": estimate},
+        "newest_tag": tag, "tags": {tag: own},
+    }  # fmt: skip
+    return Chosen(name, tag, vllm, entry)
+
+
+def _name(repository: str, tag: str) -> str:
+    return slug(f"{repository.removeprefix(_HUB + '/')}-{tag}")
+
+
+def _risks(
+    foreign: Foreign, repository: str, tag: str, digest: str | None, vllm: str | None
+) -> None:
+    """Whom a deploy trusts with what is in it."""
+    shown = f"{repository.removeprefix(_HUB + '/')}:{tag}"
+    if repository != _VLLMS:
+        foreign.remarks.risk(
+            "container", shown, "everything in it runs as its publisher made it, beside your data",
+            "deploy it only if you trust them; `sparkwright lock` pins what it holds today",
+        )  # fmt: skip
+    if tag in _MOVING and not digest:
+        foreign.remarks.risk(
+            "container", f"{tag} moves", "another build is another engine",
+            "`sparkwright lock` pins the digest of today; or name a dated tag with --image",
+        )  # fmt: skip
+    if vllm is None:
+        foreign.remarks.risk(
+            "container", f"{shown}: nobody says which vLLM it holds",
+            "its arguments can't be judged by that version's own parser",
+            "--vllm VERSION, once you know it (docker run --rm --entrypoint vllm IMAGE --version)",
+        )  # fmt: skip

@@ -1,0 +1,63 @@
+"""Names of entries and files, whatever others called them."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+
+from pydantic import TypeAdapter, ValidationError
+
+from sparkwright.catalog.data import Repository
+from sparkwright.recipes.recipe import Refused
+
+_LONGEST = 80
+_REPOSITORY: TypeAdapter[str] = TypeAdapter(Repository)
+_FORMATS = re.compile(
+    r"[-_.](fp8|nvfp4|mxfp4|awq|gptq|int4|int8|w4a16|w8a8|autoround|auto-round|bf16|dynamic|4bit|"
+    r"8bit|it|instruct|base|hf|gguf)(?=$|[-_.])"
+)
+
+
+def slug(text: str) -> str:
+    """A name as the catalog takes it; it leads to no other folder.
+
+    Raises:
+        Refused: where nothing is left of it.
+    """
+    name = re.sub(r"[^a-z0-9._]+", "-", text.lower())
+    name = re.sub(r"\.{2,}", ".", name).strip("-._")[:_LONGEST].rstrip("-._")
+    if not name:
+        raise Refused("name", repr(text[:80]), "no letter or digit in it", "--name NAME")
+    return name
+
+
+def distinct(name: str, taken: bool, *what: str | None) -> str:
+    """The name; with a hash of what it stands for where another entry has it already."""
+    if not taken:
+        return name
+    digest = hashlib.sha256("\0".join(map(str, what)).encode()).hexdigest()
+    return f"{name}-{digest[:8]}"
+
+
+def repository(model: str) -> str:
+    """A repository of the hub.
+
+    Raises:
+        Refused: for a file, a GGUF and everything else.
+    """
+    if re.search(r"gguf", model, re.IGNORECASE) or re.fullmatch(r"[^:]+/[^:]+:\S+", model):
+        raise Refused("model", repr(model), "GGUF is for llama.cpp; this tool serves with vLLM")
+    try:
+        return _REPOSITORY.validate_python(model)
+    except ValidationError:
+        what = repr(model[:100])
+        raise Refused("model", what, "it is no repository of the hub, organisation/name") from None
+
+
+def family(model: str) -> str:
+    """What rules go by: the model's name without its format."""
+    own = model.rpartition("/")[2].lower()
+    before = None
+    while own != before:
+        before, own = own, _FORMATS.sub("", own)
+    return slug(own or model)

@@ -1,0 +1,149 @@
+"""vLLM's own recipe of a repository: asked before the repository's files.
+
+It says how the engine's authors start a model: parsers, kernels, variables. How much of a host it
+takes stays what this host has, and whatever an import leaves out is left out here by the same code.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from sparkwright.catalog.gpus import UNIFIED
+from sparkwright.engines.derivation import Advice, DerivedFact, Subject
+from sparkwright.engines.vllm.command import PARALLEL
+from sparkwright.engines.vllm.table import release
+from sparkwright.recipes import vllm_recipes
+from sparkwright.recipes.carried_over import settled, variables
+from sparkwright.recipes.recipe import (
+    CHANGED,
+    Foreign,
+    Options,
+    Refused,
+    Text,
+    texts_of_tree,
+)
+from sparkwright.recipes.serve_arguments import read_arguments
+from sparkwright.recipes.yaml_mapping import mapping, read_yaml
+from sparkwright.resolve.model_recipe import ModelRecipe
+from sparkwright.resolve.recipe_registry import Snapshot
+
+#: Of a recipe, what says how to start the model. Its guide and its installation are for people.
+_KEYS = (
+    "meta", "model", "variants", "features", "opt_in_features", "strategy_overrides",
+    "hardware_overrides", "omni",
+)  # fmt: skip
+_INSTALLATION = ("dependencies", "install", "docker_source")
+#: vLLM's own image, of a version.
+_STOCK = re.compile(r"vllm/vllm-openai:v?(\d+\.\d+\.\d+)(-[a-z0-9_.-]+)?")
+#: Sized by the host that serves it.
+_SIZES = ("gpu_memory_utilization", "max_model_len", "max_num_seqs", *PARALLEL)
+
+
+def look_up(repository: str, registries: Iterable[Snapshot]) -> ModelRecipe | None:
+    """The first recipe of these registries that serves a repository.
+
+    Raises:
+        UserError: for a registry that can't be read.
+    """
+    for registry in registries:
+        paths = registry.naming(repository)
+        for text in texts_of_tree(paths, registry.read, registry.source, registry.date()):
+            try:
+                data = read_yaml(text.text)
+                if vllm_recipes.is_one(data) and any(_variants(data, repository)):
+                    return ModelRecipe(source=text.source, data=_kept(data))
+            except Refused:
+                continue  # the guide of another model, or no recipe at all
+    return None
+
+
+def advice(subject: Subject) -> Advice:
+    """The advice of vLLM's recipe for a service; empty without one, and for another engine."""
+    found = subject.resolved.recipe
+    if found is None or subject.image.engine != "vllm":
+        return Advice()
+    try:
+        return _advice(subject, found, _foreign(subject, found))
+    except Refused as refused:
+        said = f"not taken: {refused.observed} ({refused.reason})"
+        return Advice(facts=(DerivedFact("vLLM's recipe", said, found.source),))
+
+
+def _advice(subject: Subject, found: ModelRecipe, foreign: Foreign) -> Advice:
+    remarks, model = foreign.remarks, subject.repository
+    read = read_arguments(foreign.words, subject.version, remarks)
+    # What it needs is judged by the repository's files, not by the size of a datacentre's GPU.
+    foreign = replace(foreign, gpus=1, vram_gib=None)
+    arguments = settled(foreign, read.values, model, subject.version, _options(subject))
+    speculative = arguments.get("speculative_config")
+    if isinstance(speculative, dict) and speculative.get("model") not in (None, model):
+        remarks.left_out(
+            "speculative_config", str(speculative.get("model")), "it drafts with a second model",
+            "sparkwright import has both",
+        )  # fmt: skip
+        del arguments["speculative_config"]
+    elif isinstance(speculative, dict):
+        arguments["speculative_config"] = {
+            key: value for key, value in speculative.items() if key != "model"
+        }
+    taken = {key: value for key, value in arguments.items() if key not in _SIZES}
+    left_out = [
+        DerivedFact("not taken", one.observed, f"{found.source}: {one.reason}")
+        for one in remarks.findings
+        if not (one.id == CHANGED and (one.subject.key or "").rpartition(".")[2] in _SIZES)
+    ]
+    return Advice(
+        found.source, taken, variables(foreign, subject.version), foreign.least_vllm,
+        (DerivedFact("vLLM's recipe", foreign.title, found.source), *left_out),
+    )  # fmt: skip
+
+
+def _foreign(subject: Subject, found: ModelRecipe) -> Foreign:
+    """The variant of the repository that is named.
+
+    Raises:
+        Refused: where it is for another engine or another GPU.
+    """
+    name = next(_variants(found.data, subject.repository), None)
+    if name is None:
+        raise Refused("variants", "none has these weights", "the lock says otherwise")
+    # Its text is not read again, and no entry of the catalog gets its date.
+    text = Text(found.source, "", found.source, dt.date.min)
+    options = replace(_options(subject), variants=(name,))
+    (one,) = vllm_recipes.read(text, found.data, options)
+    if isinstance(one, Refused):
+        raise one
+    if one.container is None:
+        return one
+    stock = _STOCK.fullmatch(one.container)
+    if stock is None:
+        raise Refused("docker_image", one.container, "its arguments are for that image")
+    return replace(one, least_vllm=max(one.least_vllm or "0", stock[1], key=release))
+
+
+def _options(subject: Subject) -> Options:
+    return Options(
+        gpu=subject.settings.gpu or ("gb10" if subject.gpu.cap == UNIFIED else "rtx5090")
+    )
+
+
+def _variants(data: dict[str, Any], repository: str) -> Iterator[str]:
+    """Names of the variants with these weights, the usual one first."""
+    own = mapping(data, "model").get("model_id")
+    variants = mapping(data, "variants")
+    for name in sorted(variants, key=lambda one: one != "default"):
+        if (mapping(variants, name).get("model_id") or own) == repository:
+            yield name
+
+
+def _kept(data: Mapping[str, Any]) -> dict[str, Any]:
+    """As the lock can have it: plain data, in the order that it has there."""
+    kept = {key: data[key] for key in _KEYS if data.get(key) is not None}
+    model = kept["model"]
+    kept["model"] = {key: model[key] for key in model if key not in _INSTALLATION}
+    return dict(json.loads(json.dumps(kept, default=str)))

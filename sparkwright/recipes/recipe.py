@@ -1,0 +1,178 @@
+"""A recipe of another project as its format's module read it, and findings on its keys."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from pathlib import PurePosixPath
+
+from sparkwright.findings.finding import Finding, Severity, Subject
+
+#: Suffixes of files that may be recipes.
+SUFFIXES = (".yaml", ".yml")
+LEFT_OUT = "import-left-out"
+CHANGED = "import-changed"
+RISK = "import-risk"
+HARDWARE = "import-hardware"
+REFUSED = "import-refused"
+
+
+class Refused(Exception):
+    """This recipe can't be imported; says why, and what helps."""
+
+    def __init__(self, key: str, observed: str, reason: str, remedy: str = "") -> None:
+        self.key, self.observed, self.reason, self.remedy = key, observed, reason, remedy
+        super().__init__(f"{observed}: {reason}")
+
+    def finding(self, source: str) -> Finding:
+        """The same, of a file."""
+        return Finding(
+            REFUSED, Severity.ERROR, Subject(file=source, key=self.key or None),
+            self.observed, reason=self.reason, remedy=self.remedy,
+        )  # fmt: skip
+
+
+@dataclass
+class Remarks:
+    """Findings of one recipe, in the order in which they are met.
+
+    Attributes:
+        source: the recipe's file, as messages name it.
+    """
+
+    source: str
+    findings: list[Finding] = field(default_factory=list)
+
+    def left_out(self, key: str, observed: str, reason: str, remedy: str = "") -> None:
+        """Something that our catalog does not get."""
+        self._add(LEFT_OUT, key, observed, reason, remedy)
+
+    def changed(self, key: str, observed: str, reason: str, remedy: str = "") -> None:
+        """Something that our catalog says otherwise than the recipe."""
+        self._add(CHANGED, key, observed, reason, remedy)
+
+    def risk(self, key: str, observed: str, reason: str, remedy: str = "") -> None:
+        """Something that whoever deploys it trusts others with."""
+        self._add(RISK, key, observed, reason, remedy)
+
+    def hardware(self, key: str, observed: str, reason: str, remedy: str = "") -> None:
+        """More than one host of its kind has."""
+        self._add(HARDWARE, key, observed, reason, remedy)
+
+    @property
+    def carried_whole(self) -> bool:
+        """Whether nothing was left out."""
+        return not any(one.id == LEFT_OUT for one in self.findings)
+
+    def _add(self, name: str, key: str, observed: str, reason: str, remedy: str) -> None:
+        subject = Subject(file=self.source, key=key or None)
+        found = Finding(
+            name, Severity.WARNING, subject, observed, reason=reason, remedy=remedy
+        )  # fmt: skip
+        if found not in self.findings:
+            self.findings.append(found)
+
+
+@dataclass(frozen=True)
+class Options:
+    """What the user says beside the recipe.
+
+    Attributes:
+        gpu: the GPU that it is imported for, by its name in ``catalog.gpus.GPUS``.
+        name: of the new recipe; None for the recipe's own.
+        vllm: the version in the recipe's image, where nobody else says it.
+        image: a reference that replaces the recipe's container.
+        variants: of a recipe that has several; empty for all of them.
+        remote_code: whether ``trust_remote_code`` is kept.
+        cluster: whether what needs several GPUs is spread over as many hosts.
+    """
+
+    gpu: str = "gb10"
+    name: str | None = None
+    vllm: str | None = None
+    image: str | None = None
+    variants: tuple[str, ...] = ()
+    remote_code: bool = False
+    cluster: bool = False
+
+
+@dataclass(frozen=True)
+class Text:
+    """A recipe's file.
+
+    Attributes:
+        name: its path in its folder or repository, without the suffix.
+        source: ``repository@commit:path``, or the path of a file.
+        date: of the commit, or of the file.
+    """
+
+    name: str
+    text: str
+    source: str
+    date: dt.date
+
+    @property
+    def names(self) -> tuple[str, str]:
+        """The file's own name, and the same with that of its folder."""
+        folder, _, own = self.name.rpartition("/")
+        return own, f"{folder.rpartition('/')[2]}-{own}" if folder else own
+
+
+def texts_of_tree(
+    paths: Iterable[str], read: Callable[[str], str], source: str, date: dt.date
+) -> list[Text]:
+    """Recipes among the YAML files of a repository's tree.
+
+    Args:
+        read: a path's content.
+        source: ``repository@commit``.
+        date: of the commit.
+    """
+    return [
+        Text(str(PurePosixPath(path).with_suffix("")), read(path), f"{source}:{path}", date)
+        for path in paths
+        if PurePosixPath(path).suffix in SUFFIXES
+        and not any(part.startswith(".") for part in PurePosixPath(path).parts)
+    ]
+
+
+@dataclass
+class Foreign:
+    """What a recipe says, before it is ours.
+
+    Attributes:
+        name: of the new recipe.
+        longer_name: with its folder's, where another recipe has the first one.
+        title: one line of its own words.
+        model: the repository that its key names; the command line goes before it.
+        container: image reference; None for stock vLLM of ``least_vllm`` or newer.
+        words: of the command line, after ``vllm serve``.
+        environment: as text.
+        gpus: that it needs at least, one in each Spark.
+        may_be_one: whether one GPU does, although its defaults name two.
+        vram_gib: what it says to need, over all of its GPUs.
+        context: tokens that the model was made for.
+        format: of the weights, as it names it.
+        notes: what else a reader should know.
+    """
+
+    name: str
+    longer_name: str
+    title: str
+    text: Text
+    remarks: Remarks
+    model: str
+    container: str | None
+    words: tuple[str, ...]
+    environment: dict[str, str]
+    revision: str | None = None
+    least_vllm: str | None = None
+    gpus: int = 1
+    may_be_one: bool = False
+    vram_gib: float | None = None
+    context: int | None = None
+    format: str | None = None
+    shm_gib: float | None = None
+    memlock: bool = False
+    notes: list[str] = field(default_factory=list)

@@ -1,0 +1,266 @@
+"""A recipe is somebody else's text: what it tries when it is imported, and what comes of it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import time
+import tracemalloc
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from sparkwright.cli import main
+from sparkwright.config.registries import registry_address
+from sparkwright.extras.imports.files import write
+from sparkwright.extras.imports.sources import of_path
+from sparkwright.findings.user_error import UserError
+from sparkwright.resolve import recipe_registry
+from sparkwright.resolve.recipe_registry import snapshot
+from tests.unit.builders import ROOT
+from tests.unit.extras.imports.recipes import minimal, of_text, recipe, said
+
+BOMBS = {
+    "laughs": "a0: &a0 [x]\n"
+    + "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]\n" for n in range(1, 30)),
+    "merges": "a0: &a0 {x: 1}\n"
+    + "".join(f"a{n}: &a{n} {{<<: [*a{n - 1}, *a{n - 1}]}}\n" for n in range(1, 60)),
+    "depth": "model: " + "[" * 20_000,
+    "itself": "model: &a [*a]\n",
+    "length": "model: x\n" + "#" * 300_000,
+}
+
+
+@pytest.mark.parametrize("bomb", BOMBS)
+def test_yaml_that_grows_without_end_is_refused_at_once(bomb: str) -> None:
+    begun = time.process_time()
+    tracemalloc.start()
+    try:
+        result = of_text(BOMBS[bomb])
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert result.imported is None
+    assert peak < 100 * 1024**2
+    assert time.process_time() - begun < 10
+
+
+def test_placeholders_that_double_are_refused() -> None:
+    defaults = {f"k{n}": f"{{k{n + 1}}}{{k{n + 1}}}" * 20 for n in range(12)}
+    result = of_text(minimal("vllm serve {model} --seed {k0}", defaults=defaults))
+    assert "longer than" in result.findings[-1].observed
+
+
+@pytest.mark.parametrize("name", ["../../outside", "/etc/cron.d/x", "..", "a/../../b", "\x1b[2J"])
+def test_no_name_leads_out_of_the_catalog(name: str, tmp_path: Path) -> None:
+    result = of_text(minimal(name=name), name=f"{name}/fine")
+    assert result.imported is not None
+    write(result.imported, tmp_path / "site/catalog", replace=False)
+    vllm = json.dumps({
+        "meta": {"slug": name, "title": name}, "model": {"model_id": "example/Small-4B"},
+        "variants": {f"{name}/v": {}},
+    })  # fmt: skip
+    result = of_text(vllm)
+    if result.imported:
+        write(result.imported, tmp_path / "site/catalog", replace=True)
+    assert {path.name for path in tmp_path.iterdir()} == {"site"}
+
+
+@pytest.mark.parametrize("model", ["../../etc/passwd", "/etc/passwd", "a/../b", "a/b c"])
+def test_a_model_is_a_repository_and_no_path(model: str) -> None:
+    assert of_text(minimal("vllm serve example/x", model=model)).imported is not None
+    refused = of_text(minimal(f"vllm serve '{model}'"))
+    assert refused.imported is None
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "vllm serve {model}; touch {ran}",
+        "vllm serve {model} && touch {ran}",
+        "vllm serve {model} | tee {ran}",
+        "vllm serve {model} > {ran}",
+        "touch {ran}\nvllm serve {model}",
+        "bash -c 'touch {ran}; vllm serve x/y'",
+        "(vllm serve {model})",
+    ],
+)
+def test_a_script_is_refused_and_not_run(command: str, tmp_path: Path) -> None:
+    ran = tmp_path / "ran"
+    result = of_text(minimal(command.replace("{ran}", str(ran))))
+    assert result.imported is None
+    assert not ran.exists()
+
+
+def test_nothing_of_the_controller_is_filled_in_or_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MY_SECRET", "of-the-controller")
+    ran = tmp_path / "ran"
+    hooks = {key: [f"touch {ran}"] for key in ("pre_exec", "post_exec", "post_commands")}
+    env = {"A": "$MY_SECRET", "B": "${MY_SECRET}", "C": f"$(touch {ran})", "D": "plain"}
+    command = f"vllm serve {{model}} --seed '$(touch {ran})' --dtype `touch${{IFS}}{ran}`"
+    result = of_text(
+        minimal(f"{command} --runner ${{MY_SECRET}}", env=env, mods=["mods/x"], **hooks)
+    )
+    made = recipe(result)
+    assert made["environment"] == {"D": "plain"}
+    assert set(made["arguments"]) == {"gpu_memory_utilization"}
+    named = set(said(result, "left-out"))
+    assert {"env.A", "env.B", "env.C", "mods", "pre_exec", "post_exec", "post_commands"} <= named
+    assert {"command --seed", "command --dtype", "command --runner"} <= named
+    assert "of-the-controller" not in json.dumps(made, default=str)
+    assert not ran.exists()
+
+
+def test_a_version_1_field_reaches_into_nothing() -> None:
+    text = {
+        "recipe_version": "1", "model": "a/b", "container": "vllm-node",
+        "command": "vllm serve a/b --seed {port.__class__.__mro__}", "defaults": {"port": 1},
+    }  # fmt: skip
+    assert "__mro__" in of_text(json.dumps(text)).findings[-1].observed
+
+
+def test_code_of_the_repository_is_kept_only_when_it_is_asked_for() -> None:
+    text = minimal("vllm serve {model} --trust-remote-code --middleware evil.code")
+    without = of_text(text)
+    assert "trust_remote_code" not in recipe(without)["arguments"]
+    assert "middleware" not in recipe(without)["arguments"]
+    assert "--allow-remote-code" in said(without, "left-out")["arguments.trust_remote_code"].remedy
+    kept = of_text(text, remote_code=True)
+    assert recipe(kept)["arguments"]["trust_remote_code"] is True
+    assert "arguments.trust_remote_code" in said(kept, "risk")
+
+
+def test_whose_image_it_is_is_said() -> None:
+    result = of_text(minimal(container="registry.evil.example:5000/x/vllm:latest"))
+    shown = [one.observed for one in result.findings if one.id == "import-risk"]
+    assert "registry.evil.example:5000/x/vllm:latest" in shown
+    refused = of_text(minimal(container="ghcr.io/x/y:latest --privileged"))
+    assert refused.imported is None
+
+
+def test_a_recipe_does_not_take_the_place_of_the_librarys(tmp_path: Path) -> None:
+    """Services name recipes: one of the same name in the site's catalog would be theirs."""
+    name = "qwen36-35b-a3b-heretic-dflash"
+    result = of_text(minimal(), name=name)
+    assert result.imported is None
+    assert "another recipe of that name" in result.findings[-1].reason
+    # A model's name is made of its repository: another one gets another name.
+    other = of_text(minimal(model="qwen35/4b"))
+    assert other.imported is not None
+    assert ("model", "qwen35-4b") not in other.imported.entries
+
+
+def test_links_in_a_folder_are_not_followed(tmp_path: Path) -> None:
+    secret = tmp_path / "secret.yaml"
+    secret.write_text(minimal())
+    folder = tmp_path / "folder"
+    (folder / "below").mkdir(parents=True)
+    (folder / "file.yaml").symlink_to(secret)
+    (folder / "below/folder").symlink_to(tmp_path)
+    os.mkfifo(folder / "pipe.yaml")
+    assert of_path(folder) == []
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "ext::sh -c touch% /tmp/x",
+        "--upload-pack=touch",
+        "-oProxyCommand=touch",
+        "ssh://-oProxyCommand=x/y",
+        "git@github.com:a/b",
+        "http://example.com/a",
+        "file:///etc",
+        "https://user:password@example.com/a",
+        "https://example.com/a b",
+        "https://example.com/a\nb",
+        "relative/path",
+    ],
+)
+def test_git_gets_no_other_address(address: str, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"."):
+        registry_address(address)
+    with pytest.raises(UserError):
+        snapshot(address, cache=tmp_path)
+
+
+def _git(folder: Path, *words: str) -> str:
+    identity = ("-c", "user.name=x", "-c", "user.email=x@example.com")
+    done = subprocess.run(
+        ["git", *identity, *words], cwd=folder, capture_output=True, text=True, check=True
+    )
+    return done.stdout.strip()
+
+
+@pytest.fixture
+def hostile(tmp_path: Path) -> Path:
+    """A repository with links, hooks, filters, a submodule and a file without end."""
+    there = tmp_path / "there"
+    there.mkdir()
+    _git(there, "init", "--quiet")
+    (there / "fine.yaml").write_text(minimal())
+    (there / "outside.yaml").symlink_to("/etc/passwd")
+    (there / "large.yaml").write_text("x" * 1_000_000)
+    (there / ".gitattributes").write_text("*.yaml filter=lfs filter=evil\n")
+    (there / ".gitmodules").write_text(
+        f'[submodule "s"]\n\tpath = s\n\turl = {tmp_path / "elsewhere"}\n'
+    )
+    hook = there / ".git/hooks/post-checkout"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text(f"#!/bin/sh\ntouch {tmp_path / 'ran'}\n")
+    hook.chmod(0o755)
+    _git(there, "add", "-A")
+    _git(there, "commit", "--quiet", "-m", "x")
+    return there
+
+
+def test_a_registry_is_read_and_never_checked_out(
+    hostile: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = tmp_path / "gitconfig"
+    config.write_text(f'[filter "evil"]\n\tsmudge = touch {tmp_path / "ran"}\n')
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(config))
+    found = snapshot(str(hostile), cache=tmp_path / "cache")
+    assert found.files() == [".gitattributes", ".gitmodules", "fine.yaml"]
+    assert found.read("fine.yaml") == minimal()
+    assert not (tmp_path / "ran").exists()
+    assert not list((tmp_path / "cache").rglob("*.yaml"))
+
+
+def test_a_pinned_commit_stays_whatever_the_branch_says(hostile: Path, tmp_path: Path) -> None:
+    first = snapshot(str(hostile), cache=tmp_path / "cache")
+    (hostile / "fine.yaml").write_text("changed: true\n")
+    _git(hostile, "commit", "--quiet", "-am", "y")
+    assert snapshot(str(hostile), cache=tmp_path / "cache").commit != first.commit
+    for cache in (tmp_path / "cache", tmp_path / "another"):
+        again = snapshot(str(hostile), first.commit, cache=cache)
+        assert (again.commit, again.read("fine.yaml")) == (first.commit, minimal())
+
+
+def test_a_repository_without_end_is_cut_off(
+    hostile: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recipe_registry, "MOST_BYTES", 64 * 1024)
+    (hostile / "noise.bin").write_bytes(os.urandom(1_000_000))
+    _git(hostile, "add", "-A")
+    _git(hostile, "commit", "--quiet", "-m", "z")
+    with pytest.raises(UserError):
+        snapshot(str(hostile), cache=tmp_path / "cache")
+
+
+def test_what_it_says_is_shown_without_escapes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    title = "fine\x1b]0;owned\x07\u202e"
+    Path("evil.yaml").write_text(minimal(metadata={"description": title}, **{title: title}))
+    done = CliRunner().invoke(main, ["import", "evil.yaml"])
+    assert done.exit_code == 0, done.output
+    assert "\x1b]" not in done.output
+    assert "\u202e" not in done.output
+    assert (ROOT / "catalog").is_dir()
+    assert (tmp_path / "catalog/recipes/evil.yaml").is_file()

@@ -1,0 +1,31 @@
+"""The page with its section on speed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from sparkwright.catalog import Catalog
+from sparkwright.extras.bench.judgement import Bench
+from sparkwright.extras.bench.results import Result
+from sparkwright.extras.bench.section import section_of
+from sparkwright.extras.report import page
+from sparkwright.extras.report.contents import Page
+
+
+def page_of(
+    *,
+    catalog: Catalog,
+    results: Mapping[tuple[str, str], Sequence[Result]] | None = None,
+    planned: Mapping[str, Sequence[str]] | None = None,
+    **contents: Any,
+) -> Page:
+    """The page of these results, by host and service, and of what else is given."""
+    speed = section_of(results or {}, catalog, planned)
+    return page.page_of(planned=planned, sections=[speed], **contents)
+
+
+def benches(made: Page) -> tuple[Bench, ...]:
+    """The judged results that a page shows."""
+    shown: tuple[Bench, ...] = made.sections[0].context["benches"]
+    return shown

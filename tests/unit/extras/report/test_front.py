@@ -1,0 +1,175 @@
+"""What is said first: what is wrong and where, since when and since which change; then the rest."""
+
+from __future__ import annotations
+
+import datetime as dt
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from lab import example_report
+from sparkwright.checks.configuration.parts import Memory, Part
+from sparkwright.extras.bench.results import Result
+from sparkwright.extras.report.contents import Page
+from sparkwright.extras.report.front import ago, front, groups, line
+from sparkwright.extras.report.inputs import LastRun, Reported
+from sparkwright.extras.report.render import html, plain
+from sparkwright.findings.finding import Finding, Severity, Subject
+from sparkwright.findings.user_error import mistake
+from sparkwright.results.run import Row
+from tests.unit.builders import catalog
+from tests.unit.extras.bench.builders import cell, result
+from tests.unit.extras.report.pages import page_of
+
+NOON = dt.datetime(2026, 7, 8, 12, tzinfo=dt.UTC)
+DAY = dt.timedelta(days=1)
+NEW = {"name": "NVIDIA GB10", "driver": "581.10"}
+
+
+def run(decode: float, day: int, **changes: Any) -> Result:
+    """A run some days before noon. Every measure follows the rate."""
+    rate = {"decode": decode, "decode_total": decode}
+    cells = [cell(**rate, concurrency=one, tpot=None, prefill=None) for one in (1, 2)]
+    return result(*cells, when=NOON - day * DAY, **changes)
+
+
+def page(*hosts: str, now: dt.datetime = NOON, **changes: Any) -> Page:
+    """The page of these hosts, which are well but for the changes."""
+    first = example_report.rows(1)[0]
+    rows = changes.pop("rows", tuple(replace(first, host=host) for host in hosts))
+    last = LastRun(now, False, rows)
+    return page_of(made=now, catalog=catalog(), **{"last_run": last, **changes})
+
+
+def slower(host: str, share: float, driver: str = "581.10") -> list[Result]:
+    """Four days at 100 tokens/s, then a new driver, two days ago, at less."""
+    gpu = {**NEW, "driver": driver}
+    past = [run(100, day, host=host) for day in (6, 5, 4, 3)]
+    slow = [run(100 * (1 - share), day, host=host, gpu=gpu) for day in (2, 1)]
+    return [*past, *slow]
+
+
+def said(made: Page) -> list[str]:
+    """Every finding's line."""
+    return [line(one, made.made) for one in made.findings]
+
+
+def test_a_slow_host_is_the_first_line_with_the_change_and_its_age() -> None:
+    made = page("spark-1", "spark-2", results={("spark-2", "qwen36"): slower("spark-2", 0.31)})
+    assert front(made) == (
+        "spark-2: qwen36: answers 31 % slower since the driver changed 580.95.05 → 581.10 "
+        "(2 days ago)"
+    )
+    assert {row.host: row.well for row in made.fleet} == {"spark-1": True, "spark-2": False}
+    assert not made.well
+    words = html(made)
+    assert words.index(front(made)) < words.index("<h2")
+    assert words.count('class="good"') == words.count("✓")
+    assert plain(made)["front"] == front(made)
+
+
+def test_equal_findings_are_one_line_with_a_count_and_the_hosts() -> None:
+    names = [f"spark-{number}" for number in range(1, 9)]
+    results = {
+        (name, "qwen36"): slower(name, 0.30 + number / 100) for number, name in enumerate(names)
+    }
+    made = page(*names, "spark-9", results=results)
+    assert said(made) == [
+        "8 hosts (spark-1, spark-2, spark-3, spark-4, spark-5 and 3 more): qwen36: answers 30 to "
+        "37 % slower since the driver changed 580.95.05 → 581.10 (2 days ago)"
+    ]
+    assert len(list(groups(made.fleet))) == 2
+
+
+def test_another_change_is_another_finding() -> None:
+    results = {
+        ("a", "qwen36"): slower("a", 0.3, "581.10"), ("b", "qwen36"): slower("b", 0.4, "581.20")
+    }  # fmt: skip
+    made = page("a", "b", results=results)
+    assert [words.partition(":")[0] for words in said(made)] == ["b", "a"]
+
+
+def test_what_does_not_serve_comes_before_what_is_slow_and_a_file_last() -> None:
+    down = replace(
+        example_report.rows(1)[0], host="rtx-1", refused="no answer\nat all", changes=(),
+    )  # fmt: skip
+    down = replace(down, services=(replace(down.services[0], smoke=None),))
+    warning = Finding("drift", Severity.WARNING, Subject("spark-1", "qwen36"), "changed by hand")
+    wedge = Finding("wedge", Severity.ERROR, Subject("spark-1", "qwen36"), "no token for 9 min")
+    made = page(
+        rows=(down, replace(example_report.rows(1)[0], host="spark-2")),
+        results={("spark-2", "qwen36"): slower("spark-2", 0.3)},
+        reported=Reported(NOON, (warning, wedge)),
+        problems=(mistake("bench/x.json", "broken", "correct it"),),
+        memory={"spark-2": Memory(100.0, True, (Part("#", "weights", 104.0),))},
+    )
+    assert said(made) == [
+        "rtx-1: qwen36: was left alone: no answer at all",
+        "spark-1: qwen36: wedge: no token for 9 min",
+        "spark-2: qwen36: answers 30 % slower since the driver changed 580.95.05 → 581.10 "
+        "(2 days ago)",
+        "spark-2: the plan needs 4.0 GiB more memory than there is",
+        "spark-1: qwen36: drift: changed by hand",
+        "bench/x.json can't be read: broken",
+    ]
+    assert front(made) == f"{said(made)[0]}; and 5 findings more"
+
+
+def test_old_data_is_marked_with_its_age() -> None:
+    later = NOON + 9 * DAY
+    last = LastRun(NOON, False, (replace(example_report.rows(1)[0], refused="no answer"),))
+    found = {("spark-2", "qwen36"): slower("spark-2", 0.3)}
+    made = page("x", now=later, last_run=last, results=found)
+    assert said(made)[0].endswith("no answer [old: 9 days]")
+    assert said(made)[1].endswith("(11 days ago) [old: 10 days]")
+    words = html(made)
+    assert "2026-07-08 12:00 UTC, old: 9 days." in words
+    assert "[old: 10 days]</b>" in words
+    assert "old:" not in html(page("spark-1", results=found))
+
+
+def test_all_well_is_said_with_its_time() -> None:
+    well = page("spark-1", "spark-2", now=NOON)
+    assert front(well) == (
+        "2 services of 2 hosts: as planned, and none slower than usual, as of just now"
+    )
+    assert well.well
+    assert front(page_of(made=NOON, catalog=catalog())) == "Nothing to show: no run, no results."
+
+
+def test_a_warning_alone_is_said_and_is_no_failure() -> None:
+    warning = Finding("drift", Severity.WARNING, Subject("spark-1", "qwen36"), "changed by hand")
+    made = page("spark-1", reported=Reported(NOON, (warning,)))
+    assert front(made) == "spark-1: qwen36: drift: changed by hand"
+    assert made.well
+    assert made.fleet[0].well
+
+
+def test_times_are_in_ms_and_rates_in_tokens() -> None:
+    found = {("spark-1", "qwen36"): [result()]}
+    made = page("spark-1", results=found)
+    assert [group.speed for group in groups(made.fleet)] == ["91.7 tokens/s, first token 88 ms"]
+    assert "88 ms" in html(made)
+    late = [run(100, day) for day in (6, 5, 4, 3)]
+    cells = [one.model_copy(update={"ttft": one.ttft.model_copy(update={"p50": 0.5})})
+             for one in late[0].cells if one.ttft]  # fmt: skip
+    late += [late[0].model_copy(update={"when": NOON, "cells": tuple(cells)})]
+    made = page("spark-1", results={("spark-1", "qwen36"): late})
+    assert front(made) == "spark-1: qwen36: begins to answer 468 % later (just now)"
+    assert "500 ms, +468% against the median 88 ms" in html(made)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [(-50, "just now"), (59, "just now"), (60, "1 minute ago"), (7300, "2 hours ago"),
+     (86400, "1 day ago"), (1e7, "115 days ago")],
+)  # fmt: skip
+def test_ages(seconds: float, words: str) -> None:
+    assert ago(NOON - dt.timedelta(seconds=seconds), NOON) == words
+
+
+def test_a_row_that_no_run_reported_is_still_there() -> None:
+    row: Row = example_report.rows(1)[0]
+    made = page(rows=(row,), planned={"spark-1": ["qwen36"], "spark-2": ["qwen36"]})
+    assert front(made) == "spark-2: qwen36: is not deployed"

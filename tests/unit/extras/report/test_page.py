@@ -1,0 +1,464 @@
+"""The page: what it makes of runs, results and history, and that it holds nothing but that."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+from collections import Counter
+from dataclasses import replace
+from functools import cache
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lab import example_report
+from sparkwright.checks.configuration.parts import Memory, Part, memory_of
+from sparkwright.extras.bench.history import Regression
+from sparkwright.extras.bench.judgement import findings, likely
+from sparkwright.extras.bench.results import Result
+from sparkwright.extras.report.contents import Page
+from sparkwright.extras.report.inputs import LastRun, Switch, read_deep, read_history, read_last_run
+from sparkwright.extras.report.render import html, plain
+from sparkwright.extras.report.text import text
+from sparkwright.findings.finding import Finding
+from sparkwright.findings.render import count
+from sparkwright.findings.user_error import mistake
+from sparkwright.results.run import Row, as_json
+from sparkwright.text.short import hosts_in_short, natural
+from sparkwright.text.visible import visible_text
+from tests.unit.builders import SPARK, catalog, plan
+from tests.unit.extras.bench.builders import cell, result
+from tests.unit.extras.report.pages import benches, page_of
+
+NOON = dt.datetime(2026, 7, 8, 12, tzinfo=dt.UTC)
+
+
+@cache
+def example() -> dict[str, Any]:
+    """The invented fleet's contents."""
+    return example_report.contents(hosts=3, runs=6)
+
+
+def page(**changes: Any) -> Page:
+    """The invented fleet's page."""
+    return page_of(**{"made": NOON, "catalog": catalog(), **example(), **changes})
+
+
+class Seen(HTMLParser):
+    """A page's elements, attributes and text, and whether every element is closed in its turn."""
+
+    VOID = frozenset({"meta", "link"})
+
+    def __init__(self, markup: str) -> None:
+        super().__init__()
+        self.elements: Counter[str] = Counter()
+        self.attributes: list[tuple[str, str | None]] = []
+        self.words: list[str] = []
+        self.open: list[str] = []
+        self.feed(markup)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements[tag] += 1
+        self.attributes += attrs
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements[tag] += 1
+        self.attributes += attrs
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.words.append(data)
+
+    @property
+    def text(self) -> str:
+        """All text, spaces made one."""
+        return " ".join(" ".join(self.words).split())
+
+
+def test_the_page_asks_nobody_for_anything() -> None:
+    markup = html(page())
+    seen = Seen(markup)
+    assert not seen.open
+    assert not seen.elements.keys() & {"script", "img", "iframe", "object", "video", "form"}
+    for name, value in seen.attributes:
+        assert not name.startswith("on")
+        if name in ("href", "src", "srcset", "action", "data"):
+            assert value is not None
+            assert value.startswith("#") or value == "data:,"
+    assert "url(" not in markup
+    assert "@import" not in markup
+    assert ("content", "default-src 'none'; style-src 'unsafe-inline'; img-src data:") in (
+        seen.attributes
+    )
+    assert ("name", "viewport") in seen.attributes
+
+
+def test_every_section_says_what_was_given() -> None:
+    seen = Seen(html(page())).text
+    for words in (
+        "3 hosts, 3 services",
+        "NVIDIA GeForce RTX 5090",
+        "580.142",
+        "10.213.77.11:8000",
+        "sha256-9edc67e56dd1",
+        "z-lab/Qwen3.6-35B-A3B-DFlash@7c1458e4a6a6",
+        "qwen36 KV cache and engine",
+        "FAIL",
+        "5/6 in 5.1 s",
+        "84 of 85 in range",
+        "37 of 85 worse",
+        "worse than usual",
+        "the GPU is held below its clock",
+        "580.95.05 -> 580.142",
+        "sparkwright bench spark-2 --service qwen36",
+        "me@laptop",
+        "went back",
+        "0aa1c5ffab17",
+    ):
+        assert words in seen
+
+
+def test_drawings_and_tables_say_what_they_are() -> None:
+    seen = Seen(html(page()))
+    attributes = Counter(seen.attributes)
+    assert seen.elements["svg"] > 0
+    assert attributes["role", "img"] == seen.elements["svg"]
+    assert sum(n for (name, _), n in attributes.items() if name == "aria-label") == (
+        seen.elements["svg"] + seen.elements["nav"]
+    )
+    assert seen.elements["caption"] == seen.elements["table"] == attributes["role", "table"]
+    assert attributes["role", "row"] == seen.elements["tr"]
+    assert attributes["role", "cell"] == seen.elements["td"]
+    assert ("lang", "en") in seen.attributes
+
+
+#: What would be markup where it is not escaped, and what is easily forgotten.
+_nasty = st.sampled_from(
+    ["<script>alert(1)</script>", '"><img src=x onerror=y>', "</style>", "{{ 7 * 7 }}", "&amp;",
+     "' onclick='x", "-->", "]]>", "</svg>"]
+) | st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=20)  # fmt: skip
+
+
+@given(_nasty)
+def test_whatever_a_host_says_is_text(word: str) -> None:
+    def read(name: str) -> Seen:
+        row, *_ = example_report.rows(1)
+        (service,) = row.services
+        assert service.smoke
+        service = replace(
+            service,
+            name=name,
+            tag=name,
+            image=f"a:sha256-{name}",
+            models={name: name},
+            release=name,
+            smoke=replace(service.smoke, failures=(name,)),
+        )
+        rows = (replace(row, services=(service,), refused=name, gpu=name, driver=name),)
+        run = result(
+            cell(errors=1),
+            cell(concurrency=2),
+            service="qwen36",
+            vllm=name,
+            release=name,
+            settings={"kv_cache_dtype": name},
+            generator={"name": name, "version": name, "command": [name]},
+        )
+        switch = Switch(host="h", service=name, who=name, when=NOON, after=name, ended=name)
+        return Seen(
+            html(
+                page(
+                    last_run=LastRun(NOON, False, rows),
+                    results={("spark-1", "qwen36"): (run,)},
+                    history=(switch,),
+                    memory={name: Memory(100.0, True, (Part("#", name, 1.0),))},
+                    problems=(mistake(name, name, name),),
+                ),
+                title=name,
+            )
+        )
+
+    plainly, nastily = read("word"), read(word)
+    assert nastily.elements == plainly.elements
+    assert [name for name, _ in nastily.attributes] == [name for name, _ in plainly.attributes]
+    shown = "".join(nastily.words)
+    assert shown.count(visible_text(word)) >= 20
+    assert shown == visible_text(shown)
+
+
+def test_the_same_contents_give_the_same_bytes() -> None:
+    assert html(page()) == html(page())
+
+
+def test_the_page_as_json_holds_what_the_page_shows() -> None:
+    data = json.loads(json.dumps(plain(page())))
+    assert data["well"] is False
+    assert [row["host"] for row in data["fleet"]] == ["rtx-1", "spark-1", "spark-2"]
+    bench = data["benches"][2]
+    assert bench["result"]["gpu"]["driver"] == "580.142"
+    assert bench["regressions"][0]["since"] == ["driver 580.95.05 -> 580.142"]
+    verdict = bench["cells"][0]["verdicts"][0]
+    assert verdict["published"] == [91.7, 91.7]
+    assert data["memory"]["spark-1"]["parts"][-1] == {"mark": "o", "name": "system", "gib": 8.0}
+
+
+def test_memory_is_what_the_plan_budgets() -> None:
+    own = memory_of(plan(SPARK, sidecars={"asr": 4}), catalog())
+    assert [(part.name, round(part.gib)) for part in own.parts] == [
+        ("qwen36 weights", 21), ("qwen36 KV cache and engine", 62), ("asr", 4), ("system", 8),
+    ]  # fmt: skip
+    assert own.total_gib == 119.7
+    assert own.free_gib == pytest.approx(119.7 * 0.3 - 12)
+
+
+def test_an_empty_page_says_what_is_missing() -> None:
+    empty = page_of(made=NOON, catalog=catalog())
+    assert empty.well
+    seen = Seen(html(empty)).text
+    assert "No run and no results yet" in seen
+    assert "No results yet" in seen
+    assert text(empty) == "Nothing to show: no run, no results."
+
+
+def _row(**changes: Any) -> Row:
+    return replace(example_report.rows(1)[0], **changes)
+
+
+def _states(rows: tuple[Row, ...], **changes: Any) -> dict[str, tuple[str, bool]]:
+    run = LastRun(NOON, bool(changes.pop("dry", False)), rows)
+    made = page(**{"last_run": run, "results": {}, "history": (), **changes})
+    return {row.host: (row.state, row.well) for row in made.fleet}
+
+
+def test_states_are_those_of_the_terminal_report() -> None:
+    bare = replace(_row().services[0], smoke=None)
+    assert _states((_row(),)) == {"spark-1": ("serving", True)}
+    assert _states((_row(changes=("x",)),)) == {"spark-1": ("serving, changed", True)}
+    refused = _row(refused="refused by preflight: gpu", services=(bare,))
+    assert _states((refused,)) == {"spark-1": ("left alone", False)}
+    assert _states((replace(refused, changes=("x",)),)) == {"spark-1": ("failed", False)}
+    assert _states((_row(services=(bare,)),)) == {"spark-1": ("unknown", False)}
+    assert _states((_row(services=(bare,)),), dry=True) == {"spark-1": ("planned", True)}
+
+
+def test_nothing_is_claimed_of_a_host_that_was_left_alone() -> None:
+    bare = replace(_row().services[0], smoke=None)
+    run = LastRun(NOON, False, (_row(refused="no answer", services=(bare,)),))
+    (row,) = page(last_run=run, results={}).fleet
+    assert (row.release, row.image, row.address, row.models) == (None, None, None, ())
+
+
+def test_an_inventory_chooses_the_hosts_and_names_what_is_not_there_yet() -> None:
+    made = page(planned={"spark-1": ["qwen36"], "spark-9": ["qwen36"]})
+    assert [(row.host, row.state) for row in made.fleet] == [
+        ("spark-1", "serving"),
+        ("spark-9", "not deployed"),
+    ]
+    assert {bench.result.host for bench in benches(made)} == {"spark-1"}
+    assert {switch.host for switch in made.history} == {"spark-1"}
+    assert {row.host for row in made.smoke} == {"spark-1"}
+
+
+def test_a_service_that_was_only_measured_is_shown() -> None:
+    assert _states((), results={("spark-1", "qwen36"): (result(),)}) == {
+        "spark-1": ("measured only", True)
+    }
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"last_run": LastRun(NOON, False, (_row(refused="no answer"),))},
+        {"results": {("spark-1", "qwen36"): (result(cell(decode=1)),)}},
+        {"results": {("spark-1", "qwen36"): (result(cell(errors=1)),)}},
+        {"problems": (mistake("file", "broken", "correct it"),)},
+        {"planned": {"spark-7": ["qwen36"]}},
+    ],
+)
+def test_a_page_is_well_only_when_nothing_was_found(changes: dict[str, Any]) -> None:
+    fine = {
+        "last_run": LastRun(NOON, False, (_row(),)),
+        "results": {("spark-1", "qwen36"): (result(),)},
+    }
+    assert page(**fine).well
+    assert not page(**{**fine, **changes}).well
+
+
+def test_versions_stand_side_by_side() -> None:
+    drivers = [(v.value, v.hosts) for v in page().versions if v.what == "driver"]
+    assert drivers == [("580.142", ("spark-2",)), ("580.95.05", ("rtx-1", "spark-1"))]
+
+
+def test_hosts_sort_as_people_count() -> None:
+    assert sorted(["spark-10", "spark-2", "10", "a", "9b"], key=natural) == [
+        "9b", "10", "a", "spark-2", "spark-10",
+    ]  # fmt: skip
+
+
+def test_a_slow_service_is_a_finding_for_each_measure_with_the_worst_load() -> None:
+    slow = benches(page())[2]
+    found = list(findings(slow))
+    assert [(one.title, one.loads, one.of) for one in found][:2] == [
+        ("decode, one stream", 60, None),
+        ("decode, together", 60, None),
+    ]
+    worst = found[0].worst
+    assert isinstance(worst, Regression)
+    assert worst.change == min(one.change for one in slow.regressions if one.measure == "decode")
+    against_card = [one for one in found if one.of]
+    assert against_card[0].worst.title == "decode, one stream"
+    assert next(cause.id for cause, _ in likely(slow)) == "clock-low"
+    assert not list(findings(benches(page())[1]))
+
+
+def test_what_explains_the_most_loads_comes_first() -> None:
+    lazy = cell(decode=50, tpot={"p50": 0.02}, acceptance=0.1)
+    busy = [
+        cell(category=name, decode=20, tpot={"p50": 0.05}, acceptance=0.9)
+        for name in ("math", "prose")
+    ]
+    bench = benches(page(results={("spark-1", "qwen36"): (result(lazy, *busy),)}))[0]
+    named = [(cause.id, loads) for cause, loads in likely(bench)]
+    assert named[0] == ("other-process", 2)
+    assert ("drafter-revision", 1) in named
+
+
+def test_the_newest_change_of_a_release_comes_first() -> None:
+    times = [switch.when for switch in page().history]
+    assert len(set(times)) == 6
+    assert times == sorted(times, reverse=True)
+
+
+def test_the_terminal_says_the_same_in_short() -> None:
+    said = text(page(problems=(mistake("bench/x.json", "broken", "correct it"),)))
+    lines = said.splitlines()
+    assert lines[0].startswith("rtx-1: qwen36: does not serve as planned: speculation: no draft")
+    assert lines[0].endswith("; and 2 findings more")
+    assert lines[3] == (
+        "  2. spark-2: qwen36: answers 32 % slower since the driver changed 580.95.05 → 580.142 "
+        "(1 day ago)"
+    )
+    head = lines.index("")
+    while not lines[head].startswith("HOST"):
+        head += 1
+    assert lines[head].split() == ["HOST", "SERVICE", "STATE", "SMOKE", "RELEASE", "MEASURED"]
+    assert lines[head + 2].split()[:5] == ["spark-1", "qwen36", "serving", "6/6", "1b45a560efec"]
+    assert "rtx-1: speculation: no draft in the metrics" in lines
+    assert any(line.startswith("spark-2/qwen36: decode, one stream is worse than usual at 60 loads")
+               for line in lines)  # fmt: skip
+    assert "    perhaps the GPU is held below its clock: heat, or the power supply" in lines
+    where = lines.index("error: input: bench/x.json")
+    assert lines[where + 1 :] == ["    observed: broken", "    remedy:   correct it"]
+    assert "6 changes of a release" in said
+
+
+def test_failed_requests_are_reported_in_the_terminal() -> None:
+    said = text(page(results={("spark-1", "qwen36"): (result(cell(errors=2)),)}))
+    assert "spark-1/qwen36: 2 requests failed" in said
+
+
+def test_many_hosts_are_reported_in_short() -> None:
+    assert hosts_in_short(["a", "b"]) == "a, b"
+    assert hosts_in_short([str(n) for n in range(100)]) == "0, 1, 2, 3, 4 and 95 more"
+    assert count(1, "host") == "1 host"
+
+
+def test_a_run_comes_back_as_it_was_reported(tmp_path: Path) -> None:
+    rows = tuple(example_report.rows(3))
+    file = tmp_path / "last-run.json"
+    file.write_text(as_json(rows, dry=True))
+    problems: list[Finding] = []
+    run = read_last_run(file, problems)
+    assert run is not None
+    assert (run.hosts, run.dry, problems) == (rows, True, [])
+    # A record of before the page was there has neither checks nor GPU.
+    old = json.loads(file.read_text())
+    for host in old["hosts"]:
+        del host["gpu"], host["driver"], host["services"][0]["smoke"]["checks"]
+    file.write_text(json.dumps(old))
+    run = read_last_run(file, problems)
+    assert run is not None
+    assert run.hosts[0].gpu is None
+    assert problems == []
+
+
+@pytest.mark.parametrize(
+    ("written", "words"),
+    [
+        ("{", "not valid JSON"),
+        (r'{"hosts": "\ud800"}', "not valid JSON"),
+        ('{"hosts": NaN}', "not valid JSON"),
+        ("[]", "not a JSON object"),
+        ('{"hosts": [{"host": 1}]}', "hosts"),
+        ('{"hosts": [{"findings": 1}, {"findings": ["x", {"check": 1}]}]}', "hosts"),
+    ],
+)
+def test_a_record_that_can_not_be_read_is_named(tmp_path: Path, written: str, words: str) -> None:
+    file = tmp_path / "last-run.json"
+    file.write_text(written)
+    problems: list[Finding] = []
+    assert read_last_run(file, problems) is None
+    assert problems
+    assert str(file) in problems[0].subject.place
+    assert any(words in f"{problem.subject} {problem.observed}" for problem in problems)
+
+
+def test_a_history_keeps_what_can_be_read_the_oldest_first(tmp_path: Path) -> None:
+    file = tmp_path / "status.json"
+    good = example_report.history(1)
+    file.write_text(json.dumps({"history": [*reversed(good), {"host": "x"}], "more": 1}))
+    problems: list[Finding] = []
+    read = read_history(file, problems)
+    assert [switch.after for switch in read] == ["0aa1c5ffab17", "1b45a560efec"]
+    assert {problem.subject.place.partition("history.")[2][0] for problem in problems} == {"2"}
+    assert read_history(tmp_path / "nowhere.json", problems) == ()
+    file.write_text('{"history": 7}')
+    assert read_history(file, problems) == ()
+    assert problems[-1].observed == "not a list"
+
+
+def test_the_newest_result_is_shown_and_the_others_are_its_past() -> None:
+    past: tuple[Result, ...] = example()["results"]["spark-2", "qwen36"]
+    bench = benches(page(results={("spark-2", "qwen36"): past}))[0]
+    assert (bench.result, bench.runs) == (past[-1], 6)
+    assert bench.regressions
+    assert not benches(page(results={("spark-2", "qwen36"): past[-1:]}))[0].regressions
+
+
+def test_a_deep_smoke_test_of_the_same_release_is_shown_instead_of_a_runs(tmp_path: Path) -> None:
+    (first, *_) = page().smoke
+    run: LastRun = example()["last_run"]
+    (service,) = (
+        one for row in run.hosts if row.host == first.host
+        for one in row.services if one.name == first.service
+    )  # fmt: skip
+    check: dict[str, Any] = {"name": "image", "verdict": "failed", "seconds": 1.5, "detail": "!!!!"}
+    check |= {"cause": "marks", "meaning": "written by the version before"}
+    skipped = {"name": "tools", "verdict": "skipped", "seconds": 0, "detail": "no parser"}
+    verdict = {
+        "host": first.host, "service": first.service, "recipe": "r", "at": "2026-07-08T11:00:00Z",
+        "planned": service.release, "release": service.release, "checks": [check, skipped],
+    }  # fmt: skip
+    (tmp_path / "one.json").write_text(json.dumps(verdict))
+    (tmp_path / "broken.json").write_text('{"host": 1}')
+    problems: list[Finding] = []
+    deep = read_deep(tmp_path, problems)
+    assert problems
+    assert "broken.json" in problems[0].subject.place
+    (shown,) = (one for one in page(deep=deep).smoke if one.host == first.host)
+    assert list(shown.checks) == ["image"]
+    assert (shown.passed, shown.total) == (0, 1)
+    (failure,) = shown.failures
+    assert failure.startswith("image: !!!! (the vision tower was skipped while loading")
+    assert "; take a commit of 2026-06-18 or later" in failure
+    other = deep[0].model_copy(update={"release": "0" * 12})
+    assert first in page(deep=[other]).smoke

@@ -1,0 +1,73 @@
+"""Stored results of any content, on the page."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sparkwright.extras.bench.results import Cell, Spread
+from sparkwright.extras.bench.store import load
+from sparkwright.extras.report.render import html, plain
+from sparkwright.extras.report.text import text
+from tests.unit.builders import catalog
+from tests.unit.extras.bench.builders import NOON, cell, result
+from tests.unit.extras.report.pages import benches, page_of
+
+_shares = st.none() | st.floats(0, 1)
+
+_rates = st.none() | st.floats(0, 1e6)
+
+_spreads = st.none() | st.builds(Spread, p50=st.floats(0, 1e4), p95=st.none() | st.floats(0, 1e4))
+
+_cells = st.builds(
+    Cell,
+    category=st.sampled_from(["coding", "random", "extraction-json"]),
+    concurrency=st.integers(1, 512),
+    prompt_tokens=st.integers(0, 10**6),
+    max_tokens=st.integers(1, 10**6),
+    requests=st.integers(0, 10**6),
+    errors=st.integers(0, 100),
+    ttft=_spreads,
+    tpot=_spreads,
+    decode=_rates,
+    decode_total=_rates,
+    prefill=_rates,
+    acceptance=_shares,
+    acceptance_length=st.none() | st.floats(1, 16),
+)
+
+_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8)
+    | st.sampled_from([10**400, -1, 1e308, "\ud800"]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner),
+    max_leaves=4,
+)  # fmt: skip
+
+
+@given(st.data())
+def test_whatever_stands_in_a_file_the_page_is_made_and_names_it(data: st.DataObject) -> None:
+    written = json.loads(result(cell(), cell(concurrency=4)).model_dump_json(by_alias=True))
+    place: Any = written
+    while True:
+        key = data.draw(st.sampled_from(list(range(len(place)) if isinstance(place, list)
+                                             else place)))  # fmt: skip
+        if not isinstance(place[key], dict | list) or not place[key] or data.draw(st.booleans()):
+            break
+        place = place[key]
+    place[key] = data.draw(_values)
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "spark-1/qwen36/20260702T120000Z.json"
+        file.parent.mkdir(parents=True)
+        file.write_text(json.dumps(written))
+        found = load(Path(folder))
+    page = page_of(made=NOON, catalog=catalog(), results=found.services, problems=found.problems)
+    assert (len(benches(page)) == 1) != bool(found.problems)
+    assert all(problem.subject.place.startswith(str(file)) for problem in found.problems)
+    html(page).encode()
+    json.dumps(plain(page)).encode()
+    text(page).encode()
