@@ -50,12 +50,10 @@ def unmanaged(services_root: Path) -> list[str]:
     """``name restart-policy`` of containers that were taken over, by the history."""
     containers: dict[str, str] = {}
     for line in documents.lines(services_root / "state/history.jsonl"):
-        named = line.get("strangers")
-        for container in named if isinstance(named, list) else []:
-            if isinstance(container, str) and _CONTAINER.fullmatch(
-                container
-            ):  # no option of Docker's
-                containers[container.partition(" ")[0]] = container
+        named = line.get("unmanaged")
+        for entry in named if isinstance(named, list) else []:
+            if isinstance(entry, str) and _CONTAINER.fullmatch(entry):  # no option of Docker's
+                containers[entry.partition(" ")[0]] = entry
     return list(containers.values())
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from sparkwright.extras.report.inputs import read_history
 from sparkwright.findings.finding import Finding
+from sparkwright.host.lib.records import encode
 from sparkwright.host.lock import Owner
 from sparkwright.host.release import HistoryEntry
 from sparkwright.plan.rollout import behind_another_proxy, earlier
@@ -22,9 +23,14 @@ from sparkwright.results.status import (
     well,
 )
 from sparkwright.text.lock_owner import age, described
+from tests.unit.builders import kept_service
 
 NOW = 1_800_000_000.0
 STARTED = "2027-01-15T06:00:00.123456789Z"  # two hours before
+
+
+def _record(release: str, tag: str) -> Any:
+    return encode(replace(kept_service(release), tag=tag))
 
 
 def answer(**changes: Any) -> Deployment:
@@ -32,8 +38,8 @@ def answer(**changes: Any) -> Deployment:
         "current": "b" * 12,
         "good": "b" * 12,
         "releases": {
-            "a" * 12: {"tag": "old", "at": NOW - 9e5},
-            "b" * 12: {"tag": "new", "at": NOW - 9e4},
+            "a" * 12: {"at": NOW - 9e5, "service": _record("a" * 12, "old")},
+            "b" * 12: {"at": NOW - 9e4, "service": _record("b" * 12, "new")},
         },
         "container": {
             "running": True, "started": STARTED, "release": "b" * 12, "image": "i",
