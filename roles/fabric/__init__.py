@@ -8,10 +8,9 @@ from pyinfra.api.host import Host
 from pyinfra.context import ctx_host
 
 from sparkwright.checks.fabric import addresses as planned
-from sparkwright.extras.fabric_test.measure import Plan
 from sparkwright.facts.asking import HostError
 from sparkwright.findings.render import text
-from sparkwright.host.fabric_measure import MeasureAnswer
+from sparkwright.host.fabric_measure import MeasureAnswer, Plan
 from sparkwright.host.lib.records import decode, encode
 from sparkwright.operations.changing import paint
 from sparkwright.operations.connections import addresses as connection

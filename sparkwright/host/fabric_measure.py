@@ -44,6 +44,25 @@ class Gather:
 
 
 @dataclass(frozen=True)
+class Pair:
+    """Two hosts that write to each other, over both twins at once."""
+
+    server: str
+    client: str
+    listen: tuple[Stream, ...]
+    write: tuple[Stream, ...]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is measured: pings by host, pairs one after the other, a rank of a gather by host."""
+
+    pings: dict[str, tuple[Ping, ...]] = field(default_factory=dict)
+    pairs: tuple[Pair, ...] = ()
+    gathers: dict[str, Gather] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class MeasureRequest:
     """What is measured now. ``listen`` starts the listening side and does not wait for its end."""
 

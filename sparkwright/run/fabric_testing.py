@@ -6,10 +6,9 @@ from collections.abc import Callable, Sequence
 
 from pyinfra.api.host import Host
 
-from sparkwright.extras.fabric_test.measure import Plan
 from sparkwright.facts.asking import HostError, ask
 from sparkwright.host import fabric_measure
-from sparkwright.host.fabric_measure import MeasureAnswer, MeasureRequest
+from sparkwright.host.fabric_measure import MeasureAnswer, MeasureRequest, Plan
 from sparkwright.run.questions import answered
 
 #: Seconds: an all-gather has three minutes, and Docker one for what was left of another.

@@ -19,11 +19,11 @@ from sparkwright.cli.lib.findings import paint
 from sparkwright.cli.lib.hosts import ask_hosts
 from sparkwright.cli.lib.options import json_option, print_json
 from sparkwright.cli.lib.output import echo
-from sparkwright.extras.fabric_test.measure import Plan, plan
+from sparkwright.extras.fabric_test.measure import plan
 from sparkwright.extras.fabric_test.result import FabricResult, result, rows
 from sparkwright.findings.render import text
 from sparkwright.findings.user_error import UserError, mistake
-from sparkwright.host.fabric_measure import MeasureAnswer
+from sparkwright.host.fabric_measure import MeasureAnswer, Plan
 from sparkwright.host.lib.records import decode, encode
 from sparkwright.text.table import columns
 

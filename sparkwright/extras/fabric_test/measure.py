@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from ipaddress import ip_interface
 from itertools import pairwise
 from pathlib import Path
 
 from sparkwright.checks.fabric.facts import MTU, Fabric
 from sparkwright.host.fabric import Rail
-from sparkwright.host.fabric_measure import Gather, Stream
+from sparkwright.host.fabric_measure import Gather, Pair, Plan, Stream
 from sparkwright.host.lib.icmp import Ping
 from sparkwright.host.ranks.collective import NoFabric, collective_environment, entrance
 
@@ -18,25 +18,6 @@ from sparkwright.host.ranks.collective import NoFabric, collective_environment, 
 _WRITE_PORT, _GATHER_PORT = 12000, 29555
 #: Bytes that each rank has at the end: enough for the rate, and little beside a service.
 SIZE = 1 << 30
-
-
-@dataclass(frozen=True)
-class Pair:
-    """Two hosts that write to each other, over both twins at once."""
-
-    server: str
-    client: str
-    listen: tuple[Stream, ...]
-    write: tuple[Stream, ...]
-
-
-@dataclass(frozen=True)
-class Plan:
-    """What is measured: pings by host, pairs one after the other, a rank of a gather by host."""
-
-    pings: dict[str, tuple[Ping, ...]] = field(default_factory=dict)
-    pairs: tuple[Pair, ...] = ()
-    gathers: dict[str, Gather] = field(default_factory=dict)
 
 
 def plan(fabric: Fabric, images: Mapping[str, str], tools: Mapping[str, bool]) -> Plan:

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from sparkwright.checks.fabric.facts import Fabric
-from sparkwright.extras.fabric_test.measure import Plan, Published, published
+from sparkwright.extras.fabric_test.measure import Published, published
 from sparkwright.findings.finding import Finding, errors
-from sparkwright.host.fabric_measure import MeasureAnswer
+from sparkwright.host.fabric_measure import MeasureAnswer, Plan
 
 #: What a measurement came to.
 PASSED, FAILED, SKIPPED = "passed", "failed", "skipped"

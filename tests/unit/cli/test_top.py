@@ -14,8 +14,8 @@ from click.testing import CliRunner, Result
 from sparkwright.cli import main
 from sparkwright.cli.lib import hosts
 from sparkwright.host.lib.records import encode
-from tests.unit.extras.chat.site import terminal, written
 from tests.unit.results.test_load import SPARK, after
+from tests.unit.site_terminal import terminal, written
 
 #: Writes the lines of said.json to its descriptor, each after its seconds.
 PYINFRA = f"""#!{sys.executable}

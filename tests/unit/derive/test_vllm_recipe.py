@@ -12,7 +12,7 @@ from sparkwright.resolve.lock import Lock, from_resolution, read_lock, render_lo
 from sparkwright.site.fleet import Fleet
 from sparkwright.site.resolution import ask
 from tests.unit.derive.repositories import REPOSITORY, chat, on_the_hub, planned, repository
-from tests.unit.extras.imports.recipes import git, git_registry
+from tests.unit.git_registries import git, git_registry
 
 RECIPE = """
 meta: {title: Qwen3-8B, slug: qwen3-8b, provider: Qwen, hardware: {dgx_spark_gb10: verified}}

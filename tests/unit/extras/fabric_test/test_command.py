@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 
 from sparkwright.extras.fabric_test import command as fabric_command
-from sparkwright.extras.fabric_test.measure import Plan
 from sparkwright.host.fabric import FabricState
-from sparkwright.host.fabric_measure import Gathered, MeasureAnswer, Pinged, Written
+from sparkwright.host.fabric_measure import Gathered, MeasureAnswer, Pinged, Plan, Written
 from sparkwright.host.lib.records import decode, encode
 from tests.unit.checks.fabric.states import pair
 from tests.unit.cli.fleet_of_five import run

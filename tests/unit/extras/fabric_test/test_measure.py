@@ -9,7 +9,7 @@ import pytest
 
 from sparkwright.checks.fabric.facts import Fabric
 from sparkwright.checks.fabric.groups import fabrics
-from sparkwright.extras.fabric_test.measure import Plan, plan
+from sparkwright.extras.fabric_test.measure import plan
 from sparkwright.extras.fabric_test.result import (
     FAILED,
     PASSED,
@@ -19,7 +19,7 @@ from sparkwright.extras.fabric_test.result import (
     rows,
 )
 from sparkwright.host.fabric import FabricState
-from sparkwright.host.fabric_measure import Gathered, MeasureAnswer, Pinged, Stream, Written
+from sparkwright.host.fabric_measure import Gathered, MeasureAnswer, Pinged, Plan, Stream, Written
 from sparkwright.host.lib.records import decode, encode
 from tests.unit.checks.fabric.states import pair, ring, switch
 
