@@ -24,8 +24,7 @@ setting and the file that it comes from.
     }
 
 An unknown key is an error, so that a typo cannot pass. Keys that begin with `my_` are yours; keys
-that begin with `_` or `ssh_` are pyinfra's. Keys that were renamed are listed in
-[Upgrading](upgrading.md).
+that begin with `_` or `ssh_` are pyinfra's.
 
 Values for one run need the quotes of a Python string: `--data 'image_tag="2026-07-01-v0.24.0"'`.
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from docs.generate.markdown import table
 from sparkwright.catalog import Catalog, Recipe
-from sparkwright.catalog.gpus import MACHINES, architectures, spark_only
+from sparkwright.catalog.gpus import FAMILIES, architectures, spark_only
 from sparkwright.catalog.measurements import Measurement, Row, Value
 
 BEGIN, END = "<!-- speeds: generated -->\n", "<!-- /speeds -->"
@@ -36,7 +36,7 @@ def _rows(catalog: Catalog) -> Iterator[tuple[str, ...]]:
     recipes.sort(key=lambda one: (in_order(one)[0], _STATUS.index(one.status), one.name))
     for recipe in recipes:
         for capability in recipe.needs.compute_caps:
-            if MACHINES[capability] not in architectures(recipe, catalog):
+            if FAMILIES[capability].architecture not in architectures(recipe, catalog):
                 continue  # the card says so, and no such machine runs its image
             if (recipe.system, capability) in shown:
                 continue

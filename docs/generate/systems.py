@@ -7,8 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from docs.generate.markdown import table
 from docs.generate.speeds import figures, hardware, in_order, short, speed_of
 from sparkwright.catalog import Catalog, Image, Model, Recipe
-from sparkwright.catalog.gpu import family
-from sparkwright.catalog.gpus import MACHINES, architectures, spark_only
+from sparkwright.catalog.gpus import FAMILIES, architectures, family, spark_only
 from sparkwright.catalog.issues import Issue
 from sparkwright.catalog.measurements import Measurement
 
@@ -40,7 +39,7 @@ def machines(recipe: Recipe, catalog: Catalog) -> str:
     """The GPUs that it is made for, and what its image makes of that."""
     words = ", ".join(family(cap) for cap in recipe.needs.compute_caps)
     published = architectures(recipe, catalog)
-    if any(MACHINES[cap] not in published for cap in recipe.needs.compute_caps):
+    if any(FAMILIES[cap].architecture not in published for cap in recipe.needs.compute_caps):
         return f"{words}, as its card says; its image is for {', '.join(published)} alone"
     return f"{words} only" if spark_only(recipe, catalog) else words
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sparkwright.bootstrap.box import Box, Kind
 from sparkwright.bootstrap.findings import HOSTS, error
-from sparkwright.catalog.gpu import driver_major
+from sparkwright.catalog.gpus import driver_major
 from sparkwright.checks.host import remedies
 from sparkwright.checks.host.driver import LEAST_DRIVER
 from sparkwright.findings.finding import Finding

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 
-from sparkwright.catalog.gpus import VRAM
+from sparkwright.catalog.gpus import FAMILIES, unified
 from sparkwright.host.lib.gpu import IDENTITY, Gpu, parse
 from sparkwright.text.visible import cut
 
@@ -64,11 +64,13 @@ def command(name: str) -> list[str]:
 
 def kind(gpu: Gpu) -> str | None:
     """Its name for `init`: by compute capability and memory; cards report a little less."""
-    if gpu.compute_cap == "12.1":
-        return "gb10"
-    if gpu.compute_cap != "12.0" or gpu.memory_mib is None:
+    family = FAMILIES.get(gpu.compute_cap or "")
+    if family is None:
         return None
-    fitting = [(gib, name) for name, gib in VRAM.items() if gpu.memory_mib / 1024 >= gib - 0.1]
+    if unified(family.cap):
+        return next(iter(family.cards))
+    memory = (gpu.memory_mib or 0) / 1024
+    fitting = [(gib, name) for name, gib in family.cards.items() if gib and memory >= gib - 0.1]
     return max(fitting)[1] if fitting else None
 
 

@@ -1,30 +1,95 @@
-"""GPUs by the names that people call them, and which recipes run on them."""
+"""GPUs: families by compute capability, cards by name, and which recipes run on them.
+
+A new family is an entry here, the file of its group in group_data/ and its entries of the catalog.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 
 from sparkwright.catalog.entries import Recipe
 from sparkwright.catalog.load import Catalog
+from sparkwright.host.lib.gpu import UNIFIED
 
-#: What people call a GPU -> its compute capability.
-GPUS = {
-    "gb10": "12.1",
-    "spark": "12.1",
-    "rtx5090": "12.0",
-    "rtx5080": "12.0",
-    "rtx-pro-6000": "12.0",
-}
-#: The compute capability whose GPU has no memory of its own.
-UNIFIED = "12.1"
+
+@dataclass(frozen=True)
+class Family:
+    """GPUs of one compute capability that sparkwright serves on.
+
+    Attributes:
+        group: of the inventory, whose file in group_data has the services.
+        architecture: of the machines with such a GPU, in the registry's words.
+        cards: least memory of a card's own, in GiB, by the names that people call it; None where
+            the GPU has none of its own.
+        pool_gib: least MemTotal that was seen, where CPU and GPU share one pool.
+    """
+
+    cap: str
+    name: str
+    group: str
+    architecture: str
+    cards: Mapping[str, float | None]
+    pool_gib: float | None = None
+
+
 #: The least MemTotal that was seen on a DGX Spark: 125513944 kB.
 LEAST_SPARK_GIB = 119.7
 #: GiB that the system of a Spark needs for itself: an estimate of this project.
 SYSTEM_GIB = 8.0
-#: Least memory of the card itself, in GiB, of those that are smaller than a recipe may need.
-VRAM = {"rtx5090": 31.8, "rtx5080": 15.9, "rtx-pro-6000": 95.6}
-#: Compute capability -> the architecture of the machines with such a GPU, in the registry's words.
-MACHINES = {"12.1": "arm64", "12.0": "amd64"}
+FAMILIES = {
+    family.cap: family
+    for family in (
+        Family(
+            "12.1", "GB10 (sm_121a)", "sparks", "arm64",
+            {"gb10": None, "spark": None}, LEAST_SPARK_GIB,
+        ),
+        Family(
+            "12.0", "RTX 50 / RTX PRO Blackwell (sm_120)", "rtx50", "amd64",
+            {"rtx5090": 31.8, "rtx5080": 15.9, "rtx-pro-6000": 95.6},
+        ),
+    )
+}  # fmt: skip
+#: A card's name -> its compute capability; a card's name -> its own memory, where it has any.
+GPUS = {card: family.cap for family in FAMILIES.values() for card in family.cards}
+VRAM = {
+    card: gib
+    for family in FAMILIES.values()
+    for card, gib in family.cards.items()
+    if gib is not None
+}
+#: Families that nothing is served on, by major and minor number; None stands for every minor.
+_OTHERS: tuple[tuple[int, int | None, str], ...] = (
+    (10, None, "data-centre Blackwell (B200/GB200)"),
+    (9, None, "Hopper"),
+    (8, 9, "Ada"),
+    (8, None, "Ampere"),
+    (7, 5, "Turing"),
+)
+
+
+def unified(cap: str | None) -> bool:
+    """Whether CPU and GPU share one pool of memory."""
+    return cap in UNIFIED
+
+
+def family(cap: str | None) -> str:
+    """``12.1`` -> ``GB10 (sm_121a)``."""
+    if cap in FAMILIES:
+        return FAMILIES[cap].name
+    match = re.fullmatch(r"(\d{1,9})\.(\d{1,9})", cap or "")
+    if match is None:
+        return "unknown architecture"
+    major, minor = int(match[1]), int(match[2])
+    names = (name for number, part, name in _OTHERS if number == major and part in (None, minor))
+    return next(names, f"sm_{major}{minor}")
+
+
+def driver_major(version: str | None) -> int | None:
+    """``580.95.05`` -> 580; None where there is no number to read."""
+    match = re.match(r"\d{1,9}", version or "")
+    return int(match[0]) if match else None
 
 
 def architectures(recipe: Recipe, catalog: Catalog) -> tuple[str, ...]:
@@ -35,7 +100,7 @@ def architectures(recipe: Recipe, catalog: Catalog) -> tuple[str, ...]:
 
 def spark_only(recipe: Recipe, catalog: Catalog) -> bool:
     """Whether no other machine than a Spark has an architecture of the recipe's image."""
-    return set(architectures(recipe, catalog)) == {MACHINES["12.1"]}
+    return set(architectures(recipe, catalog)) == {FAMILIES[GPUS["spark"]].architecture}
 
 
 def recipes_for(
@@ -64,7 +129,7 @@ def largest_for(gpu: str, catalog: Catalog) -> Recipe | None:
     of it is the GPU's.
     """
     cap = GPUS[gpu]
-    named = recipes_for(catalog, MACHINES[cap], {cap}, VRAM.get(gpu, 0))
+    named = recipes_for(catalog, FAMILIES[cap].architecture, {cap}, VRAM.get(gpu, 0))
     fitting = [
         (needs, name)
         for name in named

@@ -9,7 +9,7 @@ import click
 
 from sparkwright.catalog import load_catalog
 from sparkwright.catalog.advice import Choice, Workload
-from sparkwright.catalog.gpus import GPUS, UNIFIED, VRAM, spark_only
+from sparkwright.catalog.gpus import GPUS, VRAM, spark_only, unified
 from sparkwright.catalog.spread import spread
 from sparkwright.cli.lib.options import json_option, print_json
 from sparkwright.cli.lib.output import echo
@@ -75,7 +75,7 @@ def command(workload: Workload, gpu: str, hosts: int, as_json: bool) -> None:
         said = "this project's reading of: " if choice.by == "project" else ""
         echo(f"   {said}{choice.source}, {choice.date}")
         needs = recipe.needs
-        card = needs.vram_gib if GPUS[gpu] != UNIFIED else None
+        card = needs.vram_gib if not unified(GPUS[gpu]) else None
         own = f", {card:g} GiB of its own" if card else ""
         echo(f"   needs compute capability {' or '.join(needs.compute_caps)}{own}")
         if over := spread(recipe, workload, hosts):

@@ -97,59 +97,66 @@ def read_inventory(
     except UserError as error:
         problems += error.findings
     given = overrides_by_key(overrides, problems)
-    folders = (Path("group_data").resolve(), path.parent.resolve() / "group_data")
-    for folder in dict.fromkeys(folders if group_data else ()):
-        problems += wrong_endings(folder)
-        for file in sorted(folder.glob("*.py")):
-            try:
-                values = _values(file, for_pyinfra=for_pyinfra)
-            except UserError as error:
-                problems += error.findings
-                continue
-            if values is None:
-                continue
-            group = groups.setdefault(file.stem, Group([], {}, {}))
-            place = _shown(file)
-            group.data.update(values)
-            group.places.update(dict.fromkeys(values, place))
+    if group_data:
+        folders = (Path("group_data").resolve(), path.parent.resolve() / "group_data")
+        for folder in dict.fromkeys(folders):
+            problems += _add_group_data(folder, groups, for_pyinfra=for_pyinfra)
     if problems:
         raise UserError(problems)
     every = groups.pop("all", None) or Group([], {}, {})
-    names = list(dict.fromkeys(name for group in groups.values() for name, _ in group.hosts))
-    names = list(dict.fromkeys([name for name, _ in every.hosts])) or names
+    listed = every.hosts or [pair for group in groups.values() for pair in group.hosts]
+    names = list(dict.fromkeys(name for name, _ in listed))
+    if not names and variables is not None:
+        what = "this inventory has no hosts"
+        remedy = "name some in a list, such as sparks = ['spark-1']"
+        raise UserError([mistake(str(path), what, remedy)])
     # pyinfra puts all hosts into a group of the file's name too.
     alone = groups.get(path.stem)
     if alone is not None and not alone.hosts:
         groups[path.stem] = Group([(name, {}) for name in names], alone.data, alone.places)
-    if not names and variables is not None:
-        raise UserError(
-            [
-                mistake(
-                    str(path),
-                    "this inventory has no hosts",
-                    "name some in a list, such as sparks = ['spark-1']",
-                )
-            ]
-        )
-    found = []
-    for name in names:
-        data: dict[str, Any] = {}
-        origins: dict[str, str] = {}
-        named = [one for one, group in groups.items() if name in dict(group.hosts)]
-        member = [groups[one] for one in named]
-        for group in (every, *member):
-            data.update(group.data)
-            origins.update({key: group.places.get(key, str(path)) for key in group.data})
-        for group in (*member, every):
-            for host, own in group.hosts:
-                if host == name:
-                    data.update(own)
-                    origins.update(dict.fromkeys(own, str(path)))
-        data.update(given)
-        origins.update(dict.fromkeys(given, "--data"))
-        origin = partial(_origin, origins, str(path))
-        found.append(HostInput(name, data, origin, frozenset(("all", path.stem, *named))))
-    return found
+    return [_host(name, path, every, groups, given) for name in names]
+
+
+def _add_group_data(
+    folder: Path, groups: dict[str, Group], *, for_pyinfra: bool
+) -> Iterator[Finding]:
+    """Add the data of a group_data folder to its groups, and yield problems of its files."""
+    yield from wrong_endings(folder)
+    for file in sorted(folder.glob("*.py")):
+        try:
+            values = _values(file, for_pyinfra=for_pyinfra)
+        except UserError as error:
+            yield from error.findings
+            continue
+        if values is not None:
+            group = groups.setdefault(file.stem, Group([], {}, {}))
+            group.data.update(values)
+            group.places.update(dict.fromkeys(values, _shown(file)))
+
+
+def _host(
+    name: str,
+    path: Path,
+    every: Group,
+    groups: Mapping[str, Group],
+    overrides: Mapping[str, Any],
+) -> HostInput:
+    """A host with the data of all its groups; later ones override earlier ones."""
+    data: dict[str, Any] = {}
+    origins: dict[str, str] = {}
+    member = {key: group for key, group in groups.items() if name in dict(group.hosts)}
+    for group in (every, *member.values()):
+        data.update(group.data)
+        origins.update({key: group.places.get(key, str(path)) for key in group.data})
+    for group in (*member.values(), every):
+        for host, values in group.hosts:
+            if host == name:
+                data.update(values)
+                origins.update(dict.fromkeys(values, str(path)))
+    data.update(overrides)
+    origins.update(dict.fromkeys(overrides, "--data"))
+    origin = partial(_origin, origins, str(path))
+    return HostInput(name, data, origin, frozenset(("all", path.stem, *member)))
 
 
 def limited(hosts: Sequence[HostInput], limit: Sequence[str]) -> list[HostInput]:

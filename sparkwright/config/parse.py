@@ -12,7 +12,6 @@ from sparkwright.config.bootstrap import PackageSource
 from sparkwright.config.clusters import ClusterSettings
 from sparkwright.config.connection import CONNECTION_KEYS, connection_problems
 from sparkwright.config.fabric import FabricAddresses
-from sparkwright.config.renamed import RENAMED, with_new_names
 from sparkwright.config.settings import (
     ActivationSettings,
     HostSettings,
@@ -59,13 +58,11 @@ def parse_settings(
         UserError: every problem of this host.
     """
     problems: list[Finding] = []
-    # A mistake is where the user wrote it, under the name that it has there.
-    written_as = {new: old for old, new in RENAMED.items() if old in data and new not in data}
     own = dict(_within_bounds(host, data, origin, problems))
     problems += connection_problems(host, own, origin)
     own = {
         key: value
-        for key, value in with_new_names(own).items()
+        for key, value in own.items()
         if key not in CONNECTION_KEYS and not key.startswith(("_", "my_"))
     }
     if "services" not in own:
@@ -79,8 +76,7 @@ def parse_settings(
     except ValidationError as error:
         for problem in problems_of(error, "", KNOWN_KEYS):
             top, *rest = (problem.subject.key or "").split(".")
-            written = written_as.get(top, top)
-            where = f"{origin(written)}: {'.'.join((written, *rest))}"
+            where = f"{origin(top)}: {'.'.join((top, *rest))}"
             problems.append(mistake(where, problem.observed, problem.remedy, host))
         raise UserError(problems) from None
     if problems:

@@ -11,17 +11,16 @@ from pathlib import Path
 from typing import Any
 
 from sparkwright.catalog import Catalog
-from sparkwright.catalog.gpus import GPUS, VRAM, largest_for
+from sparkwright.catalog.gpus import FAMILIES, GPUS, VRAM, largest_for
 from sparkwright.config.places import SKELETON
 from sparkwright.findings.user_error import UserError, mistake
 
 INVENTORY = "inventory/lab.py"
 FILES = (
     *(".gitignore", "config.py", "deploy.py", INVENTORY),
-    *("group_data/all.py", "group_data/rtx50.py", "group_data/sparks.py"),
+    "group_data/all.py",
+    *(f"group_data/{family.group}.py" for family in FAMILIES.values()),
 )
-#: Compute capability -> the inventory's group, whose file in group_data has the services.
-_GROUPS = {"12.1": "sparks", "12.0": "rtx50"}
 #: What follows in this repository's .gitignore is about its development.
 _DEVELOPMENT = "\n# Development"
 _INDENT = "    "
@@ -100,8 +99,8 @@ def _inventory(example: str, hosts: Sequence[NewHost], catalog: Catalog) -> str:
     """The example's explanation, and these hosts in their groups."""
     head = example[: example.index('"""\n', 3)] + '"""\n'
     groups = []
-    for group in dict.fromkeys(_GROUPS[GPUS[host.gpu]] for host in hosts):
-        members = [host for host in hosts if _GROUPS[GPUS[host.gpu]] == group]
+    for group in dict.fromkeys(map(_group, hosts)):
+        members = [host for host in hosts if _group(host) == group]
         entries = [_entry(host, group, catalog) for host in members]
         if all(entry.startswith('"') for entry in entries):
             groups.append(f"{group} = [{', '.join(entries)}]\n")
@@ -109,6 +108,10 @@ def _inventory(example: str, hosts: Sequence[NewHost], catalog: Catalog) -> str:
             lines = "".join(f"{_INDENT}{entry},\n" for entry in entries)
             groups.append(f"{group} = [\n{lines}]\n")
     return "\n".join([head, *groups])
+
+
+def _group(host: NewHost) -> str:
+    return FAMILIES[GPUS[host.gpu]].group
 
 
 def _entry(host: NewHost, group: str, catalog: Catalog) -> str:

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import cast, get_args
 
 from sparkwright.catalog import ArgumentValue, Catalog, Image, Model, Recipe
-from sparkwright.catalog.gpus import UNIFIED
+from sparkwright.catalog.gpus import unified
 from sparkwright.catalog.models import Format
 from sparkwright.config.settings import HostSettings, ServiceSettings
 from sparkwright.findings.finding import Finding
@@ -36,7 +36,7 @@ class Gpu:
     @property
     def unified(self) -> bool:
         """Whether CPU and GPU share one pool."""
-        return self.cap == UNIFIED
+        return unified(self.cap)
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from sparkwright.catalog.gpus import UNIFIED
 from sparkwright.engines.derivation import Advice, DerivedFact, Subject
 from sparkwright.engines.vllm.command import PARALLEL
 from sparkwright.engines.vllm.table import release
@@ -127,9 +126,7 @@ def _foreign(subject: Subject, found: ModelRecipe) -> Foreign:
 
 
 def _options(subject: Subject) -> Options:
-    return Options(
-        gpu=subject.settings.gpu or ("gb10" if subject.gpu.cap == UNIFIED else "rtx5090")
-    )
+    return Options(gpu=subject.settings.gpu or ("gb10" if subject.gpu.unified else "rtx5090"))
 
 
 def _variants(data: dict[str, Any], repository: str) -> Iterator[str]:

@@ -7,7 +7,7 @@ import re
 from typing import Any
 
 from sparkwright.catalog.data import ArgumentValue
-from sparkwright.catalog.gpus import GPUS, LEAST_SPARK_GIB, UNIFIED, VRAM
+from sparkwright.catalog.gpus import GPUS, LEAST_SPARK_GIB, VRAM, unified
 from sparkwright.engines.vllm.arguments import known_variables
 from sparkwright.engines.vllm.command import PARALLEL
 from sparkwright.engines.vllm.gb10 import MOST_ON_GB10
@@ -87,7 +87,7 @@ def settled(
     _parsers(foreign, values, found, vllm)
     _limits(foreign, found)
     _ranks(foreign, found, options)
-    if GPUS[options.gpu] == UNIFIED:
+    if unified(GPUS[options.gpu]):
         _share(foreign, found)
     return found
 
@@ -189,7 +189,7 @@ def _ranks(foreign: Foreign, found: dict[str, Any], options: Options) -> None:
     elif wanted > 1:
         remarks.hardware(
             "min_nodes", f"{wanted} GPUs ({options.gpu})",
-            "a DGX Spark has one" if GPUS[options.gpu] == UNIFIED else "all of them in one box",
+            "a DGX Spark has one" if unified(GPUS[options.gpu]) else "all of them in one box",
             "`sparkwright check` names it until there are as many",
         )  # fmt: skip
 
@@ -208,7 +208,7 @@ def _by_size(needed: float | None, options: Options) -> int:
     """GPUs that hold this, as a power of two, which heads can be divided by."""
     if needed is None:
         return 1
-    own = LEAST_SPARK_GIB * MOST_ON_GB10 if GPUS[options.gpu] == UNIFIED else VRAM[options.gpu]
+    own = LEAST_SPARK_GIB * MOST_ON_GB10 if unified(GPUS[options.gpu]) else VRAM[options.gpu]
     return 1 << max(0, math.ceil(math.log2(needed / own)))
 
 

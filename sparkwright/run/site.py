@@ -22,7 +22,6 @@ from pyinfra.api.state import State
 from sparkwright.config import user_files
 from sparkwright.config.command_line import choice_problems, stray_group_data
 from sparkwright.config.inventory import HostInput, ssh_address
-from sparkwright.config.renamed import with_new_names
 from sparkwright.config.secrets import api_key
 from sparkwright.facts import hooks, others
 from sparkwright.facts.memory import memory
@@ -151,7 +150,7 @@ def _planned(
     groups: dict[str, list[str]],
     parameters: dict[str, Any],
 ) -> Run:
-    everyone = {host.name: with_new_names(host.data.dict()) for host in inventory}
+    everyone = {host.name: host.data.dict() for host in inventory}
     fleet = desired_fleet(
         [
             HostInput(
@@ -186,7 +185,7 @@ def _changes(operations: Sequence[str]) -> bool:
 def _run(
     fleet: DesiredFleet, hosts: dict[str, Host], inventory: Inventory, parameters: dict[str, Any]
 ) -> Run:
-    everyone = {host.name: with_new_names(host.data.dict()) for host in inventory}
+    everyone = {host.name: host.data.dict() for host in inventory}
     return Run(
         inventory=parameters["inventory"],
         hosts={

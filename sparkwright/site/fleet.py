@@ -12,7 +12,6 @@ from sparkwright.config import places
 from sparkwright.config.inventory import HostInput
 from sparkwright.config.parse import parse_settings
 from sparkwright.config.ports import taken_ports
-from sparkwright.config.renamed import renamed_settings
 from sparkwright.config.ssh_keys import SSH_KEY, unusable_key
 from sparkwright.findings.finding import Finding
 from sparkwright.findings.user_error import UserError, mistake
@@ -120,7 +119,6 @@ def plan_fleet(inputs: Iterable[HostInput], *, anew: bool = False) -> Fleet:
         problems.extend(unknown_silences(plan, catalog, host.origin("services")))
         violations = (
             *check_host(plan, catalog, assumed_hardware(plan)),
-            *renamed_settings(host.name, host.data, host.origin),
             *unusable_key(host.name, host.data, host.origin),
         )
         hosts[host.name] = PlannedHost(plan, catalog, violations, one.known)

@@ -5,14 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 
 from sparkwright.catalog import Catalog
-from sparkwright.catalog.gpus import GPUS, VRAM
+from sparkwright.catalog.gpus import FAMILIES, GPUS, VRAM
 from sparkwright.config.settings import HostSettings
 from sparkwright.engines.derivation import Gpu
 from sparkwright.findings.finding import Finding
 from sparkwright.findings.user_error import mistake
-
-#: Groups of the inventory, as `sparkwright init` names them -> compute capability.
-GROUPS = {"sparks": "12.1", "rtx50": "12.0"}
 
 
 def gpu_of(
@@ -24,9 +21,9 @@ def gpu_of(
     """By the setting ``gpu``, the host's group, or the recipes of its other services."""
     if settings.gpu:
         return Gpu(GPUS[settings.gpu], VRAM.get(settings.gpu), f"{origin('gpu')}: gpu")
-    for group, cap in GROUPS.items():
-        if group in groups:
-            return Gpu(cap, None, f"the host's group, {group}")
+    for family in FAMILIES.values():
+        if family.group in groups:
+            return Gpu(family.cap, None, f"the host's group, {family.group}")
     recipes = [
         catalog.recipes[service.recipe]
         for service in settings.services.values()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from sparkwright.catalog import Catalog, Recipe
-from sparkwright.catalog.gpus import MACHINES, architectures
+from sparkwright.catalog.gpus import FAMILIES, architectures
 from sparkwright.engines.derivation import Gpu
 
 #: Best first; one that fails, or that another one took the place of, is for those who name it.
@@ -35,7 +35,7 @@ def _fits(recipe: Recipe, gpu: Gpu | None, catalog: Catalog) -> bool:
         return True
     if gpu.cap not in recipe.needs.compute_caps:
         return False
-    if MACHINES[gpu.cap] not in architectures(recipe, catalog):
+    if FAMILIES[gpu.cap].architecture not in architectures(recipe, catalog):
         return False
     return gpu.vram_gib is None or (recipe.needs.vram_gib or 0) <= gpu.vram_gib
 

@@ -77,14 +77,6 @@ class Site:
         if cache.is_dir():  # the bundles for hosts: made once, not for each test run
             shutil.copytree(cache, folder / ".sparkwright/cache")
 
-    @classmethod
-    def lying_at(cls, folder: Path) -> Site:
-        """A checkout that is there already, of another version perhaps."""
-        site = cls.__new__(cls)
-        site.folder = folder
-        site._hurry()
-        return site
-
     def _hurry(self) -> None:
         """What is looked on for a minute by default is looked on for two seconds, and nobody in
         front of a proxy has to notice that a service leaves."""

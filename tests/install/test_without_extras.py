@@ -45,7 +45,7 @@ def is_whole(copy: Path) -> None:
     succeeds(copy, "lint-imports")
     succeeds(copy, "mypy", "-p", "sparkwright", "-p", "roles")
     succeeds(copy, "python", "-m", "pytest", "-q", "-x", "-n", "2", "-p", "no:cacheprovider",
-             "tests/unit/cli", "tests/unit/bootstrap", "tests/unit/config", "tests/unit/results",
+             "tests/unit/bootstrap", "tests/unit/config", "tests/unit/results",
              "tests/unit/site", "tests/unit/extras")  # fmt: skip
     succeeds(copy, "python", "-m", "pytest", "-q", "--collect-only", "tests/unit",
              "--ignore=tests/unit/docs")  # fmt: skip

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from sparkwright.catalog import ArgumentValue, Catalog, Image, Model, Recipe, Scalar
-from sparkwright.catalog.gpus import LEAST_SPARK_GIB, MACHINES
+from sparkwright.catalog.gpus import FAMILIES, unified
 from sparkwright.engines import engine
 from sparkwright.engines.engine import Engine
 from sparkwright.plan.plan import HostPlan, ServicePlan
@@ -37,7 +37,7 @@ class Hardware:
     @property
     def unified(self) -> bool:
         """Whether CPU and GPU share one pool."""
-        return self.compute_cap == "12.1"
+        return unified(self.compute_cap)
 
 
 def assumed_hardware(plan: HostPlan) -> Hardware:
@@ -46,12 +46,13 @@ def assumed_hardware(plan: HostPlan) -> Hardware:
     caps = set.intersection(*each) if each else set()  # one GPU serves them all
     vram = [service.needs.vram_gib for service in plan.services if service.needs.vram_gib]
     cap = next(iter(caps)) if len(caps) == 1 else None
+    family = FAMILIES.get(cap or "")
     return Hardware(
         compute_cap=cap,
-        memory_gib=LEAST_SPARK_GIB if cap == "12.1" else None,
-        vram_gib=max(vram) if vram and cap not in (None, "12.1") else None,
-        architecture=MACHINES.get(cap) if cap else None,
-        gpus=1 if cap == "12.1" else None,
+        memory_gib=family.pool_gib if family else None,
+        vram_gib=max(vram) if vram and cap and not unified(cap) else None,
+        architecture=family.architecture if family else None,
+        gpus=1 if unified(cap) else None,
     )
 
 

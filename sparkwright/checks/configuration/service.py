@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from sparkwright.catalog.gpu import family
-from sparkwright.catalog.gpus import recipes_for
+from sparkwright.catalog.gpus import family, recipes_for
 from sparkwright.checks.configuration.facts import Context
 from sparkwright.config.settings import is_loopback
 from sparkwright.engines import engine

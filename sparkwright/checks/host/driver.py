@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from sparkwright.catalog.gpu import driver_major
+from sparkwright.catalog.gpus import driver_major
 from sparkwright.checks.host import remedies
 from sparkwright.checks.host.facts import HostFacts
 from sparkwright.findings.check import Symptom, check

@@ -6,8 +6,7 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from sparkwright.catalog.gpu import family
-from sparkwright.catalog.gpus import UNIFIED, recipes_for
+from sparkwright.catalog.gpus import family, recipes_for, unified
 from sparkwright.checks.host.facts import HostFacts
 from sparkwright.findings.check import Symptom, check
 from sparkwright.findings.finding import Severity
@@ -59,7 +58,7 @@ def _fits(gpu: Gpu, compute_caps: Sequence[str], vram_gib: float | None) -> bool
 
 def _unified(gpu: Gpu) -> bool:
     """Whether it has no memory of its own, so that none is asked of it."""
-    return gpu.compute_cap == UNIFIED
+    return unified(gpu.compute_cap)
 
 
 def _named(gpu: Gpu) -> str:

@@ -9,7 +9,6 @@ from contextlib import suppress
 from pathlib import Path
 
 from sparkwright.config.inventory import limited, read_inventory
-from sparkwright.config.renamed import with_new_names
 from sparkwright.findings.user_error import UserError
 from sparkwright.resolve.lock import to_resolution
 from sparkwright.site.fleet import Fleet, PlannedHost, plan_fleet, with_geometry
@@ -28,7 +27,7 @@ def load(
 def load_judged(inventory: Path, overrides: tuple[str, ...], limit: tuple[str, ...]) -> Fleet:
     """Plan the hosts of an inventory, and judge all that a deploy judges before it begins."""
     inputs = read_inventory(inventory, overrides)
-    everyone = {host.name: with_new_names(host.data) for host in inputs}
+    everyone = {host.name: host.data for host in inputs}
     fleet = plan_fleet(limited(inputs, limit))
     problems = [*fleet.problems, *site_problems(fleet.hosts, everyone)]
     hosts = fleet.hosts

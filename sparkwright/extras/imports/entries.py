@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, get_args
 
 from sparkwright.catalog import Catalog, Model
-from sparkwright.catalog.gpus import GPUS, UNIFIED, VRAM
+from sparkwright.catalog.gpus import GPUS, VRAM, unified
 from sparkwright.extras.imports.images import image_of
 from sparkwright.extras.imports.names import distinct, family, repository, slug
 from sparkwright.findings.finding import Finding
@@ -111,7 +111,7 @@ def _served_names(read: Arguments, named: str) -> list[str]:
 
 def _needs(options: Options) -> dict[str, Any]:
     cap = GPUS[options.gpu]
-    if cap == UNIFIED:
+    if unified(cap):
         return {"compute_caps": [cap], "memory_gib": _SPARK_GIB}
     return {
         "compute_caps": [cap],

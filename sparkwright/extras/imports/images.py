@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sparkwright.catalog import Catalog
-from sparkwright.catalog.gpus import GPUS, MACHINES
+from sparkwright.catalog.gpus import FAMILIES, GPUS
 from sparkwright.engines.vllm.table import release
 from sparkwright.extras.imports.names import distinct, slug
 from sparkwright.recipes.recipe import Foreign, Options, Refused
@@ -93,7 +93,7 @@ def _new(
     foreign: Foreign, catalog: Catalog, repository: str, tag: str, digest: str | None,
     options: Options,
 ) -> Chosen:  # fmt: skip
-    architecture = MACHINES[GPUS[options.gpu]]
+    architecture = FAMILIES[GPUS[options.gpu]].architecture
     version = re.match(r"v?(\d+\.\d+\.\d+)", tag) if repository == _VLLMS else None
     vllm = options.vllm or (version[1] if version else None)
     _risks(foreign, repository, tag, digest, vllm)

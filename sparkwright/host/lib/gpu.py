@@ -7,6 +7,9 @@ from dataclasses import dataclass
 
 from sparkwright.host.lib.processes import Running
 
+#: Compute capabilities of GPUs that share the machine's memory.
+UNIFIED = ("12.1",)
+
 
 @dataclass(frozen=True)
 class Gpu:
@@ -42,7 +45,7 @@ class Gpu:
     @property
     def unified(self) -> bool:
         """Whether CPU and GPU share one pool: known by the GPU, not by a missing number."""
-        return self.compute_cap == "12.1" or "GB10" in self.name
+        return self.compute_cap in UNIFIED or "GB10" in self.name
 
 
 @dataclass(frozen=True)

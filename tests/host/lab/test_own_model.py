@@ -15,7 +15,7 @@ from lab.hub.store import Store
 from sparkwright.plan.release import render_release
 from tests.host.lab.fake_server import Folders, settings_of
 from tests.unit.builders import resolution
-from tests.unit.derive.repositories import chat, planned
+from tests.unit.engines.derivation.repositories import chat, planned
 
 
 @pytest.fixture(scope="module")

@@ -41,37 +41,42 @@ class Fact:
 
 def facts(where: str, node: Any) -> Iterator[Fact]:
     """Every mapping with a source, each with the figures that no source below it has."""
-    own = Fact(where, node.get("source", "") if isinstance(node, dict) else "")
+    fact = Fact(where, node.get("source", "") if isinstance(node, dict) else "")
     below: list[Fact] = []
-
-    def walk(key: str, value: Any, path: str) -> None:
-        if isinstance(value, dict):
-            if "source" in value:
-                below.extend(facts(path, value))
-                return
-            for name, inner in value.items():
-                if name not in _OURS or path.endswith(("arguments", "conditions")):
-                    walk(str(name), inner, f"{path}.{name}")
-        elif isinstance(value, list):
-            for at, inner in enumerate(value):
-                walk(key, inner, f"{path}[{at}]")
-        elif isinstance(value, bool) or value is None:
-            return
-        elif isinstance(value, int | float):
-            own.found.append((key, float(value)))
-        elif isinstance(value, str) and key not in ("source", "kv_cache_dtype"):
-            own.found += [(key, one) for one in figures(value)]
-
     for name, value in node.items() if isinstance(node, dict) else enumerate(node):
         if name in ("by_tag", "tags", "issues", "gpus") and isinstance(value, dict | list):
-            each = value.values() if isinstance(value, dict) else value
-            for inner in each:
-                if isinstance(inner, dict):
-                    below.extend(facts(f"{where}.{name}", inner))
+            for entry in value.values() if isinstance(value, dict) else value:
+                if isinstance(entry, dict):
+                    below.extend(facts(f"{where}.{name}", entry))
         elif name not in _OURS:
-            walk(str(name), value, f"{where}.{name}")
-    yield own
+            _collect(str(name), value, f"{where}.{name}", fact, below)
+    yield fact
     yield from below
+
+
+def _collect(key: str, value: Any, path: str, fact: Fact, below: list[Fact]) -> None:
+    """Add the figures of a value to a fact, and mappings with a source of their own below it."""
+    if isinstance(value, dict) and "source" in value:
+        below.extend(facts(path, value))
+    elif isinstance(value, dict):
+        for name, inner in value.items():
+            if name not in _OURS or path.endswith(("arguments", "conditions")):
+                _collect(str(name), inner, f"{path}.{name}", fact, below)
+    elif isinstance(value, list):
+        for index, inner in enumerate(value):
+            _collect(key, inner, f"{path}[{index}]", fact, below)
+    else:
+        fact.found += _figures(key, value)
+
+
+def _figures(key: str, value: Any) -> list[tuple[str, float]]:
+    if isinstance(value, bool) or value is None:
+        return []
+    if isinstance(value, int | float):
+        return [(key, float(value))]
+    if isinstance(value, str) and key not in ("source", "kv_cache_dtype"):
+        return [(key, figure) for figure in figures(value)]
+    return []
 
 
 def cited(source: str) -> Iterator[tuple[str, str]]:
@@ -115,13 +120,14 @@ def _unverified(source: str) -> bool:
     return "card of" not in source or any(words in source for words in ours)
 
 
+@cache
 def _all(path: Path) -> list[Fact]:
     data = safe_load(path.read_text(encoding="utf-8"))
     if data["kind"] == "causes":  # from which prompt length on it is looked at: this project's
         data["causes"] = [{**one, "prompt_tokens": None} for one in data["causes"]]
     if data["kind"] == "measurement":
-        compared = {at for name, at in matched() if name == data["name"]}
-        data["rows"] = [row for at, row in enumerate(data["rows"]) if at not in compared]
+        compared = {index for name, index in matched() if name == data["name"]}
+        data["rows"] = [row for index, row in enumerate(data["rows"]) if index not in compared]
     return [one for one in facts(path.stem, data) if not _unverified(one.source)]
 
 

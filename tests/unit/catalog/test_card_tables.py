@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
 import pytest
@@ -89,8 +90,13 @@ def _matching(one: dict[str, Any], columns: list[str], cells: list[str]) -> set[
     }  # fmt: skip
 
 
-def matched() -> Iterator[tuple[str, int]]:
+@cache
+def matched() -> frozenset[tuple[str, int]]:
     """Every row of a measurement that a card's table has."""
+    return frozenset(_matched())
+
+
+def _matched() -> Iterator[tuple[str, int]]:
     for one in COMPARED:
         table = TABLES[tuple(one["at"])]
         for cells in table["rows"]:

@@ -17,7 +17,7 @@ from sparkwright.catalog.schema import KINDS, schema
 from sparkwright.cli import main
 from tests.libyaml import safe_load
 from tests.unit.builders import ROOT, catalog
-from tests.unit.derive.repositories import REPOSITORY, on_the_hub, repository
+from tests.unit.engines.derivation.repositories import REPOSITORY, on_the_hub, repository
 
 jsonschema: Any = pytest.importorskip("jsonschema", reason="make setup installs jsonschema")
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from sparkwright.catalog import gpu as families
-from sparkwright.catalog.gpu import driver_major
+from sparkwright.catalog import gpus as families
+from sparkwright.catalog.gpus import driver_major
 from sparkwright.host.lib import gpu as program
 from sparkwright.host.lib.gpu import STATE, Gpus, parse
 

@@ -22,7 +22,14 @@ from sparkwright.resolve.hub import HubError, ResolvedModel, resolve_model
 from sparkwright.resolve.kv_cache import kv_layers
 from sparkwright.resolve.lock import read_lock
 from sparkwright.resolve.model_facts import facts_of
-from tests.unit.derive.repositories import CONFIG, REPOSITORY, chat, on_the_hub, planned, repository
+from tests.unit.engines.derivation.repositories import (
+    CONFIG,
+    REPOSITORY,
+    chat,
+    on_the_hub,
+    planned,
+    repository,
+)
 
 COMMIT = "c0ffee" + "0" * 34
 TOKENIZER = {"chat_template": "{{ messages }}"}

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from sparkwright.catalog.gpus import MACHINES, VRAM, architectures, largest_for
+from sparkwright.catalog.gpus import FAMILIES, VRAM, architectures, largest_for
 from sparkwright.checks.configuration import (
     RULES,
     Hardware,
@@ -292,7 +292,7 @@ ELSEWHERE = {
     "vllm-arguments",  # the roof over those of vllm/arguments.py
     "drafter-family",
     "model-works",
-    "model-architecture",  # of a model that no recipe is for: tests/unit/derive
+    "model-architecture",  # of a model that no recipe is for: tests/unit/engines/derivation
     "unified-memory",
     "omni-gb10-only",
     "stock-dflash",
@@ -384,12 +384,12 @@ def test_a_tag_of_ones_own_for_x86_64_is_not_refused() -> None:
 
 
 def test_the_default_of_every_group_runs_on_its_machines() -> None:
-    for group, cap in (("sparks", "12.1"), ("rtx50", "12.0")):
-        services = runpy.run_path(str(ROOT / f"group_data/{group}.py"))["services"]
+    for family in FAMILIES.values():
+        services = runpy.run_path(str(ROOT / f"group_data/{family.group}.py"))["services"]
         for service in services.values():
             recipe = catalog().recipes[service["recipe"]]
-            assert cap in recipe.needs.compute_caps
-            assert MACHINES[cap] in architectures(recipe, catalog())
+            assert family.cap in recipe.needs.compute_caps
+            assert family.architecture in architectures(recipe, catalog())
 
 
 @pytest.mark.parametrize("gpu", sorted(VRAM))

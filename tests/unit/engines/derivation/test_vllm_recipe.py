@@ -11,7 +11,13 @@ from sparkwright.findings.finding import errors
 from sparkwright.resolve.lock import Lock, from_resolution, read_lock, render_lock
 from sparkwright.site.fleet import Fleet
 from sparkwright.site.resolution import ask
-from tests.unit.derive.repositories import REPOSITORY, chat, on_the_hub, planned, repository
+from tests.unit.engines.derivation.repositories import (
+    REPOSITORY,
+    chat,
+    on_the_hub,
+    planned,
+    repository,
+)
 from tests.unit.git_registries import git, git_registry
 
 RECIPE = """

@@ -17,7 +17,7 @@ from sparkwright.plan.release import render_release
 from sparkwright.resolve.lock import Lock, from_resolution, read_lock, render_lock
 from sparkwright.site.resolution import ask, pinned
 from tests.unit.builders import resolution
-from tests.unit.derive.repositories import (
+from tests.unit.engines.derivation.repositories import (
     COMMIT,
     CONFIG,
     FILES,
