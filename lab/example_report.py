@@ -23,7 +23,7 @@ from sparkwright.checks.smoke.result import Smoke
 from sparkwright.extras.bench.results import Result
 from sparkwright.extras.bench.store import save
 from sparkwright.extras.report.inputs import LastRun, Switch
-from sparkwright.host.release import CheckResult
+from sparkwright.host.service import CheckResult
 from sparkwright.results.run import Row, ServiceRow, as_json
 
 TAG = "2026-06-18-v0.23.0-dflashfix"

@@ -81,8 +81,8 @@ def looked(answers: str | None = None, planless: bool = False) -> None:
 
 
 def _look(host: Host, one: HostRun) -> object:
-    releases = one.desired.releases
-    image = releases[0].image if releases else None
+    services = one.services
+    image = services[0].image if services else None
     wanted = one.settings.fabric_addresses
     clusters = (each for each in one.settings.clusters.values()
                 if each.fabric == "cx7" and host.name in each.hosts)  # fmt: skip

@@ -23,9 +23,7 @@ def fetched() -> None:
         for model in missing_models(desired, one.observed)
     }
     started |= {
-        images.watched_job(image.name, settings.services_root): (
-            f"image {image.release.service.image.tag}"
-        )
+        images.watched_job(image.name, settings.services_root): (f"image {image.planned.tag}")
         for image in missing_images(desired, one.observed)
     }
     jobs.finished(

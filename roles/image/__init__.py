@@ -20,7 +20,7 @@ def image() -> None:
     for wanted in host.loop(one.desired.images):
         shared = wanted.shared_name(one.observed.architecture)
         images.present(
-            name=f"Image: {wanted.release.service.image.name}",
+            name=f"Image: {wanted.planned.name}",
             image=wanted.name,
             registry=wanted.reference.registry,
             repository=wanted.reference.repository,

@@ -12,7 +12,7 @@ from functools import partial
 from pyinfra.context import ctx_host
 
 from sparkwright.operations import proxies
-from sparkwright.plan.services import serves_already
+from sparkwright.plan.changes import serves_already
 from sparkwright.plan.uplink import environment
 from sparkwright.resolve.packages import brought
 from sparkwright.run.state import host_run
@@ -36,6 +36,6 @@ def proxy() -> None:
             proxies=one.proxies,
             files=one.proxy_files,
             services_root=settings.services_root,
-            later=serves_already(one.services, one.observed),
+            later=serves_already(one.services, one.secrets, one.observed),
             break_lock=settings.break_lock,
         )

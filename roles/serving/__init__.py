@@ -15,7 +15,7 @@ from functools import partial
 from pyinfra.context import ctx_host
 
 from sparkwright.operations import exclusive, services
-from sparkwright.plan.services import serves_already
+from sparkwright.plan.changes import serves_already
 from sparkwright.run import batches, rollout
 from sparkwright.run.state import host_run, run_of
 from sparkwright.run.together import together
@@ -40,14 +40,16 @@ def serving() -> None:
         services.running(
             name="Serving: ranks that follow",
             services=followers,
+            secrets=one.secrets,
             ended=partial(rollout.remember, one),
             services_root=settings.services_root,
             break_lock=settings.break_lock,
         )
-    switched = serves_already(own, one.observed)
+    switched = serves_already(own, one.secrets, one.observed)
     services.running(
         name="Serving: start",
         services=() if switched else own,
+        secrets=one.secrets,
         turn=together,
         ended=partial(rollout.remember, one),
         services_root=settings.services_root,
@@ -57,6 +59,7 @@ def serving() -> None:
         services.running(
             name=f"Serving: {title}",
             services=own if switched and host.name in names else (),
+            secrets=one.secrets,
             proxies=partial(rollout.proxies_of, one),
             turn=partial(together, turn=partial(batches.in_turn, left=partial(rollout.leave, one))),
             ended=partial(rollout.remember, one, run=run),
@@ -66,7 +69,7 @@ def serving() -> None:
     if run.rollout_settings.on_failure == "fleet":
         services.switched_back(
             name="Serving: take back what was switched",
-            targets=partial(rollout.to_take_back, run, one),
+            targets=partial(rollout.to_take_back, host, run, one),
             ended=partial(rollout.remember_taken_back, run, one),
             services_root=settings.services_root,
             break_lock=settings.break_lock,

@@ -3,9 +3,10 @@ is had without the key."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from pyinfra.context import ctx_host
 
-from sparkwright.checks.smoke import smoke_request
 from sparkwright.checks.smoke.outside import entrances
 from sparkwright.operations import smoke as operations
 from sparkwright.run import rollout
@@ -20,9 +21,9 @@ def smoke() -> None:
         operations.answers(
             name="Smoke: health, models, key, generation",
             services=[
-                smoke_request(release, warm_ups=0)
-                for release in one.desired.releases
-                if release.service.name not in asleep
+                replace(service.gate, warm_ups=0)
+                for service in one.services
+                if service.name not in asleep
             ],
             entrances=entrances(one.desired.plan),
             judged=one.smoke.__setitem__,

@@ -22,7 +22,7 @@ from sparkwright.findings.exit_codes import MISTAKEN
 from sparkwright.findings.finding import errors
 from sparkwright.findings.render import data, text
 from sparkwright.plan.plan import ServicePlan
-from sparkwright.plan.release import container_command
+from sparkwright.plan.service import container_command
 from sparkwright.plan.terms import Terms, terms
 from sparkwright.resolve.lock import Lock
 from sparkwright.site.fleet import PlannedHost

@@ -39,8 +39,8 @@ class Unusable(Exception):
         return f"{file}: line {self.line}" if self.line else file
 
 
-def bounded(value: Any) -> None:
-    """Look through lists and mappings, without recursion.
+def bounded(value: Any, most: int = MOST) -> None:
+    """Look through lists and mappings of at most so many values, without recursion.
 
     Raises:
         Unusable: for a value that is too deep, too large, or no number that a file can hold.
@@ -49,7 +49,7 @@ def bounded(value: Any) -> None:
     while waiting:
         for one in waiting[-1]:
             count += 1
-            if fault := _fault(one) or (count > MOST and f"more than {MOST} values"):
+            if fault := _fault(one) or (count > most and f"more than {most} values"):
                 raise Unusable(fault, "write less, or smaller")
             if inner := _inner(one):
                 if len(waiting) > DEEPEST:

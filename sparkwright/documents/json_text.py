@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from sparkwright.documents.bounds import Unusable, bounded
+from sparkwright.documents.bounds import MOST, Unusable, bounded
 
 
-def load(text: str) -> Any:
-    """The value of a JSON text.
+def load(text: str | bytes, most: int = MOST) -> Any:
+    """The value of a JSON text of at most so many values.
 
     Raises:
         Unusable: for what is no JSON, or beyond the bounds.
@@ -19,9 +19,19 @@ def load(text: str) -> Any:
     except json.JSONDecodeError as error:
         what = f"not valid JSON: {error.msg}"
         raise Unusable(what, "fix it there", error.lineno) from None
+    except UnicodeDecodeError:
+        raise Unusable("not valid JSON: it is not UTF-8", "save it in UTF-8") from None
     except ValueError:
         raise Unusable("a number with too many digits", "write a smaller one") from None
     except RecursionError:
         raise Unusable("nested too deep", "write it flatter") from None
-    bounded(found)
+    bounded(found, most)
+    return found
+
+
+def load_object(text: str | bytes, most: int = MOST) -> dict[str, Any]:
+    """The same of a JSON object. Raises Unusable for anything else, too."""
+    found = load(text, most)
+    if not isinstance(found, dict):
+        raise Unusable("not a JSON object", "name the right file")
     return found

@@ -15,7 +15,7 @@ from sparkwright.host.lib.homes import Stopped
 from sparkwright.host.lib.threads import at_once
 from sparkwright.host.proxy.place import Place
 from sparkwright.host.proxy.pool import Pool, Sockets
-from sparkwright.host.release import kept_gate
+from sparkwright.host.service import current
 from sparkwright.host.smoke import check
 
 START, STOP, RESTART = "start", "stop", "restart"
@@ -135,9 +135,10 @@ class Control:
 
     def _answers(self, began: float) -> None:
         def answer(name: str) -> None:
-            gate = kept_gate(self._services[name] / "current")
-            if gate is None:
-                return  # a release of before gates were kept with it
+            record = current(self._services[name])
+            if record is None:
+                return  # damaged, or of another version: nobody knows what it must answer
+            gate = record.gate
             # Its port here: the proxy takes it back by itself, and is waited for.
             bad, journal = check.without_proxy(name, gate)
             self.wrong += [*bad, *(f"    journal: {line}" for line in journal if bad)]

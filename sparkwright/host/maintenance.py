@@ -16,7 +16,7 @@ from sparkwright.host.lib.threads import at_once
 from sparkwright.host.proxy import runtime_api
 from sparkwright.host.proxy.place import Place
 from sparkwright.host.proxy.pool import SELF, Pool, Sockets
-from sparkwright.host.release import kept_gate
+from sparkwright.host.service import current
 from sparkwright.host.smoke import check
 
 
@@ -95,9 +95,9 @@ def end(
     stopped = [name for name, home in services.items() if _is_stopped(home)]
     asleep = exclusive.sleeping(Path(request.services_root, "state"))
     gates = {
-        name: gate
+        name: record.gate
         for name, home in services.items()
-        if name not in {*stopped, *asleep} and (gate := kept_gate(home / "current"))
+        if name not in {*stopped, *asleep} and (record := current(home))
     }
     wrong: list[str] = []
 

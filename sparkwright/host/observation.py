@@ -151,7 +151,9 @@ class ServiceState:
     Attributes:
         current: id of the release that ``current`` points to.
         good: id of the last release that gave real answers.
-        compose, unit: sha256 of the planned release's file and of the installed unit.
+        format: of the current release's record, 0 where it has none; None without a release.
+        compose, record, unit: sha256 of the planned release's compose file and release.json, and of
+            the installed unit.
         newest: mtime of unit and secrets, the later of both, seconds since the epoch.
         stopped: by whom it was stopped last; it may have been started since.
         asleep: whether a boot passes it by, since another one of its group runs.
@@ -159,7 +161,9 @@ class ServiceState:
 
     current: str | None = None
     good: str | None = None
+    format: int | None = None
     compose: str | None = None
+    record: str | None = None
     unit: str | None = None
     secrets: FileState | None = None
     newest: float = 0.0

@@ -169,11 +169,14 @@ def service_state(service: ServiceAt) -> ServiceState:
     """Files, container and times of one of our services."""
     home = Path(service.home)
     secrets, unit_path = home / "secrets.env", systemd.UNITS / service.unit
+    release, current = home / "releases" / service.release, files.target(home / "current")
     there = (path.stat().st_mtime for path in (secrets, unit_path) if path.exists())
     return ServiceState(
-        current=files.target(home / "current"),
+        current=current,
         good=files.target(home / "good"),
-        compose=documents.digest(home / "releases" / service.release / "compose.yaml"),
+        format=_format(home, current) if current else None,
+        compose=documents.digest(release / "compose.yaml"),
+        record=documents.digest(release / "release.json"),
         unit=documents.digest(unit_path),
         secrets=file_state(secrets),
         newest=max(there, default=0.0),
@@ -181,6 +184,13 @@ def service_state(service: ServiceAt) -> ServiceState:
         stopped=homes.stopped(home),
         asleep=(home / exclusive.ASLEEP).exists(),
     )
+
+
+def _format(home: Path, release: str) -> int:
+    """Format of a release's record; 0 where it has none."""
+    record = documents.read(home / "releases" / release / "release.json") or {}
+    number = record.get("format")
+    return number if isinstance(number, int) else 0
 
 
 def container(name: str) -> Container | None:

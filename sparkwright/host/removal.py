@@ -50,7 +50,7 @@ def unmanaged(services_root: Path) -> list[str]:
     """``name restart-policy`` of containers that were taken over, by the history."""
     found: dict[str, str] = {}
     for line in documents.lines(services_root / "state/history.jsonl"):
-        named = line.get("strangers")
+        named = line.get("unmanaged")
         for one in named if isinstance(named, list) else []:
             if isinstance(one, str) and _CONTAINER.fullmatch(one):  # no option of Docker's
                 found[one.partition(" ")[0]] = one

@@ -12,18 +12,18 @@ from pathlib import Path
 
 from sparkwright.host.lib import documents, gpu, metrics
 from sparkwright.host.lib.http import NoAnswer, Server, api_key
-from sparkwright.host.release import ServiceSwitch, SmokeRequest
+from sparkwright.host.service import Service, SmokeRequest
 
 
-def due(service: ServiceSwitch, gate: SmokeRequest) -> bool:
+def due(service: Service) -> bool:
     """Whether the start of a service's new release compiled, on unified memory."""
-    if not service.second_boot or not gate.compiled:
+    if not service.second_boot or not service.gate.compiled:
         return False
     caches = Path(service.home, "caches")
     known = documents.read(caches / "state.json") or {}
-    if (known.get("release"), known.get("warm")) != (service.to, False):
+    if (known.get("release"), known.get("warm")) != (service.release, False):
         return False
-    if not (caches / "current" / gate.compiled).is_dir():
+    if not (caches / "current" / service.gate.compiled).is_dir():
         return False
     return any("GB10" in one.name for one in gpu.ask(gpu.IDENTITY).gpus)
 

@@ -7,12 +7,14 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from sparkwright.host import service as records
 from sparkwright.host.lib import docker, documents, exclusive, files, homes, ranks, systemd
 from sparkwright.host.lib.homes import Maintenance, Stopped
 from sparkwright.host.lib.http import Health, NoAnswer, Server
-from sparkwright.host.lib.records import decode, encode
+from sparkwright.host.lib.records import decode
 from sparkwright.host.lock import Owner
-from sparkwright.host.release import HistoryEntry, SmokeRequest, SwitchJournal, entry_of, gate_of
+from sparkwright.host.release import HistoryEntry, SwitchJournal
+from sparkwright.host.service import Service
 from sparkwright.host.watch.state import WatchReport
 
 
@@ -36,19 +38,12 @@ class KeptRelease:
     """A release on a host.
 
     Attributes:
-        models: repository -> commit.
         at: when it was written there, seconds since the epoch.
-        proxy: whether it is behind the host's own proxy.
-        gate: its smoke test; None where it keeps none that is one.
+        service: its record; None where it is damaged, or of another version of sparkwright.
     """
 
     at: float
-    tag: str = "?"
-    image: str = "?"
-    recipe: str = "?"
-    models: dict[str, str] = field(default_factory=dict)
-    proxy: bool = False
-    gate: SmokeRequest | None = None
+    service: Service | None = None
 
 
 @dataclass(frozen=True)
@@ -109,21 +104,13 @@ def releases(home: Path) -> dict[str, KeptRelease]:
     found = {}
     for place in sorted(home.glob("releases/*")):
         if place.is_dir():
-            found[place.name] = kept(place)
+            found[place.name] = kept(home, place)
     return found
 
 
-def kept(place: Path) -> KeptRelease:
-    """One release; of a note that is damaged nothing."""
-    note, at = documents.read(place / "release.json") or {}, place.stat().st_mtime
-    said = note.get("gate")
-    proxy = isinstance(said, dict) and said.get("door") is not None
-    gate = gate_of(said)
-    try:
-        known = {**note, "at": at, "proxy": proxy, "gate": gate and encode(gate)}
-        return decode(KeptRelease, known)
-    except ValueError:
-        return KeptRelease(at)
+def kept(home: Path, place: Path) -> KeptRelease:
+    """One release of a service; of a record that is damaged or of another version only its time."""
+    return KeptRelease(place.stat().st_mtime, records.kept(home, place.name))
 
 
 def health(server: Server) -> Health:
@@ -150,8 +137,8 @@ def service(home: Path, request: StatusRequest) -> ServiceStatus:
     """One service: links, releases, container, unit and health."""
     name = home.name
     current, every = files.target(home / "current"), releases(home)
-    gate = every[current].gate if current in every else None
-    place = request.ports.get(name) or (gate and (gate.address, gate.port))
+    record = every[current].service if current in every else None
+    place = request.ports.get(name) or (record and (record.gate.address, record.gate.port))
     unit = f"sparkwright-{name}.service"
     places = {"compose.yaml": home / "current/compose.yaml", unit: systemd.UNITS / unit}
     return ServiceStatus(
@@ -171,7 +158,7 @@ def history(state: Path) -> tuple[HistoryEntry, ...]:
     found = []
     for line in documents.lines(state / "history.jsonl"):
         with suppress(ValueError):
-            found.append(entry_of(line))
+            found.append(decode(HistoryEntry, line))
     return tuple(found)
 
 

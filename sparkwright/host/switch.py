@@ -28,25 +28,19 @@ from typing import Any
 from sparkwright.host import second_boot
 from sparkwright.host.lib import docker, documents, exclusive, files, journal, systemd
 from sparkwright.host.lib.processes import run
-from sparkwright.host.lib.records import encode
+from sparkwright.host.lib.records import decode, encode
 from sparkwright.host.proxy import asleep, configure
 from sparkwright.host.proxy.place import Place
 from sparkwright.host.release import (
     FAILED,
     GOOD,
     REVERTED,
-    CheckResult,
     HistoryEntry,
     ServiceSwitch,
-    SmokeRequest,
     SwitchJournal,
     SwitchRequest,
-    entry_document,
-    gate_document,
-    kept_gate,
-    request_document,
-    request_of,
 )
+from sparkwright.host.service import CheckResult, SmokeRequest, kept
 from sparkwright.host.smoke import check
 from sparkwright.host.smoke.check import SmokeAnswer
 
@@ -65,9 +59,9 @@ class Switch:
         self._place = place
         self._request = request
         self._services = request.services
-        self._restarting = [service for service in self._services if service.restart]
+        self._restarting = [switch for switch in self._services if switch.restart]
         #: Those of them that run afterwards: the others are only stopped, and sleep.
-        self._waking = [service for service in self._restarting if not service.sleeps]
+        self._waking = [switch for switch in self._restarting if not switch.sleeps]
         self._unmanaged = request.unmanaged
         self._down = 0.0
         self._checks: dict[str, tuple[CheckResult, ...]] = {}
@@ -99,8 +93,8 @@ class Switch:
             return self._end(FAILED, wrong, touched=False)
         self._write_recovery()
         self._remember()
-        for service in self._services:
-            self._write_release(service)
+        for switch in self._services:
+            self._write_release(switch)
         self._note("draining")
         self._each_proxy(Place.leave, [one for one in self._restarting if not one.slept])
         self._note("stopping")
@@ -157,14 +151,14 @@ class Switch:
             for group, expected in self._request.active.items()
             if runs.get(group, expected) not in (expected, self._request.activates.get(group))
         ]
-        for service in self._restarting:
-            release = _release(service, service.to)
-            if not service.files and not (release / "unit.service").is_file():
-                wrong.append(f"{service.name}: release {service.to} is not there any more")
+        for switch in self._restarting:
+            unit = _release(switch, switch.to) / "unit.service"
+            if not switch.files and not unit.is_file():
+                wrong.append(f"{switch.name}: release {switch.to} is not there any more")
                 continue
-            image = service.image or json.loads((release / "release.json").read_text())["image"]
+            image = switch.service.image
             if not docker.image(image, timeout=None):
-                wrong.append(f"{service.name}: the image {image} is not on the host any more")
+                wrong.append(f"{switch.name}: the image {image} is not on the host any more")
         return wrong
 
     def _write_recovery(self) -> None:
@@ -179,7 +173,7 @@ class Switch:
     def _remember(self) -> None:
         """Keys and proxies as they are, for the way back; once, also when this begins again."""
         if not self._before():
-            secrets = [service.secrets for service in self._services]
+            secrets = [switch.service.secrets for switch in self._services]
             managed = self._request.proxies.managed if self._request.proxies else ()
             kept: dict[str, Any] = {path: _kept(Path(path)) for path in (*secrets, *managed)}
             kept["id"] = self._request.id
@@ -208,33 +202,35 @@ class Switch:
             return [f"proxy: {error}"]
         return []
 
-    def _write_release(self, service: ServiceSwitch) -> None:
+    def _write_release(self, switch: ServiceSwitch) -> None:
         """Everything of the new release; nothing of the one that runs is touched."""
-        for path, (text, mode) in service.files.items():
-            if path != service.secrets:
+        # The record comes last: with it the release is whole.
+        own = switch.service.files if switch.files else {}
+        for path, (text, mode) in {**switch.files, **own}.items():
+            if path != switch.service.secrets:
                 _write(Path(path), text, mode)
-        installed = Path(service.unit_path)
-        if service.from_release and installed.exists():
-            before = _release(service, service.from_release) / "unit.service"
+        installed = Path(switch.service.unit_path)
+        if switch.from_release and installed.exists():
+            before = _release(switch, switch.from_release) / "unit.service"
             if not before.exists():
                 _write(before, installed.read_text(), 0o640)
 
     def _switch(self, which: str) -> None:
         """Have unit and ``current`` be those of the new release, or of the one before."""
         changed = False
-        for service in self._services:
-            release = service.to if which == "to" else service.from_release
+        for switch in self._services:
+            release = switch.to if which == "to" else switch.from_release
             if release is None:
                 continue
-            if service.follower:
-                release = files.target(Path(service.home, "current")) or release
-            texts = self._before() if which == "from" else service.files
-            if secrets := texts.get(service.secrets):
-                _write(Path(service.secrets), *secrets)
-            unit = _release(service, release) / "unit.service"
+            if switch.service.follower:
+                release = files.target(Path(switch.home, "current")) or release
+            texts = self._before() if which == "from" else switch.files
+            if secrets := texts.get(switch.service.secrets):
+                _write(Path(switch.service.secrets), *secrets)
+            unit = _release(switch, release) / "unit.service"
             if unit.is_file():  # a release from before units were kept has none
-                changed = _write(Path(service.unit_path), unit.read_text(), 0o644) or changed
-            files.point(Path(service.home, "current"), f"releases/{release}")
+                changed = _write(Path(switch.service.unit_path), unit.read_text(), 0o644) or changed
+            files.point(Path(switch.home, "current"), f"releases/{release}")
         if changed:
             systemd.reload()
         self._lay_asleep(which)
@@ -248,20 +244,20 @@ class Switch:
         exclusive.activate(self._place.parent, groups, request.by, "")
         asleep.tell(self._place.parent)
         resting = [one for one in self._services if (one.sleeps if which == "to" else one.slept)]
-        for service in self._services:
-            exclusive.mark(Path(service.home), service.unit, asleep=service in resting)
+        for switch in self._services:
+            exclusive.mark(Path(switch.home), switch.unit, asleep=switch in resting)
         self._stop(resting)
 
     def _stop(self, services: Iterable[ServiceSwitch]) -> None:
         """All are stopped before any starts, so that two services can exchange their ports."""
-        if units := [service.unit for service in services]:
+        if units := [switch.unit for switch in services]:
             systemd.systemctl("stop", *units)
 
     def _start(self, services: Iterable[ServiceSwitch]) -> None:
         services = list(services)
-        systemd.enable(*(service.unit for service in services))
+        systemd.enable(*(switch.unit for switch in services))
         # A follower that runs goes on: it is its head that ends it.
-        if units := [one.unit for one in services if one.restart or one.follower]:
+        if units := [one.unit for one in services if one.restart or one.service.follower]:
             systemd.systemctl("reset-failed", *units)
             systemd.systemctl("start", *units)
 
@@ -282,8 +278,8 @@ class Switch:
         self._stop([one for one in back if _running(one) != one.from_release])
         if self._unmanaged and self._new:
             self._stop(self._new)
-            for service in self._new:
-                systemd.systemctl("disable", "--quiet", service.unit)
+            for switch in self._new:
+                systemd.systemctl("disable", "--quiet", switch.unit)
         self._switch("from")
         wrong = self._open_proxies("from")
         self._start(back)
@@ -316,20 +312,18 @@ class Switch:
         self, services: list[ServiceSwitch], which: str, stopped: float | None
     ) -> list[str]:
         wrong = self._asked(services, which, stopped)
-        if wrong and any(_stopped(service) for service in services):
+        if wrong and any(_stopped(switch) for switch in services):
             # Stopped by somebody else, as a restart of Docker does: that proves nothing.
             self._start(services)
             wrong = self._asked(services, which, stopped)
-        if wrong and any(_without_cache(service) for service in services):
+        if wrong and any(_without_cache(switch) for switch in services):
             # Its compiled code was put aside, and the next try goes without: that one counts.
             wrong = self._asked(services, which, stopped)
         return wrong
 
     def _second_boot(self, services: list[ServiceSwitch], stopped: float | None) -> list[str]:
         """Before anybody is let in: start once more what compiled, where that costs KV cache."""
-        compiled = [
-            service for service in services if second_boot.due(service, _gate(service, "to"))
-        ]
+        compiled = [switch for switch in services if second_boot.due(switch.service)]
         if not compiled:
             return []
         began = time.monotonic()
@@ -347,37 +341,37 @@ class Switch:
     def _through_the_proxy(self, services: list[ServiceSwitch], which: str) -> list[str]:
         """Clients come that way: the service's own word is not enough."""
         wrong = []
-        for service in services:
-            gate = _gate(service, which)
+        for switch in services:
+            gate = _gate(switch, which)
             if gate.proxy and (fault := check.proxy_fault(gate)):
-                wrong.append(f"{service.name}: proxy: {fault}")
+                wrong.append(f"{switch.name}: proxy: {fault}")
         return wrong
 
     def _asked(self, services: list[ServiceSwitch], which: str, stopped: float | None) -> list[str]:
         wrong = []
-        for service in services:
+        for switch in services:
             began = time.monotonic()
-            answer = check.run(replace(_gate(service, which), proxy=None))
-            self._checks[service.name] = answer.checks
+            answer = check.run(replace(_gate(switch, which), proxy=None))
+            self._checks[switch.name] = answer.checks
             health = answer.checks[0]
             if stopped is not None and health.ok:
                 self._down = max(self._down, began - stopped + health.seconds)
-            wrong += _bad(service, answer)
+            wrong += _bad(switch, answer)
         return wrong
 
     def _containers(self) -> dict[str, str]:
-        return {service.name: _container(service) for service in self._waking}
+        return {switch.name: _container(switch) for switch in self._waking}
 
     @property
     def _soak_seconds(self) -> float:
-        return max((one.soak_seconds for one in self._waking), default=0.0)
+        return max(map(_soak_seconds, self._waking), default=0.0)
 
     def _died(self, before: dict[str, str]) -> list[str]:
         """The first service whose container is another one than before, or none."""
-        for service in self._waking:
-            if _container(service) != before[service.name]:
-                said = [f"journal: {line}" for line in journal.last(service.unit, 6)]
-                return [f"{service.name}: it died within {self._soak_seconds:.0f} s of use", *said]
+        for switch in self._waking:
+            if _container(switch) != before[switch.name]:
+                said = [f"journal: {line}" for line in journal.last(switch.unit, 6)]
+                return [f"{switch.name}: it died within {self._soak_seconds:.0f} s of use", *said]
         return []
 
     def _soak(self, before: dict[str, str]) -> list[str]:
@@ -393,9 +387,9 @@ class Switch:
             if wrong := self._died(before):
                 return wrong
             if time.monotonic() - asked > _ASK_EVERY or left <= 1.0:
-                for service in self._waking:
-                    gate = replace(_gate(service, "to"), warm_ups=0, boot_seconds=5, proxy=None)
-                    if wrong := _bad(service, check.run(gate)):
+                for switch in self._waking:
+                    gate = replace(_gate(switch, "to"), warm_ups=0, boot_seconds=5, proxy=None)
+                    if wrong := _bad(switch, check.run(gate)):
                         return wrong
                 asked = time.monotonic()
         return []
@@ -403,9 +397,9 @@ class Switch:
     def _each_proxy(
         self, action: Callable[[Place], None], services: Iterable[ServiceSwitch] | None = None
     ) -> None:
-        for service in self._restarting if services is None else services:
-            if service.pool:
-                action(Place(service.pool))
+        for switch in self._restarting if services is None else services:
+            if switch.service.pool:
+                action(Place(switch.service.pool))
 
     def _set_unmanaged(self, *, running: bool) -> list[str]:
         """Containers that served here before, started by hand: kept, and started again to revert.
@@ -448,28 +442,28 @@ class Switch:
     def _end(self, result: str, reasons: list[str], *, touched: bool = True) -> str:
         entries = [
             HistoryEntry(
-                service=service.name,
-                from_release=service.from_release,
-                to=service.to,
+                service=switch.name,
+                from_release=switch.from_release,
+                to=switch.to,
                 by=self._request.by,
                 at=round(time.time()),
-                why=service.why,
-                down_seconds=round(self._down, 1) if service.restart else 0.0,
+                why=switch.why,
+                down_seconds=round(self._down, 1) if switch.restart else 0.0,
                 result=result,
                 reasons=tuple(reasons[:3]),
                 unmanaged=self._unmanaged,
             )
-            for service in self._services
+            for switch in self._services
         ]
         self._each_proxy(Place.open)
-        for service in self._services:
-            release = service.to if result == GOOD else service.from_release
-            asleep = service.sleeps if result == GOOD else service.slept
-            if touched and result != FAILED and release and not (asleep or service.follower):
-                files.point(Path(service.home, "good"), f"releases/{release}")
+        for switch in self._services:
+            release = switch.to if result == GOOD else switch.from_release
+            asleep = switch.sleeps if result == GOOD else switch.slept
+            if touched and result != FAILED and release and not (asleep or switch.service.follower):
+                files.point(Path(switch.home, "good"), f"releases/{release}")
         with contextlib.suppress(OSError):
             # A line that a power cut tore must not take the next one with it.
-            lines = "".join(f"\n{json.dumps(entry_document(entry))}\n" for entry in entries)
+            lines = "".join(f"\n{json.dumps(encode(entry))}\n" for entry in entries)
             files.append(self._place.parent / "history.jsonl", lines)
         self._note("ended", reasons, result)
         # Keys are in there, and what is over needs no files any more.
@@ -479,7 +473,7 @@ class Switch:
             proxies=None,
         )
         with contextlib.suppress(OSError):
-            _write(self._place / "request.json", json.dumps(request_document(done)), 0o600)
+            _write(self._place / "request.json", json.dumps(encode(done)), 0o600)
             (self._place / "before.json").unlink(missing_ok=True)
         return result
 
@@ -492,48 +486,56 @@ def _kept(place: Path) -> list[Any] | None:
         return None
 
 
-def _release(service: ServiceSwitch, release: str) -> Path:
+def _release(switch: ServiceSwitch, release: str) -> Path:
     """Where a release's files lie."""
-    return Path(service.home, "releases", release)
+    return Path(switch.home, "releases", release)
 
 
-def _gate(service: ServiceSwitch, which: str) -> SmokeRequest:
+def _gate(switch: ServiceSwitch, which: str) -> SmokeRequest:
     """The smoke test of a release: another one may have other names or another port."""
-    release = service.to if which == "to" else service.from_release
-    gate = kept_gate(_release(service, release or "none"), gate_document(service.gate))
-    gate = gate or service.gate
-    return replace(gate, fail_fast=which == "to" and service.gate.fail_fast)
+    if which == "to":
+        return switch.gate
+    before = kept(Path(switch.home), switch.from_release or "none")
+    return replace(before.gate if before else switch.gate, fail_fast=False)
 
 
-def _bad(service: ServiceSwitch, answer: SmokeAnswer) -> list[str]:
-    wrong = [f"{service.name}: {one.name}: {one.detail}" for one in answer.checks if not one.ok]
+def _soak_seconds(switch: ServiceSwitch) -> float:
+    """How long a release is observed after its first answers: one that was proved here, or has
+    nothing to go back to, is not."""
+    proved = switch.slept and files.target(Path(switch.home, "good")) == switch.to
+    again = switch.slept or switch.from_release is not None
+    return switch.service.soak_seconds if again and not proved else 0.0
+
+
+def _bad(switch: ServiceSwitch, answer: SmokeAnswer) -> list[str]:
+    wrong = [f"{switch.name}: {one.name}: {one.detail}" for one in answer.checks if not one.ok]
     return [*wrong, *(f"journal: {line}" for line in answer.journal[-6:])] if wrong else []
 
 
-def _has_others(service: ServiceSwitch) -> bool:
+def _has_others(switch: ServiceSwitch) -> bool:
     """Whether other hosts serve the same behind one address."""
-    return bool(service.pool and service.pool.others)
+    return bool(switch.service.pool and switch.service.pool.others)
 
 
-def _without_cache(service: ServiceSwitch) -> bool:
+def _without_cache(switch: ServiceSwitch) -> bool:
     """Wait for the start after the one that put a cache aside; False where none was."""
-    if not any(Path(service.home, "caches").glob("*.suspect")):
+    if not any(Path(switch.home, "caches").glob("*.suspect")):
         return False
     until = time.monotonic() + _RESTARTED
     while time.monotonic() < until:
-        if systemd.unit(service.unit).get("SubState") != "auto-restart":
+        if systemd.unit(switch.unit).get("SubState") != "auto-restart":
             return True
         time.sleep(0.3)
     return False
 
 
-def _stopped(service: ServiceSwitch) -> bool:
-    return systemd.systemctl("is-active", service.unit).out.strip() == "inactive"
+def _stopped(switch: ServiceSwitch) -> bool:
+    return systemd.systemctl("is-active", switch.unit).out.strip() == "inactive"
 
 
-def _container(service: ServiceSwitch) -> str:
+def _container(switch: ServiceSwitch) -> str:
     """Id of the service's container while it runs."""
-    seen = docker.container(f"sparkwright-{service.name}", timeout=None)
+    seen = docker.container(f"sparkwright-{switch.name}", timeout=None)
     return str(seen["Id"]) if _runs(seen) else ""
 
 
@@ -541,9 +543,9 @@ def _runs(seen: Any) -> bool:
     return bool(seen and seen["State"]["Running"])
 
 
-def _running(service: ServiceSwitch) -> str | None:
+def _running(switch: ServiceSwitch) -> str | None:
     """The release whose container runs."""
-    return docker.running_release(service.name, timeout=None)
+    return docker.running_release(switch.name, timeout=None)
 
 
 def main(words: list[str]) -> int:
@@ -552,7 +554,7 @@ def main(words: list[str]) -> int:
     document = documents.read(place)
     if document is None:
         return 0  # nothing was ever begun
-    request = request_of(document)
+    request = decode(SwitchRequest, document)
     switch = Switch(place.parent, request)
     if words[0] == "--settle":
         if switch.settle():

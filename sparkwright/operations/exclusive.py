@@ -27,13 +27,13 @@ from sparkwright.host.lib.records import encode
 from sparkwright.host.lib.systemd import UNITS
 from sparkwright.host.observation import ObservationRequest
 from sparkwright.host.release import GOOD, REVERTED
+from sparkwright.host.service import Service
 from sparkwright.operations.changing import SERVICES_ROOT, Commands, change, look, operation
 from sparkwright.operations.control import SOCKETS
 from sparkwright.operations.locks import OWNER
 from sparkwright.operations.switching import follow, place, recover, settle
 from sparkwright.plan import schedule
 from sparkwright.plan.missing import unwritten
-from sparkwright.plan.services import DesiredService
 
 #: Text and mode, by path.
 Files = Mapping[str, tuple[str, int]]
@@ -131,28 +131,21 @@ def _followed(host: Host, services_root: str, answer: ActivateAnswer) -> Activat
     )
 
 
-def files_of(
-    services: Sequence[DesiredService], settings: HostSettings
-) -> dict[str, tuple[str, int]]:
+def files_of(services: Sequence[Service], settings: HostSettings) -> dict[str, tuple[str, int]]:
     """What a host must have to switch between exclusive services by itself; none without any."""
     members = {one.exclusive: one.members for one in services if one.exclusive is not None}
     if not members:
         return {}
-    services_root, rollout = settings.services_root, settings.rollout
+    services_root = settings.services_root
     by_calendar = schedule.windows(settings)
     known = Groups(
         groups={name: Group(its, by_calendar.get(name, ())) for name, its in members.items()},
         settle=settle(services_root),
         recover=recover(services_root),
-        soak_seconds=rollout.soak_seconds,
-        second_boot=tuple(one.name for one in services if one.second_boot and one.exclusive),
         on_request=tuple(one.name for one in services if one.on_request and one.exclusive),
         stay_seconds=settings.activation.stay_seconds,
         wait_seconds=settings.activation.wait_seconds,
         admin=SOCKETS.admin,
-        master=SOCKETS.master,
-        notice_seconds=rollout.notice_seconds,
-        drain_seconds=rollout.drain_seconds,
     )
     home = place(services_root)
     programs = laid_out(home, program, switch_program, schedule_program, wake_program)

@@ -5,7 +5,7 @@ An image that no registry has is built by such a job instead, over a base pulled
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from pyinfra.api.host import Host
 from pyinfra.context import ctx_host
@@ -13,6 +13,7 @@ from pyinfra.context import ctx_host
 from sparkwright.facts.answers import HostError
 from sparkwright.facts.memory import memory
 from sparkwright.facts.observation import observed
+from sparkwright.findings.user_error import UserError
 from sparkwright.host.fetch.request import (
     FetchFile,
     FetchRequest,
@@ -26,7 +27,7 @@ from sparkwright.host.proof import ProofRequest
 from sparkwright.operations import jobs, peers, runtime
 from sparkwright.operations.changing import Commands, change, operation
 from sparkwright.operations.fetching import ACCOUNT, Sources, job_state, job_unit
-from sparkwright.resolve.registry import ARCHITECTURES, PlatformImage
+from sparkwright.resolve.registry import ARCHITECTURES, PlatformImage, ask_registry
 
 #: Where `docker build` keeps its own state: root's home is read-only to the job.
 _BUILDX = "Environment=BUILDX_CONFIG=/tmp/buildx"
@@ -35,11 +36,11 @@ _BUILDX = "Environment=BUILDX_CONFIG=/tmp/buildx"
 @operation()
 def present(
     image: str,
-    registry: str,
-    repository: str,
     digest: str,
-    platforms: dict[str, PlatformImage],
     *,
+    registry: str | None = None,
+    repository: str | None = None,
+    platforms: Mapping[str, PlatformImage] | None = None,
     title: str | None = None,
     store: str | None = None,
     build: Callable[[], ImageBuild] | None = None,
@@ -51,12 +52,11 @@ def present(
     """Have an image in the host's Docker, by its digest.
 
     Args:
-        image: what it is called there, ``host/path:tag``; made of the digest, so that it can't mean
-            something else tomorrow.
-        registry: ``http(s)://host[:port]``.
-        repository: path within the registry.
-        digest: ``sha256:...`` of the manifest or index.
-        platforms: its files by architecture (``sparkwright.resolve.registry.resolve_image``).
+        image: what it is called there, ``host/path:tag``.
+        digest: ``sha256:...`` of the manifest or index: a tag can move.
+        registry: ``http(s)://host[:port]`` to pull from; the image's own host by https without.
+        repository: path within the registry; the image's own without.
+        platforms: its files by architecture; None to ask the registry, from the controller.
         title: what it is called in messages; the name without.
         store: directory for its parts; below ``<services_root>/images`` without.
         build: gives the context of an image that is built over this one.
@@ -69,16 +69,16 @@ def present(
 
     .. code:: python
 
-        found = resolve_image(reference)
+        from sparkwright.operations import images
+
         images.present(
-            image="ghcr.io/me/vllm:v1",
-            registry="https://ghcr.io",
-            repository="me/vllm",
-            digest=found.digest,
-            platforms=dict(found.platforms),
+            image="registry-1.docker.io/vllm/vllm-openai:v0.24.0",
+            digest="sha256:251eba5cc7c12fed0b75da22a9240e582b1c9e39f6fbc064f86781b963bd814f",
         )
     """
     how = sources or Sources()
+    origin, _, path = image.rpartition(":")[0].partition("/")
+    registry, repository = registry or f"https://{origin}", repository or path
     place = store or f"{how.services_root}/images/{digest.partition(':')[2]}"
     request = ObservationRequest(
         services_root=how.services_root,
@@ -88,7 +88,8 @@ def present(
     verb, words = ("build" if build else "pull"), title or image
 
     def act(host: Host) -> Sequence[str]:
-        platform = _platform(platforms, observed(host).architecture, words)
+        every = platforms or _asked(registry, repository, digest, account)
+        platform = _platform(every, observed(host).architecture, words)
         watched = watched_job(image, how.services_root)
         assert watched.state is not None
         pull = PullRequest(
@@ -141,7 +142,19 @@ def present(
     )  # fmt: skip
 
 
-def _platform(platforms: dict[str, PlatformImage], architecture: str, title: str) -> PlatformImage:
+def _asked(
+    registry: str, repository: str, digest: str, account: str | None
+) -> Mapping[str, PlatformImage]:
+    try:
+        return ask_registry(registry, repository, digest, account).platforms
+    except UserError as error:
+        (problem,) = error.findings
+        raise HostError(f"{problem.subject}: {problem.observed}") from None
+
+
+def _platform(
+    platforms: Mapping[str, PlatformImage], architecture: str, title: str
+) -> PlatformImage:
     found = platforms.get(ARCHITECTURES.get(architecture, architecture))
     if found is None:
         there = ", ".join(platforms)

@@ -10,6 +10,7 @@ from pyinfra.context import ctx_host
 from sparkwright.facts.asking import HostError
 from sparkwright.facts.memory import memory
 from sparkwright.facts.observation import observed
+from sparkwright.findings.user_error import UserError
 from sparkwright.host.fetch.request import ExpectedContents, FetchFile, FetchRequest, document
 from sparkwright.host.jobs import Job, WatchedJob, credential
 from sparkwright.host.lib.pickles import is_pickle
@@ -18,7 +19,7 @@ from sparkwright.host.proof import ModelAt, ProofRequest
 from sparkwright.operations import jobs, runtime
 from sparkwright.operations.changing import MODELS_ROOT, Commands, change, operation
 from sparkwright.operations.fetching import HUB_TOKEN, Sources, job_state, job_unit
-from sparkwright.resolve.hub import HubError, resolve_model
+from sparkwright.resolve.hub import resolve_model
 from sparkwright.text.sizes import GIB
 
 
@@ -54,6 +55,8 @@ def present(
     **Example:**
 
     .. code:: python
+
+        from sparkwright.operations import models
 
         models.present(
             repository="Qwen/Qwen3-0.6B", commit="c1899de289a04d12100db370d81485cdf75e47ca"
@@ -112,8 +115,9 @@ def _job(
     if files is None:
         try:
             files = resolve_model(endpoint, repository, commit, None).files
-        except HubError as error:
-            raise HostError(f"{error.problem.subject}: {error.problem.observed}") from None
+        except UserError as error:
+            (problem,) = error.findings
+            raise HostError(f"{problem.subject}: {problem.observed}") from None
     root = directory.rpartition("/")[0].rpartition("/")[0]
     watched = watched_job(directory, root, how.services_root)
     assert watched.state is not None

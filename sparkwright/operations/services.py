@@ -14,18 +14,20 @@ from sparkwright.facts.observation import observed
 from sparkwright.facts.programs import entry, laid_out, source
 from sparkwright.host import boot_caches
 from sparkwright.host.lib.records import encode
-from sparkwright.host.observation import Observation, ObservationRequest, ServiceState
+from sparkwright.host.observation import Observation, ObservationRequest, ServiceAt, ServiceState
 from sparkwright.host.proxy.pool import ProxySwitch
 from sparkwright.host.ranks import rank
-from sparkwright.host.release import ServiceSwitch, note_document
+from sparkwright.host.release import ServiceSwitch
+from sparkwright.host.service import FORMAT, Service
 from sparkwright.operations.changing import SERVICES_ROOT, Commands, change, operation, show_diff
 from sparkwright.operations.switching import SwitchResult, switch
-from sparkwright.plan.services import (
-    DesiredService,
+from sparkwright.plan.changes import (
+    Secrets,
     active_of,
     changes,
     former,
     restarts,
+    runs_instead,
     unmanaged_containers,
 )
 
@@ -37,7 +39,8 @@ Ended = Callable[[Sequence[ServiceSwitch], SwitchResult], None]
 
 @operation()
 def running(
-    services: Sequence[DesiredService],
+    services: Sequence[Service],
+    secrets: Secrets,
     *,
     services_root: str = SERVICES_ROOT,
     proxies: Callable[[], ProxySwitch | None] | None = None,
@@ -52,7 +55,8 @@ def running(
     that fails goes back to its last good release by itself.
 
     Args:
-        services: all services of the host (``sparkwright.plan.services.DesiredService``).
+        services: all services of the host (``sparkwright.host.service.Service``).
+        secrets: texts of the 0600 files with their keys, by path.
         services_root: where services, state and the host's lock lie.
         proxies: what of the host's proxies changes with the switch.
         turn: when the switch may happen, where hosts are switched one after the other.
@@ -63,17 +67,19 @@ def running(
 
     .. code:: python
 
-        services.running(services=[DesiredService(name="chat", ...)])
+        services.running(services=[Service(name="chat", ...)])
     """
     host = ctx_host.get()
     seen = observed(host, request_of(services, services_root)) if services else None
-    todo = [(one, found) for one in services if seen and (found := changes(one, seen))]
+    todo = [(one, found) for one in services if seen and (found := changes(one, secrets, seen))]
+    if seen and (refusal := other_format(seen)):
+        raise HostError(refusal)
     for one, _ in todo:
         _show_diff(one, host)
 
     def act(host: Host) -> Sequence[str]:
         assert seen is not None
-        wanted = to_desired(todo, seen)
+        wanted = to_desired(todo, secrets, seen)
 
         def carry_out(host: Host) -> SwitchResult:
             return switch(
@@ -131,100 +137,94 @@ def switched_back(
     )  # fmt: skip
 
 
-def request_of(services: Sequence[DesiredService], services_root: str) -> ObservationRequest:
+def request_of(services: Sequence[Service], services_root: str) -> ObservationRequest:
     """What has to be observed of these services."""
     return ObservationRequest(
         services_root=services_root,
-        services=tuple(one.place for one in services),
-        ports=tuple(port for one in services for port in one.ports),
+        services=tuple(
+            ServiceAt(each.name, each.home, each.unit, each.release) for each in services
+        ),
+        ports=tuple(port for each in services for port in each.ports),
+    )
+
+
+def other_format(observed: Observation) -> str | None:
+    """Why a host's services are left alone: another version of sparkwright wrote them."""
+    names = [
+        name
+        for name, state in observed.services.items()
+        if state.format is not None and state.format != FORMAT
+    ]
+    if not names:
+        return None
+    return (
+        f"{', '.join(names)}: another version of sparkwright deployed this host: run sparkwright "
+        "remove (weights stay), then deploy"
     )
 
 
 def to_desired(
-    todo: Sequence[tuple[DesiredService, list[str]]], seen: Observation
+    todo: Sequence[tuple[Service, list[str]]], secrets: Secrets, seen: Observation
 ) -> list[ServiceSwitch]:
-    """A switch of services to their desired releases, with what of them is not so."""
+    """A switch of services to their desired releases, with their differences."""
     found = []
     for service, why in todo:
         state = seen.services.get(service.name, ServiceState())
-        sleeps = service.runs_instead(seen) is not None
+        sleeps = runs_instead(service, seen) is not None
         slept = sleeps and not restarts(why)
         back = former(state, service.release) or (state.current if sleeps and not slept else None)
         found.append(
-            replace(
-                _switch(
-                    service,
-                    back=back,
-                    why=why,
-                    restart=restarts(why) and not service.follower,
-                ),
+            ServiceSwitch(
+                service=service,
+                from_release=back,
+                why=tuple(why),
+                restart=restarts(why) and not service.follower,
                 sleeps=sleeps,
                 slept=slept,
                 files={
-                    f"{service.directory}/compose.yaml": (service.compose, 0o640),
-                    f"{service.directory}/unit.service": (service.unit_text, 0o640),
                     f"{service.directory}/boot_caches.py": (source(boot_caches), 0o640),
                     **_rank_files(service),
-                    # The last one: with it the release is whole.
-                    f"{service.directory}/release.json": (
-                        json.dumps(note_document(service.note), indent=1) + "\n",
-                        0o640,
-                    ),
-                    service.secrets: (service.environment.value, 0o600),
+                    **{
+                        path: (secrets[path].value, 0o600)
+                        for path in (service.secrets, service.rank.secrets if service.rank else "")
+                        if path in secrets
+                    },
                 },
             )
         )
     return found
 
 
-def _rank_files(service: DesiredService) -> dict[str, tuple[str, int]]:
-    """The program of a cluster's rank, and what it goes by; none for a service of one host."""
+def _rank_files(service: Service) -> dict[str, tuple[str, int]]:
+    """The program of a cluster's rank, and its configuration; none for a service of one host."""
     if service.rank is None:
         return {}
     place = service.directory
     found = {path: (text, 0o640) for path, text in laid_out(place, rank).items()}
     found[f"{place}/rank.py"] = (entry(place, rank), 0o640)
     found[f"{place}/rank.json"] = (json.dumps(encode(service.rank), indent=1) + "\n", 0o640)
-    if service.ranks_key and not service.follower:
-        # Not beside the API key, which a way back brings back: the followers know the new one.
-        found[service.rank.secrets] = (service.ranks_key.value, 0o600)
     return found
 
 
-def to_release(service: DesiredService, to: str, back: str, why: str) -> ServiceSwitch:
-    """A switch of a service to a release that the host still has."""
-    one = _switch(service, back=back, why=[why], restart=True)
-    return replace(one, to=to, image=None)
+def to_release(now: Service, to: Service, back: str | None, why: str) -> ServiceSwitch:
+    """A switch of a service to a release that the host still has.
 
-
-def _switch(
-    service: DesiredService, *, back: str | None, why: Sequence[str], restart: bool
-) -> ServiceSwitch:
-    return ServiceSwitch(
-        name=service.name,
-        home=service.home,
-        unit=service.unit,
-        unit_path=service.unit_path,
-        to=service.release,
-        from_release=back,
-        image=service.image,
-        secrets=service.secrets,
-        why=tuple(why),
-        restart=restart,
-        # With a way back, one crash is enough; without, systemd's three tries are waited for.
-        gate=replace(service.gate, fail_fast=back is not None),
-        soak_seconds=service.soak_seconds if back else 0.0,
-        pool=service.pool,
-        second_boot=service.second_boot,
-        follower=service.follower,
+    Args:
+        now: the service as it is planned, or runs: how it is switched is not the release's.
+        to: the release's record.
+        back: the release that runs.
+    """
+    switched = replace(
+        to, pool=now.pool, soak_seconds=now.soak_seconds, second_boot=now.second_boot
     )
+    return ServiceSwitch(switched, back, (why,), restart=True)
 
 
-def _pending(todo: Sequence[tuple[DesiredService, list[str]]]) -> list[str]:
+def _pending(todo: Sequence[tuple[Service, list[str]]]) -> list[str]:
     return [f"service {one.name}: {', '.join(found)}" for one, found in todo]
 
 
-def _show_diff(service: DesiredService, host: Host) -> None:
+def _show_diff(service: Service, host: Host) -> None:
     """With ``--diff``, compose file and unit against those that run."""
     if not host.state.config.DIFF:
         return

@@ -20,7 +20,7 @@ from sparkwright.findings.finding import Finding
 from sparkwright.findings.render import text
 from sparkwright.host import firewall
 from sparkwright.host.firewall import Firewall, FirewallRequest
-from sparkwright.host.release import SmokeRequest
+from sparkwright.host.service import SmokeRequest
 from sparkwright.host.smoke import check as program
 from sparkwright.host.smoke.check import SmokeAnswer, SmokeRequests
 from sparkwright.operations.changing import Commands, look, operation, paint

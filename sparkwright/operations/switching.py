@@ -18,17 +18,17 @@ from sparkwright.facts.programs import laid_out
 from sparkwright.host import switch as program
 from sparkwright.host.jobs import Job, WatchedJob
 from sparkwright.host.lib import sandbox
+from sparkwright.host.lib.records import encode
 from sparkwright.host.proxy.pool import ProxySwitch
 from sparkwright.host.release import (
     FAILED,
     GOOD,
     REVERTED,
-    CheckResult,
     ServiceSwitch,
     SwitchJournal,
     SwitchRequest,
-    request_document,
 )
+from sparkwright.host.service import CheckResult
 from sparkwright.operations import jobs
 
 UNIT = "sparkwright-switch"
@@ -138,7 +138,7 @@ def switch(
         argv=argv,
         files={
             **laid_out(home, program),
-            f"{home}/request.json": json.dumps(request_document(request)),
+            f"{home}/request.json": json.dumps(encode(request)),
         },
         properties=_PROPERTIES,
         urgent=True,

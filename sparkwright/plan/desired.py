@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
 from sparkwright.catalog import Catalog
 from sparkwright.host.fetch.request import ContentCheck, ExpectedContents
-from sparkwright.plan.plan import HostPlan
-from sparkwright.plan.release import Release
+from sparkwright.host.service import Service
+from sparkwright.plan.plan import HostPlan, ServicePlan
 from sparkwright.resolve.hub import ResolvedModel
 from sparkwright.resolve.pickles import fetched
 from sparkwright.resolve.references import ImageReference
@@ -40,13 +41,16 @@ class DesiredImage:
     """An image of a host: where it comes from, and what it is called there.
 
     Attributes:
+        name: its name on the host, made of its digest.
+        planned: the reference that the plan names.
         reference: of the registry's image; for a built image, of its base.
         digest: of that.
         store: directory of the host for the image's parts.
         commit, context: of a built image: commit and sha256 of the folder that it is built from.
     """
 
-    release: Release
+    name: str
+    planned: ImageReference
     reference: ImageReference
     digest: str
     store: str
@@ -55,19 +59,14 @@ class DesiredImage:
     context: str | None = None
 
     @property
-    def name(self) -> str:
-        """Its name on the host, made of its digest."""
-        return self.release.image
-
-    @property
     def title(self) -> str:
         """What it is called in messages."""
-        return f"{self.release.service.image.name} ({self.name.rpartition(':')[2][:19]})"
+        return f"{self.planned.name} ({self.name.rpartition(':')[2][:19]})"
 
     @property
     def built(self) -> bool:
         """Whether it is built on the host, over an image that is pulled."""
-        return self.reference is not self.release.service.image
+        return self.reference is not self.planned
 
     def shared_name(self, architecture: str) -> str:
         """What it is called among hosts of one architecture that take it from each other."""
@@ -84,12 +83,16 @@ class DesiredImage:
 
 @dataclass(frozen=True)
 class Desired:
-    """What a host is to be."""
+    """The desired state of a host.
+
+    Attributes:
+        services: rendered, in the plan's order.
+    """
 
     plan: HostPlan
     catalog: Catalog
     resolution: Resolution
-    releases: tuple[Release, ...]
+    services: tuple[Service, ...]
 
     @cached_property
     def models(self) -> tuple[DesiredModel, ...]:
@@ -109,11 +112,13 @@ class Desired:
     def images(self) -> tuple[DesiredImage, ...]:
         """Every image of the host, each once."""
         found = {}
-        for release in self.releases:
-            planned = release.service.image
+        for service in self.plan.services:
+            planned = service.image
             resolved = self.resolution.image(planned)
-            found[release.image] = DesiredImage(
-                release=release,
+            name = resolved.local_name(planned)
+            found[name] = DesiredImage(
+                name=name,
+                planned=planned,
                 reference=planned.build.base if planned.build else planned,
                 digest=resolved.digest,
                 store=f"{self.plan.settings.services_root}/images/"
@@ -124,9 +129,10 @@ class Desired:
             )
         return tuple(found.values())
 
-    def release(self, service: str) -> Release:
-        """The release of a service."""
-        return next(one for one in self.releases if one.service.name == service)
+    @property
+    def planned_services(self) -> Iterator[tuple[ServicePlan, Service]]:
+        """Each service as it was decided, and as it was rendered."""
+        return zip(self.plan.services, self.services, strict=True)
 
     def _expected(self, repository: str) -> ExpectedContents:
         """What a model's files must be, for the program that fetches them."""

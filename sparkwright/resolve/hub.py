@@ -9,20 +9,21 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from sparkwright.catalog.entries import KvLayers
+from sparkwright.documents import json_text
+from sparkwright.documents.bounds import Unusable
 from sparkwright.findings.finding import Finding
-from sparkwright.findings.user_error import mistake
+from sparkwright.findings.user_error import UserError, mistake
 from sparkwright.host.fetch.request import FetchFile
 from sparkwright.resolve.kv_cache import kv_layers
 from sparkwright.resolve.model_facts import ModelFacts, facts_of
 from sparkwright.resolve.model_recipe import ModelRecipe
-from sparkwright.resolve.small_files import Unusable, bounded, download, parsed
+from sparkwright.resolve.queries import TIMEOUT, asking, body, download
 
 if TYPE_CHECKING:
     import requests
 
-_TIMEOUT = (5, 30)
 #: A model's data with every file of a large repository, as the hub says them.
-_MOST_DATA = 32 << 20
+_MOST_DATA, _MOST_VALUES = 32 << 20, 5_000_000
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 #: What says how to serve a model.
 _READ = ("config.json", "generation_config.json", "tokenizer_config.json")
@@ -65,14 +66,6 @@ class ResolvedModel:
         return tuple(file.path for file in self.files if file.path.endswith(".py"))
 
 
-class HubError(Exception):
-    """The hub could not be asked, or refuses; carries the problem."""
-
-    def __init__(self, problem: Finding) -> None:
-        self.problem = problem
-        super().__init__(str(problem))
-
-
 def resolve_model(
     endpoint: str,
     repository: str,
@@ -90,7 +83,7 @@ def resolve_model(
             how to serve it are read, too.
 
     Raises:
-        HubError: with what to do for 401, 403, 404 and for a hub out of reach; with ``marks`` also
+        UserError: with what to do for 401, 403, 404 and for a hub out of reach; with ``marks`` also
             for a file of the repository that can't be used.
     """
     import requests  # a locked run sends no request, and this takes 50 ms to import
@@ -98,14 +91,13 @@ def resolve_model(
     where = f"model {repository}@{revision}"
     headers = {"Authorization": f"Bearer {token}"} if token else {}
     url = f"{endpoint}/api/models/{repository}/revision/{revision}"
-    try:
-        blobs = {"blobs": "true"}
+    with asking(where, f"the hub {endpoint}", answer="a model's data", setting="hub_endpoint"):
         with requests.get(
-            url, params=blobs, headers=headers, timeout=_TIMEOUT, stream=True
+            url, params={"blobs": "true"}, headers=headers, timeout=TIMEOUT, stream=True
         ) as answer:
             if answer.status_code != 200:
-                raise HubError(_refused(where, endpoint, repository, answer, token is not None))
-            data = parsed(bounded(answer, _MOST_DATA))
+                raise UserError([_refused(where, endpoint, repository, answer, token is not None)])
+            data = json_text.load_object(body(answer, _MOST_DATA), _MOST_VALUES)
         found = _parse(where, repository, data)
 
         def small(name: str) -> bytes | None:
@@ -116,22 +108,6 @@ def resolve_model(
         if marks is not None:
             return _with_facts(found, small, data, where, marks)
         return replace(found, kv=_kv(small))
-    except requests.RequestException as error:
-        raise HubError(
-            mistake(
-                where,
-                f"the hub {endpoint} could not be asked: {_reason(error)}",
-                "check the network of this machine, or set hub_endpoint",
-            )
-        ) from error
-    except (KeyError, TypeError, ValueError) as error:
-        raise HubError(
-            mistake(
-                where,
-                f"the hub {endpoint} answers something else than a model's data",
-                "check hub_endpoint",
-            )
-        ) from error
 
 
 def _kv(small: Callable[[str], bytes | None]) -> tuple[KvLayers, ...]:
@@ -140,7 +116,7 @@ def _kv(small: Callable[[str], bytes | None]) -> tuple[KvLayers, ...]:
 
     try:
         text = small("config.json")
-        return kv_layers(parsed(text)) if text is not None else ()
+        return kv_layers(json_text.load_object(text, _MOST_VALUES)) if text is not None else ()
     except (requests.RequestException, Unusable):
         return ()
 
@@ -161,10 +137,10 @@ def _with_facts(
             if name == _TEMPLATE:
                 template = text
             else:
-                files[name] = {} if text is None else parsed(text)
+                files[name] = {} if text is None else json_text.load_object(text, _MOST_VALUES)
         except Unusable as error:
             remedy = "take another revision, or write the service as a recipe of your own"
-            raise HubError(mistake(where, f"its {name} {error}", remedy)) from None
+            raise UserError([mistake(where, f"its {name}: {error.what}", remedy)]) from None
     card = data.get("cardData")
     facts = facts_of(
         *(files[name] for name in _READ),
@@ -185,7 +161,7 @@ def _parse(where: str, repository: str, data: dict[str, Any]) -> ResolvedModel:
         name = str(sibling["rfilename"])
         if not name.isprintable() or {"", ".", ".."} & set(name.split("/")):
             what = f"it has a file named {name[:80]!r}, which leads out of its directory"
-            raise HubError(mistake(where, what, "do not use this repository"))
+            raise UserError([mistake(where, what, "do not use this repository")])
         files.append(
             FetchFile(
                 path=name,
@@ -234,16 +210,3 @@ def _refused(
         f"the hub answers HTTP {answer.status_code}",
         "try again later, or set hub_endpoint to a mirror",
     )
-
-
-def _reason(error: requests.RequestException) -> str:
-    text = str(error)
-    for known in (
-        "Connection refused",
-        "No route to host",
-        "Name or service not known",
-        "timed out",
-    ):
-        if known in text:
-            return known
-    return text[:200]

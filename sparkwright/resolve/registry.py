@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from sparkwright.findings.finding import Finding
-from sparkwright.findings.user_error import mistake
+from sparkwright.findings.user_error import UserError, mistake
+from sparkwright.resolve.queries import TIMEOUT, asking
 from sparkwright.resolve.references import ImageReference
 
 if TYPE_CHECKING:
@@ -27,7 +27,19 @@ _MANIFESTS = (
     "application/vnd.docker.distribution.manifest.v2+json",
 )
 _ACCEPT = {"Accept": ", ".join((*_INDEXES, *_MANIFESTS))}
-_TIMEOUT = (5, 30)
+_LOG_IN = (
+    "check the name; for a private image 'docker login' and set registry_auth_file to the "
+    "config.json that it writes"
+)
+#: What a status means, and what to do.
+_REFUSALS = {
+    401: ("the registry refuses (HTTP 401)", _LOG_IN),
+    403: ("the registry refuses (HTTP 403)", _LOG_IN),
+    404: (
+        "the registry has no such repository or tag",
+        "check the tag's spelling, or take another tag of the catalog",
+    ),
+}
 
 #: What the kernel calls a machine -> what registries call it.
 ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64", "amd64": "amd64", "arm64": "arm64"}
@@ -99,82 +111,60 @@ class ResolvedImage:
         return f"{name}:{self.commit[:12]}-{self.digest[7:19]}"
 
 
-class RegistryError(Exception):
-    """The registry could not be asked, or does not have the tag; carries the problem."""
-
-    def __init__(self, problem: Finding) -> None:
-        self.problem = problem
-        super().__init__(str(problem))
-
-
 def resolve_image(reference: ImageReference, credentials: str | None = None) -> ResolvedImage:
-    """Resolve a tag to a digest, its platforms and their sizes.
+    """Resolve a tag to a digest, its platforms and their sizes; see ``ask_registry``."""
+    return ask_registry(
+        reference.registry,
+        reference.repository,
+        reference.digest or reference.tag,
+        credentials,
+        title=f"image {reference.pull_name}:{reference.tag}",
+    )
+
+
+def ask_registry(
+    registry: str,
+    repository: str,
+    tag: str,
+    credentials: str | None = None,
+    *,
+    title: str | None = None,
+) -> ResolvedImage:
+    """Ask a registry for a tag's or digest's platforms, and their sizes.
 
     Args:
+        registry: ``http(s)://host[:port]``.
         credentials: ``user:password`` for a private image. Sent to the registry's token service.
+        title: the image in messages.
 
     Raises:
-        RegistryError: when the registry can't be reached, refuses, or has no such tag.
+        UserError: when the registry can't be reached, refuses, or has no such tag.
     """
     import requests  # a locked run sends no request, and this takes 50 ms to import
 
-    where = f"image {reference.pull_name}:{reference.tag}"
-    base = f"{reference.registry}/v2/{reference.repository}"
-    try:
-        with requests.Session() as session:
-            answer = _get(session, f"{base}/manifests/{reference.digest or reference.tag}",
-                          credentials)  # fmt: skip
-            if answer.status_code in (401, 403):
-                raise RegistryError(
-                    mistake(
-                        where,
-                        f"the registry refuses (HTTP {answer.status_code})",
-                        "check the name; for a private image 'docker login' and set "
-                        "registry_auth_file to the config.json that it writes"
-                        if credentials is None
-                        else "the account of registry_auth_file may not read it",
-                    )
-                )
-            if answer.status_code == 404:
-                raise RegistryError(
-                    mistake(
-                        where,
-                        "the registry has no such repository or tag",
-                        "check the tag's spelling, or take another tag of the catalog",
-                    )
-                )
-            answer.raise_for_status()
-            digest = answer.headers.get("Docker-Content-Digest", "")
-            if not re.fullmatch(r"sha256:[0-9a-f]{64}", digest):
-                raise RegistryError(
-                    mistake(
-                        where,
-                        "the registry names no digest for the tag",
-                        "use a registry that answers Docker-Content-Digest",
-                    )
-                )
-            own = Blob(digest, len(answer.content))
-            return ResolvedImage(digest, _platforms(session, base, answer.json(), own))
-    except requests.RequestException as error:
-        raise RegistryError(
-            mistake(
-                where,
-                f"the registry {reference.registry} could not be asked: {_reason(error)}",
-                "check the network of this machine, or set image_mirrors",
-            )
-        ) from error
-    except (KeyError, TypeError, ValueError) as error:
-        raise RegistryError(
-            mistake(
-                where,
-                f"the registry {reference.registry} answers something else than a manifest",
-                "check image_mirrors",
-            )
-        ) from error
+    where = title or f"image {registry}/{repository}@{tag}"
+    base = f"{registry}/v2/{repository}"
+    with (
+        asking(where, f"the registry {registry}", answer="a manifest", setting="image_mirrors"),
+        requests.Session() as session,
+    ):
+        answer = _get(session, f"{base}/manifests/{tag}", credentials)
+        if (refusal := _REFUSALS.get(answer.status_code)) is not None:
+            if credentials and answer.status_code != 404:
+                refusal = (refusal[0], "the account of registry_auth_file may not read it")
+            raise UserError([mistake(where, *refusal)])
+        answer.raise_for_status()
+        digest = answer.headers.get("Docker-Content-Digest", "")
+        if not re.fullmatch(r"sha256:[0-9a-f]{64}", digest):
+            what = "the registry names no digest for the tag"
+            remedy = "use a registry that answers Docker-Content-Digest"
+            raise UserError([mistake(where, what, remedy)])
+        own = Blob(digest, len(answer.content))
+        return ResolvedImage(digest, _platforms(session, base, answer.json(), own))
 
 
 def _get(session: requests.Session, url: str, credentials: str | None = None) -> requests.Response:
-    answer = session.get(url, headers=_ACCEPT, timeout=_TIMEOUT)
+    answer = session.get(url, headers=_ACCEPT, timeout=TIMEOUT)
     scheme, _, rest = answer.headers.get("WWW-Authenticate", "").partition(" ")
     if answer.status_code != 401:
         return answer
@@ -185,14 +175,14 @@ def _get(session: requests.Session, url: str, credentials: str | None = None) ->
     elif scheme.lower() == "bearer":
         fields = dict(re.findall(r'(\w+)="([^"]*)"', rest))
         realm = fields.pop("realm", "")
-        token = session.get(realm, params=fields, auth=account, timeout=_TIMEOUT)
+        token = session.get(realm, params=fields, auth=account, timeout=TIMEOUT)
         if not token.ok:
             return answer
         body = token.json()
         session.headers["Authorization"] = f"Bearer {body.get('token') or body.get('access_token')}"
     else:
         return answer
-    return session.get(url, headers=_ACCEPT, timeout=_TIMEOUT)
+    return session.get(url, headers=_ACCEPT, timeout=TIMEOUT)
 
 
 def _platforms(
@@ -202,7 +192,7 @@ def _platforms(
     children = manifest.get("manifests")
     if not isinstance(children, list):
         platform = _platform(manifest, (own,), own.digest)
-        blob = session.get(f"{base}/blobs/{platform.config.digest}", timeout=_TIMEOUT)
+        blob = session.get(f"{base}/blobs/{platform.config.digest}", timeout=TIMEOUT)
         architecture = str(blob.json().get("architecture")) if blob.ok else "unknown"
         return {architecture: platform}
     found: dict[str, PlatformImage] = {}
@@ -229,17 +219,3 @@ def _platform(manifest: dict[str, Any], manifests: tuple[Blob, ...], digest: str
         Blob(config["digest"], int(config["size"])),
         tuple(Blob(layer["digest"], int(layer["size"])) for layer in manifest["layers"]),
     )
-
-
-def _reason(error: requests.RequestException) -> str:
-    text = str(error)
-    for known in (
-        "Connection refused",
-        "No route to host",
-        "Name or service not known",
-        "timed out",
-        "Temporary failure in name resolution",
-    ):
-        if known in text:
-            return known
-    return text[:200]

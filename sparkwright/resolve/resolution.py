@@ -13,10 +13,10 @@ from types import MappingProxyType
 from sparkwright.catalog import Catalog
 from sparkwright.findings.finding import Finding
 from sparkwright.findings.user_error import UserError, mistake
-from sparkwright.resolve.git import GitError, resolve_commit
-from sparkwright.resolve.hub import HubError, ResolvedModel, resolve_model
+from sparkwright.resolve.git import resolve_commit
+from sparkwright.resolve.hub import ResolvedModel, resolve_model
 from sparkwright.resolve.references import ImageReference, ModelReference, References
-from sparkwright.resolve.registry import RegistryError, ResolvedImage, resolve_image
+from sparkwright.resolve.registry import ResolvedImage, resolve_image
 from sparkwright.resolve.registry_account import account
 
 
@@ -79,13 +79,13 @@ def resolve(
         for key, image_job in image_jobs.items():
             try:
                 resolved_images[key] = image_job.result()
-            except (RegistryError, GitError) as error:
-                problems.append(error.problem)
+            except UserError as error:
+                problems += error.findings
         for key, model_job in model_jobs.items():
             try:
                 resolved_models[key] = model_job.result()
-            except HubError as error:
-                problems.append(error.problem)
+            except UserError as error:
+                problems += error.findings
     found = Resolution(resolved_images, resolved_models)
     problems.extend(known_bad(models, catalog, found))
     if problems:

@@ -214,7 +214,7 @@ def _line(seen: Deployment, name: str, one: ServiceStatus | None) -> tuple[str, 
         up = "sleeps"
     return (
         release or one.current or "-",
-        kept.tag if kept else "?",
+        kept.service.tag if kept and kept.service else "?",
         up,
         one.unit.get("NRestarts", "?"),
         _health(one.health) if up != "sleeps" else f"{visible(seen.sleeping[name], 41)} runs",
@@ -250,4 +250,5 @@ def _up(one: ServiceStatus) -> bool:
 def _named(release: str | None, kept: Mapping[str, KeptRelease]) -> str:
     if release is None:
         return "-"
-    return f"{release} ({kept[release].tag})" if release in kept else release
+    service = kept[release].service if release in kept else None
+    return f"{release} ({service.tag})" if service else release

@@ -13,7 +13,8 @@ import click
 from sparkwright.config.secrets import shown
 from sparkwright.config.settings import is_loopback
 from sparkwright.config.tls import clients_ca, scheme
-from sparkwright.plan.release import Release
+from sparkwright.host.service import Service
+from sparkwright.plan.plan import ServicePlan
 from sparkwright.results import run as table
 from sparkwright.run.state import HostRun, Run
 from sparkwright.text.table import columns
@@ -79,7 +80,7 @@ def _row(name: str, one: HostRun) -> table.Row:
     gpu = seen.gpu.gpus[0] if seen and seen.gpu.gpus else None
     return table.Row(
         host=name,
-        services=tuple(_service_row(one, release) for release in one.desired.releases),
+        services=tuple(_service_row(one, *both) for both in one.desired.planned_services),
         refused=one.memory.failure,
         left=one.left,
         findings=tuple(one.findings),
@@ -90,9 +91,8 @@ def _row(name: str, one: HostRun) -> table.Row:
     )
 
 
-def _service_row(one: HostRun, release: Release) -> table.ServiceRow:
+def _service_row(one: HostRun, service: ServicePlan, rendered: Service) -> table.ServiceRow:
     """What is planned; or what runs, where that is something else."""
-    service = release.service
     outcome = one.outcomes.get(service.name)
     row = table.ServiceRow(
         name=service.name,
@@ -101,9 +101,9 @@ def _service_row(one: HostRun, release: Release) -> table.ServiceRow:
         f"{service.client_port}",
         served_names=service.served_names,
         tag=service.image.tag,
-        image=release.image,
-        models=dict(release.models),
-        release=release.id,
+        image=rendered.image,
+        models=rendered.models,
+        release=rendered.release,
         smoke=one.smoke.get(service.name),
         scheme=scheme(one.settings, proxied=service.proxy is not None),
         ca=clients_ca(one.settings),

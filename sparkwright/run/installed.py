@@ -1,53 +1,52 @@
-"""What a host says that it runs: the answer of its status program, and its services by it."""
+"""The services of a host: as they are planned, or read back from it where the plan is broken."""
 
 from __future__ import annotations
 
 from pyinfra.api.host import Host
 
-from sparkwright.checks.smoke import own_address
 from sparkwright.facts.answers import invalid
 from sparkwright.facts.asking import ask
 from sparkwright.host import status
+from sparkwright.host.service import Service, check_names, checked
 from sparkwright.host.status import HostStatus, StatusRequest
 from sparkwright.run.state import HostRun
-from sparkwright.site.installed import Installed, installed
 
 
 def status_of(host: Host, one: HostRun, *, texts: bool) -> HostStatus:
-    """What the host runs, and how it came to that. One remote execution."""
-    request = StatusRequest(
-        services_root=one.settings.services_root,
-        ports={
-            service.name: (own_address(service), service.port)
-            for service in one.desired.plan.services
-        },
-        texts=texts,
-    )
-    return ask(host, status, request, HostStatus, timeout=60)
+    """Releases, state and history of the host's services. One remote execution.
+
+    Raises:
+        HostError: when the answer names what no service has.
+    """
+    root = one.settings.services_root
+    ports = {each.name: (each.gate.address, each.gate.port) for each in one.services}
+    answer = ask(host, status, StatusRequest(root, ports, texts), HostStatus, timeout=60)
+    try:
+        for name, seen in answer.services.items():
+            for release in (*seen.releases, seen.current, seen.good):
+                check_names(name, release or "none")
+            for release, kept in seen.releases.items():
+                if kept.service:
+                    checked(kept.service, f"{root}/services/{name}", release)
+    except ValueError as error:
+        invalid("sparkwright-status", str(error))
+    return answer
 
 
-def installed_on(host: Host, one: HostRun) -> dict[str, Installed]:
-    """The services of a host as it says itself, for a run without a plan."""
-    return installed_in(one, status_of(host, one, texts=False))
+def services_of(one: HostRun, answer: HostStatus) -> dict[str, Service]:
+    """The services of a host by name: planned, or without a plan those that its status names.
 
-
-def awake_on(host: Host, one: HostRun) -> dict[str, Installed]:
-    """The same of those that do not sleep while another one of their group runs."""
-    answer = status_of(host, one, texts=False)
+    A service whose record is damaged, or of another version of sparkwright, is left out.
+    """
+    if one.plan_known:
+        return {service.name: service for service in one.services}
     return {
-        name: service
-        for name, service in installed_in(one, answer).items()
-        if name not in answer.sleeping
+        name: kept.service
+        for name, seen in answer.services.items()
+        if (kept := seen.releases.get(seen.current or "")) and kept.service
     }
 
 
-def installed_in(one: HostRun, answer: HostStatus) -> dict[str, Installed]:
-    """The same of a status.
-
-    Raises:
-        HostError: when it names what no service is called.
-    """
-    try:
-        return installed(one.settings.services_root, answer)
-    except ValueError as error:
-        invalid("sparkwright-status", str(error))
+def unreadable(one: HostRun, answer: HostStatus) -> list[str]:
+    """Services of a host without a plan whose record says nothing."""
+    return sorted(answer.services.keys() - services_of(one, answer).keys())

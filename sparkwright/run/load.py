@@ -10,7 +10,6 @@ from typing import Any
 import gevent
 from pyinfra.api.host import Host
 
-from sparkwright.checks.smoke import own_address
 from sparkwright.engines import metric_names
 from sparkwright.facts import hooks
 from sparkwright.facts.asking import HostError, Sudo, ask
@@ -18,6 +17,7 @@ from sparkwright.facts.memory import memory
 from sparkwright.host import load
 from sparkwright.host.lib.records import encode
 from sparkwright.host.load import HostLoad, LoadRequest
+from sparkwright.plan.service import own_address
 from sparkwright.run.state import HostRun, run_of
 
 #: Seconds for one look: nvidia-smi has 10, and each service's metrics have 5.

@@ -13,9 +13,8 @@ from pyinfra.api.host import Host
 
 from sparkwright.catalog import Catalog
 from sparkwright.checks.host.judge import judge
-from sparkwright.checks.smoke import own_address
-from sparkwright.checks.smoke.deep import deep_request, deep_seconds
-from sparkwright.engines import engine, metric_names
+from sparkwright.checks.smoke.deep import deep_request, deep_seconds, unplanned_request
+from sparkwright.engines import ENGINES, engine, metric_names
 from sparkwright.facts.answers import HostError, of_each
 from sparkwright.facts.asking import ask
 from sparkwright.findings.render import data
@@ -25,17 +24,17 @@ from sparkwright.host.disk_usage import DiskUsageRequest
 from sparkwright.host.doctor import Examination, ExaminationRequest, ExaminedService
 from sparkwright.host.lib.records import encode
 from sparkwright.host.logs import LogsAnswer, LogsRequest
+from sparkwright.host.service import Service
 from sparkwright.host.smoke import deep
 from sparkwright.host.smoke.deep import DeepAnswer, DeepRequests
 from sparkwright.host.verify_models import Verified, VerifyRequest
 from sparkwright.operations import disk_usage, proxies
 from sparkwright.operations.changing import Commands, look, operation
-from sparkwright.plan.release import Release
-from sparkwright.plan.services import changes
+from sparkwright.plan.changes import changes
+from sparkwright.plan.plan import ServicePlan
 from sparkwright.run import reaching
-from sparkwright.run.installed import awake_on, installed_on, status_of
+from sparkwright.run.installed import services_of, status_of, unreadable
 from sparkwright.run.state import HostRun
-from sparkwright.site.installed import Installed
 
 #: Seconds between the doctor's two looks at the metrics.
 _BETWEEN = 5
@@ -72,9 +71,9 @@ def compared(host: Host, one: HostRun) -> dict[str, Any]:
     planned = {
         service.name: {
             "release": service.release,
-            "tag": service.note.tag,
+            "tag": service.tag,
             "texts": {"compose.yaml": service.compose, service.unit: service.unit_text},
-            "drift": [*changes(service, seen), *proxy],
+            "drift": [*changes(service, one.secrets, seen), *proxy],
         }
         for service in one.services
     }
@@ -84,33 +83,41 @@ def compared(host: Host, one: HostRun) -> dict[str, Any]:
 def examined(host: Host, one: HostRun) -> dict[str, Any]:
     """What the doctor uses: symptoms, what is planned, and what preflight finds."""
     if not one.plan_known:
-        there = installed_on(host, one)
-        services = tuple(service.examined for service in there.values())
-        planned = {name: said for name, service in there.items() if (said := service.facts)}
-        return {**encode(_examination(host, one, services)), "planned": planned, "findings": []}
+        status = status_of(host, one, texts=False)
+        there = services_of(one, status)
+        answer = _examination(
+            host,
+            one,
+            (
+                *map(_examined, there.values()),
+                *(_without_record(one, name) for name in unreadable(one, status)),
+            ),
+        )
+        planned = {name: _facts(service) for name, service in there.items()}
+        return {**encode(answer), "planned": planned, "findings": []}
     asked = time.time()
     seen = reaching.look(host, one)
     findings = judge(one.desired, seen, now=(asked + time.time()) / 2)
-    answer = _examination(
-        host,
-        one,
-        tuple(
-            ExaminedService(
-                name=release.service.name,
-                unit=release.service.unit,
-                address=own_address(release.service),
-                port=release.service.port,
-                home=release.home,
-                secrets=release.secrets,
-            )
-            for release in one.desired.releases
-        ),
-    )
+    answer = _examination(host, one, tuple(map(_examined, one.services)))
     planned = {
-        release.service.name: _planned(one.desired.catalog, release)
-        for release in one.desired.releases
+        service.name: {**_facts(service), "corrupts": _corrupts(one.desired.catalog, decided)}
+        for decided, service in one.desired.planned_services
     }
     return {**encode(answer), "planned": planned, "findings": data(findings)}
+
+
+def _examined(service: Service) -> ExaminedService:
+    gate = service.gate
+    return ExaminedService(
+        service.name, service.unit, gate.address, gate.port, service.home, service.secrets
+    )
+
+
+def _without_record(one: HostRun, name: str) -> ExaminedService:
+    """A service of which no release says where it answers: asked at a port that nobody has."""
+    home = f"{one.settings.services_root}/services/{name}"
+    unit = f"sparkwright-{name}.service"
+    return ExaminedService(name, unit, "127.0.0.1", 1, home, f"{home}/secrets.env")
 
 
 def _examination(host: Host, one: HostRun, services: tuple[ExaminedService, ...]) -> Examination:
@@ -124,19 +131,21 @@ def _examination(host: Host, one: HostRun, services: tuple[ExaminedService, ...]
     return ask(host, doctor, request, Examination, timeout=120)
 
 
-def _planned(catalog: Catalog, release: Release) -> dict[str, Any]:
-    service = release.service
+def _facts(service: Service) -> dict[str, Any]:
     return {
-        "release": release.id,
-        "tag": service.image.tag,
-        "names": list(service.served_names),
-        "boot_seconds": service.boot_seconds,
-        "speculates": "speculative_config" in dict(service.arguments),
-        "corrupts": any(
-            issue.id == "prefix-caching-corrupts" and service.image.tag in issue.tags
-            for issue in catalog.images[service.image.image].issues
-        ),
+        "release": service.release,
+        "tag": service.tag,
+        "names": list(service.gate.served_names),
+        "boot_seconds": service.gate.boot_seconds,
+        "speculates": service.gate.speculates,
     }
+
+
+def _corrupts(catalog: Catalog, service: ServicePlan) -> bool:
+    return any(
+        issue.id == "prefix-caching-corrupts" and service.image.tag in issue.tags
+        for issue in catalog.images[service.image.image].issues
+    )
 
 
 def bench_facts(host: Host, one: HostRun, *, under_load: bool) -> dict[str, Any]:
@@ -144,13 +153,13 @@ def bench_facts(host: Host, one: HostRun, *, under_load: bool) -> dict[str, Any]
     request = BenchRequest(
         services=tuple(
             BenchService(
-                release.service.name,
-                release.home,
-                own_address(release.service),
-                release.service.port,
-                engine(release.service.engine).probes.version,
+                service.name,
+                service.home,
+                service.gate.address,
+                service.gate.port,
+                engine(service.gate.engine).probes.version,
             )
-            for release in one.desired.releases
+            for service in one.services
         ),
         samples=_SAMPLES if under_load else 0,
         seconds=_SECONDS,
@@ -158,38 +167,39 @@ def bench_facts(host: Host, one: HostRun, *, under_load: bool) -> dict[str, Any]
         metric_names=metric_names(),
     )
     answer = ask(host, bench, request, BenchAnswer, timeout=_SECONDS + 60)
-    planned = {release.service.name: release.id for release in one.desired.releases}
+    planned = {service.name: service.release for service in one.services}
     return {**encode(answer), "planned": planned}
 
 
 def deep_smoke(host: Host, one: HostRun) -> dict[str, Any]:
     """Test the services for everything that the recipes promise; without a plan, for what their
     releases do."""
-    if not one.plan_known:
-        there = {
-            name: service for name, service in awake_on(host, one).items() if not service.follower
-        }
-        requests = {name: asked for name, service in there.items() if (asked := service.deep)}
-        if lacking := sorted(there.keys() - requests.keys()):
-            raise HostError(f"{', '.join(lacking)}: its release does not say what it must answer")
-        planned = {
-            name: {"planned": str(service.status.current), "recipe": _recipe(service)}
-            for name, service in there.items()
-        }
-    else:
-        asleep = status_of(host, one, texts=False).sleeping if one.desired.plan.groups else {}
-        releases = {
-            release.service.name: release
-            for release in one.desired.releases
-            # The head of its cluster answers for a follower.
-            if release.service.name not in asleep and not release.service.follower
-        }
-        catalog = one.desired.catalog
-        requests = {name: deep_request(release, catalog) for name, release in releases.items()}
-        planned = {
-            name: {"planned": release.id, "recipe": release.service.recipe}
-            for name, release in releases.items()
-        }
+    services, sleeping = {service.name: service for service in one.services}, set[str]()
+    if one.desired.plan.groups or not one.plan_known:
+        status = status_of(host, one, texts=False)
+        services, sleeping = services_of(one, status), set(status.sleeping)
+        lacking = {name for name, each in services.items() if each.gate.engine not in ENGINES}
+        if not one.plan_known and (lacking := {*lacking, *unreadable(one, status)}):
+            raise HostError(
+                f"{', '.join(sorted(lacking))}: its release does not say what it must answer"
+            )
+    services = {
+        name: service
+        for name, service in services.items()
+        # The head of its cluster answers for a follower.
+        if name not in sleeping and not service.follower
+    }
+    plans = {decided.name: decided for decided in one.desired.plan.services}
+    requests = {
+        name: deep_request(plans[name], service.gate, one.desired.catalog)
+        if one.plan_known
+        else unplanned_request(service.gate)
+        for name, service in services.items()
+    }
+    planned = {
+        name: {"planned": service.release, "recipe": service.recipe}
+        for name, service in services.items()
+    }
     answer = ask(
         host,
         deep,
@@ -199,11 +209,6 @@ def deep_smoke(host: Host, one: HostRun) -> dict[str, Any]:
     )
     of_each("sparkwright-deep", requests, answer)
     return {name: {**encode(result), **planned[name]} for name, result in answer.items()}
-
-
-def _recipe(service: Installed) -> str:
-    kept = service.status.releases.get(service.status.current or "")
-    return kept.recipe if kept else "?"
 
 
 def disk_usage_request(one: HostRun) -> DiskUsageRequest:

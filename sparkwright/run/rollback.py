@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from pyinfra.api.host import Host
 
 from sparkwright.facts.asking import HostError
@@ -12,10 +10,8 @@ from sparkwright.host.release import ServiceSwitch
 from sparkwright.host.status import HostStatus
 from sparkwright.operations.services import to_release
 from sparkwright.plan.rollout import behind_another_proxy, earlier
-from sparkwright.plan.services import DesiredService
-from sparkwright.run.installed import installed_in, status_of
+from sparkwright.run.installed import services_of, status_of, unreadable
 from sparkwright.run.state import HostRun, refuse, set_aside
-from sparkwright.site.installed import Installed
 
 
 def targets_of(
@@ -39,26 +35,20 @@ def targets_of(
         return None
 
 
-def _follows(
-    name: str, planned: Mapping[str, DesiredService], there: Mapping[str, Installed]
-) -> bool:
-    """Whether the head of its cluster, on another host, says what it goes back to."""
-    if name in planned:
-        return planned[name].follower
-    return name in there and there[name].follower
-
-
 def _targets(
     one: HostRun, answer: HostStatus, to: str | None, service: str | None
 ) -> list[ServiceSwitch]:
-    planned = {desired.name: desired for desired in one.services}
-    there = {} if one.plan_known else installed_in(one, answer)
-    if service is not None and not one.plan_known and service not in there:
-        raise HostError(f"service {service} was never started here")
+    services = services_of(one, answer)
+    wrong = [f"service {service} was never started here"] if _unknown(one, answer, service) else []
+    if not one.plan_known:
+        wrong += [
+            f"the record of service {name} is damaged or of another version of sparkwright"
+            for name in unreadable(one, answer)
+            if service in (None, name)
+        ]
     found = []
-    wrong = []
-    for name in planned if one.plan_known else there:
-        if service not in (None, name) or _follows(name, planned, there):
+    for name, now in services.items():
+        if service not in (None, name) or now.follower:
             continue
         seen = answer.services.get(name)
         if seen is None:
@@ -67,30 +57,29 @@ def _targets(
         kept = {release: known.at for release, known in seen.releases.items()}
         history = [entry for entry in answer.history if entry.service == name]
         target = to or earlier(seen.current, kept, history)
-        now = seen.releases.get(seen.current or "")
-        pool = planned[name].pool is not None if one.plan_known else bool(now and now.proxy)
+        record = seen.releases[target].service if target in kept else None
         if target is None:
             wrong.append(f"service {name} has no earlier release here")
         elif target not in kept:
             releases = ", ".join(sorted(kept))
             wrong.append(f"service {name} has no release {target} here; there are {releases}")
+        elif record is None:
+            wrong.append(f"release {target} of {name} does not say what it must answer")
         elif why := behind_another_proxy(
-            name, target, was=seen.releases[target].proxy, planned=pool
+            name, target, was=record.gate.proxy is not None, planned=now.gate.proxy is not None
         ):
             wrong.append(why)
         elif target != seen.current:
-            why = "rolled back by request"
-            if one.plan_known:
-                found.append(to_release(planned[name], target, str(seen.current), why))
-            elif switch := there[name].switch_to(target, why, one.settings.rollout):
-                found.append(switch)
-            else:
-                wrong.append(f"release {target} of {name} does not say what it must answer")
+            found.append(to_release(now, record, str(seen.current), "rolled back by request"))
     wrong += [
-        f"service {one.name} sleeps while {answer.sleeping[one.name]} runs: activate it first"
-        for one in found
-        if one.name in answer.sleeping
+        f"service {each.name} sleeps while {answer.sleeping[each.name]} runs: activate it first"
+        for each in found
+        if each.name in answer.sleeping
     ]
     if wrong:
         raise HostError("; ".join(wrong))
     return found
+
+
+def _unknown(one: HostRun, answer: HostStatus, service: str | None) -> bool:
+    return not one.plan_known and service is not None and service not in answer.services

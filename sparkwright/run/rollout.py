@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from pyinfra.api.host import Host
+
 from sparkwright.checks.smoke import smoke_of
 from sparkwright.facts.asking import HostError
 from sparkwright.host.observation import ServiceState
@@ -12,8 +14,9 @@ from sparkwright.host.release import ServiceSwitch
 from sparkwright.operations import proxies
 from sparkwright.operations.services import to_release
 from sparkwright.operations.switching import SwitchResult
-from sparkwright.plan.services import changes
+from sparkwright.plan.changes import changes, runs_instead
 from sparkwright.results.run import Outcome
+from sparkwright.run.installed import status_of
 from sparkwright.run.state import HostRun, Run
 
 
@@ -25,7 +28,7 @@ def proxies_of(one: HostRun) -> ProxySwitch | None:
 def asleep(one: HostRun) -> set[str]:
     """The exclusive services that sleep, as the report says them: nobody asks those."""
     found = {
-        service.name: service for service in one.services if service.runs_instead(one.observed)
+        service.name: service for service in one.services if runs_instead(service, one.observed)
     }
     for name, service in found.items():
         one.outcomes.setdefault(name, Outcome("sleeps", service.release, service.image))
@@ -36,7 +39,7 @@ def leave(one: HostRun) -> None:
     """The host's batch does not come: its services stay what they are."""
     for service in one.services:
         state = one.observed.services.get(service.name, ServiceState())
-        if changes(service, one.observed):
+        if changes(service, one.secrets, one.observed):
             image = state.container.image if state.container else None
             one.outcomes[service.name] = Outcome("left", state.current, image)
 
@@ -70,16 +73,24 @@ def remember(
         }
 
 
-def to_take_back(run: Run, one: HostRun) -> list[ServiceSwitch]:
-    """``on_failure = "fleet"``: what was switched on this host before another one failed."""
+def to_take_back(host: Host, run: Run, one: HostRun) -> list[ServiceSwitch]:
+    """``on_failure = "fleet"``: what was switched on this host before another one failed.
+
+    Raises:
+        HostError: when the host does not answer, or lacks the record of a release.
+    """
     before = run.rollout.switched.get(one.name)
     if not run.rollout.stopped or not before:
         return []
-    return [
-        to_release(service, back, service.release, run.rollout.stopped)
-        for service in one.services
-        if (back := before.get(service.name))
-    ]
+    seen = status_of(host, one, texts=False).services
+    found = []
+    for service in one.services:
+        if back := before.get(service.name):
+            kept = seen[service.name].releases.get(back) if service.name in seen else None
+            if kept is None or kept.service is None:
+                raise HostError(f"release {back} of {service.name} is not there any more")
+            found.append(to_release(service, kept.service, service.release, run.rollout.stopped))
+    return found
 
 
 def remember_taken_back(

@@ -51,7 +51,7 @@ def sources(run: Run, one: HostRun, content: str | None = None) -> Sources:
 
 def build_of(one: HostRun, image: DesiredImage) -> Callable[[], ImageBuild] | None:
     """Fetches the context of an image that is built on the host; None for one that is pulled."""
-    planned = image.release.service.image.build
+    planned = image.planned.build
     if planned is None:
         return None
     commit = image.commit

@@ -32,7 +32,6 @@ from sparkwright.operations.connections import Connections
 from sparkwright.operations.login import private_key
 from sparkwright.operations.peer_keys import RunKeys
 from sparkwright.plan.rollout import Rollout, batches
-from sparkwright.proxy.pools import with_others
 from sparkwright.run import ending, planless
 from sparkwright.run.progress import Progress
 from sparkwright.run.state import HostRun, Run, attach
@@ -199,7 +198,6 @@ def _run(
                 address=ssh_address(name, everyone[name]),
                 proxies=one.proxies,
                 peer_certificate=one.peer_certificate,
-                others=with_others(name, everyone),
             )
             for name, one in fleet.hosts.items()
         },

@@ -27,16 +27,16 @@ from sparkwright.findings.finding import Finding
 from sparkwright.host.lib.homes import Maintenance
 from sparkwright.host.observation import Observation, ObservationRequest, StoreAt
 from sparkwright.host.proof import ModelAt
+from sparkwright.host.service import Service
 from sparkwright.operations import exclusive, lan, locks, proxies, services, watch
 from sparkwright.operations.peer_keys import RunKeys
 from sparkwright.operations.peer_unit import at
 from sparkwright.plan.desired import Desired
 from sparkwright.plan.rollout import Rollout
-from sparkwright.plan.services import DesiredService
 from sparkwright.proxy.haproxy import Proxies
 from sparkwright.proxy.proxies import health_file, health_unit
 from sparkwright.results.run import Outcome
-from sparkwright.site.services import desired_services, directories
+from sparkwright.site.services import directories, secrets_of
 from sparkwright.text.marks import in_maintenance
 from sparkwright.text.visible import visible
 from sparkwright.tls.host import PeerCertificate
@@ -54,7 +54,6 @@ class HostRun:
         token: for gated models; None without one.
         proxies: its proxies; None without any.
         peer_certificate: what it serves other hosts by; None in clear.
-        others: its services that other hosts serve too, behind one address.
         address: where the controller reaches it.
         findings: preflight's.
         outcomes: what services run where that is not what was planned, by name.
@@ -76,7 +75,6 @@ class HostRun:
     address: str
     proxies: Proxies | None = None
     peer_certificate: PeerCertificate | None = None
-    others: frozenset[str] = frozenset()
     connection: tuple[str, str] | None = None
     left: str | None = None
     cured: frozenset[str] | None = None
@@ -104,18 +102,23 @@ class HostRun:
         """Its proxies have other addresses of their replicas than was planned."""
         if proxies != self.proxies:
             self.proxies = proxies
-            for name in ("services", "proxy_files", "request"):
+            for name in ("proxy_files", "request"):
                 self.__dict__.pop(name, None)
 
-    @cached_property
-    def services(self) -> tuple[DesiredService, ...]:
+    @property
+    def services(self) -> tuple[Service, ...]:
         """Its services as they must run."""
-        return desired_services(self.desired, self.keys, self.proxies, self.others)
+        return self.desired.services
+
+    @cached_property
+    def secrets(self) -> dict[str, Secret]:
+        """Texts of the files with its services' keys, by path."""
+        return secrets_of(self.desired.plan, self.keys)
 
     @cached_property
     def watch(self) -> Watch | None:
         """Its watch; None where it wants none."""
-        return watch_of(self.desired.plan, self.desired.releases)
+        return watch_of(self.desired.plan, self.services)
 
     @cached_property
     def exclusive_files(self) -> dict[str, tuple[str, int]]:

@@ -122,19 +122,19 @@ def unlike_releases(hosts: Mapping[str, Desired]) -> Iterator[Finding]:
         hosts: what the hosts of a run are to be.
     """
     for host, desired in hosts.items():
-        for release in desired.releases:
-            rank = release.service.rank
-            if rank is None or not rank.head:
+        for service in desired.services:
+            rank = service.rank
+            if rank is None or service.follower:
                 continue
             for other in rank.hosts[1:]:
-                its = [
-                    one.id
-                    for one in (hosts[other].releases if other in hosts else ())
-                    if one.service.name == release.service.name
+                releases = [
+                    same.release
+                    for same in (hosts[other].services if other in hosts else ())
+                    if same.name == service.name
                 ]
-                if its and its != [release.id]:
+                if releases and releases != [service.release]:
                     yield mistake(
-                        f"services.{release.service.name}",
+                        f"services.{service.name}",
                         f"{other} would run another release than {host}, the head of its cluster",
                         "have recipe, tag, arguments, environment, models_root, services_root, "
                         "image_mirrors and lock_file the same on all hosts of the cluster",

@@ -16,9 +16,9 @@ from sparkwright.findings.finding import Finding, errors
 from sparkwright.findings.user_error import UserError
 from sparkwright.plan.desired import Desired
 from sparkwright.plan.plan import HostPlan
-from sparkwright.plan.release import render_release
 from sparkwright.plan.rollout import agreed
 from sparkwright.proxy.haproxy import Proxies
+from sparkwright.proxy.pools import with_others
 from sparkwright.proxy.proxies import proxies_of
 from sparkwright.resolve.hub_token import hub_token
 from sparkwright.resolve.registry_account import account
@@ -27,6 +27,7 @@ from sparkwright.site.clusters import unlike_releases
 from sparkwright.site.fleet import PlannedHost, plan_fleet, with_geometry
 from sparkwright.site.judged import site_problems
 from sparkwright.site.resolution import pinned
+from sparkwright.site.services import rendered
 from sparkwright.tls.host import PeerCertificate, peer_certificate
 
 
@@ -88,7 +89,7 @@ def desired_fleet(
             host.plan,
             host.catalog,
             resolution,
-            tuple(render_release(host.plan, service, resolution) for service in host.plan.services),
+            rendered(host.plan, resolution, others=with_others(name, everyone)),
         )
         for name, host in planned.items()
     }

@@ -20,7 +20,7 @@ from sparkwright.engines.derivation import Derivation, Gpu, Subject
 from sparkwright.findings.finding import Finding
 from sparkwright.findings.user_error import UserError, mistake, suggest
 from sparkwright.recipes.advice import advice, look_up
-from sparkwright.resolve.hub import HubError, ResolvedModel, resolve_model
+from sparkwright.resolve.hub import ResolvedModel, resolve_model
 from sparkwright.resolve.hub_token import hub_token
 from sparkwright.resolve.lock import Lock, read_lock
 from sparkwright.resolve.recipe_registry import snapshot
@@ -140,8 +140,6 @@ def _known(
                 found = job.result()
                 there = (at_commit(*one) for one in registries[key])
                 known[key] = replace(found, recipe=look_up(found.repository, there))
-            except HubError as error:
-                refused[key] = error.problem
             except UserError as error:
                 refused[key] = error.findings[0]
     return known, refused

@@ -10,7 +10,7 @@ from typing import Any
 
 from sparkwright.config.parse import parse_settings
 from sparkwright.plan.plan import plan_host
-from sparkwright.plan.release import render_release
+from sparkwright.plan.service import render_service
 from tests.cards.read import HERE
 from tests.libyaml import safe_load
 from tests.unit import builders
@@ -48,7 +48,7 @@ def of_service(recipe: str, tag: str) -> dict[str, str]:
     services = {"services": {"s": {"recipe": recipe, "image_tag": tag}}}
     settings = parse_settings("spark-1", services, builders.origin)
     plan = plan_host("spark-1", settings, builders.catalog(), builders.origin)
-    release = render_release(plan, plan.services[0], builders.resolution(plan))
+    release = render_service(plan, plan.services[0], builders.resolution(plan))
     rendered: dict[str, Any] = safe_load(release.compose)["services"]["engine"]
     return _of_compose(rendered)
 

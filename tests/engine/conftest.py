@@ -21,10 +21,9 @@ from lab.hub.serving import running as hub_running
 from lab.hub.store import Store
 from lab.real_engine import build, image, local
 from lab.real_engine.layout import RECIPE
-from sparkwright.checks.smoke import smoke_request
 from sparkwright.cli.lib.planned import load
-from sparkwright.host.release import SmokeRequest
-from sparkwright.plan.release import Release, render_release
+from sparkwright.host.service import Service, SmokeRequest
+from sparkwright.plan.service import render_service
 from sparkwright.site.resolution import pinned
 from tests.engine import registry
 from tests.held import held_for_tests
@@ -47,7 +46,8 @@ def engine() -> Iterator[build.Engine]:
 class Rendered:
     """The recipe as a run would put it on a host."""
 
-    release: Release
+    release: Service
+    strict: bool
     compose: dict[str, Any]
     mounts: list[tuple[Path, str]]
 
@@ -82,15 +82,16 @@ def rendered(
         subprocess.run([sys.executable, *words], cwd=ROOT, check=True)
         hosts = load(inventory, (), ()).or_raise()
         plan = hosts["spark-1"].plan
-        release = render_release(plan, plan.services[0], pinned(hosts))
+        release = render_service(plan, plan.services[0], pinned(hosts))
     written = place / "out/spark-1" / release.directory.lstrip("/") / "compose.yaml"
     assert written.read_text() == release.compose
     mounts = []
-    for model in release.service.models:
+    for model in plan.services[0].models:
         folder = place / "models" / model.name
         _files(Store(place / "hub"), model.repository, release.models[model.repository], folder)
         mounts.append((folder, model.mount))
-    return Rendered(release, yaml.safe_load(release.compose)["services"]["engine"], mounts)
+    container = yaml.safe_load(release.compose)["services"]["engine"]
+    return Rendered(release, plan.services[0].container.strict, container, mounts)
 
 
 def _files(store: Store, repository: str, commit: str, folder: Path) -> None:
@@ -136,7 +137,7 @@ def running(
     place = tmp_path_factory.mktemp("engine")
     secrets, log = place / "secrets.env", place / "log"
     secrets.write_text(f"VLLM_API_KEY={KEY}\n")
-    request = replace(smoke_request(rendered.release, warm_ups=2), secrets=str(secrets))
+    request = replace(rendered.release.gate, secrets=str(secrets))
     service = rendered.compose
     (target,) = [one["target"] for one in service["volumes"] if "secrets" in one["target"]]
     places = [one["target"] for one in service["volumes"] if one["type"] == "volume"]

@@ -88,7 +88,7 @@ def test_it_has_no_power_and_shows_no_key(running: Running, rendered: Rendered) 
             assert "CapEff:\t0000000000000000\n" in status
             assert "NoNewPrivs:\t1\n" in status
             (root,) = [line.split()[5] for line in mounts if line.split()[4] == "/"]
-            assert root.startswith("ro") == rendered.release.service.container.strict
+            assert root.startswith("ro") == rendered.strict
     assert found > 0
     log = running.log.read_text(errors="replace")
     assert KEY not in log

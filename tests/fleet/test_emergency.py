@@ -128,7 +128,7 @@ def test_removal_needs_no_plan(broken: Site) -> None:
     (broken.folder / "group_data/sparks.py").write_text("services = servces\n")
     ssh("rtx-1", "sudo mkdir -p /home/mine && sudo touch /home/mine/kept"
         " && sudo ln -sfn /home/mine /opt/sparkwright/services/elsewhere"
-        " && echo '{\"strangers\": [\"--help always\", 5]}'"
+        " && echo '{\"unmanaged\": [\"--help always\", 5]}'"
         " | sudo tee -a /opt/sparkwright/state/history.jsonl >/dev/null")  # fmt: skip
     words = ("remove", INVENTORY, "--limit", "rtx-1", "--yes")
     assert "rtx-1: removed " in said(broken, *words, code=0)

@@ -14,10 +14,10 @@ from sparkwright.host.control import RESTART, START, STOP, ControlAnswer, Contro
 from sparkwright.host.lib import files, homes, systemd
 from sparkwright.host.proxy import runtime_api
 from sparkwright.host.proxy.pool import Sockets
-from sparkwright.host.release import CheckResult, SmokeRequest
+from sparkwright.host.service import CheckResult, SmokeRequest
 from sparkwright.host.smoke import check
 from sparkwright.host.smoke.check import SmokeAnswer
-from tests.host.switch.test_transaction import gate
+from tests.unit.builders import kept_service
 
 SINCE = "Sun 2026-11-22 05:00:00 UTC"
 REQUEST = ControlRequest(
@@ -78,8 +78,8 @@ def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Host:
     host = Host(tmp_path)
     for name in ("a", "b"):
         home = tmp_path / "services" / name
-        note = json.dumps({"gate": gate(name, door=["127.0.0.1", 1])})
-        files.write(home / "releases/r/release.json", note, 0o640)
+        kept = kept_service("r", name, tmp_path, proxy=("127.0.0.1", 1))
+        files.write(home / "releases/r/release.json", kept.record, 0o640)
         files.point(home / "current", "releases/r")
         unit = "[Install]\nWantedBy=multi-user.target docker.service\n"
         files.write(tmp_path / "units" / homes.unit(name), unit, 0o644)

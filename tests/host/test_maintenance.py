@@ -15,10 +15,10 @@ from sparkwright.host.lib.records import encode
 from sparkwright.host.maintenance import MaintenanceAnswer, MaintenanceRequest
 from sparkwright.host.proxy import health, runtime_api
 from sparkwright.host.proxy.pool import HealthService, Sockets
-from sparkwright.host.release import CheckResult, SmokeRequest
+from sparkwright.host.service import CheckResult, SmokeRequest
 from sparkwright.host.smoke import check
 from sparkwright.host.smoke.check import SmokeAnswer
-from tests.host.switch.test_transaction import gate
+from tests.unit.builders import kept_service
 
 ON = MaintenanceRequest(
     True, Sockets("admin", "master"), by="ann@laptop", why="a new fan", notice_seconds=0,
@@ -56,11 +56,10 @@ class Host:
 @pytest.fixture
 def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Host:
     host = Host(tmp_path, tmp_path / "var/maintenance.json")
-    for name, door in (("a", ["127.0.0.1", 1]), ("bare", None)):
+    for name, door in (("a", ("127.0.0.1", 1)), ("bare", None)):
         home = tmp_path / "services" / name
-        files.write(
-            home / "releases/r/release.json", json.dumps({"gate": gate(name, door=door)}), 0o640
-        )
+        kept = kept_service("r", name, tmp_path, proxy=door)
+        files.write(home / "releases/r/release.json", kept.record, 0o640)
         files.point(home / "current", "releases/r")
     for module in (homes, maintenance):
         monkeypatch.setattr(module, "MAINTENANCE", str(host.mark))

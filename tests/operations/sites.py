@@ -10,10 +10,10 @@ from sparkwright.config.secrets import Secret
 from sparkwright.config.settings import RolloutSettings
 from sparkwright.host.lib.records import encode
 from sparkwright.host.observation import Observation
+from sparkwright.host.service import FORMAT
 from sparkwright.operations.peer_keys import RunKeys
 from sparkwright.plan.missing import digest
 from sparkwright.plan.rollout import Rollout, batches
-from sparkwright.plan.services import DesiredService
 from sparkwright.proxy.proxies import proxies_of
 from sparkwright.run.state import HostRun, Run, attach
 from tests.operations.harness import FakeHost, fake
@@ -67,10 +67,10 @@ def looked_at(host: FakeHost, one: HostRun, **changes: Any) -> Observation:
     return known.observation
 
 
-def running(services: tuple[DesiredService, ...], release: str | None = None) -> dict[str, Any]:
+def running(run: HostRun, release: str | None = None) -> dict[str, Any]:
     """What is seen of services that run as desired, or of an earlier release."""
     states, units = {}, {}
-    for one in services:
+    for one in run.services:
         runs = release or one.release
         container = {
             "id": f"c-{one.name}", "running": True, "created": CREATED, "release": runs,
@@ -80,8 +80,14 @@ def running(services: tuple[DesiredService, ...], release: str | None = None) ->
             "current": runs,
             "good": runs,
             "compose": digest(one.compose) if release is None else None,
+            "format": FORMAT,
+            "record": digest(one.record) if release is None else None,
             "unit": digest(one.unit_text),
-            "secrets": {"sha256": digest(one.environment.value), "mode": 0o600, "uid": 0},
+            "secrets": {
+                "sha256": digest(run.secrets[one.secrets].value),
+                "mode": 0o600,
+                "uid": 0,
+            },
             "container": container,
         }
         units[one.unit] = {"ActiveState": "active", "UnitFileState": "enabled"}

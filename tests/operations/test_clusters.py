@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,17 +15,15 @@ from sparkwright.config.secrets import Secret
 from sparkwright.config.settings import RolloutSettings
 from sparkwright.host.jobs import JobStatus
 from sparkwright.host.lib.records import decode
-from sparkwright.host.release import SwitchJournal, request_of
-from sparkwright.host.status import KeptRelease, ServiceStatus
+from sparkwright.host.release import SwitchJournal, SwitchRequest
 from sparkwright.operations import exclusive, services
 from sparkwright.operations.peer_keys import RunKeys
 from sparkwright.operations.switching import UNIT
+from sparkwright.plan.changes import changes
 from sparkwright.plan.missing import digest
 from sparkwright.plan.rollout import Rollout, batches
-from sparkwright.plan.services import changes
 from sparkwright.run.rollback import targets_of
 from sparkwright.run.state import HostRun, Run, attach
-from sparkwright.site.installed import Installed
 from tests.operations.harness import FakeHost, as_json, fake, run
 from tests.operations.sites import ENGINE, KEY, looked_at, running
 from tests.unit.builders import probe
@@ -60,7 +57,7 @@ class Fleet:
             host.state = first.state
             host.state.active_hosts = set(self.hosts.values())
             one = every[name]
-            looked_at(host, one, **(running(one.services, serves) if serves else {}))
+            looked_at(host, one, **(running(one, serves) if serves else {}))
 
     def _ends(self, name: str) -> Callable[[Any], Any]:
         def answer(asked: Any) -> dict[str, JobStatus]:
@@ -70,7 +67,7 @@ class Fleet:
             text = next(
                 text for path, text in job["files"].items() if path.endswith("request.json")
             )
-            request = request_of(json.loads(text))
+            request = decode(SwitchRequest, json.loads(text))
             self.order.append((name, request))
             result = "failed" if name in self.broken else "good"
             journal = SwitchJournal(request.id, "ended", result, ("it broke",), 1.0)
@@ -127,14 +124,13 @@ def test_followers_are_ready_before_their_head_is_switched(
     assert fleet.switched == ["spark-1"]
     for name, request in fleet.order[:-1]:
         (one,) = request.services
-        assert (one.follower, one.restart) == (True, False), name
+        assert (one.service.follower, one.restart) == (True, False), name
         files = {Path(path).name: text for path, (text, _) in one.files.items()}
         assert ENGINE.value not in str(files)
         assert files["secrets.env"] == "SPARKWRIGHT_RANKS=sk-of-the-ranks\n"
         assert '"number": 0' not in files["rank.json"]
         # With its last file a release is whole.
-        last = [Path(path).name for path in one.files if path.startswith(f"{one.home}/releases")]
-        assert last[-1] == "release.json"
+        assert Path([*one.service.files][-1]).name == "release.json"
     assert len({request.services[0].to for _, request in fleet.order}) == 1
 
 
@@ -177,7 +173,7 @@ def test_a_cluster_that_is_as_desired_is_left_alone(monkeypatch: pytest.MonkeyPa
     fleet = Fleet(hosts)
     for name, host in fleet.hosts.items():
         one = fleet.run.hosts[name]
-        looked_at(host, one, **running(one.services))
+        looked_at(host, one, **running(one))
     fleet.deploy(monkeypatch)
     assert fleet.order == []
 
@@ -185,17 +181,14 @@ def test_a_cluster_that_is_as_desired_is_left_alone(monkeypatch: pytest.MonkeyPa
 # --- What of a follower is not as desired
 
 
-def _follower(**changes: Any) -> list[str]:
+def _follower(**seen_: Any) -> list[str]:
     one = HostRun("spark-2", pair()["spark-2"], (), KEYS, None, fake(None).memory, "10.0.0.2")
-    seen = running(one.services)
+    seen = running(one)
     (service,) = one.services
-    state = {**seen["services"]["chat"], **changes.pop("state", {})}
-    unit = {**seen["units"][service.unit], **changes.pop("unit", {})}
-    return changes_of(service, state, unit)
-
-
-def changes_of(service: Any, state: dict[str, Any], unit: dict[str, str]) -> list[str]:
-    return changes(service, probe(services={"chat": state}, units={service.unit: unit}))
+    state = {**seen["services"]["chat"], **seen_.get("state", {})}
+    unit = {**seen["units"][service.unit], **seen_.get("unit", {})}
+    observed = probe(services={"chat": state}, units={service.unit: unit})
+    return changes(service, one.secrets, observed)
 
 
 @pytest.mark.parametrize(
@@ -226,24 +219,3 @@ def test_a_follower_is_not_rolled_back_by_itself() -> None:
     host.answers["status"] = _status(OLD, OLDER, OLD)
     host.answers["observe"] = host.memory.observation
     assert targets_of(host, fleet.run.hosts["spark-2"], to=None, service=None) == []  # type: ignore[arg-type]
-
-
-def test_requests_of_the_version_before_are_still_read() -> None:
-    """A host in the middle of a switch that knows no followers."""
-    from tests.operations.test_services import SERVICE
-
-    (one,) = services.to_desired([(SERVICE, ["release x"])], probe())
-    document = as_json(one)
-    del document["follower"]
-    assert decode(type(one), document).follower is False
-
-
-@pytest.mark.parametrize("follower", [True, False])
-def test_without_a_plan_a_release_says_whether_its_rank_follows(follower: bool) -> None:
-    (service,) = HostRun(
-        "spark-2", pair()["spark-2"], (), KEYS, None, fake(None).memory, "10.0.0.2"
-    ).services
-    gate = replace(service.gate, follower=follower)
-    kept = KeptRelease(1.0, gate=gate)
-    status = ServiceStatus(OLD, None, {OLD: kept}, None, {}, None)
-    assert Installed("chat", "/opt/sparkwright/services/chat", status).follower is follower

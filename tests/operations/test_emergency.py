@@ -10,7 +10,8 @@ import pytest
 from sparkwright.facts.asking import HostError
 from sparkwright.host.disk_usage import DiskUsage, Item
 from sparkwright.host.lib.records import decode, encode
-from sparkwright.host.release import ServiceSwitch, SmokeRequest
+from sparkwright.host.proxy.pool import Pool, Sockets
+from sparkwright.host.release import ServiceSwitch
 from sparkwright.host.removal import RemovalAnswer
 from sparkwright.host.smoke.deep import DeepAnswer, DeepCheckResult
 from sparkwright.host.status import HostStatus
@@ -20,7 +21,7 @@ from sparkwright.run import planless, questions, rollback
 from sparkwright.run.state import HostRun, attach
 from tests.operations.emergencies import host, sparkwright, unreachable, write_site
 from tests.operations.harness import FakeHost, fake
-from tests.unit.builders import probe
+from tests.unit.builders import kept_service, probe
 from tests.unit.checks.service import builders as ill
 from tests.unit.results.test_status import answer
 
@@ -33,20 +34,17 @@ USAGE = DiskUsage((MODEL, BARE, STAGE), ())
 BROKEN = {"group_data__all": "services = {\n"}
 
 
-def gate(**changes: Any) -> dict[str, Any]:
-    """A release's smoke test, as the host's status has it."""
-    made = SmokeRequest(
-        "qwen36", "other.service", "127.0.0.1", 8000, "/etc/shadow", ("qwen36-fast",), 600, 60,
-        engine="vllm",
-    )  # fmt: skip
-    return {**encode(made), **changes}
+def gate(release: str = "b" * 12, root: str = ROOT, **changes: Any) -> dict[str, Any]:
+    """A release's record, as the host's status has it; with changes of its smoke test."""
+    found: dict[str, Any] = encode(kept_service(release, root=root, **changes))
+    return found
 
 
-def status(**changes: Any) -> HostStatus:
+def status(*, root: str = ROOT, proxy: Any = None, **changes: Any) -> HostStatus:
     """A host with one service of two releases."""
     seen = encode(answer())
-    for one in seen["services"]["qwen36"]["releases"].values():
-        one["gate"] = gate()
+    for release, kept in seen["services"]["qwen36"]["releases"].items():
+        kept["service"] = gate(release, root, proxy=proxy)
     known = {key: seen[key] for key in encode(HostStatus(0, None, None, (), {}))}
     return decode(HostStatus, {**known, **changes})
 
@@ -99,7 +97,7 @@ def test_smoke_asks_for_what_the_release_itself_promises() -> None:
 
 def test_a_release_that_does_not_say_what_it_must_answer_is_no_pass() -> None:
     seen = encode(status())
-    seen["services"]["qwen36"]["releases"]["b" * 12]["gate"] = None
+    seen["services"]["qwen36"]["releases"]["b" * 12]["service"] = None
     one, run = unplanned(status=seen, deep={})
     with pytest.raises(HostError, match="qwen36: its release does not say what it must answer"):
         questions.deep_smoke(one, run)  # type: ignore[arg-type]
@@ -117,21 +115,23 @@ def test_back_to_the_release_before_by_its_own_gate() -> None:
     switch = _back(one, run)
     assert one.programs == ["status"]
     assert (switch.to, switch.from_release) == ("a" * 12, "b" * 12)
-    assert (switch.home, switch.secrets) == (HOME, f"{HOME}/secrets.env")
-    assert switch.unit_path == "/etc/systemd/system/sparkwright-qwen36.service"
-    assert (switch.gate.unit, switch.pool) == ("sparkwright-qwen36.service", None)
+    assert (switch.home, switch.service.secrets) == (HOME, f"{HOME}/secrets.env")
+    assert switch.service.unit_path == "/etc/systemd/system/sparkwright-qwen36.service"
+    assert (switch.gate.unit, switch.service.pool) == ("sparkwright-qwen36.service", None)
     assert not switch.files
 
 
 def test_behind_a_proxy_it_is_drained_first() -> None:
-    seen = encode(status())
-    for one_ in seen["services"]["qwen36"]["releases"].values():
-        one_ |= {"proxy": True, "gate": gate(proxy=["127.0.0.1", 8001])}
+    seen = encode(status(proxy=("127.0.0.1", 8001)))
+    sockets = Sockets("/run/sparkwright-gateway/admin.sock", "")
+    kept = seen["services"]["qwen36"]["releases"]["b" * 12]["service"]
+    kept["pool"] = encode(Pool("qwen36", sockets, 7, 600))
     one, run = unplanned(status=seen)
     switch = _back(one, run)
-    assert switch.pool is not None
-    assert switch.pool.sockets.admin == "/run/sparkwright-gateway/admin.sock"
-    assert (switch.pool.proxy, switch.pool.replica) == ("qwen36", "self")
+    pool = switch.service.pool
+    assert pool is not None
+    assert pool.sockets.admin == "/run/sparkwright-gateway/admin.sock"
+    assert (pool.proxy, pool.replica) == ("qwen36", "self")
 
 
 @pytest.mark.parametrize(
@@ -194,7 +194,10 @@ def test_a_command_of_an_emergency(tmp_path: Path, name: str) -> None:
     """One host answers, one is off: the answer is there, the other is named, and it is an error."""
     words, answers, expected = COMMANDS[name]
     write_site(
-        tmp_path, host("spark-1", status=status(), **answers), unreachable("spark-2"), **BROKEN
+        tmp_path,
+        host("spark-1", status=status(root="/opt/sparkwright"), **answers),
+        unreachable("spark-2"),
+        **BROKEN,
     )
     done = sparkwright(tmp_path, *words)
     said = done.stdout + done.stderr
@@ -206,7 +209,7 @@ def test_a_command_of_an_emergency(tmp_path: Path, name: str) -> None:
 
 
 def test_without_a_plan_a_diff_is_none(tmp_path: Path) -> None:
-    write_site(tmp_path, host("spark-1", status=status()), **BROKEN)
+    write_site(tmp_path, host("spark-1", status=status(root="/opt/sparkwright")), **BROKEN)
     done = sparkwright(tmp_path, "diff")
     assert (done.returncode, done.stdout) == (2, "")
     assert "group_data/all.py: line 1" in done.stderr

@@ -12,7 +12,7 @@ from sparkwright.host.exclusive.activate import ActivateAnswer, ActivateRequest
 from sparkwright.host.jobs import JobStatus
 from sparkwright.host.lib.exclusive import Groups
 from sparkwright.host.lib.records import decode
-from sparkwright.host.release import SwitchJournal, request_of
+from sparkwright.host.release import SwitchJournal, SwitchRequest
 from sparkwright.operations import exclusive, services
 from sparkwright.operations.switching import UNIT
 from sparkwright.run.rollout import asleep
@@ -36,7 +36,7 @@ CHAT, WRITER = SERVICES
 
 def _seen(active: str | None = None, **changes: Any) -> dict[str, Any]:
     """As after a deploy: the default runs, or what was activated; the other one sleeps."""
-    seen = running(SERVICES)
+    seen = running(ONE)
     for one in SERVICES:
         if one.name != (active or "writer"):
             seen["services"][one.name] |= {"container": None, "asleep": True}
@@ -63,9 +63,14 @@ def _ends(asked: Any) -> dict[str, JobStatus]:
     return {UNIT: JobStatus(False, False, as_json(SwitchJournal(document["id"], "ended", "good")))}
 
 
+def _request(host: FakeHost) -> SwitchRequest:
+    (job,) = host.request("jobs")["start"]
+    return decode(SwitchRequest, json.loads(job["files"][f"{ROOT}/state/switch/request.json"]))
+
+
 @pytest.mark.parametrize("active", [None, "writer", "chat"])
 def test_which_one_runs_is_the_hosts_own_and_no_change(active: str | None) -> None:
-    ran = run(_host(_seen(active)), services.running, SERVICES)
+    ran = run(_host(_seen(active)), services.running, SERVICES, ONE.secrets)
     assert (ran.commands, ran.host.noops) == ([], ["every service runs as desired"])
 
 
@@ -82,11 +87,10 @@ def test_of_one_that_sleeps_everything_is_prepared_and_nothing_started(
     changes: dict[str, Any], words: str, restart: bool, slept: bool
 ) -> None:
     found = _host(_seen(chat=changes))
-    ran = run(found, services.running, SERVICES, execute=True)
+    ran = run(found, services.running, SERVICES, ONE.secrets, execute=True)
     assert ran.well, found.lines
     assert ran.memory.changes == [f"service chat: {words}"]
-    (job,) = found.request("jobs")["start"]
-    request = request_of(json.loads(job["files"][f"{ROOT}/state/switch/request.json"]))
+    request = _request(found)
     (one,) = request.services
     assert (one.restart, one.sleeps, one.slept) == (restart, True, slept)
     assert request.active == {"evening": "writer"}
@@ -96,17 +100,19 @@ def test_of_one_that_sleeps_everything_is_prepared_and_nothing_started(
 
 def test_two_that_run_side_by_side_become_a_group() -> None:
     """``exclusive`` was written to services that run: all but the first are stopped."""
-    found = _host(running(SERVICES))
-    ran = run(found, services.running, SERVICES, execute=True)
+    found = _host(running(ONE))
+    ran = run(found, services.running, SERVICES, ONE.secrets, execute=True)
     assert ran.memory.changes == ["service chat: no start at boot, stop"]
     (job,) = found.request("jobs")["start"]
-    (one,) = request_of(json.loads(job["files"][f"{ROOT}/state/switch/request.json"])).services
+    (one,) = decode(
+        SwitchRequest, json.loads(job["files"][f"{ROOT}/state/switch/request.json"])
+    ).services
     assert (one.restart, one.sleeps, one.slept) == (True, True, False)
     assert one.from_release == CHAT.release  # it comes back with a way back
 
 
 def test_one_that_is_active_and_marked_as_asleep_is_woken() -> None:
-    ran = run(_host(_seen(writer={"asleep": True})), services.running, SERVICES)
+    ran = run(_host(_seen(writer={"asleep": True})), services.running, SERVICES, ONE.secrets)
     assert ran.host.lines == ["would service writer: awake"]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import textwrap
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from sparkwright.host.proof import ModelAt, ProofRequest
 from sparkwright.operations import images, jobs, models, peers, runtime
 from sparkwright.operations.fetching import Sources
 from sparkwright.operations.peer_keys import Peer, RunKeys
+from sparkwright.resolve.registry import ResolvedImage
 from sparkwright.resolve.runtime import Runtime, RuntimeBundleError
 from tests.operations.harness import Case, FakeHost, Said, as_json, check, fake, run
 from tests.unit.builders import COMMIT, DIGEST, PLATFORM, probe
@@ -236,6 +238,38 @@ def test_what_an_image_is_pulled_with() -> None:
     assert asked["secrets"] == {pull["token_file"]: KEYS.server(host.name).value}
     assert json.dumps(asked).count("me:secret") == 1
     assert all(one.hidden for one in host.asked)
+
+
+def test_an_image_without_platforms_is_asked_for_at_its_own_registry(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: list[Any] = []
+    platforms: Any = PULL["platforms"]
+
+    def ask(*arguments: Any) -> ResolvedImage:
+        asked.append(arguments)
+        return ResolvedImage(DIGEST, platforms)
+
+    monkeypatch.setattr(images, "ask_registry", ask)
+    host = _image()
+    run(host, images.present, execute=True, wait=False, image=IMAGE, digest=DIGEST)
+    assert asked == [("https://ghcr.io", "me/vllm", DIGEST, None)]
+    text = host.request("jobs")["start"][1]["files"].popitem()[1]
+    assert json.loads(text)["source"] == f"127.0.0.1:18650/me/vllm@{PLATFORM.digest}"
+
+
+@pytest.mark.parametrize("module", [models, images], ids=["models", "images"])
+def test_the_example_of_an_operation_runs_as_it_stands(
+    module: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    documented = module.present._inner.__doc__ or ""
+    example = textwrap.dedent(documented.partition(".. code:: python\n")[2])
+    given: dict[str, Any] = {}
+    operation = module.present
+    monkeypatch.setattr(module, "present", lambda **arguments: given.update(arguments))
+    exec(example, {})
+    ran = run(fake(probe(), ObservationRequest()), operation, **given)
+    assert len(ran.commands) == 1
 
 
 def test_an_image_that_is_waited_for_is_proved() -> None:

@@ -103,7 +103,12 @@ def test_who_sits_at_a_terminal_is_asked_for_the_passphrase(
 def test_a_command_names_the_host_and_the_remedy(tmp_path: Path) -> None:
     subprocess.run(["ssh-keygen", "-q", "-N", "", "-f", str(tmp_path / "id")], check=True)
     bad = ("spark-2", {"ssh_hostname": "127.0.0.1", "ssh_key": "id.pub"})
-    write_site(tmp_path, host("spark-1", status=status()), bad, group_data__all="x = (\n")
+    write_site(
+        tmp_path,
+        host("spark-1", status=status(root="/opt/sparkwright")),
+        bad,
+        group_data__all="x = (\n",
+    )
     done = sparkwright(tmp_path, "status")
     assert done.returncode == 1
     assert "@fake/spark-1" in done.stdout

@@ -63,14 +63,14 @@ def test_what_a_plan_needs_of_the_disk() -> None:
 def test_status_is_beside_what_is_planned() -> None:
     status = HostStatus(1000.0, None, None, (), {})
     host, one = _one(status=status)
-    there = running(one.services)
+    there = running(one)
     there["units"] |= {unit: {"ActiveState": "active"} for unit in (UNIT, HEALTH_UNIT)}
     host.answers["observe"] = probe(**there, files=written(one.proxy_files), unit_files=[UNIT])
     found = questions.compared(host, one)  # type: ignore[arg-type]
     assert host.programs == ["observe", "status"]
     assert found["planned"]["qwen36"]["drift"] == []
     assert found["planned"]["qwen36"]["release"] == one.services[0].release
-    host.answers["observe"] = probe(**running(one.services, "0123456789ab"))
+    host.answers["observe"] = probe(**running(one, "0123456789ab"))
     found = questions.compared(host, one)  # type: ignore[arg-type]
     (release, *_), planned = found["planned"]["qwen36"]["drift"], one.services[0].release
     assert release == f"release {planned} after 0123456789ab"

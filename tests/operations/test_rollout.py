@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from sparkwright.facts.asking import HostError
-from sparkwright.host.release import CheckResult, HistoryEntry
+from sparkwright.host.release import HistoryEntry
+from sparkwright.host.service import CheckResult
 from sparkwright.host.status import HostStatus, KeptRelease, ServiceStatus
 from sparkwright.operations import services
 from sparkwright.operations.switching import SwitchResult
@@ -16,9 +18,10 @@ from sparkwright.run import rollback, rollout
 from sparkwright.run.state import HostRun, Run
 from tests.operations.harness import FakeHost, Said
 from tests.operations.sites import looked_at, running, site, spark
-from tests.unit.builders import SPARK, probe
+from tests.unit.builders import SPARK, kept_service, probe
 
 OLD, OLDER = "0123456789ab", "ba9876543210"
+ENTRY = ("127.0.0.1", 8001)
 CHECKS = (CheckResult("health", False, 2.0, "no answer"),)
 
 
@@ -27,7 +30,7 @@ def _host(**changes: Any) -> tuple[Run, FakeHost, HostRun]:
     host = spark()
     run = site(host, spark("spark-2"))
     one = run.hosts["spark-1"]
-    looked_at(host, one, **{**running(one.services, OLD), **changes})
+    looked_at(host, one, **{**running(one, OLD), **changes})
     return run, host, one
 
 
@@ -37,7 +40,12 @@ def _ended(result: str, checks: Any = None) -> SwitchResult:
 
 def _switch(one: HostRun) -> list[Any]:
     (service,) = one.services
-    return services.to_desired([(service, ["release new after old"])], one.observed)
+    return services.to_desired([(service, ["release new after old"])], one.secrets, one.observed)
+
+
+def _to_take_back(host: FakeHost, run: Run, one: HostRun) -> list[Any]:
+    host.answers["status"] = _status(one.services[0].release, OLD)
+    return rollout.to_take_back(host, run, one)  # type: ignore[arg-type]
 
 
 def test_a_batch_that_does_not_come_leaves_its_services() -> None:
@@ -45,7 +53,7 @@ def test_a_batch_that_does_not_come_leaves_its_services() -> None:
     rollout.leave(one)
     (service,) = one.services
     assert one.outcomes == {"qwen36": Outcome("left", OLD, service.image)}
-    _, _, one = _host(**running(_host()[2].services))
+    _, _, one = _host(**running(_host()[2]))
     rollout.leave(one)
     assert one.outcomes == {}
 
@@ -66,24 +74,24 @@ def test_a_switch_that_did_not_end_well_is_reported(
 
 
 def test_a_good_switch_is_as_planned_and_may_be_taken_back() -> None:
-    run, _, one = _host()
+    run, host, one = _host()
     rollout.remember(one, _switch(one), _ended("good"), run)
     assert one.outcomes == {}
     assert run.rollout.switched == {"spark-1": {"qwen36": OLD}}
-    assert rollout.to_take_back(run, one) == []
+    assert _to_take_back(host, run, one) == []
     run.rollout.stop("spark-2 did not get through")
-    (back,) = rollout.to_take_back(run, one)
+    (back,) = _to_take_back(host, run, one)
     assert (back.to, back.from_release) == (OLD, one.services[0].release)
     assert back.why == ("spark-2 did not get through",)
     # Hosts that were not switched, or not from anything, have nothing to go back to.
-    assert rollout.to_take_back(run, run.hosts["spark-2"]) == []
+    assert _to_take_back(host, run, run.hosts["spark-2"]) == []
 
 
 def test_a_first_start_is_not_taken_back() -> None:
-    run, _, one = _host(services={"qwen36": {}}, units={})
+    run, host, one = _host(services={"qwen36": {}}, units={})
     rollout.remember(one, _switch(one), _ended("good"), run)
     run.rollout.stop("spark-2 did not get through")
-    assert rollout.to_take_back(run, one) == []
+    assert _to_take_back(host, run, one) == []
 
 
 @pytest.mark.parametrize(
@@ -98,10 +106,10 @@ def test_a_first_start_is_not_taken_back() -> None:
 def test_a_host_that_was_taken_back_is_not_as_planned(
     result: str, state: str | None, release: str | None, words: str
 ) -> None:
-    run, _, one = _host()
+    run, host, one = _host()
     run.rollout.stop("spark-2 failed")
     run.rollout.switched = {"spark-1": {"qwen36": OLD}}
-    back = rollout.to_take_back(run, one)
+    back = _to_take_back(host, run, one)
     with pytest.raises(HostError) as raised:
         rollout.remember_taken_back(run, one, back, _ended(result))
     assert str(raised.value).splitlines()[0] == words
@@ -110,9 +118,11 @@ def test_a_host_that_was_taken_back_is_not_as_planned(
 
 
 def test_what_was_rolled_back_on_request_is_reported() -> None:
-    _, _, one = _host(**running(_host()[2].services))
+    _, _, one = _host(**running(_host()[2]))
     (service,) = one.services
-    back = services.to_release(service, OLD, service.release, "by request")
+    back = services.to_release(
+        service, replace(service, release=OLD), service.release, "by request"
+    )
     rollout.remember_rolled_back(one, [back], _ended("good"))
     assert (one.outcomes["qwen36"].state, one.outcomes["qwen36"].release) == ("rolled back", OLD)
     rollout.remember_rolled_back(one, [back], _ended("reverted"))
@@ -130,7 +140,7 @@ def test_the_proxies_of_a_switch() -> None:
     host = spark()
     bare = {"qwen36": {**SPARK["qwen36"], "proxy": False}}
     one = site(host, spark("spark-2"), services=bare).hosts["spark-1"]
-    looked_at(host, one, **running(one.services, OLD))
+    looked_at(host, one, **running(one, OLD))
     assert rollout.proxies_of(one) is None
 
 
@@ -140,7 +150,12 @@ def test_the_proxies_of_a_switch() -> None:
 def _status(
     current: str | None, *kept: str, history: tuple[HistoryEntry, ...] = (), proxy: bool = True
 ) -> HostStatus:
-    releases = {name: KeptRelease(float(n), proxy=proxy) for n, name in enumerate(kept)}
+    releases = {
+        name: KeptRelease(
+            float(n), kept_service(name, proxy=("127.0.0.1", 8001) if proxy else None)
+        )
+        for n, name in enumerate(kept)
+    }
     state = ServiceStatus(current, current, releases, None, {}, None)
     return HostStatus(1000.0, None, None, history, {"qwen36": state} if current else {})
 

@@ -10,17 +10,19 @@ import pytest
 
 from sparkwright.facts.asking import HostError
 from sparkwright.host.jobs import JobStatus
-from sparkwright.host.release import CheckResult, ServiceSwitch, SwitchJournal, request_of
+from sparkwright.host.lib.records import decode
+from sparkwright.host.release import ServiceSwitch, SwitchJournal, SwitchRequest
+from sparkwright.host.service import CheckResult, Service
 from sparkwright.operations import services, switching
 from sparkwright.operations.switching import UNIT, Interrupted, SwitchResult
-from sparkwright.plan.services import DesiredService
-from sparkwright.site.services import desired_services
 from tests.operations.harness import FakeHost, as_json, busy, fake, run
-from tests.operations.sites import ENGINE, KEY, KEYS, running
+from tests.operations.sites import ENGINE, KEY, host_run, running, spark
 from tests.unit.builders import plan, probe, wanted
 
 ROOT = "/opt/sparkwright"
-(SERVICE,) = desired_services(wanted(plan()), KEYS, None, frozenset())
+RUN = host_run(spark())
+(SERVICE,) = RUN.services
+SECRETS = RUN.secrets
 NOW = SERVICE.release
 OLD = "0123456789ab"
 GOOD = SwitchResult("good", (), 2.5, {})
@@ -28,7 +30,7 @@ GOOD = SwitchResult("good", (), 2.5, {})
 
 def _host(*, jobs: Any = None, old: bool = False, **changes: Any) -> FakeHost:
     """A Spark on which the service runs as desired, or an earlier release of it."""
-    seen = probe(**{**running((SERVICE,), OLD if old else None), **changes})
+    seen = probe(**{**running(RUN, OLD if old else None), **changes})
     host = fake(seen, services.request_of((SERVICE,), ROOT))
     host.answers["jobs"] = jobs or ends()
     return host
@@ -53,7 +55,7 @@ def _request(asked: Any) -> Any:
 
 def _state(**changes: Any) -> dict[str, Any]:
     """The observation's services, with changes of the one."""
-    return {"services": {"qwen36": {**running((SERVICE,))["services"]["qwen36"], **changes}}}
+    return {"services": {"qwen36": {**running(RUN)["services"]["qwen36"], **changes}}}
 
 
 def _unit(**changes: str) -> dict[str, Any]:
@@ -61,7 +63,7 @@ def _unit(**changes: str) -> dict[str, Any]:
     return {"units": {SERVICE.unit: unit}}
 
 
-CONTAINER = running((SERVICE,))["services"]["qwen36"]["container"]
+CONTAINER = running(RUN)["services"]["qwen36"]["container"]
 
 
 @pytest.mark.parametrize(
@@ -77,6 +79,8 @@ CONTAINER = running((SERVICE,))["services"]["qwen36"]["container"]
         (_state(container={**CONTAINER, "release": OLD}), "restart", True),
         (_state(current=OLD), f"release {NOW} after {OLD}, restart", True),
         (_state(current=None, container=None), f"release {NOW}, start", True),
+        # A setting that only its record carries: written, and nothing is restarted.
+        (_state(record="0"), "settings", False),
         # Killed after it wrote and before it restarted.
         (_state(newest=2e9), "restart", True),
     ],
@@ -84,59 +88,64 @@ CONTAINER = running((SERVICE,))["services"]["qwen36"]["container"]
 def test_what_is_not_as_desired_is_what_would_be_done(
     seen: dict[str, Any], words: str, restart: bool
 ) -> None:
-    dry = run(_host(**seen), services.running, (SERVICE,))
+    dry = run(_host(**seen), services.running, (SERVICE,), SECRETS)
     assert dry.host.lines == [f"would service qwen36: {words}"]
     assert (len(dry.commands), dry.host.asked) == (1, [])
     host = _host(**seen)
-    ran = run(host, services.running, (SERVICE,), execute=True)
+    ran = run(host, services.running, (SERVICE,), SECRETS, execute=True)
     assert ran.well, host.lines
     assert host.programs == ["lock", "jobs"]
     assert ran.memory.changes == [f"service qwen36: {words}"]
     assert ran.memory.stale
     (one,) = _request(host.request("jobs"))["services"]
-    assert (one["to"], one["restart"], one["why"]) == (NOW, restart, words.split(", "))
+    assert (one["service"]["release"], one["restart"], one["why"]) == (
+        NOW,
+        restart,
+        words.split(", "),
+    )
 
 
 def test_what_is_as_desired_is_left_alone() -> None:
     for execute in (False, True):
-        ran = run(_host(), services.running, (SERVICE,), execute=execute)
+        ran = run(_host(), services.running, (SERVICE,), SECRETS, execute=execute)
         assert (ran.commands, ran.host.asked) == ([], [])
         assert ran.host.noops == ["every service runs as desired"]
-    assert run(_host(), services.running, ()).host.noops == ["no service of this host"]
+    assert run(_host(), services.running, (), {}).host.noops == ["no service of this host"]
 
 
 def test_the_whole_request_of_a_switch() -> None:
     host = _host(old=True, ports={
         8000: {"command": "docker-proxy", "cgroup": "docker.service", "container": "old-vllm no"},
     })  # fmt: skip
-    run(host, services.running, (SERVICE,), execute=True)
+    run(host, services.running, (SERVICE,), SECRETS, execute=True)
     asked = host.request("jobs")
     (job,) = asked["start"]
     assert (job["unit"], job["urgent"]) == (UNIT, True)
     assert "SuccessExitStatus=3 4" in job["properties"]
     assert f"{ROOT}/state/switch/sparkwright/host/switch.py" in job["files"]
-    request = request_of(_request(asked))
+    request = decode(SwitchRequest, _request(asked))
     assert f"--unit={UNIT}" in request.settle
     assert request.settle[request.settle.index("--") + 1 :] == tuple(job["argv"])
     document = _request(asked)
-    assert document["strangers"] == ["old-vllm no"]
-    assert document["doors"] is None
+    assert document["unmanaged"] == ["old-vllm no"]
+    assert document["proxies"] is None
     (one,) = request.services
     assert (one.name, one.home) == ("qwen36", f"{ROOT}/services/qwen36")
-    assert (one.from_release, one.image) == (OLD, SERVICE.image)
+    assert (one.from_release, one.service) == (OLD, SERVICE)
     # There is a way back: the first crash is enough, and the new one is looked on for a while.
-    assert (one.gate.fail_fast, one.soak_seconds) == (True, 75.0)
-    assert one.second_boot  # should it have compiled on a GB10
+    assert (one.gate.fail_fast, one.service.soak_seconds) == (True, 75.0)
+    assert one.service.second_boot  # should it have compiled on a GB10
     directory = f"{ROOT}/services/qwen36/releases/{NOW}"
     modes = {path: mode for path, (_, mode) in one.files.items()}
     assert modes == {
-        f"{directory}/compose.yaml": 0o640,
-        f"{directory}/unit.service": 0o640,
-        f"{directory}/release.json": 0o640,
         f"{directory}/boot_caches.py": 0o640,
         f"{ROOT}/services/qwen36/secrets.env": 0o600,
     }
-    assert one.files[one.secrets][0] == f"VLLM_API_KEY={ENGINE.value}\n"
+    assert set(one.service.files) == {
+        f"{directory}/{name}" for name in ("compose.yaml", "unit.service", "release.json")
+    }
+    assert ENGINE.value not in one.service.record
+    assert one.files[SERVICE.secrets][0] == f"VLLM_API_KEY={ENGINE.value}\n"
     # The key is in no command, and nothing of it is shown.
     assert all(execution.hidden for execution in host.asked)
     assert not any(key.value in line for key in (KEY, ENGINE) for line in host.lines)
@@ -155,15 +164,15 @@ def test_a_second_start_needs_what_the_first_compiled(
     settings: dict[str, Any], service: dict[str, Any], wished: bool
 ) -> None:
     services_ = {"qwen36": {"recipe": "qwen36-35b-a3b-heretic-dflash", "port": 8000, **service}}
-    (one,) = desired_services(wanted(plan(services_, **settings)), KEYS, None, frozenset())
+    (one,) = wanted(plan(services_, **settings)).services
     assert one.second_boot == wished
 
 
 def test_a_first_start_has_no_way_back_and_time_for_its_crashes() -> None:
     host = _host(services={"qwen36": {}}, units={})
-    run(host, services.running, (SERVICE,), execute=True)
-    (one,) = request_of(_request(host.request("jobs"))).services
-    assert (one.from_release, one.gate.fail_fast, one.soak_seconds) == (None, False, 0.0)
+    run(host, services.running, (SERVICE,), SECRETS, execute=True)
+    (one,) = decode(SwitchRequest, _request(host.request("jobs"))).services
+    assert (one.from_release, one.gate.fail_fast) == (None, False)
 
 
 @pytest.mark.parametrize(
@@ -193,7 +202,7 @@ def test_a_switch_that_did_not_end_well_fails_the_host(
     jobs: Any, failure: str, lines: list[str]
 ) -> None:
     host = _host(old=True, jobs=jobs)
-    ran = run(host, services.running, (SERVICE,), execute=True)
+    ran = run(host, services.running, (SERVICE,), SECRETS, execute=True)
     assert not ran.well
     assert ran.memory.failure == failure
     assert host.lines[-1 - len(lines) :] == [failure, *lines]
@@ -213,7 +222,7 @@ def test_a_switch_is_followed_step_by_step() -> None:
         return {UNIT: JobStatus(False, False, as_json(ended))}
 
     host = _host(old=True, jobs=answer)
-    ran = run(host, services.running, (SERVICE,), execute=True)
+    ran = run(host, services.running, (SERVICE,), SECRETS, execute=True)
     assert ran.well
     assert host.lines[:3] == ["writing the release", "stopping", "waiting for real answers"]
     # Only the first question starts it.
@@ -236,7 +245,7 @@ def test_the_turn_decides_and_the_end_is_told() -> None:
         return result
 
     ran = run(
-        host, services.running, (SERVICE,), execute=True, turn=turn,
+        host, services.running, (SERVICE,), SECRETS, execute=True, turn=turn,
         ended=lambda done, result: told.append((done[0].to, result.result)),
     )  # fmt: skip
     # The lock is held while a host waits for its turn.
@@ -248,7 +257,7 @@ def test_a_turn_that_does_not_come_leaves_the_host() -> None:
     def turn(*_: Any) -> SwitchResult:
         raise HostError("not switched, since spark-1 did not get through")
 
-    ran = run(_host(old=True), services.running, (SERVICE,), execute=True, turn=turn)
+    ran = run(_host(old=True), services.running, (SERVICE,), SECRETS, execute=True, turn=turn)
     assert not ran.well
     assert ran.host.programs == ["lock"]
     assert ran.memory.failure == "not switched, since spark-1 did not get through"
@@ -260,14 +269,21 @@ def test_a_failed_switch_is_told_before_the_host_fails() -> None:
     }
     told: list[SwitchResult] = []
     host = _host(old=True, jobs=ends("reverted", "no answer", checks=checks))
-    run(host, services.running, (SERVICE,), execute=True, ended=lambda _, end: told.append(end))
+    run(
+        host,
+        services.running,
+        (SERVICE,),
+        SECRETS,
+        execute=True,
+        ended=lambda _, end: told.append(end),
+    )
     assert told == [SwitchResult("reverted", ("no answer",), 2.5, checks)]
 
 
 def test_another_run_keeps_its_host() -> None:
     host = _host(old=True)
     host.answers["lock"] = busy
-    ran = run(host, services.running, (SERVICE,), execute=True)
+    ran = run(host, services.running, (SERVICE,), SECRETS, execute=True)
     assert not ran.well
     assert host.programs == ["lock"]
 
@@ -276,8 +292,8 @@ def test_diff_shows_compose_file_and_unit_and_no_key() -> None:
     texts = {f"{SERVICE.home}/current/compose.yaml": "services: {}\n", SERVICE.unit_path: None}
     host = _host(old=True)
     host.state.config.DIFF = True
-    host.answers["observe"] = probe(**running((SERVICE,), OLD), texts=texts)
-    run(host, services.running, (SERVICE,))
+    host.answers["observe"] = probe(**running(RUN, OLD), texts=texts)
+    run(host, services.running, (SERVICE,), SECRETS)
     assert host.programs == ["observe"]
     assert set(host.request("observe")["texts"]) == set(texts)
     assert host.lines[0] == "Will change qwen36: compose.yaml"
@@ -287,12 +303,14 @@ def test_diff_shows_compose_file_and_unit_and_no_key() -> None:
     assert not any(key.value in line for key in (KEY, ENGINE) for line in host.lines)
     host = _host()
     host.state.config.DIFF = True
-    run(host, services.running, (SERVICE,))
+    run(host, services.running, (SERVICE,), SECRETS)
     assert host.asked == []
 
 
-def _back(service: DesiredService = SERVICE) -> ServiceSwitch:
-    return services.to_release(service, OLD, NOW, "rolled back by request")
+def _back(service: Service = SERVICE) -> ServiceSwitch:
+    return services.to_release(
+        service, replace(service, release=OLD), NOW, "rolled back by request"
+    )
 
 
 def test_switched_back() -> None:
@@ -310,9 +328,9 @@ def test_switched_back() -> None:
         ended=lambda done, end: told.append((done[0].to, end.result)),
     )  # fmt: skip
     assert host.programs == ["lock", "jobs"]
-    (one,) = request_of(_request(host.request("jobs"))).services
-    # Its own release.json says what the earlier release needs.
-    assert (one.to, one.from_release, one.image, one.files) == (OLD, NOW, None, {})
+    (one,) = decode(SwitchRequest, _request(host.request("jobs"))).services
+    # Nothing is written: the release lies there.
+    assert (one.to, one.from_release, one.files) == (OLD, NOW, {})
     assert (one.restart, one.why) == (True, ("rolled back by request",))
     assert told == [(OLD, "good")]
     assert ran.memory.changes == [f"service qwen36: {NOW} back to {OLD}", "down for 2.5 s"]
@@ -333,3 +351,13 @@ def test_switching_back_that_fails_fails_the_host() -> None:
     ran = run(host, services.switched_back, lambda: [_back()], execute=True)
     assert not ran.well
     assert ran.memory.failure == "no answer: what ran before runs again"
+
+
+@pytest.mark.parametrize("number", [0, 2, 99])
+def test_a_host_of_another_version_is_left_alone(number: int) -> None:
+    host = _host(**_state(format=number, current=OLD))
+    ran = run(host, services.running, (SERVICE,), SECRETS, execute=True)
+    assert not ran.well
+    assert host.asked == []
+    assert "another version of sparkwright deployed this host" in host.lines[0]
+    assert "sparkwright remove" in host.lines[0]

@@ -219,7 +219,7 @@ def test_the_context_of_a_built_image_is_fetched_by_the_controller(
     one = run.hosts["spark-1"]
     planned = Space(context="https://git.example/x", directory="docker", base_name="base:1")
     image: Any = Space(
-        release=Space(service=Space(image=Space(build=planned))), commit="c0ffee",
+        planned=Space(build=planned), commit="c0ffee",
         context=build_context.digest({"Dockerfile": ("RlJPTQ==", False)}),
     )  # fmt: skip
     build = sharing.build_of(one, image)

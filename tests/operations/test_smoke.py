@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sparkwright.checks.smoke.result import Smoke
-from sparkwright.host.release import CheckResult, SmokeRequest
+from sparkwright.host.service import CheckResult, SmokeRequest
 from sparkwright.host.smoke.check import SmokeAnswer, SmokeRequests
 from sparkwright.operations import smoke
 from tests.operations.harness import Said, as_json, fake, run

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sparkwright.plan.services import changes, restarts
+from sparkwright.plan.changes import changes, restarts
 from tests.operations.sites import running, site, spark
 from tests.unit.builders import probe
 
@@ -12,12 +12,13 @@ MARK = {"by": "ann@laptop", "at": 940.0, "why": "too loud", "active": "then"}
 
 
 def _changes(**unit: str) -> list[str]:
-    (one,) = site(spark(), spark("spark-2")).hosts["spark-1"].services
-    seen: dict[str, Any] = running((one,))
+    run = site(spark(), spark("spark-2")).hosts["spark-1"]
+    (one,) = run.services
+    seen: dict[str, Any] = running(run)
     seen["services"][one.name]["stopped"] = MARK
     seen["services"][one.name]["container"] = None
     seen["units"][one.unit] |= unit
-    return changes(one, probe(**seen))
+    return changes(one, run.secrets, probe(**seen))
 
 
 def test_who_stopped_it_is_a_reason_of_the_start() -> None:

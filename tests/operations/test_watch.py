@@ -16,7 +16,7 @@ from tests.operations.sites import written
 from tests.unit.builders import plan, probe, wanted
 
 DESIRED = wanted(plan())
-WATCH = watch_of(DESIRED.plan, DESIRED.releases)
+WATCH = watch_of(DESIRED.plan, DESIRED.services)
 FILES = watch.files_of(WATCH)
 HOME = "/opt/sparkwright/watch"
 EXPECTED = "/opt/sparkwright/state/expected.json"

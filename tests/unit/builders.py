@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -14,12 +15,13 @@ from sparkwright.host.fetch.request import FetchFile
 from sparkwright.host.lib.gpu import Gpus, parse
 from sparkwright.host.lib.records import decode, encode
 from sparkwright.host.observation import Observation
+from sparkwright.host.service import Service, SmokeRequest
 from sparkwright.plan.desired import Desired
 from sparkwright.plan.plan import HostPlan, plan_host
-from sparkwright.plan.release import render_release
 from sparkwright.resolve.hub import ResolvedModel
 from sparkwright.resolve.registry import Blob, PlatformImage, ResolvedImage
 from sparkwright.resolve.resolution import Resolution
+from sparkwright.site.services import rendered
 from sparkwright.text.sizes import GIB
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -84,8 +86,22 @@ def resolution(host_plan: HostPlan, *, architectures: tuple[str, ...] = ("arm64"
 def wanted(host_plan: HostPlan, **keywords: Any) -> Desired:
     """What the checks are given."""
     resolved = resolution(host_plan, **keywords)
-    releases = tuple(render_release(host_plan, s, resolved) for s in host_plan.services)
-    return Desired(host_plan, catalog(), resolved, releases)
+    return Desired(host_plan, catalog(), resolved, rendered(host_plan, resolved))
+
+
+def kept_service(
+    release: str, name: str = "qwen36", root: str | Path = "/opt/sparkwright", **gate: Any
+) -> Service:
+    """A service as a host keeps it; ``gate`` changes its smoke test."""
+    home = f"{root}/services/{name}"
+    asked = SmokeRequest(
+        name, f"sparkwright-{name}.service", "127.0.0.1", 8000, f"{home}/secrets.env",
+        ("qwen36-fast",), 600, 60, engine="vllm",
+    )  # fmt: skip
+    return Service(
+        name=name, home=home, release=release, recipe="r", tag="new", compose="new",
+        unit_text="new unit", image="i", gate=replace(asked, **gate),
+    )  # fmt: skip
 
 
 def gpus(text: str) -> dict[str, Any]:

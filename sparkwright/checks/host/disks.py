@@ -51,11 +51,10 @@ def _needs(host: HostFacts) -> list[tuple[str, Disk | None, int]]:
         for model in missing_models(host.desired, observed)
     )
     images: dict[str, int] = {}
-    for release in host.desired.releases:
-        if not observed.images.get(release.image, False):
-            image = host.desired.resolution.image(release.service.image)
+    for image in host.desired.images:
+        if not observed.images.get(image.name, False):
             platform = image.platforms.get(host.architecture)
-            images[release.image] = platform.pull_bytes if platform else 0
+            images[image.name] = platform.pull_bytes if platform else 0
     pulled = sum(images.values())
     models, services = settings.models_root, settings.services_root
     store = (observed.docker and observed.docker.store) or "Docker's root"

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from sparkwright.checks.host.facts import HostFacts
 from sparkwright.findings.check import Symptom, check
 from sparkwright.findings.finding import Severity
+from sparkwright.plan.changes import is_ours
 from sparkwright.plan.plan import HostPlan
-from sparkwright.plan.services import is_ours
 
 
 @check("port")

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from sparkwright.checks.host.facts import HostFacts
 from sparkwright.findings.check import Symptom, check
-from sparkwright.plan.services import OWN_UNITS
+from sparkwright.plan.changes import OWN_UNITS
 
 
 @check("stray-service")

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sparkwright.checks.smoke import own_address
 from sparkwright.config.templates import template
 from sparkwright.engines import metric_names
 from sparkwright.host.lib.records import encode
+from sparkwright.host.service import Service
 from sparkwright.host.watch.state import Expected, ExpectedService, WatchConfig, WatchedService
 from sparkwright.plan.plan import HostPlan
-from sparkwright.plan.release import Release
 
 TIMER = "sparkwright-watch.timer"
 SERVICE = "sparkwright-watch.service"
@@ -39,24 +38,23 @@ class Watch:
     timer: str
 
 
-def watch_of(plan: HostPlan, releases: Iterable[Release]) -> Watch | None:
+def watch_of(plan: HostPlan, services: Sequence[Service]) -> Watch | None:
     """A host's watch; None where it has no services, or wants none."""
     settings = plan.settings
     if not settings.watch or not plan.services:
         return None
     home, state = f"{settings.services_root}/watch", f"{settings.services_root}/state"
-    wanted = list(releases)
     config = WatchConfig(
         services=tuple(
             WatchedService(
-                name=release.service.name,
-                unit=release.service.unit,
-                address=own_address(release.service),
-                port=release.service.port,
-                home=release.home,
-                boot_seconds=release.service.boot_seconds,
+                name=service.name,
+                unit=service.unit,
+                address=service.gate.address,
+                port=service.gate.port,
+                home=service.home,
+                boot_seconds=service.gate.boot_seconds,
             )
-            for release in wanted
+            for service in services
         ),
         paths=("/", settings.models_root, settings.services_root, "/var/lib/docker"),
         state=f"{state}/watch.json",
@@ -67,10 +65,10 @@ def watch_of(plan: HostPlan, releases: Iterable[Release]) -> Watch | None:
     )
     expected = Expected(
         {
-            release.service.name: ExpectedService(
-                release.id, _digest(release.compose), _digest(release.unit)
+            service.name: ExpectedService(
+                service.release, _digest(service.compose), _digest(service.unit_text)
             )
-            for release in wanted
+            for service in services
         }
     )
     context = {"home": home, "state": state, "config": f"{home}/config.json"}

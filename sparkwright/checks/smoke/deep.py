@@ -6,31 +6,35 @@ Pure: which checks do not apply, and why, is decided here and tested without a h
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from sparkwright.catalog import ArgumentValue, Catalog
-from sparkwright.checks.smoke import smoke_request
 from sparkwright.config.settings import THINKING_TOKENS
 from sparkwright.engines import engine
+from sparkwright.host.service import SmokeRequest
 from sparkwright.host.smoke.client import DeepRequest
 from sparkwright.plan.plan import ServicePlan
-from sparkwright.plan.release import Release
 
 #: Check -> the least tokens of its prompt.
 LONG = {"long-2k": 2048, "long-16k": 16384}
+#: Checks of promises that only recipe and catalog make.
+_PROMISED = (
+    *("thinking-off", "thinking-on", "tools", "image", "prefix-cache", "concurrency"),
+    *LONG,
+)
 #: The checks' time beyond one answer's deadline each: for reading and writing many tokens, and a
 #: minute for everything around them.
 _CHECKS = 16
 _LONG_SECONDS = 400
 
 
-def deep_request(release: Release, catalog: Catalog) -> DeepRequest:
+def deep_request(service: ServicePlan, gate: SmokeRequest, catalog: Catalog) -> DeepRequest:
     """What the host's program must know of a service, by its plan and its model's entry."""
-    service = release.service
     arguments = dict(service.arguments)
     own = engine(service.engine)
     caching = arguments.get("enable_prefix_caching")
     return DeepRequest(
-        service=smoke_request(release, warm_ups=0),
+        service=replace(gate, warm_ups=0),
         tool_parser=_text(arguments.get("tool_call_parser")),
         reasoning_parser=_text(arguments.get("reasoning_parser")),
         thinking_tokens=max(THINKING_TOKENS, service.smoke.max_tokens),
@@ -42,6 +46,21 @@ def deep_request(release: Release, catalog: Catalog) -> DeepRequest:
         tokenizer=own.probes.tokenizer,
         context_errors=own.probes.context_errors,
     )
+
+
+def unplanned_request(gate: SmokeRequest) -> DeepRequest:
+    """Deep test of a service whose plan is broken: of what its release itself promises."""
+    why = "what the recipe promises is not known while the plan is broken"
+    skip = dict.fromkeys(_PROMISED, why)
+    if not gate.speculates:
+        skip["speculation"] = "no drafter in its release"
+    own = engine(gate.engine)
+    return DeepRequest(
+        service=replace(gate, warm_ups=0), tool_parser=None, reasoning_parser=None,
+        thinking_tokens=THINKING_TOKENS, max_num_seqs=None, context=None, prefix_caching=None,
+        skip=skip, guarded=own.routes.guarded, tokenizer=own.probes.tokenizer,
+        context_errors=own.probes.context_errors,
+    )  # fmt: skip
 
 
 def deep_seconds(request: DeepRequest) -> int:

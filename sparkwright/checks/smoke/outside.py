@@ -20,7 +20,7 @@ from functools import partial
 from sparkwright.config.settings import EVERY_ADDRESS, is_loopback
 from sparkwright.config.tls import scheme
 from sparkwright.engines import inference_routes
-from sparkwright.host.release import CheckResult
+from sparkwright.host.service import CheckResult
 from sparkwright.plan.plan import HostPlan
 
 CHECK = "outside"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sparkwright.host.release import CheckResult
+from sparkwright.host.service import CheckResult
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from sparkwright.cli.lib.output import echo
 from sparkwright.cli.lib.planned import load_judged
 from sparkwright.config.secrets import shown
 from sparkwright.extras.handover.formats import FORMATS, Format
-from sparkwright.plan.release import render_release
+from sparkwright.plan.service import render_service
 from sparkwright.resolve.resolution import Resolution
 from sparkwright.site.desired import stop
 from sparkwright.site.fleet import PlannedHost
@@ -79,9 +79,9 @@ def _releases(
 ) -> Iterator[tuple[str, str]]:
     for name, host in hosts.items():
         for service in host.plan.services:
-            release = render_release(host.plan, service, resolution)
-            yield f"{name}{release.directory}/compose.yaml", release.compose
-            yield f"{name}{release.unit_path}", release.unit
+            rendered = render_service(host.plan, service, resolution)
+            yield f"{name}{rendered.directory}/compose.yaml", rendered.compose
+            yield f"{name}{rendered.unit_path}", rendered.unit_text
 
 
 def _handed(

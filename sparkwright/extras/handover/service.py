@@ -9,7 +9,7 @@ from sparkwright.config.settings import EVERY_ADDRESS
 from sparkwright.findings.user_error import UserError, mistake
 from sparkwright.plan.container import SHM_GIB
 from sparkwright.plan.plan import HostPlan, ServicePlan
-from sparkwright.plan.release import Contents, contents, service_home
+from sparkwright.plan.service import Contents, contents, service_home
 from sparkwright.resolve.resolution import Resolution
 
 

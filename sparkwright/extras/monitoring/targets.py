@@ -6,10 +6,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from sparkwright.checks.smoke import own_address
 from sparkwright.config.settings import is_loopback
 from sparkwright.config.tls import scheme
 from sparkwright.plan.plan import HostPlan, ServicePlan
+from sparkwright.plan.service import own_address
 
 
 @dataclass(frozen=True)

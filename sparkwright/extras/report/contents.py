@@ -13,7 +13,7 @@ from pydantic.json_schema import SkipJsonSchema
 from sparkwright.checks.configuration.parts import Memory
 from sparkwright.extras.report.inputs import Switch
 from sparkwright.findings.finding import Finding
-from sparkwright.host.release import CheckResult
+from sparkwright.host.service import CheckResult
 from sparkwright.results.page import Section, Weighed, Weight
 
 

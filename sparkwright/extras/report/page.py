@@ -13,7 +13,7 @@ from sparkwright.extras.report.contents import FleetRow, Page, SmokeRow, Version
 from sparkwright.extras.report.findings import weighed
 from sparkwright.extras.report.inputs import LastRun, Reported, Switch
 from sparkwright.findings.finding import Finding
-from sparkwright.host.release import CheckResult
+from sparkwright.host.service import CheckResult
 from sparkwright.results.page import MeasuredService, Section, Weight
 from sparkwright.results.run import Row, ServiceRow, image_in_short, state
 from sparkwright.text.short import natural

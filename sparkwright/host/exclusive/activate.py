@@ -15,9 +15,10 @@ from sparkwright.host.control import SWITCH
 from sparkwright.host.lib import documents, exclusive, files, homes, systemd
 from sparkwright.host.lib.exclusive import Groups
 from sparkwright.host.lib.processes import run
+from sparkwright.host.lib.records import encode
 from sparkwright.host.lock import Owner
-from sparkwright.host.proxy.pool import Pool, Sockets
-from sparkwright.host.release import ServiceSwitch, SwitchRequest, kept_gate, request_document
+from sparkwright.host.release import ServiceSwitch, SwitchRequest
+from sparkwright.host.service import current
 
 
 @dataclass(frozen=True)
@@ -64,35 +65,20 @@ class Refused(Exception):
     """Why nothing is switched."""
 
 
-def service_switch(home: Path, groups: Groups, why: str, *, sleeps: bool) -> ServiceSwitch | None:
+def service_switch(home: Path, why: str, *, sleeps: bool) -> ServiceSwitch | None:
     """One side of the switch, by the release that lies here; None where nothing of it does.
 
     Args:
         sleeps: whether it is the one that runs now, and is to make room.
     """
-    name, release = home.name, files.target(home / "current")
-    gate = kept_gate(home / "current")
-    if release is None or gate is None:
+    service = current(home)
+    if service is None:
         return None
-    unit, key = homes.unit(name), str(home / "secrets.env")
-    proved = files.target(home / "good") == release
-    sockets = Sockets(groups.admin, groups.master)
-    pool = Pool(name, sockets, groups.notice_seconds, groups.drain_seconds)
     return ServiceSwitch(
-        name=name,
-        home=str(home),
-        unit=unit,
-        unit_path=str(systemd.UNITS / unit),
-        to=release,
-        from_release=release if sleeps else None,
-        image=None,
-        secrets=key,
+        service=service,
+        from_release=service.release if sleeps else None,
         why=(why,),
         restart=True,
-        gate=replace(gate, name=name, unit=unit, secrets=key, fail_fast=True),
-        soak_seconds=0.0 if proved else groups.soak_seconds,
-        pool=pool if gate.proxy else None,
-        second_boot=name in groups.second_boot,
         sleeps=sleeps,
         slept=not sleeps,
     )
@@ -115,10 +101,10 @@ def planned(
         raise Refused("a switch is under way: wait for its end")
     root = state.parent / "services"
     said = f": {request.why}" if request.why else ""
-    new = service_switch(root / request.service, groups, f"activated{said}", sleeps=False)
+    new = service_switch(root / request.service, f"activated{said}", sleeps=False)
     if new is None:
         raise Refused(f"{request.service} was never prepared here: deploy first")
-    old = service_switch(root / was, groups, f"sleeps for {request.service}{said}", sleeps=True)
+    old = service_switch(root / was, f"sleeps for {request.service}{said}", sleeps=True)
     return SwitchRequest(
         id=secrets.token_hex(6),
         by=request.by,
@@ -137,7 +123,7 @@ def begin(state: Path, wanted: SwitchRequest) -> None:
         Refused: with systemd's own words.
     """
     place = state / "switch"
-    files.write(place / "request.json", json.dumps(request_document(wanted)), 0o600, parents=0o750)
+    files.write(place / "request.json", json.dumps(encode(wanted)), 0o600, parents=0o750)
     (place / "progress.json").unlink(missing_ok=True)
     systemd.systemctl("reset-failed", SWITCH)
     done = run(*wanted.settle)

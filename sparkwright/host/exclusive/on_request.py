@@ -23,7 +23,7 @@ from socketserver import ThreadingMixIn, UnixStreamServer
 
 from sparkwright.host.exclusive import unattended
 from sparkwright.host.lib import exclusive
-from sparkwright.host.release import kept_gate
+from sparkwright.host.service import current
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # typing takes 3 ms to import
@@ -107,8 +107,8 @@ class Waking:
 
     def port(self, service: str) -> tuple[str, int] | None:
         """Where the service itself listens, by its release."""
-        gate = kept_gate(self._root / "services" / service / "current")
-        return (gate.address, gate.port) if gate else None
+        record = current(self._root / "services" / service)
+        return (record.gate.address, record.gate.port) if record else None
 
     def _activate(self, group: str, service: str, ended: threading.Event) -> None:
         try:

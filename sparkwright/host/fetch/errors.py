@@ -17,10 +17,6 @@ class Temporary(Failed):
     exit_code = TEMPORARY
 
 
-class NoSpace(Failed):
-    """The file system is full."""
-
-
 def size(count: float) -> str:
     """Return a number of bytes with a decimal unit: "1.50 GB"."""
     for unit in ("B", "kB", "MB", "GB"):

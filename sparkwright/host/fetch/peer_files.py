@@ -1,4 +1,4 @@
-"""The files that a peer server gives: those of models and images, and no other.
+"""The files that a peer server reads: those of models and images, and its keys.
 
 Every name is checked after it was unquoted, once. Every file is opened below a fixed directory,
 name by name, without following links; what is not a regular file is not there.
@@ -10,12 +10,13 @@ import json
 import os
 import re
 import stat
+import time
 import urllib.parse
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from sparkwright.host.fetch import holes
+from sparkwright.host.fetch import holes, peer_auth
 from sparkwright.host.fetch.request import PAGE, PeerRoots
 from sparkwright.host.lib import processes
 
@@ -29,6 +30,9 @@ _MOST_RANGES = 1000
 #: Writers end on multiples of this: bytes beyond the last one may be half written.
 _SETTLED = 256 << 10
 _OPEN = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
+#: Seconds after which a run's key counts no more: the longest download ends before.
+LIFE = 2 * 86400
+_LARGEST_KEY = 128
 
 
 @dataclass(frozen=True)
@@ -198,3 +202,25 @@ def available(file: OpenFile) -> list[tuple[int, int]]:
             found.append((at, settled))
         at = end
     return found[:_MOST_RANGES]
+
+
+class Keys:
+    """Keys of a host that serves: one file per run, read when a request names the run."""
+
+    def __init__(self, directory: str) -> None:
+        self._directory = directory
+
+    def are_there(self) -> bool:
+        """Whether there is such a directory still."""
+        return Path(self._directory).is_dir()
+
+    def of(self, run: str) -> str | None:
+        """A run's key; None if there is none, or it is too old."""
+        if not peer_auth.RUN.fullmatch(run):
+            return None
+        with suppress(OSError):
+            # Both times are this host's: no other clock matters.
+            age = time.time() - Path(self._directory, run).stat().st_mtime
+            if age < LIFE:
+                return (text(self._directory, (run,), _LARGEST_KEY) or "").strip() or None
+        return None

@@ -19,8 +19,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from sparkwright.host.fetch import peer_auth, peer_files
-from sparkwright.host.fetch.peer_files import OpenFile, Place, Store
-from sparkwright.host.fetch.peer_keys import Keys
+from sparkwright.host.fetch.peer_files import Keys, OpenFile, Place, Store
 from sparkwright.host.fetch.peer_wire import Broken, Head, Wire
 
 _DIGEST = re.compile(r"sha256:([0-9a-f]{64})")

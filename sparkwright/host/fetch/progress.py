@@ -43,7 +43,6 @@ class FetchProgress:
     updated: float = 0.0
 
 
-NAME = "progress.json"
 #: Downloader of the bytes that peers sent.
 PEERS = "peers"
 _WINDOW = 10.0  # seconds that the rate is averaged over
@@ -54,16 +53,11 @@ def log(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
 
 
-def save(path: Path, progress: FetchProgress) -> None:
-    """Replace a progress.json."""
-    files.write(path, json.dumps(encode(progress)) + "\n", 0o644, durable=False)
-
-
 class Progress:
     """Counters of one run, safe for threads, written at most once a second."""
 
     def __init__(self, state_dir: Path) -> None:
-        self._path = state_dir / NAME
+        self._path = state_dir / "progress.json"
         self._lock = Lock()
         self._write_lock = Lock()
         self._present: dict[str, int] = {}
@@ -139,7 +133,7 @@ class Progress:
                 updated=round(time.time(), 3),
             )
             try:
-                save(self._path, progress)
+                files.write(self._path, json.dumps(encode(progress)) + "\n", 0o644, durable=False)
             except OSError as error:
                 log(f"cannot write {self._path}: {error.strerror}")
 

@@ -14,20 +14,19 @@ import json
 import os
 import shutil
 import socket
-import subprocess
-import sys
 import tempfile
-import time
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import replace
 from pathlib import Path
+from threading import Event
 from urllib.parse import quote
 
 from sparkwright.host.fetch import peer_auth
-from sparkwright.host.fetch.errors import FAILED, OK, Failed
-from sparkwright.host.fetch.progress import NAME, FetchProgress, log, save
-from sparkwright.host.fetch.request import BuildFile, PullRequest, document, read_pull
+from sparkwright.host.fetch.errors import Failed, Temporary
+from sparkwright.host.fetch.progress import Progress, log
+from sparkwright.host.fetch.request import BuildFile, PullRequest, read_pull
+from sparkwright.host.fetch.run import carry_out, fetch
 from sparkwright.host.lib import docker, documents
-from sparkwright.host.lib.files import write
 
 _TRIES = 3
 #: What Docker knows as arguments of every build.
@@ -73,46 +72,42 @@ def _sha256(text: str) -> str:
     return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
 
 
-def _pull(request: PullRequest) -> str:
+def _pull(request: PullRequest, progress: Progress, stop: Event) -> str:
     """Return the message of success; raise Failed otherwise."""
     known = known_layers(request.layers)
     if known:
         log(f"{len(known)} of {len(request.layers)} layers are in Docker already")
     files = tuple(file for file in request.fetch.files if file.path not in known)
-    place = Path(request.fetch.state_dir, "fetch.json")
-    write(place, document(replace(request.fetch, files=files)), 0o600)
-    program = Path(__file__).with_name("fetch.py")
-    child = subprocess.Popen([sys.executable, "-I", "-S", str(program), str(place)])
+    pulled = ThreadPoolExecutor(1).submit(_into_docker, request, stop)
     try:
-        error = _into_docker(request, child)
-        if child.wait() != OK:
-            raise Failed(_progress(request).message or "the image was not fetched")
-        if error is not None:
-            raise Failed(f"Docker rejects the image: {error}")
+        message = fetch(replace(request.fetch, files=files), None, progress, stop)
+        progress.write()
+        while not wait([pulled], timeout=0.5).done:
+            if stop.is_set():
+                raise Temporary("stopped")
     finally:
-        child.kill()
-        child.wait()
-    _name(request)
+        stop.set()
+    if (error := pulled.result()) is not None:
+        raise Failed(f"Docker rejects the image: {error}")
+    _name(request, progress)
     if not request.keep:
         shutil.rmtree(request.fetch.destination, ignore_errors=True)
-    return _progress(request).message or "done"
+    return message
 
 
-def _into_docker(request: PullRequest, child: subprocess.Popen[bytes]) -> str | None:
+def _into_docker(request: PullRequest, stop: Event) -> str | None:
     """Have Docker pull from this host. Returns why it fails, None if it succeeds."""
     repository, _, digest = request.source.partition("@")
     key = Path(request.token_file)
     password = peer_auth.docker_password(key.read_text().strip())
     account = {"username": key.name, "password": password}
     header = base64.urlsafe_b64encode(json.dumps(account).encode()).decode()
+    path = f"/images/create?fromImage={quote(repository, safe='')}&tag={digest}"
     error: str | None = None
     for _ in range(_TRIES):
-        error = _create(
-            f"/images/create?fromImage={quote(repository, safe='')}&tag={digest}", header
-        )
-        if error is None or child.poll() not in (None, OK):
-            return error
-        time.sleep(1)
+        error = _create(path, header)
+        if error is None or stop.wait(1):
+            break
     return error
 
 
@@ -136,14 +131,15 @@ def _create(path: str, account: str) -> str | None:
     return None
 
 
-def _name(request: PullRequest) -> None:
+def _name(request: PullRequest, progress: Progress) -> None:
     """Give the image its name, and remove the one that it was pulled by."""
     name = request.build.base_name if request.build else request.name
     tagged = docker.docker("tag", request.source, name)
     if not tagged.ok:
         raise Failed(f"Docker cannot name the image: {tagged.said}.")
     if request.build:
-        save(Path(request.fetch.state_dir, NAME), replace(_progress(request), state="building"))
+        progress.state = "building"
+        progress.write()
         _build(request.name, request.build.files)
     docker.docker("image", "rm", "--no-prune", request.source)
 
@@ -162,25 +158,6 @@ def _build(name: str, files: dict[str, BuildFile]) -> None:
         raise Failed(f"docker build: {built.said or 'failed without output'}")
 
 
-def _progress(request: PullRequest) -> FetchProgress:
-    """Return what the fetch has written last."""
-    path = Path(request.fetch.state_dir, NAME)
-    return documents.record(FetchProgress, path) or FetchProgress()
-
-
-def run(request_path: Path, _runtime: Path | None) -> int:
-    """Do what the request says. Returns the exit code; the last line on stderr is the message."""
-    request: PullRequest | None = None
-    try:
-        request = read_pull(request_path)
-        message, code = _pull(request), OK
-    except Failed as error:
-        message, code = str(error), error.exit_code
-    except OSError as error:
-        message, code = f"{error.filename or 'the disk'}: {error.strerror or error}.", FAILED
-    if request is not None:
-        state = "done" if code == OK else "failed"
-        progress = replace(_progress(request), state=state, message=message)
-        save(Path(request.fetch.state_dir, NAME), progress)
-    log(message)
-    return code
+def run(path: Path, _runtime: Path | None) -> int:
+    """Do what the request says. Returns the exit code."""
+    return carry_out(lambda: (request := read_pull(path), request.fetch.state_dir), _pull)

@@ -15,7 +15,7 @@ from threading import Event, Lock
 from typing import Any, NoReturn
 
 from sparkwright.host.fetch import holes
-from sparkwright.host.fetch.errors import Failed, NoSpace, Temporary
+from sparkwright.host.fetch.errors import Failed, Temporary
 from sparkwright.host.fetch.hub import Hub
 from sparkwright.host.fetch.progress import log
 from sparkwright.host.fetch.registry import Registry
@@ -105,7 +105,7 @@ class RangeFetch:
         self._cause: BaseException | None = None
 
     def run(self, location: Location, missing: list[tuple[int, int]], connections: int) -> None:
-        """Fetch the ranges. Raises Failed, Temporary or NoSpace; what arrived is in the part."""
+        """Fetch the ranges. Raises Failed or Temporary; what arrived is in the part."""
         pieces = deque(_pieces(missing, connections, self._request.chunk_size))
         if not pieces:
             return
@@ -280,7 +280,7 @@ def _pieces(
 def disk_error(error: OSError, path: Path) -> Failed:
     """Explain a failed write."""
     if error.errno in {errno.ENOSPC, errno.EDQUOT}:
-        return NoSpace(
+        return Failed(
             f"The file system of {path.parent} is full. Free some space and run again: what was "
             "fetched is kept."
         )

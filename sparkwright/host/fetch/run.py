@@ -3,17 +3,35 @@
 from __future__ import annotations
 
 import signal
+from collections.abc import Callable
 from pathlib import Path
 from threading import Event
+from typing import TypeVar
 
 from sparkwright.host.fetch.complete import complete
 from sparkwright.host.fetch.errors import FAILED, OK, Failed, Temporary
 from sparkwright.host.fetch.progress import Progress, log
 from sparkwright.host.fetch.request import FetchRequest, read_fetch
 
+_Request = TypeVar("_Request")
 
-def run(request_path: Path, runtime: Path | None) -> int:
-    """Do what the request says. Returns the exit code; the last line on stderr is the message."""
+
+def run(path: Path, runtime: Path | None) -> int:
+    """Fetch what a request says. Returns the exit code."""
+
+    def work(request: FetchRequest, progress: Progress, stop: Event) -> str:
+        return fetch(request, runtime, progress, stop)
+
+    return carry_out(lambda: (request := read_fetch(path), request.state_dir), work)
+
+
+def carry_out(
+    read: Callable[[], tuple[_Request, str]], work: Callable[[_Request, Progress, Event], str]
+) -> int:
+    """Carry out a request, and write how far it is to progress.json in its state directory.
+
+    Returns the exit code; the last line on stderr is the message.
+    """
     stop = Event()
     signalled = Event()
 
@@ -25,9 +43,9 @@ def run(request_path: Path, runtime: Path | None) -> int:
         signal.signal(number, end)
     progress: Progress | None = None
     try:
-        request = read_fetch(request_path)
-        progress = Progress(Path(request.state_dir))
-        message, code = _fetch(request, runtime, progress, stop), OK
+        request, state_dir = read()
+        progress = Progress(Path(state_dir))
+        message, code = work(request, progress, stop), OK
     except Failed as error:
         message, code = str(error), error.exit_code
         if signalled.is_set() and isinstance(error, Temporary):
@@ -47,7 +65,7 @@ def run(request_path: Path, runtime: Path | None) -> int:
     return code
 
 
-def _fetch(request: FetchRequest, runtime: Path | None, progress: Progress, stop: Event) -> str:
+def fetch(request: FetchRequest, runtime: Path | None, progress: Progress, stop: Event) -> str:
     """Return the message of success; raise Failed otherwise."""
     destination = Path(request.destination)
     if destination.is_symlink() or (destination.exists() and not destination.is_dir()):
@@ -58,7 +76,7 @@ def _fetch(request: FetchRequest, runtime: Path | None, progress: Progress, stop
     done = complete(request, progress)
     if done is None:
         # Imported here: most runs end above, and this takes longer than they do.
-        from sparkwright.host.fetch.job import fetch
+        from sparkwright.host.fetch import job
 
-        done = fetch(request, runtime, progress, stop)
+        done = job.fetch(request, runtime, progress, stop)
     return done

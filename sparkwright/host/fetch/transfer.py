@@ -10,7 +10,7 @@ from threading import Lock
 
 from sparkwright.host.fetch import holes, place, verify
 from sparkwright.host.fetch.downloaders import Libraries
-from sparkwright.host.fetch.errors import Failed, NoSpace, Temporary, size
+from sparkwright.host.fetch.errors import Failed, Temporary, size
 from sparkwright.host.fetch.peers import Peers
 from sparkwright.host.fetch.progress import PEERS, log
 from sparkwright.host.fetch.ranges import Limit, RangeFetch
@@ -82,7 +82,7 @@ class Transfer:
         """Stop if other programs fill the file system."""
         free = self._work.stage.free()
         if free < self._request.headroom:
-            raise NoSpace(
+            raise Failed(
                 f"Only {size(free)} are free on the file system of "
                 f"{self._work.destination.parent}, and {size(self._request.headroom)} "
                 "must stay free: something else fills it. Free some space and run again: what was "

@@ -35,27 +35,19 @@ class Groups:
     Attributes:
         settle: command that starts a switch, as in a switch's request.
         recover: text of the unit that brings a switch to its end after a power cut.
-        soak_seconds: how long a release that was never proved is looked on after its first answers.
-        second_boot: services that are started once more after a start that compiled.
         on_request: services that a request activates.
         stay_seconds: that one runs at least, before a request has another one run.
         wait_seconds: that a request waits at most for its service.
-        admin, master: HAProxy's sockets.
-        notice_seconds, drain_seconds: as a switch leaves a proxy.
+        admin: HAProxy's socket.
     """
 
     groups: dict[str, Group] = field(default_factory=dict)
     settle: tuple[str, ...] = ()
     recover: str = ""
-    soak_seconds: float = 0.0
-    second_boot: tuple[str, ...] = ()
     on_request: tuple[str, ...] = ()
     stay_seconds: float = 600.0
     wait_seconds: float = 900.0
     admin: str = ""
-    master: str = ""
-    notice_seconds: float = 7.0
-    drain_seconds: float = 600.0
 
 
 @dataclass(frozen=True)

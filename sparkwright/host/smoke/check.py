@@ -12,7 +12,7 @@ from pathlib import Path
 from sparkwright.host.lib import journal, metrics, ranks, systemd
 from sparkwright.host.lib.http import Late, NoAnswer, Server, api_key
 from sparkwright.host.lib.ranks import SERVING
-from sparkwright.host.release import CheckResult, SmokeRequest
+from sparkwright.host.service import CheckResult, SmokeRequest
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from typing import Any
 
 from sparkwright.host.lib import metrics
 from sparkwright.host.lib.http import Answer, Late, NoAnswer, Refused, Server
-from sparkwright.host.release import SmokeRequest
+from sparkwright.host.service import SmokeRequest
 from sparkwright.host.smoke import check
 
 

@@ -37,7 +37,7 @@ def run_of(**data: Any) -> Desired:
 
 def files_of(desired: Desired) -> dict[str, tuple[str, int]]:
     """Every file of its watch: text and mode, by path."""
-    return operation.files_of(watch_of(desired.plan, desired.releases))
+    return operation.files_of(watch_of(desired.plan, desired.services))
 
 
 def test_a_host_without_it_has_nothing() -> None:
@@ -47,7 +47,7 @@ def test_a_host_without_it_has_nothing() -> None:
 
 def _config(place: Path, port: int, run: Desired) -> WatchConfig:
     """The plan's configuration, with everything below a directory of the test."""
-    wanted_ = watch_of(run.plan, run.releases)
+    wanted_ = watch_of(run.plan, run.services)
     assert wanted_ is not None
     config = json.loads(wanted_.config.replace("/opt/sparkwright", str(place)))
     config["services"][0]["port"] = port
@@ -56,24 +56,24 @@ def _config(place: Path, port: int, run: Desired) -> WatchConfig:
 
 def _deployed(place: Path, run: Desired) -> None:
     """Files as a deploy leaves them."""
-    (release,) = run.releases
+    (release,) = run.services
     home = place / "services/qwen36"
-    (home / f"releases/{release.id}").mkdir(parents=True)
-    (home / f"releases/{release.id}/compose.yaml").write_text(release.compose)
-    (home / "current").symlink_to(f"releases/{release.id}")
+    (home / f"releases/{release.release}").mkdir(parents=True)
+    (home / f"releases/{release.release}/compose.yaml").write_text(release.compose)
+    (home / "current").symlink_to(f"releases/{release.release}")
     (place / "state").mkdir()
     (place / "watch/metrics").mkdir(parents=True)
     (place / "units").mkdir()
-    (place / f"units/{release.service.unit}").write_text(release.unit)
-    wanted_ = watch_of(run.plan, run.releases)
+    (place / f"units/{release.unit}").write_text(release.unit_text)
+    wanted_ = watch_of(run.plan, run.services)
     assert wanted_ is not None
     (place / "state/expected.json").write_text(wanted_.expected)
 
 
 def _here(place: Path, monkeypatch: pytest.MonkeyPatch, run: Desired) -> None:
-    (release,) = run.releases
+    (release,) = run.services
     seen = inspected()
-    seen["Config"]["Labels"]["sparkwright.release"] = release.id
+    seen["Config"]["Labels"]["sparkwright.release"] = release.release
     host(place, monkeypatch, [seen])
     monkeypatch.setattr(systemd, "UNITS", place / "units")
 
@@ -111,13 +111,13 @@ def test_a_hand_at_work_is_drift(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     run = run_of()
     _deployed(tmp_path, run)
     _here(tmp_path, monkeypatch, run)
-    (release,) = run.releases
+    (release,) = run.services
     with vllm() as server:
         config = _config(tmp_path, server.port, run)
         assert program.sample(config, NOW).services["qwen36"].drift == ()
         home = tmp_path / "services/qwen36"
         (home / "current/compose.yaml").write_text("services: {}\n")
-        (tmp_path / f"units/{release.service.unit}").write_text("[Unit]\n")
+        (tmp_path / f"units/{release.unit}").write_text("[Unit]\n")
         drift = list(program.sample(config, NOW).services["qwen36"].drift)
         assert drift == [
             "compose.yaml was changed by hand", "sparkwright-qwen36.service was changed by hand",
@@ -126,8 +126,9 @@ def test_a_hand_at_work_is_drift(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         (home / "current").symlink_to("releases/other")
         drift = list(program.sample(config, NOW).services["qwen36"].drift)
         assert drift == [
-            f"release other instead of {release.id}", f"the container is of release {release.id}",
-        ]  # fmt: skip
+            f"release other instead of {release.release}",
+            f"the container is of release {release.release}",
+        ]
 
 
 def test_a_switch_is_not_judged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -148,7 +149,7 @@ def test_it_runs_alone_as_the_unit_starts_it(
     run = run_of()
     _deployed(tmp_path, run)
     _here(tmp_path, monkeypatch, run)
-    wanted_ = watch_of(run.plan, run.releases)
+    wanted_ = watch_of(run.plan, run.services)
     assert wanted_ is not None
     for path, (text, _) in files_of(run).items():
         if path.startswith("/opt/sparkwright/watch"):

@@ -15,9 +15,10 @@ from sparkwright.host.exclusive.setup import SetupRequest
 from sparkwright.host.lib import exclusive, files, homes, systemd
 from sparkwright.host.lib.exclusive import Group, Groups
 from sparkwright.host.lib.homes import Maintenance
-from sparkwright.host.lib.records import encode
-from sparkwright.host.release import STEPS, request_of
-from tests.host.switch.test_transaction import NEW, OLD, Host, gate, host
+from sparkwright.host.lib.records import decode, encode
+from sparkwright.host.release import STEPS, SwitchRequest
+from tests.host.switch.test_transaction import NEW, OLD, Host, host
+from tests.unit.builders import kept_service
 
 __all__ = ["host"]
 GROUPS = Groups({"evening": Group(("a", "b"))}, settle=("true",), recover="recover unit")
@@ -35,8 +36,8 @@ def pair(host: Host, monkeypatch: pytest.MonkeyPatch) -> Host:
     for name in ("a", "b"):
         home = host.place / "services" / name
         files.write(home / "releases" / OLD / "unit.service", _unit(home), 0o640)
-        note = {"image": "i", "gate": gate(name)}
-        files.write(home / "releases" / OLD / "release.json", json.dumps(note), 0o640)
+        kept = kept_service(OLD, name, host.place, boot_seconds=1)
+        files.write(home / "releases" / OLD / "release.json", kept.record, 0o640)
         files.write(home / "secrets.env", "key", 0o600)
         files.write(systemd.UNITS / f"sparkwright-{name}.service", _unit(home), 0o644)
         systemd.want_at_boot(f"sparkwright-{name}.service", wanted=True)
@@ -59,7 +60,7 @@ def _request(host: Host) -> dict[str, Any]:
 
 
 def _switch(host: Host) -> transaction.Switch:
-    return transaction.Switch(host.place / "state/switch", request_of(_request(host)))
+    return transaction.Switch(host.place / "state/switch", decode(SwitchRequest, _request(host)))
 
 
 def _state(host: Host) -> tuple[set[str], set[str], str]:
@@ -125,12 +126,8 @@ def test_a_model_that_does_not_come_up_is_taken_back(
 
 
 def test_a_new_release_of_one_that_sleeps_is_written_and_not_started(pair: Host) -> None:
-    service = pair.service("b", sleeps=True, slept=True, restart=False)
-    release, note = f"{service['home']}/releases/{NEW}", {"image": "i", "gate": gate("b")}
-    service["files"] |= {
-        f"{release}/unit.service": [_unit(Path(service["home"])), 0o640],
-        f"{release}/release.json": [json.dumps(note), 0o640],
-    }
+    unit = _unit(pair.place / "services/b")
+    service = pair.service("b", sleeps=True, slept=True, restart=False, unit=unit)
     assert pair.switch(service, active={"evening": "a"}).run() == "good"
     assert _state(pair) == A
     home = pair.place / "services/b"
@@ -140,7 +137,7 @@ def test_a_new_release_of_one_that_sleeps_is_written_and_not_started(pair: Host)
     # Its gate comes when it is activated, with the way back to what runs then.
     _ask(pair)
     (new, _) = _request(pair)["services"]
-    assert (new["to"], new["gate"]["hasty"]) == (NEW, True)
+    assert (new["service"]["release"], new["slept"]) == (NEW, True)
     assert _switch(pair).run() == "good"
     assert (home / "good").readlink().name == NEW
 

@@ -14,8 +14,8 @@ from sparkwright.host.exclusive import activate, schedule, setup, unattended
 from sparkwright.host.exclusive.setup import SetupRequest
 from sparkwright.host.lib import exclusive, files
 from sparkwright.host.lib.exclusive import Group
-from sparkwright.host.lib.records import encode
-from sparkwright.host.release import request_of
+from sparkwright.host.lib.records import decode, encode
+from sparkwright.host.release import SwitchRequest
 from tests.host.exclusive.test_activation import GROUPS, _state, pair
 from tests.host.switch.test_transaction import Host, host
 
@@ -30,7 +30,7 @@ def calendar(pair: Host, monkeypatch: pytest.MonkeyPatch) -> Host:
 
     def started(*_: object) -> object:
         place = pair.place / "state/switch"
-        request = request_of(json.loads((place / "request.json").read_text()))
+        request = decode(SwitchRequest, json.loads((place / "request.json").read_text()))
         transaction.Switch(place, request).run()
         return type("Done", (), {"ok": True})()
 

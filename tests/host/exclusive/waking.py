@@ -25,7 +25,7 @@ from sparkwright.host.lib.records import encode
 from sparkwright.host.proxy import asleep
 from tests.host.proxy.backend import Backend, serving
 from tests.host.proxy.haproxy import RunningProxy, opened, proxies_of, replica
-from tests.host.switch.test_transaction import gate
+from tests.unit.builders import kept_service
 
 CHAT = "/v1/chat/completions"
 GROUPS = Groups(
@@ -102,8 +102,8 @@ def waking(monkeypatch: pytest.MonkeyPatch) -> Iterator[Waking]:
     try:
         with serving("llm") as backend:
             home = place / "services/llm"
-            note = {"gate": {**gate("llm"), "port": backend.port}}
-            files.write(home / "releases/r/release.json", json.dumps(note), 0o640)
+            kept = kept_service("r", "llm", place, port=backend.port)
+            files.write(home / "releases/r/release.json", kept.record, 0o640)
             files.point(home / "current", "releases/r")
             proxies = proxies_of(place, (replica(backend),))
             (own,) = proxies.proxies

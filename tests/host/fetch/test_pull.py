@@ -246,6 +246,6 @@ def test_a_fetch_that_fails_is_the_message(
 ) -> None:
     fetch = replace(request_.fetch, endpoint="http://127.0.0.1:9")
     code, said, progress = pull(replace(request_, fetch=fetch))
-    assert code == 1
+    assert code == 75
     assert "http://127.0.0.1:9 is unreachable" in said
     assert (progress["state"], progress["message"]) == ("failed", said)

@@ -11,8 +11,9 @@ import pytest
 from lab import git_repository
 from lab.hub.serving import running
 from lab.serving.fake_vllm.from_environment import words
+from sparkwright.findings.user_error import UserError
 from sparkwright.resolve.build_context import BuildContextError, build_context
-from sparkwright.resolve.git import GitError, resolve_commit
+from sparkwright.resolve.git import resolve_commit
 
 
 @pytest.fixture
@@ -41,9 +42,9 @@ def test_the_repository_is_the_same_everywhere_and_can_be_fetched(tmp_path: Path
     with running(tmp_path / "one") as url:
         address = f"{url}/git/{git_repository.NAME}"
         assert resolve_commit(address, "main") == commit
-        with pytest.raises(GitError) as raised:
+        with pytest.raises(UserError) as raised:
             resolve_commit(address, "nothing")
-        assert "no such branch" in raised.value.problem.observed
+        assert "no such branch" in raised.value.findings[0].observed
         files = build_context(address, commit, "turboquant", tmp_path / "cache")
         assert set(files) == {"Dockerfile", "turboquant-fake"}
         with pytest.raises(BuildContextError, match="no nowhere/Dockerfile"):

@@ -10,7 +10,7 @@ import yaml
 from lab.hub.repositories import MINIATURES
 from lab.serving.fake_vllm.model import read_weights
 from lab.serving.tags import STOCK, TAGS
-from sparkwright.plan.release import render_release
+from sparkwright.plan.service import render_service
 from tests.host.lab.fake_server import Folders, settings_of
 from tests.unit.builders import catalog, plan, resolution
 
@@ -33,7 +33,7 @@ def test_a_stock_recipe_starts_with_what_it_renders(recipe: str, folders: Folder
     body = catalog().models[entry.body.model]
     host = plan({"s": {"recipe": recipe}}, "rtx-1")
     (service,) = host.services
-    text = render_release(host, service, resolution(host, architectures=("amd64",))).compose
+    text = render_service(host, service, resolution(host, architectures=("amd64",))).compose
     rendered = yaml.safe_load(text)["services"]["engine"]
     words = [str(folders(body.repository)) if word == entry.body.mount else word
              for word in rendered["command"][1:]]  # fmt: skip

@@ -11,7 +11,7 @@ from sparkwright.host.lib import ranks, systemd
 from sparkwright.host.lib.ranks import SERVING, STATE, WAITING, RankState
 from sparkwright.host.lib.records import encode
 from sparkwright.host.ranks.engine import Board
-from sparkwright.host.release import SmokeRequest
+from sparkwright.host.service import SmokeRequest
 from sparkwright.host.smoke import check
 from sparkwright.host.watch import watch
 from sparkwright.host.watch.state import WatchedService

@@ -14,7 +14,7 @@ import pytest
 from sparkwright.engines import metric_names
 from sparkwright.host import second_boot
 from sparkwright.host.lib import journal
-from sparkwright.host.release import SmokeRequest
+from sparkwright.host.service import SmokeRequest
 
 
 @contextmanager

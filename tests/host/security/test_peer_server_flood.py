@@ -11,9 +11,8 @@ from threading import Thread
 
 import pytest
 
-from sparkwright.host.fetch import peer_connections, peer_conversation
-from sparkwright.host.fetch.peer_connections import Connections
-from sparkwright.host.fetch.peer_server import PeerServer
+from sparkwright.host.fetch import peer_conversation, peer_server
+from sparkwright.host.fetch.peer_server import Connections, PeerServer
 from sparkwright.host.fetch.request import PeerRoots, PeerServerRequest
 from tests.host.fetch.conftest import Fetch, fetch, hub  # noqa: F401
 from tests.host.fetch.fake_hub import COMMIT
@@ -66,9 +65,9 @@ def test_half_open_requests_keep_nobody_out(seed: Seed, sent: bytes) -> None:
                 one.sendall(sent)
         assert seed.is_well()
         until = time.monotonic() + 5
-        while _threads(seed) > peer_connections.MOST_OF_ONE + 8 and time.monotonic() < until:
+        while _threads(seed) > peer_server.MOST_OF_ONE + 8 and time.monotonic() < until:
             time.sleep(0.1)
-        assert _threads(seed) <= peer_connections.MOST_OF_ONE + 8
+        assert _threads(seed) <= peer_server.MOST_OF_ONE + 8
         assert _memory(seed) < 128 * MIB
 
 

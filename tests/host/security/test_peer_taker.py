@@ -15,10 +15,9 @@ from threading import Event
 
 import pytest
 
-from sparkwright.host.fetch import holes, pace, peer_auth, peer_client
+from sparkwright.host.fetch import holes, peer_auth, peer_client, peers
 from sparkwright.host.fetch.errors import Failed
-from sparkwright.host.fetch.pace import Pace
-from sparkwright.host.fetch.peers import Peers, common
+from sparkwright.host.fetch.peers import Pace, Peers, common
 from sparkwright.host.fetch.ranges import Limit
 from sparkwright.host.fetch.request import FetchFile, FetchRequest
 from tests.host.accepting import accepting
@@ -271,7 +270,7 @@ def test_a_peer_that_is_alive_and_brings_nothing_is_left(
     taker: Callable[..., Taker], fake: Callable[[_Behaviour], FakePeer],
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
-    monkeypatch.setattr(pace, "WINDOW", 2.0)
+    monkeypatch.setattr(peers, "WINDOW", 2.0)
     monkeypatch.setattr("sparkwright.host.fetch.peers.WINDOW", 2.0)
     one = taker(fake(_alive))
     assert 2 <= one.take() < 4
@@ -284,7 +283,7 @@ def test_a_peer_that_brings_a_page_now_and_then_is_left(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     """Some progress is not enough progress."""
-    monkeypatch.setattr(pace, "WINDOW", 3.0)
+    monkeypatch.setattr(peers, "WINDOW", 3.0)
     held, size = [0], 64 * MIB
 
     def behave(connection: socket.socket, asked: Asked) -> None:
@@ -410,21 +409,21 @@ def test_a_pace_is_measured_while_somebody_waits() -> None:
     now = [0.0]
     one = Pace(None, lambda: now[0])
     with one.waiting():
-        now[0] = pace.WINDOW - 1
+        now[0] = peers.WINDOW - 1
         assert not one.too_slow()
-        one.brought(int(pace.LEAST * pace.WINDOW))
+        one.brought(int(peers.LEAST * peers.WINDOW))
         now[0] += 2
         assert not one.too_slow()
-        now[0] += pace.WINDOW + 1
+        now[0] += peers.WINDOW + 1
         assert one.too_slow()
-    now[0] += 10 * pace.WINDOW
+    now[0] += 10 * peers.WINDOW
     with one.waiting():
         assert not one.too_slow()
     # Who limits itself does not blame the peer.
     slow = Pace(65536.0, lambda: now[0])
     with slow.waiting():
-        slow.brought(int(16384 * pace.WINDOW))
-        now[0] += pace.WINDOW + 1
+        slow.brought(int(16384 * peers.WINDOW))
+        now[0] += peers.WINDOW + 1
         assert not slow.too_slow()
 
 

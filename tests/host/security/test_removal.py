@@ -79,8 +79,8 @@ def test_a_history_that_names_no_container_runs_nothing(
     root = tmp_path / "root"
     (root / "state").mkdir(parents=True)
     lines = [
-        {"strangers": ["--help always", "-v/:/host always", "a;reboot", "by-hand always", 5]},
-        {"strangers": "by-hand"}, {"strangers": [["x"]]}, {"strangers": ["other evil --rm"]},
+        {"unmanaged": ["--help always", "-v/:/host always", "a;reboot", "by-hand always", 5]},
+        {"unmanaged": "by-hand"}, {"unmanaged": [["x"]]}, {"unmanaged": ["other evil --rm"]},
     ]  # fmt: skip
     text = "\n".join(map(json.dumps, lines))
     (root / "state/history.jsonl").write_text(text)

@@ -18,7 +18,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 
 from sparkwright.config.secrets import SecretText
-from sparkwright.host.release import SmokeRequest
+from sparkwright.host.service import SmokeRequest
 from sparkwright.host.smoke import check
 from sparkwright.proxy.haproxy import Proxy, Replica, ReplicaTls
 from sparkwright.tls.authority import Authority, authority, host_certificate

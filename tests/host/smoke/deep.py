@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from sparkwright.checks.smoke.deep import deep_request
-from sparkwright.host.release import SmokeRequest
+from sparkwright.host.service import SmokeRequest
 from sparkwright.host.smoke import deep
 from sparkwright.host.smoke.client import DeepRequest
 from sparkwright.host.smoke.deep import DeepCheckResult
@@ -35,8 +35,8 @@ def request(**service: Any) -> DeepRequest:
         **service,
         "arguments": {**arguments, **service.get("arguments", {})},
     }
-    (release,) = wanted(plan({"qwen36": settings})).releases
-    return deep_request(release, catalog())
+    ((decided, rendered),) = wanted(plan({"qwen36": settings})).planned_services
+    return deep_request(decided, rendered.gate, catalog())
 
 
 def changed(asked: DeepRequest, **changes: Any) -> DeepRequest:

@@ -15,8 +15,7 @@ import pytest
 from sparkwright.engines import metric_names
 from sparkwright.engines.vllm.metrics import METRICS
 from sparkwright.host.lib import metrics
-from sparkwright.host.lib.records import decode, encode
-from sparkwright.host.release import SmokeRequest, from_gate, to_gate
+from sparkwright.host.service import SmokeRequest
 from sparkwright.host.smoke import check
 from sparkwright.host.smoke.check import SmokeAnswer
 
@@ -156,17 +155,3 @@ def test_a_proxy_that_is_open_or_not_there_fails(
         server.open_door = True
         last = ask(server, tmp_path, proxy=("127.0.0.1", server.port)).checks[-1]
     assert "HTTP 200 with the key, 200 without it" in last.detail
-
-
-def test_a_gate_in_a_file_has_the_keys_of_the_version_before() -> None:
-    gate = {
-        "name": "a", "unit": "u", "address": "127.0.0.1", "port": 1, "secrets": "/s",
-        "served_names": ["a"], "boot_seconds": 1, "first_answer_seconds": 2, "warm_ups": 2,
-        "door": ["127.0.0.1", 2], "speculates": False, "thinking": False, "max_tokens": 32,
-    }  # fmt: skip
-    request = decode(SmokeRequest, from_gate(gate))
-    assert (request.proxy, request.fail_fast) == (("127.0.0.1", 2), False)
-    assert json.dumps(to_gate(encode(request))) == json.dumps(gate)
-    hasty = decode(SmokeRequest, from_gate({**gate, "hasty": True}))
-    assert hasty.fail_fast
-    assert to_gate(encode(hasty)) == {**gate, "hasty": True}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +14,19 @@ from sparkwright.host import second_boot
 from sparkwright.host import switch as transaction
 from sparkwright.host.lib import docker, files, gpu, systemd
 from sparkwright.host.lib.gpu import Gpu, Gpus
-from sparkwright.host.proxy.pool import ProxyRequest
-from sparkwright.host.release import STEPS, CheckResult, SmokeRequest, request_of
+from sparkwright.host.lib.ranks import RankConfig
+from sparkwright.host.lib.records import encode
+from sparkwright.host.proxy.pool import Pool, ProxyRequest, ProxySwitch, Sockets
+from sparkwright.host.release import STEPS, ServiceSwitch, SwitchRequest
+from sparkwright.host.service import CheckResult, SmokeRequest
 from sparkwright.host.smoke.check import SmokeAnswer
+from tests.unit.builders import kept_service
 
 OLD, NEW = "a" * 12, "b" * 12
+RANK = RankConfig(
+    "a", "sparkwright-a.service", NEW, "", 1, ("x", "y"), ("10.0.0.1", "10.0.0.2"), 29501, "", (),
+    "a", 1, 1.0,
+)  # fmt: skip
 SYSTEMCTL = """#!/bin/sh
 echo "$@" >> "$HOST/said"
 verb=$1; shift
@@ -85,23 +93,38 @@ class Host:
     check: Check
     doors: Doors = field(default_factory=Doors)
 
-    def service(self, name: str = "a", *, first: bool = False, **changes: Any) -> dict[str, Any]:
-        home = self.place / "services" / name
-        release = home / "releases" / NEW
-        return {
-            "name": name, "home": str(home), "unit": f"sparkwright-{name}.service",
-            "unit_path": str(self.place / "units" / f"sparkwright-{name}.service"),
-            "to": NEW, "from": None if first else OLD, "image": "i",
-            "secrets": str(home / "secrets.env"),
-            "why": ["a new tag"], "restart": True, "soak_seconds": 0, "door": None,
-            "gate": {**gate(name), "compiled": "vllm/torch_compile_cache"},
-            "files": {
-                str(release / "compose.yaml"): ["new", 0o640],
-                str(release / "unit.service"): ["new unit", 0o640],
-                str(home / "secrets.env"): ["new key", 0o600],
-            },
-            **changes,
-        }  # fmt: skip
+    def service(
+        self,
+        name: str = "a",
+        *,
+        to: str = NEW,
+        first: bool = False,
+        gate: Any = None,
+        follower: bool = False,
+        pool: Pool | None = None,
+        second_boot: bool = False,
+        unit: str = "new unit",
+        **changes: Any,
+    ) -> ServiceSwitch:
+        """A switch of a service to the new release."""
+        rendered = kept_service(
+            to,
+            name,
+            self.place,
+            boot_seconds=1,
+            port=1,
+            compiled="vllm/torch_compile_cache",
+            **(gate or {}),
+        )
+        service = replace(
+            rendered, pool=pool, second_boot=second_boot, unit_text=unit,
+            rank=RANK if follower else None,
+        )  # fmt: skip
+        made = ServiceSwitch(
+            service, None if first else OLD, ("a new tag",), restart=True,
+            files={service.secrets: ("new key", 0o600)},
+        )  # fmt: skip
+        return replace(made, **changes)
 
     def serves(self, name: str = "a") -> None:
         """The old release runs, as a former switch left it."""
@@ -113,14 +136,12 @@ class Host:
         files.point(home / "good", f"releases/{OLD}")
         (self.place / f"running-{name}").write_text(OLD)
 
-    def switch(self, *services: dict[str, Any], **more: Any) -> transaction.Switch:
-        request = {
-            "id": "1", "by": "ann@laptop", "settle": ["true"], "recover": "recover unit",
-            "services": list(services), "strangers": [], "doors": None, **more,
-        }  # fmt: skip
+    def switch(self, *services: ServiceSwitch, **more: Any) -> transaction.Switch:
+        made = SwitchRequest("1", "ann@laptop", ("true",), "recover unit", services)
+        request = replace(made, **more)
         state = self.place / "state/switch"
-        files.write(state / "request.json", json.dumps(request), 0o600)
-        return transaction.Switch(state, request_of(request))
+        files.write(state / "request.json", json.dumps(encode(request)), 0o600)
+        return transaction.Switch(state, request)
 
     def state(self, name: str = "a") -> tuple[str | None, ...]:
         """What runs, `current`, the unit and the key."""
@@ -147,16 +168,6 @@ def _docker(place: Path, path: str) -> Any:
         return None
     labels = {"sparkwright.release": running.read_text().strip()}
     return {"Id": name, "State": {"Running": True}, "Config": {"Labels": labels}}
-
-
-def gate(name: str, **changes: Any) -> dict[str, Any]:
-    """What a release is asked, as request.json has it."""
-    return {
-        "name": name, "unit": f"sparkwright-{name}.service", "address": "127.0.0.1", "port": 1,
-        "secrets": "none", "served_names": [name], "boot_seconds": 1, "first_answer_seconds": 1,
-        "warm_ups": 0, "door": None, "speculates": False, "thinking": False, "max_tokens": 8,
-        **changes,
-    }  # fmt: skip
 
 
 WAS, IS = (OLD, OLD, "old unit", "old key"), (NEW, NEW, "new unit", "new key")
@@ -246,7 +257,7 @@ def test_a_stranger_comes_back_when_the_service_gives_no_answers(host: Host) -> 
     (host.place / "running-by-hand").write_text("true")
     host.check.bad = {NEW}
     first = host.service(first=True)
-    assert host.switch(first, strangers=["by-hand always"]).run() == "reverted"
+    assert host.switch(first, unmanaged=("by-hand always",)).run() == "reverted"
     assert (host.place / "running-by-hand").read_text().strip() == "true"
     assert not (host.place / "running-a").exists()
 
@@ -255,16 +266,12 @@ def test_doors_go_with_the_switch_and_back_with_it(host: Host) -> None:
     host.serves()
     config = host.place / "gateway/haproxy.cfg"
     files.write(config, "old door", 0o644)
-    doors = {
-        "to": {
-            "files": {str(config): ["new door", 0o644]}, "unit": "g.service", "health": None,
-            "config": str(config), "admin": "none", "states": "none", "keep": [], "start": True,
-        },
-        "managed": [str(config)], "health": "h.service", "health_path": "none",
-    }  # fmt: skip
-    sockets = {"admin": "none", "master": "none"}
-    door = {"proxy": "a", "sockets": sockets, "notice_seconds": 0, "drain_seconds": 0}
-    service = host.service(door=door, gate=gate("a", door=["127.0.0.1", 1]))
+    to = ProxyRequest(
+        {str(config): ("new door", 0o644)}, "g.service", None, str(config), "none", "none"
+    )
+    doors = ProxySwitch(to, (str(config),), "h.service", "none")
+    pool = Pool("a", Sockets("none", "none"), 0, 0)
+    service = host.service(pool=pool, gate={"proxy": ("127.0.0.1", 1)})
     host.check.door = "HTTP 401 with the key"
     assert host.switch(service, proxies=doors).run() == "failed"  # the old door says so, too
     assert config.read_text() == "old door"
@@ -362,22 +369,12 @@ def test_a_second_start_that_fails_goes_back(host: Host, boots: Boots) -> None:
     assert host.state() == WAS
 
 
-def test_a_request_of_an_earlier_version_asks_for_no_second_start(host: Host) -> None:
-    assert not request_of(json.loads(json.dumps(_document(host)))).services[0].second_boot
-
-
-def _document(host: Host) -> dict[str, Any]:
-    return {
-        "id": "1", "by": "ann", "settle": [], "recover": "", "services": [host.service()],
-    }  # fmt: skip
-
-
 # --- Ranks that follow
 
 
 def test_a_follower_is_laid_ready_and_its_engine_left_alone(host: Host) -> None:
     host.serves()
-    switch = host.switch({**host.service(restart=False), "follower": True})
+    switch = host.switch(host.service(restart=False, follower=True))
     assert switch.run() == "good"
     # Unit and `current` are still those of the release that its head runs.
     assert host.state() == (OLD, OLD, "old unit", "new key")
@@ -388,7 +385,7 @@ def test_a_follower_is_laid_ready_and_its_engine_left_alone(host: Host) -> None:
 
 
 def test_a_follower_that_was_never_here_waits_for_its_head(host: Host) -> None:
-    switch = host.switch({**host.service(first=True, restart=False), "follower": True})
+    switch = host.switch(host.service(first=True, restart=False, follower=True))
     assert switch.run() == "good"
     assert host.state() == (NEW, NEW, "new unit", "new key")
     assert not (host.place / "services/a/good").is_symlink()
@@ -397,7 +394,7 @@ def test_a_follower_that_was_never_here_waits_for_its_head(host: Host) -> None:
 @pytest.mark.parametrize("step", STEPS[:-1])
 def test_a_cut_leaves_a_follower_where_its_head_is(host: Host, step: str) -> None:
     host.serves()
-    service = {**host.service(restart=False), "follower": True}
+    service = host.service(restart=False, follower=True)
     host.switch(service).run()
     progress = host.place / "state/switch/progress.json"
     progress.write_text(json.dumps({**host.journal(), "step": step, "result": None}))

@@ -100,7 +100,7 @@ def _two(program: str, attack: Said) -> tuple[FakeHost, Any, FakeHost]:
     run_ = site(evil, good)
     for host in (evil, good):
         one = run_.hosts[host.name]
-        looked_at(host, one, **running(one.services), unit_files=["sparkwright-qwen36.service"])
+        looked_at(host, one, **running(one), unit_files=["sparkwright-qwen36.service"])
     evil.answers[program] = attack
     return evil, run_, good
 
@@ -131,7 +131,7 @@ def test_at_the_first_look(
     monkeypatch.chdir(tmp_path)
     evil, good = spark("spark-1", observe=ATTACKS[attack]), spark("spark-2")
     run_ = site(evil, good)
-    good.answers["observe"] = probe(time=time.time(), **running(run_.hosts["spark-2"].services))
+    good.answers["observe"] = probe(time=time.time(), **running(run_.hosts["spark-2"]))
     on = [preflight.judged(host, run_.hosts[host.name], dry=False) for host in (evil, good)]  # type: ignore[arg-type]
     assert on == [False, True]
     assert all(map(harmless, evil.lines))
@@ -165,7 +165,7 @@ def test_in_the_middle_of_a_switch(attack: str, field: str) -> None:
             inner = {"step": ["x"], "result": EVIL, "checks": {"a": 5}}
         job = {"running": False, "failed": False, "progress": {"step": inner, "checks": inner}}
         evil.answers["jobs"] = Said(json.dumps({UNIT: job}))
-    ran = run(evil, services.running, one.services, execute=True)
+    ran = run(evil, services.running, one.services, one.secrets, execute=True)
     assert not ran.well
     assert (evil.memory.failure or "").startswith("sparkwright-jobs: ")
     assert all(map(harmless, evil.lines))
@@ -185,7 +185,7 @@ def test_a_result_that_there_is_none_of_is_a_failure() -> None:
         return {UNIT: {"running": False, "failed": False, "progress": progress}}
 
     evil.answers["jobs"] = ended
-    assert not run(evil, services.running, one.services, execute=True).well
+    assert not run(evil, services.running, one.services, one.secrets, execute=True).well
     assert any("nothing that is proved runs here now" in line for line in evil.lines)
     assert all(map(harmless, evil.lines))
 

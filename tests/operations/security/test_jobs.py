@@ -11,12 +11,12 @@ import pytest
 from sparkwright.host.jobs import Job
 from sparkwright.host.lib import sandbox
 from sparkwright.host.lib.records import decode
-from sparkwright.host.release import request_of
+from sparkwright.host.release import SwitchRequest
 from sparkwright.operations import images, models, services
 from tests import systemd
 from tests.operations.harness import run
 from tests.operations.test_fetching import MODEL, PULL, WITH_SECRETS, _image, _model, libraries
-from tests.operations.test_services import SERVICE, _host, _request
+from tests.operations.test_services import SECRETS, SERVICE, _host, _request
 
 assert libraries  # the fixture, for this file's tests too
 
@@ -27,7 +27,7 @@ MOST = {"fetch": 2.5, "pull": 2.5, "switch": 3.5}
 def _jobs(kind: str) -> list[Job]:
     if kind == "switch":
         host = _host(old=True)
-        run(host, services.running, (SERVICE,), execute=True)
+        run(host, services.running, (SERVICE,), SECRETS, execute=True)
         asked = next(one.request for one in host.asked if one.program == "jobs")
     elif kind == "fetch":
         host = _model()
@@ -72,9 +72,9 @@ def test_a_secret_is_nothing_but_a_credential(kind: str) -> None:
 
 def test_a_switch_that_goes_on_after_a_power_cut_has_the_same_sandbox() -> None:
     host = _host(old=True)
-    run(host, services.running, (SERVICE,), execute=True)
+    run(host, services.running, (SERVICE,), SECRETS, execute=True)
     asked = next(one.request for one in host.asked if one.program == "jobs")
     (job,) = asked["start"]
-    settle = request_of(_request(asked)).settle
+    settle = decode(SwitchRequest, _request(asked)).settle
     expected = sandbox.arguments(job["properties"])
     assert [word for word in settle if word.startswith("--property=")] == expected

@@ -69,7 +69,7 @@ def test_a_host_without_a_proxy_is_asked_nothing() -> None:
 def test_vllm_behind_a_proxy_has_a_key_that_no_client_has() -> None:
     _, one = run()
     (service,) = one.services
-    assert service.environment.value == f"VLLM_API_KEY={ENGINE.value}\n"
+    assert one.secrets[service.secrets].value == f"VLLM_API_KEY={ENGINE.value}\n"
     texts = [text for text, _ in one.proxy_files.values()]
     assert not any(key.value in text for key in (KEY, OPENCLAW) for text in texts)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +29,7 @@ PATHS = {
     "a name that is a path": lying(name="../../etc"),
     "a name with escapes": lying(name="a\x1b[2J"),
     "a release that is a path": lying(current="../../../../etc"),
-    "a kept release that is one": lying(releases={"/etc/passwd": {"at": 1.0, "gate": gate()}}),
+    "a kept release that is one": lying(releases={"/etc/passwd": {"at": 1.0, "service": gate()}}),
     "a good one with a line break": lying(good="a\nb"),
 }
 
@@ -48,17 +47,13 @@ def test_names_that_none_can_have_fail_the_host(case: str, question: Any) -> Non
 
 
 def test_a_release_sends_the_key_of_no_other_file() -> None:
-    """Its gate names other files and units: those of the service alone are asked for."""
-    wanted = gate(secrets="/etc/shadow", unit="sshd.service", name="other")
-    one, run = unplanned(
-        status=lying(releases={"b" * 12: {"at": 1.0, "gate": wanted}, "a" * 12: {"at": 0.0,
-                     "gate": wanted}}), deep={},
-    )  # fmt: skip
-    switch = (rollback.targets_of(one, run, to=None, service=None) or [None])[0]  # type: ignore[arg-type, list-item]
-    assert switch is not None
-    text = json.dumps(encode(switch))
-    assert "/etc/shadow" not in text
-    assert "sshd" not in text
+    """A record that names other files and units than its service's is none."""
+    for wrong in ({"secrets": "/etc/shadow"}, {"unit": "sshd.service"}, {"name": "other"}):
+        record = gate(**wrong)
+        one, run = unplanned(status=lying(releases={"b" * 12: {"at": 1.0, "service": record}}))
+        assert rollback.targets_of(one, run, to=None, service=None) is None  # type: ignore[arg-type]
+        assert "has the record of another service" in str(one.memory.failure)
+        assert one.programs == ["status"]
 
 
 class Endless(str):
@@ -74,14 +69,14 @@ class Endless(str):
 def test_what_hosts_say_is_shown_as_text(tmp_path: Path, words: tuple[str, ...]) -> None:
     """Escapes, an endless answer and wrong types, beside a host that is honest."""
     evil = EVIL.replace("\ud800", "")
-    seen = encode(status())
+    seen = encode(status(root="/opt/sparkwright"))
     seen["history"] = [{**seen["history"][0], "by": evil, "why": [evil]}]
     seen["services"]["qwen36"]["releases"]["b" * 12]["tag"] = evil
     usage = {"things": [{**encode(USAGE)["things"][0], "name": evil, "fault": evil}],
              "foreign": [evil]}  # fmt: skip
     write_site(
         tmp_path,
-        host("honest", status=status(), disk_usage=USAGE),
+        host("honest", status=status(root="/opt/sparkwright"), disk_usage=USAGE),
         host("evil", status=seen, disk_usage=usage),
         host("endless", status=Endless("x"), disk_usage=marked("[" * 99_999)),
         host("typed", status=marked('{"now": []}'), disk_usage=marked('{"things": 5}')),

@@ -10,7 +10,7 @@ from sparkwright.checks.smoke.outside import Entrance
 from sparkwright.checks.smoke.result import Smoke
 from sparkwright.findings.finding import Finding
 from sparkwright.host.firewall import Firewall
-from sparkwright.host.release import CheckResult, SmokeRequest
+from sparkwright.host.service import CheckResult, SmokeRequest
 from sparkwright.host.smoke.check import SmokeAnswer
 from sparkwright.operations import smoke
 from tests.operations.harness import Said, fake, run

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from sparkwright.checks.configuration import assumed_hardware, check_host
 from sparkwright.cli import main
 from sparkwright.findings.finding import errors
-from sparkwright.plan.release import render_release
+from sparkwright.plan.service import render_service
 from tests.libyaml import safe_load
 from tests.unit.builders import catalog, plan, resolution
 
@@ -29,7 +29,7 @@ ELSEWHERE = {name for name in OF_AEON if "rtx" in name}
 
 def _service(recipe: str, tag: str) -> dict[str, Any]:
     host = plan({"s": {"recipe": recipe, "image_tag": tag}})
-    release = render_release(host, host.services[0], resolution(host))
+    release = render_service(host, host.services[0], resolution(host))
     service: dict[str, Any] = safe_load(release.compose)["services"]["engine"]
     return service
 

@@ -9,7 +9,7 @@ from typing import Any
 from sparkwright.catalog import Catalog, load_catalog
 from sparkwright.config.inventory import HostInput
 from sparkwright.plan.desired import Desired
-from sparkwright.plan.release import render_release
+from sparkwright.plan.service import render_service
 from sparkwright.site.fleet import Fleet, plan_fleet
 from tests.unit.builders import ROOT, origin, resolution
 
@@ -66,7 +66,7 @@ def desired(hosts: Mapping[str, Mapping[str, Any]]) -> dict[str, Desired]:
     found = {}
     for name, host in planned(hosts).or_raise().items():
         resolved = resolution(host.plan, architectures=("amd64", "arm64"))
-        releases = tuple(render_release(host.plan, one, resolved) for one in host.plan.services)
+        releases = tuple(render_service(host.plan, one, resolved) for one in host.plan.services)
         found[name] = Desired(host.plan, host.catalog, resolved, releases)
     return found
 

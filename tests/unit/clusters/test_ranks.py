@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,7 @@ from sparkwright.config.keys import Keys
 from sparkwright.config.secrets import Secret
 from sparkwright.plan.desired import Desired
 from sparkwright.proxy.proxies import proxies_of
-from sparkwright.site.services import desired_services
+from sparkwright.site.services import secrets_of
 from tests import systemd
 from tests.libyaml import safe_load
 from tests.unit.clusters.fleets import data, desired, names, of_ranks, pair
@@ -27,7 +26,7 @@ KEYS = Keys(
 
 def compose(one: Desired) -> dict[str, Any]:
     """The container of a host's first service."""
-    found: dict[str, Any] = safe_load(one.releases[0].compose)["services"]["engine"]
+    found: dict[str, Any] = safe_load(one.services[0].compose)["services"]["engine"]
     return found
 
 
@@ -36,7 +35,7 @@ def test_all_ranks_have_one_release(tmp_path: Path, ranks: dict[str, int]) -> No
     shared = of_ranks(tmp_path, **ranks)
     count = ranks.get("tensor", 1) * ranks.get("pipeline", 1)
     hosts = desired(dict.fromkeys(names(count), shared))
-    assert len({one.releases[0].id for one in hosts.values()}) == 1
+    assert len({one.services[0].release for one in hosts.values()}) == 1
     words = [compose(one)["command"] for one in hosts.values()]
     for number, command in enumerate(words):
         own = command[command.index("--distributed-executor-backend") :]
@@ -53,10 +52,10 @@ def test_all_ranks_have_one_release(tmp_path: Path, ranks: dict[str, int]) -> No
 
 
 def test_the_release_changes_with_every_rank() -> None:
-    before = pair()["spark-1"].releases[0].id
+    before = pair()["spark-1"].services[0].release
     clusters = data()["clusters"]
     clusters["pair"]["addresses"]["spark-2"] = "10.0.0.99"
-    assert pair(clusters=clusters)["spark-1"].releases[0].id != before
+    assert pair(clusters=clusters)["spark-1"].services[0].release != before
 
 
 def test_a_rank_reaches_the_others_by_its_device() -> None:
@@ -86,7 +85,7 @@ def test_connectx_needs_no_further_words() -> None:
         # What depends on the cage is the host's to find, at each start.
         assert container["env_file"] == ["/opt/sparkwright/services/chat/fabric.env"]
         assert not {name for name in environment if name.startswith(("NCCL_", "GLOO_"))}
-        (service,) = desired_services(one, KEYS, None, frozenset())
+        (service,) = one.services
         assert service.rank is not None
         assert (service.rank.shape, service.rank.shared) == ("pair", False)
         assert service.rank.environment["NCCL_SOCKET_IFNAME"] == "enp1s0f1np1"
@@ -99,22 +98,25 @@ def test_connectx_needs_no_further_words() -> None:
 
 def test_only_the_head_has_key_proxy_and_clients() -> None:
     head, follower = pair().values()
-    assert "secrets.env" in head.releases[0].compose
-    assert "secrets.env" not in follower.releases[0].compose
+    assert "secrets.env" in head.services[0].compose
+    assert "secrets.env" not in follower.services[0].compose
     assert compose(follower)["entrypoint"] == ["vllm"]
     assert follower.plan.services[0].proxy is None
     everyone = dict.fromkeys(names(2), data())
     assert proxies_of(follower.plan, everyone) is None
     assert entrances(follower.plan) == ()
-    (service,) = desired_services(follower, KEYS, None, frozenset())
-    assert service.environment.value == "SPARKWRIGHT_RANKS=sk-of-ranks\n"
-    assert ENGINE not in service.environment.value
+    (service,) = follower.services
+    secrets = secrets_of(follower.plan, KEYS)
+    assert {path: text.value for path, text in secrets.items()} == {
+        service.secrets: "SPARKWRIGHT_RANKS=sk-of-ranks\n"
+    }
     assert service.ports == ()
-    (service,) = desired_services(head, KEYS, None, frozenset())
-    assert service.environment.value == f"VLLM_API_KEY={ENGINE}\n"
-    assert service.ranks_key is not None
-    assert "sk-of-ranks" in service.ranks_key.value
-    assert "sk-of-ranks" not in json.dumps(str(service))
+    (service,) = head.services
+    secrets = secrets_of(head.plan, KEYS)
+    assert secrets[service.secrets].value == f"VLLM_API_KEY={ENGINE}\n"
+    assert service.rank is not None
+    assert "sk-of-ranks" in secrets[service.rank.secrets].value
+    assert "sk-of-ranks" not in service.record
 
 
 def test_load_balancers_know_the_head_alone() -> None:
@@ -128,7 +130,7 @@ def test_load_balancers_know_the_head_alone() -> None:
 
 @pytest.mark.parametrize("number", [0, 1])
 def test_the_unit_of_a_rank_is_closed_as_others_are(tmp_path: Path, number: int) -> None:
-    unit = list(pair().values())[number].releases[0].unit
+    unit = list(pair().values())[number].services[0].unit_text
     assert systemd.exposure(tmp_path, "sparkwright-chat.service", unit) <= 2.5
     assert systemd.faults(tmp_path, "sparkwright-chat.service", unit) == []
     found = systemd.settings(unit)

@@ -10,7 +10,7 @@ from sparkwright.catalog import Recipe, load_catalog
 from sparkwright.catalog.entries import Alias, Mounted, Needs, TagChange
 from sparkwright.config.inventory import HostInput
 from sparkwright.findings.finding import Severity
-from sparkwright.plan.release import render_release
+from sparkwright.plan.service import render_service
 from sparkwright.site.fleet import plan_fleet
 from tests.libyaml import safe_load
 from tests.unit.builders import resolution
@@ -36,7 +36,7 @@ def test_it_breaks_no_rule_and_renders(file: str) -> None:
     assert list(fleet.problems) == []
     host = fleet.hosts["spark-1"]
     assert [one.observed for one in host.violations if one.severity is Severity.ERROR] == []
-    release = render_release(host.plan, host.plan.services[0], resolution(host.plan))
+    release = render_service(host.plan, host.plan.services[0], resolution(host.plan))
     assert f"container_name: sparkwright-{host.plan.services[0].name}" in release.compose
 
 

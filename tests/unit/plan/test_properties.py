@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sparkwright.config.inventory import HostInput
-from sparkwright.plan.release import render_release
+from sparkwright.plan.service import render_service
 from sparkwright.site.fleet import plan_fleet
 from tests.libyaml import safe_load
 from tests.unit.builders import alone, origin, plan, resolution
@@ -112,7 +112,7 @@ def test_what_is_rendered_reads_back_as_it_was_meant(
 ) -> None:
     host = plan({"s": {"recipe": recipe, "environment": environment, "served_names": names}})
     (service,) = host.services
-    release = render_release(host, service, resolution(host))
+    release = render_service(host, service, resolution(host))
     read = safe_load(release.compose)["services"]["engine"]
     read_environment = read.get("environment", {})
     shown = {key: str(value).replace("$$", "$") for key, value in read_environment.items()}

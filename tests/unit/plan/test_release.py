@@ -9,15 +9,16 @@ import pytest
 
 from sparkwright.engines.vllm.command import CACHES, argument_words
 from sparkwright.findings.user_error import UserError
-from sparkwright.plan.release import Release, render_release
+from sparkwright.host.service import Service
+from sparkwright.plan.service import render_service
 from tests.libyaml import safe_load
 from tests.unit.builders import COMMIT, DIGEST, RTX, SPARK, plan, resolution, wanted
 
 
-def release(services: Any = SPARK, **data: Any) -> Release:
+def release(services: Any = SPARK, **data: Any) -> Service:
     """The first service's release."""
     host_plan = plan(services, **data)
-    return render_release(host_plan, host_plan.services[0], resolution(host_plan))
+    return render_service(host_plan, host_plan.services[0], resolution(host_plan))
 
 
 def compose(text: str) -> dict[str, Any]:
@@ -111,7 +112,7 @@ def test_the_container_is_started_as_the_image_needs_it() -> None:
 
 def test_the_key_is_in_no_rendered_file() -> None:
     rendered = release()
-    assert "API_KEY" not in rendered.compose + rendered.unit
+    assert "API_KEY" not in rendered.compose + rendered.unit_text
     service = compose(rendered.compose)
     assert "env_file" not in service
     (mount,) = [one for one in service["volumes"] if one["source"] == rendered.secrets]
@@ -119,7 +120,7 @@ def test_the_key_is_in_no_rendered_file() -> None:
 
 
 def test_the_unit_limits_restarts_over_the_time_of_three_boots() -> None:
-    unit = release().unit
+    unit = release().unit_text
     assert "StartLimitBurst=3" in unit
     assert "StartLimitIntervalSec=3600" in unit  # 4 x 900 s
     assert "RequiresMountsFor=/opt/models /opt/sparkwright" in unit
@@ -128,7 +129,7 @@ def test_the_unit_limits_restarts_over_the_time_of_three_boots() -> None:
 
 def test_an_engine_that_ends_is_started_again_whatever_its_code() -> None:
     """vLLM can end with code 0 when a worker dies (vllm#48966); and Docker comes and goes."""
-    unit = release().unit
+    unit = release().unit_text
     assert "Restart=always" in unit
     assert "WantedBy=multi-user.target docker.service" in unit
 
@@ -140,8 +141,8 @@ def test_an_engine_that_ends_is_started_again_whatever_its_code() -> None:
 def test_the_page_cache_of_a_gb10_is_dropped_before_a_start(
     services: dict[str, Any], settings: dict[str, Any], dropped: bool
 ) -> None:
-    (rendered,) = wanted(plan(services, **settings)).releases
-    lines = [line for line in rendered.unit.splitlines() if "drop_caches" in line]
+    (rendered,) = wanted(plan(services, **settings)).services
+    lines = [line for line in rendered.unit_text.splitlines() if "drop_caches" in line]
     assert len(lines) == dropped
     for line in lines:
         # Not in the sandbox, which has no right to; and a start does not depend on it.
@@ -155,8 +156,13 @@ def test_what_was_compiled_is_kept_and_made_ready_outside_the_sandbox() -> None:
     (mount,) = [one for one in found["volumes"] if one["source"].endswith("/caches/current")]
     assert all(found["environment"][name].startswith(mount["target"]) for name in CACHES)
     program = "/usr/bin/python3 -IS /opt/sparkwright/services/qwen36/current/boot_caches.py"
-    assert f"ExecStartPre=+{program} before /opt/sparkwright/services/qwen36\n" in rendered.unit
-    assert f"ExecStopPost=+{program} after /opt/sparkwright/services/qwen36 900\n" in rendered.unit
+    assert (
+        f"ExecStartPre=+{program} before /opt/sparkwright/services/qwen36\n" in rendered.unit_text
+    )
+    assert (
+        f"ExecStopPost=+{program} after /opt/sparkwright/services/qwen36 900\n"
+        in rendered.unit_text
+    )
 
 
 @pytest.mark.parametrize(
@@ -173,7 +179,7 @@ def test_caches_are_kept_where_they_may_be(settings: dict[str, Any], kept: bool)
     environment = compose(rendered.compose)["environment"]
     assert ("TRITON_CACHE_DIR" in environment) is kept
     assert ("caches/current" in rendered.compose) is kept
-    assert ("boot_caches.py" in rendered.unit) is kept
+    assert ("boot_caches.py" in rendered.unit_text) is kept
 
 
 def test_a_recipes_own_place_for_a_cache_stays() -> None:
@@ -182,7 +188,7 @@ def test_a_recipes_own_place_for_a_cache_stays() -> None:
 
 
 def test_the_same_plan_gives_the_same_release() -> None:
-    assert release().id == release().id
+    assert release().release == release().release
 
 
 @pytest.mark.parametrize(
@@ -197,7 +203,7 @@ def test_the_same_plan_gives_the_same_release() -> None:
     ],
 )
 def test_every_change_gives_another_release(changed: dict[str, Any]) -> None:
-    assert release({"qwen36": {**SPARK["qwen36"], **changed}}).id != release().id
+    assert release({"qwen36": {**SPARK["qwen36"], **changed}}).release != release().release
 
 
 def test_an_argument_is_taken_away_by_none() -> None:
@@ -227,7 +233,7 @@ def test_a_budget_that_vllm_refuses_is_not_shipped() -> None:
 
 
 def test_where_it_is_pulled_from_does_not_change_the_release() -> None:
-    assert release(image_mirrors={"ghcr.io": "http://10.0.0.5:5000"}).id == release().id
+    assert release(image_mirrors={"ghcr.io": "http://10.0.0.5:5000"}).release == release().release
 
 
 @pytest.mark.parametrize(
@@ -246,8 +252,8 @@ def test_arguments_as_words(key: str, value: Any, words: list[str]) -> None:
 
 def test_gpus_of_a_service_are_given_by_name_and_all_of_them_otherwise() -> None:
     uuid = "GPU-22222222-2222-4222-8222-222222222222"
-    (chosen,) = wanted(plan({"qwen36": {**RTX["qwen36"], "gpus": [uuid, 1]}})).releases
-    (every,) = wanted(plan(RTX)).releases
+    (chosen,) = wanted(plan({"qwen36": {**RTX["qwen36"], "gpus": [uuid, 1]}})).services
+    (every,) = wanted(plan(RTX)).services
     assert _devices(chosen) == [
         {"driver": "nvidia", "capabilities": ["gpu"], "device_ids": [uuid, "1"]}
     ]
@@ -255,7 +261,7 @@ def test_gpus_of_a_service_are_given_by_name_and_all_of_them_otherwise() -> None
     assert "            - {driver: nvidia, count: all, capabilities: [gpu]}\n" in every.compose
 
 
-def _devices(rendered: Release) -> Any:
+def _devices(rendered: Service) -> Any:
     service = safe_load(rendered.compose)["services"]["engine"]
     return service["deploy"]["resources"]["reservations"]["devices"]
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from sparkwright.findings.user_error import UserError
-from sparkwright.plan.release import render_release
+from sparkwright.plan.service import render_service
 from sparkwright.resolve.lock import (
     Lock,
     from_resolution,
@@ -37,7 +37,7 @@ def test_what_is_locked_comes_back_as_it_was(tmp_path: Path) -> None:
     assert again.models == found.models
     service = host.services[0]
     assert again.image(service.image).digest == found.image(service.image).digest
-    assert render_release(host, service, again) == render_release(host, service, found)
+    assert render_service(host, service, again) == render_service(host, service, found)
 
 
 def test_the_same_pins_give_the_same_bytes_in_any_order() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from sparkwright.checks.smoke import smoke_of
 from sparkwright.checks.smoke.result import Smoke
-from sparkwright.host.release import CheckResult
+from sparkwright.host.service import CheckResult
 from sparkwright.results.run import Row, ServiceRow, as_json, render
 
 SERVICE = ServiceRow(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from sparkwright.host.lib.records import encode
 from sparkwright.host.lock import Owner
 from sparkwright.host.release import HistoryEntry
 from sparkwright.plan.rollout import behind_another_proxy, earlier
@@ -17,10 +18,15 @@ from sparkwright.results.status import (
     well,
 )
 from sparkwright.text.lock_owner import age, described
+from tests.unit.builders import kept_service
 
 NOW = 1_800_000_000.0
 
 STARTED = "2027-01-15T06:00:00.123456789Z"  # two hours before
+
+
+def _record(release: str, tag: str) -> Any:
+    return encode(replace(kept_service(release), tag=tag))
 
 
 def answer(**changes: Any) -> Deployment:
@@ -28,8 +34,8 @@ def answer(**changes: Any) -> Deployment:
         "current": "b" * 12,
         "good": "b" * 12,
         "releases": {
-            "a" * 12: {"tag": "old", "at": NOW - 9e5},
-            "b" * 12: {"tag": "new", "at": NOW - 9e4},
+            "a" * 12: {"at": NOW - 9e5, "service": _record("a" * 12, "old")},
+            "b" * 12: {"at": NOW - 9e4, "service": _record("b" * 12, "new")},
         },
         "container": {
             "running": True, "started": STARTED, "release": "b" * 12, "image": "i",

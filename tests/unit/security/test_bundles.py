@@ -84,9 +84,7 @@ def _bundled(bundle: Path, text: str = "FROM base") -> None:
 
 def _build(bundle: Path, context: str | None) -> Any:
     planned = Space(context="https://git.example/x", directory="docker", base_name="base:1")
-    image: Any = Space(
-        release=Space(service=Space(image=Space(build=planned))), commit=COMMIT, context=context
-    )
+    image: Any = Space(planned=Space(build=planned), commit=COMMIT, context=context)
     one: Any = Space(settings=Space(bundle=str(bundle)))
     build = sharing.build_of(one, image)
     assert build is not None

@@ -8,7 +8,8 @@ import pytest
 
 from sparkwright.catalog.containers import CAPABILITIES
 from sparkwright.findings.user_error import UserError
-from sparkwright.plan.release import Release, render_release
+from sparkwright.host.service import Service
+from sparkwright.plan.service import render_service
 from tests.libyaml import safe_load
 from tests.unit.builders import alone, catalog, plan, resolution
 
@@ -17,10 +18,10 @@ HERETIC = "qwen36-35b-a3b-heretic-dflash"
 BOTH = ("default", "strict")
 
 
-def release(recipe: str = HERETIC, **settings: Any) -> Release:
+def release(recipe: str = HERETIC, **settings: Any) -> Service:
     """A service's release, behind a proxy."""
     host = plan({"s": {"recipe": recipe, "proxy": True, **settings}})
-    return render_release(host, host.services[0], resolution(host))
+    return render_service(host, host.services[0], resolution(host))
 
 
 def container(recipe: str = HERETIC, **settings: Any) -> dict[str, Any]:
@@ -71,7 +72,7 @@ def test_strict_takes_the_rest() -> None:
 
 
 def test_what_strict_writes_to_is_thrown_away_with_the_container() -> None:
-    unit = release(hardening="strict").unit
+    unit = release(hardening="strict").unit_text
     assert "ExecStartPre=-/usr/bin/docker rm --force --volumes sparkwright-s\n" in unit
     assert "down --timeout 60 --volumes\n" in unit
 

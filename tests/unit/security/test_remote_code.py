@@ -11,7 +11,7 @@ import yaml
 from sparkwright.config.inventory import HostInput
 from sparkwright.findings.finding import Finding, Severity
 from sparkwright.host.fetch.request import FetchFile
-from sparkwright.plan.release import render_release
+from sparkwright.plan.service import render_service
 from sparkwright.resolve.hub import ResolvedModel
 from sparkwright.resolve.resolution import Resolution
 from sparkwright.site.fleet import PlannedHost, plan_fleet, with_geometry
@@ -96,7 +96,7 @@ def test_no_recipe_runs_a_repositorys_code(recipe: str) -> None:
     host = plan({"s": {"recipe": recipe}})
     (service,) = host.services
     assert "trust_remote_code" not in dict(service.arguments)
-    text = render_release(host, service, resolution(host)).compose
+    text = render_service(host, service, resolution(host)).compose
     # An entry point that trusts it by itself is told not to.
     assert ("--no-trust-remote-code" in text) == (service.variables is not None)
     assert '"--trust-remote-code"' not in text

@@ -32,15 +32,15 @@ def rendered() -> dict[str, str]:
     """Every unit that is put on a host, by its template."""
     services = {"qwen36": {**SPARK["qwen36"], "proxy": True}}
     planned = plan(services)
-    releases = wanted(planned).releases
+    services_ = wanted(planned).services
     proxies = proxies_of(planned, {planned.host: {"services": services}})
-    watch = watch_of(planned, releases)
+    watch = watch_of(planned, services_)
     assert proxies is not None
     assert watch is not None
     place = "/opt/sparkwright/state/switch"
     recover = template("serving/recover.service.j2")
     return {
-        "serving/unit.service.j2": releases[0].unit,
+        "serving/unit.service.j2": services_[0].unit_text,
         "serving/recover.service.j2": recover.render(
             place=place, program="pass", services_root="/opt/sparkwright"
         ),

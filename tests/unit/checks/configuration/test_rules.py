@@ -21,7 +21,7 @@ from sparkwright.checks.configuration.issues import all_issues
 from sparkwright.engines.vllm.arguments import RULE_IDS
 from sparkwright.findings.finding import Severity, errors
 from sparkwright.findings.user_error import UserError
-from sparkwright.plan.release import container_command
+from sparkwright.plan.service import container_command
 from tests.unit.builders import ROOT, catalog, origin, plan
 
 HERETIC = "qwen36-35b-a3b-heretic-dflash"

@@ -231,7 +231,7 @@ def test_disk_counts_only_what_is_still_to_be_fetched() -> None:
     assert "disk" in {f.id for f in judge(want, probe(**disks), NOW)}
     everything = {
         "models": dict.fromkeys(model.directory for model in want.models),
-        "images": {release.image: True for release in want.releases},
+        "images": {service.image: True for service in want.services},
     }
     assert "disk" not in {f.id for f in judge(want, probe(**disks, **everything), NOW)}
 

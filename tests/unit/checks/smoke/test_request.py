@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from sparkwright.checks.smoke import smoke_request
 from sparkwright.checks.smoke.deep import LONG, deep_request, deep_seconds
 from sparkwright.host.smoke import deep
 from sparkwright.host.smoke.client import DeepRequest
@@ -16,8 +16,8 @@ from tests.unit.builders import alone, catalog, plan, wanted
 
 def of(recipe: str, **arguments: Any) -> DeepRequest:
     service = {"recipe": recipe, "arguments": arguments}
-    (release,) = wanted(plan({"one": service})).releases
-    return deep_request(release, catalog())
+    ((decided, rendered),) = wanted(plan({"one": service})).planned_services
+    return deep_request(decided, rendered.gate, catalog())
 
 
 def test_the_production_recipe_is_asked_for_everything() -> None:
@@ -78,9 +78,9 @@ def test_a_prefix_cache_that_nobody_mentions_is_left_to_vllm() -> None:
 
 
 def test_the_short_request_is_part_of_it() -> None:
-    (release,) = wanted(plan()).releases
-    short = smoke_request(release, warm_ups=0)
-    assert deep_request(release, catalog()).service == short
+    ((decided, rendered),) = wanted(plan()).planned_services
+    short = replace(rendered.gate, warm_ups=0)
+    assert deep_request(decided, rendered.gate, catalog()).service == short
 
 
 @pytest.mark.parametrize("sequences", [1, 64, 256])

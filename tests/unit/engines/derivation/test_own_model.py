@@ -13,7 +13,7 @@ from sparkwright.config.settings import THINKING_TOKENS, HostSettings
 from sparkwright.engines.vllm.families import families
 from sparkwright.engines.vllm.table import table
 from sparkwright.findings.finding import errors
-from sparkwright.plan.release import render_release
+from sparkwright.plan.service import render_service
 from sparkwright.resolve.lock import Lock, from_resolution, read_lock, render_lock
 from sparkwright.site.resolution import ask, pinned
 from tests.unit.builders import resolution
@@ -112,8 +112,8 @@ def test_smoke_asks_for_what_it_claims_and_no_more(
         fleet = planned()
     (host,), service = fleet.hosts.values(), chat(fleet)
     assert host.catalog.models[service.body.name].capabilities == can
-    release = render_release(host.plan, service, resolution(host.plan))
-    skipped = deep_request(release, host.catalog).skip
+    release = render_service(host.plan, service, resolution(host.plan))
+    skipped = deep_request(service, release.gate, host.catalog).skip
     assert ("image" in skipped, "tools" in skipped) == ("image" not in can, "tools" not in can)
     assert ("thinking-on" in skipped) == ("thinking" not in can)
     if "thinking-only" in can:

@@ -8,7 +8,7 @@ import pytest
 
 from sparkwright.findings.user_error import UserError
 from sparkwright.plan.plan import ServicePlan
-from sparkwright.plan.release import container_command
+from sparkwright.plan.service import container_command
 from tests.unit.builders import plan
 
 DFLASH = "qwen35-27b-dflash"

@@ -1,21 +1,20 @@
-"""Services as they must run on a host, and what of them is not so, by the host's observation."""
+"""Differences between rendered services and the observation of their host."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from sparkwright.config.secrets import Secret
 from sparkwright.host.lib.exclusive import Group, member
-from sparkwright.host.lib.ranks import RankConfig
 from sparkwright.host.lib.systemd import RUNNING
-from sparkwright.host.observation import Listener, Observation, ServiceAt, ServiceState
-from sparkwright.host.proxy.pool import Pool
-from sparkwright.host.release import ReleaseNote, SmokeRequest
+from sparkwright.host.observation import Listener, Observation, ServiceState
+from sparkwright.host.service import Service
 from sparkwright.plan.missing import differs, digest
 from sparkwright.text.marks import stopped
 from sparkwright.text.timestamps import epoch
 
+#: Path -> text of the 0600 files with keys.
+Secrets = Mapping[str, Secret]
 #: Units that are no service's.
 OWN_UNITS = ("sparkwright-gateway.service", "sparkwright-health.service",
              "sparkwright-recover.service", "sparkwright-schedule.service",
@@ -24,104 +23,32 @@ OWN_UNITS = ("sparkwright-gateway.service", "sparkwright-health.service",
 RESTING = ("inactive", "failed")
 
 
-@dataclass(frozen=True)
-class DesiredService:
-    """One service of a host: everything that starting it, proving it and going back need.
-
-    Attributes:
-        home: its directory on the host.
-        release: id of the rendered state; another content has another id.
-        compose: text of its compose file.
-        unit_text: text of its systemd unit.
-        image: name in the host's Docker.
-        environment: text of the 0600 environment file beside its releases; holds the API key.
-        gate: what it is asked before it counts as started.
-        note: what the release is made of, kept with it.
-        ports: that it listens on.
-        soak_seconds: how long a switched service is looked on after its first answers.
-        pool: its place behind the host's own proxy.
-        second_boot: whether it is started once more after a start that compiled, on unified memory.
-        exclusive: the group of which it is one, and members: its services, the default first.
-        rank: its part of a cluster's service; None for a service of one host.
-        ranks_key: text of the 0600 file by which a head knows its followers.
-        on_request: whether a client's request activates it.
-    """
-
-    name: str
-    home: str
-    release: str
-    compose: str
-    unit_text: str
-    image: str
-    environment: Secret
-    gate: SmokeRequest
-    note: ReleaseNote
-    ports: tuple[int, ...]
-    soak_seconds: float = 0.0
-    pool: Pool | None = None
-    second_boot: bool = False
-    exclusive: str | None = None
-    members: tuple[str, ...] = ()
-    on_request: bool = False
-
-    def runs_instead(self, observed: Observation) -> str | None:
-        """The member of its group that runs while it sleeps; None where it is to run itself."""
-        if self.exclusive is None:
-            return None
-        runs = member(Group(self.members), observed.active.get(self.exclusive))
-        return None if runs == self.name else runs
-
-    rank: RankConfig | None = None
-    ranks_key: Secret | None = None
-
-    @property
-    def follower(self) -> bool:
-        """Whether it runs what the head of its cluster asks for, on another host."""
-        return self.rank is not None and self.rank.number > 0
-
-    @property
-    def unit(self) -> str:
-        """The systemd unit's name."""
-        return f"sparkwright-{self.name}.service"
-
-    @property
-    def unit_path(self) -> str:
-        """Where the unit lies on the host."""
-        return f"/etc/systemd/system/{self.unit}"
-
-    @property
-    def directory(self) -> str:
-        """Where the release's files lie on the host."""
-        return f"{self.home}/releases/{self.release}"
-
-    @property
-    def secrets(self) -> str:
-        """The environment file, beside the releases because it outlives them."""
-        return f"{self.home}/secrets.env"
-
-    @property
-    def place(self) -> ServiceAt:
-        """What an observation is asked of it."""
-        return ServiceAt(self.name, self.home, self.unit, self.release)
+def runs_instead(service: Service, observed: Observation) -> str | None:
+    """The member of its group that runs while a service sleeps; None where it is to run itself."""
+    if service.exclusive is None:
+        return None
+    runs = member(Group(service.members), observed.active.get(service.exclusive))
+    return None if runs == service.name else runs
 
 
-def changes(service: DesiredService, observed: Observation) -> list[str]:
-    """What is not as desired, as words of a sentence."""
+def changes(service: Service, secrets: Secrets, observed: Observation) -> list[str]:
+    """Differences between a service and its host, as words of a sentence."""
     state = observed.services.get(service.name, ServiceState())
     unit = observed.units.get(service.unit, {})
     if service.follower:
-        return _of_a_follower(service, state, unit)
+        return _of_a_follower(service, secrets, state, unit)
     found = []
     if state.compose != digest(service.compose) or state.current != service.release:
         after = f" after {state.current}" if state.current else ""
         found.append(f"release {service.release}{after}")
     if state.unit != digest(service.unit_text) or unit.get("NeedDaemonReload") == "yes":
         found.append("unit")
-    secrets = state.secrets
-    if differs(secrets, service.environment.value, 0o600) or (secrets and secrets.uid != 0):
+    if _key_differs(service, secrets, state):
         found.append("API key")
     rewritten = bool(found)
-    if service.runs_instead(observed):
+    if not rewritten and state.record != digest(service.record):
+        found.append("settings")
+    if runs_instead(service, observed):
         return [*found, *_awake(state, unit)]
     if state.asleep and service.exclusive:
         found.append("awake")
@@ -142,25 +69,33 @@ def changes(service: DesiredService, observed: Observation) -> list[str]:
     return found
 
 
+def _key_differs(service: Service, secrets: Secrets, state: ServiceState) -> bool:
+    """Whether the file with a service's key is not there as it must be."""
+    there = state.secrets
+    text = secrets[service.secrets].value
+    return differs(there, text, 0o600) or bool(there and there.uid != 0)
+
+
 def _awake(state: ServiceState, unit: Mapping[str, str]) -> list[str]:
-    """What of a service that sleeps is as if it ran."""
+    """Steps that put a service to sleep that is awake."""
     found = [] if state.asleep else ["no start at boot"]
     return [*found, "stop"] if unit.get("ActiveState", "inactive") not in RESTING else found
 
 
 def _of_a_follower(
-    service: DesiredService, state: ServiceState, unit: Mapping[str, str]
+    service: Service, secrets: Secrets, state: ServiceState, unit: Mapping[str, str]
 ) -> list[str]:
-    """What is not there for the head to ask for. Which release runs is the head's affair, and
-    whether its engine does: it waits for the other ranks."""
+    """Differences in what the head asks for. The head decides which release runs, and whether the
+    engine does: it waits for the other ranks."""
     found = []
     if state.compose != digest(service.compose):
         found.append(f"release {service.release} for its rank")
+    elif state.record != digest(service.record):
+        found.append("settings")
     runs = state.current == service.release
     if runs and (state.unit != digest(service.unit_text) or unit.get("NeedDaemonReload") == "yes"):
         found.append("unit")
-    secrets = state.secrets
-    if differs(secrets, service.environment.value, 0o600) or (secrets and secrets.uid != 0):
+    if _key_differs(service, secrets, state):
         found.append("ranks' key")
     if unit.get("UnitFileState") != "enabled":
         found.append("start at boot")
@@ -181,29 +116,26 @@ def former(state: ServiceState, release: str) -> str | None:
     return next((one for one in (state.good, runs) if one and one != release), None)
 
 
-def active_of(services: Sequence[DesiredService], observed: Observation) -> dict[str, str]:
+def active_of(services: Sequence[Service], observed: Observation) -> dict[str, str]:
     """The member of each exclusive group that runs, by the host's observation."""
     return {
-        one.exclusive: one.runs_instead(observed) or one.name
-        for one in services
-        if one.exclusive is not None
+        service.exclusive: runs_instead(service, observed) or service.name
+        for service in services
+        if service.exclusive is not None
     }
 
 
-def serves_already(services: Sequence[DesiredService], observed: Observation) -> bool:
+def serves_already(services: Sequence[Service], secrets: Secrets, observed: Observation) -> bool:
     """Whether the host serves and is to be switched to something else: then its batch comes."""
     return bool(unmanaged_containers(services, observed)) or any(
-        (found := changes(service, observed))
-        and restarts(found)
+        restarts(changes(service, secrets, observed))
         and (container := observed.services.get(service.name, ServiceState()).container) is not None
         and container.running
         for service in services
     )
 
 
-def unmanaged_containers(
-    services: Sequence[DesiredService], observed: Observation
-) -> tuple[str, ...]:
+def unmanaged_containers(services: Sequence[Service], observed: Observation) -> tuple[str, ...]:
     """``name restart-policy`` of containers that make room for these services."""
     ports = {port for service in services for port in service.ports}
     return tuple(

@@ -1,15 +1,18 @@
-"""Releases: the rendered state of a service on a host, named by a hash of its content."""
+"""Services rendered: the decided service as it must run on its host."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from sparkwright.catalog.gpus import GPUS
+from sparkwright.config.settings import EVERY_ADDRESS, LOOPBACK
 from sparkwright.config.templates import template
-from sparkwright.engines import engine
-from sparkwright.engines.engine import Command, Launch
+from sparkwright.engines import engine, metric_names
+from sparkwright.engines.engine import Command, Launch, Rank
+from sparkwright.host.lib.ranks import RankConfig
+from sparkwright.host.proxy.pool import Pool
+from sparkwright.host.service import Service, SmokeRequest
 from sparkwright.plan.container import (
     BOOT_CACHES_MOUNT,
     SECRETS_MOUNT,
@@ -20,45 +23,16 @@ from sparkwright.plan.plan import HostPlan, ServicePlan
 from sparkwright.plan.ranks import rank_environment
 from sparkwright.resolve.hub import ResolvedModel
 from sparkwright.resolve.resolution import Resolution
+from sparkwright.tls.host import certificate_place
 
+#: Requests after a start, before a service counts as ready: the first ones compile kernels.
+WARM_UPS = 2
 
-@dataclass(frozen=True)
-class Release:
-    """One rendered state of a service on a host.
-
-    Attributes:
-        id: 12 hex digits over everything that is rendered, the image's digest and the models'
-            commits with it.
-        home: the service's directory on the host.
-        compose: text of ``releases/<id>/compose.yaml``.
-        unit: text of the systemd unit.
-        image: ``host/path:sha256-...``, the name on the host, which is made of the digest;
-            for a built image of its commit and its base's digest.
-        models: repository -> commit.
-    """
-
-    service: ServicePlan
-    id: str
-    home: str
-    compose: str
-    unit: str
-    image: str
-    models: Mapping[str, str]
-
-    @property
-    def directory(self) -> str:
-        """Where the release's files lie on the host."""
-        return f"{self.home}/releases/{self.id}"
-
-    @property
-    def secrets(self) -> str:
-        """The 0600 file with the API key, beside the releases because it outlives them."""
-        return f"{self.home}/secrets.env"
-
-    @property
-    def unit_path(self) -> str:
-        """Where the unit lies on the host."""
-        return f"/etc/systemd/system/{self.service.unit}"
+#: What starts the engine of a rank: its unit's main process is the rank's program.
+_UP = (
+    *("/usr/bin/docker", "compose", "--ansi", "never", "up", "--pull", "never", "--no-color"),
+    *("--no-log-prefix", "--abort-on-container-exit", "--exit-code-from", "engine"),
+)
 
 
 @dataclass(frozen=True)
@@ -131,34 +105,110 @@ def service_home(plan: HostPlan, service: ServicePlan) -> str:
     return f"{plan.settings.services_root}/services/{service.name}"
 
 
-def render_release(plan: HostPlan, service: ServicePlan, resolution: Resolution) -> Release:
-    """Render a service of a host. The same plan and resolution give the same release.
+def render_service(
+    plan: HostPlan, service: ServicePlan, resolution: Resolution, *, pool: Pool | None = None
+) -> Service:
+    """Render a service of a host. The same plan and resolution give the same service.
 
     All ranks of a cluster's service have one release, and each its own part of it: the id is made
     of every rank's texts.
+
+    Args:
+        pool: its place behind the host's proxy.
     """
     ranks = range(len(service.rank.hosts)) if service.rank else ()
     parts = [service.at_rank(number) for number in ranks] or [service]
-    inside = contents(plan, service, resolution)
-    contexts = [_context(plan, one, resolution) for one in parts]
-    own = contexts[service.rank.number if service.rank else 0]
+    contexts = [_context(plan, part, resolution) for part in parts]
+    context = contexts[service.rank.number if service.rank else 0]
     unit, compose = template("serving/unit.service.j2"), template("serving/compose.yaml.j2")
     # The release's name is in the compose file's label, so it is made from the files without it.
-    nameless = [f"{compose.render(one, release='')}\0{unit.render(one)}" for one in contexts]
-    release_id = hashlib.sha256("\0".join(nameless).encode()).hexdigest()[:12]
-    return Release(
-        service=service,
-        id=release_id,
-        home=service_home(plan, service),
-        compose=compose.render(own, release=release_id),
-        unit=unit.render(own),
-        image=str(own["image"]),
-        models={repository: model.commit for repository, model in inside.models.items()},
+    nameless = [f"{compose.render(each, release='')}\0{unit.render(each)}" for each in contexts]
+    release = hashlib.sha256("\0".join(nameless).encode()).hexdigest()[:12]
+    home, settings = service_home(plan, service), plan.settings
+    proxy = (service.proxy.port,) if service.proxy else ()
+    return Service(
+        name=service.name,
+        home=home,
+        release=release,
+        recipe=service.recipe,
+        tag=service.image.tag,
+        compose=compose.render(context, release=release),
+        unit_text=unit.render(context),
+        image=str(context["image"]),
+        gate=_gate(service, home),
+        models={
+            model.repository: resolution.model(settings.hub_endpoint, model).commit
+            for model in service.models
+        },
+        ports=() if service.follower else (service.port, *proxy),
+        soak_seconds=settings.rollout.soak_seconds,
+        pool=pool,
+        second_boot=settings.second_boot and service.container.boot_caches,
+        exclusive=service.exclusive,
+        members=plan.groups.get(service.exclusive or "", ()),
+        on_request=service.on_request,
+        rank=_rank(service, service.rank, home, release) if service.rank else None,
+    )
+
+
+def own_address(service: ServicePlan) -> str:
+    """Where a service is reached from its own host."""
+    return _local(service.bind)
+
+
+def _local(bind: str) -> str:
+    return LOOPBACK if bind in EVERY_ADDRESS else bind
+
+
+def _gate(service: ServicePlan, home: str) -> SmokeRequest:
+    """The smoke test that decides whether a service counts as started."""
+    return SmokeRequest(
+        name=service.name,
+        unit=service.unit,
+        address=own_address(service),
+        port=service.port,
+        secrets=f"{home}/secrets.env",
+        served_names=tuple(service.served_names),
+        boot_seconds=service.boot_seconds,
+        first_answer_seconds=service.first_answer_seconds,
+        warm_ups=WARM_UPS,
+        proxy=(_local(service.proxy.bind), service.client_port) if service.proxy else None,
+        certificate=certificate_place(home) if service.proxy else None,
+        speculates="speculative_config" in dict(service.arguments),
+        thinking=service.smoke.thinking,
+        max_tokens=service.smoke.max_tokens,
+        follower=service.follower,
+        engine=service.engine,
+        metric_names=metric_names(),
+        compiled=engine(service.engine).probes.compiled,
+    )
+
+
+def _rank(service: ServicePlan, rank: Rank, home: str, release: str) -> RankConfig:
+    """The configuration of a rank's program on the host."""
+    return RankConfig(
+        service=service.name,
+        unit=service.unit,
+        release=release,
+        home=home,
+        number=rank.number,
+        hosts=rank.hosts,
+        addresses=rank.addresses,
+        port=rank.port,
+        secrets=f"{home}/{'secrets' if service.follower else 'ranks'}.env",
+        command=_UP,
+        model=service.served_names[0],
+        engine_port=service.port,
+        boot_seconds=float(service.boot_seconds),
+        shared=rank.shape is None,
+        shape=rank.shape,
+        environment=rank_environment(rank, engine(service.engine)),
+        metric_names=metric_names(),
     )
 
 
 def _context(plan: HostPlan, service: ServicePlan, resolution: Resolution) -> dict[str, object]:
-    """What the templates are given."""
+    """Variables of the templates."""
     settings, rank, home = plan.settings, service.rank, service_home(plan, service)
     inside = contents(plan, service, resolution)
     container = service.container

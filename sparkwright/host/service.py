@@ -1,0 +1,223 @@
+"""A service as it must run on a host: the record that a release keeps as release.json.
+
+The plan renders it, operations compare it with the host, a switch carries it out, and whoever has
+no plan reads it back. It holds no secret: the API key lies in a file of its own (``secrets``).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from sparkwright.host.lib import documents, files, systemd
+from sparkwright.host.lib.ranks import RankConfig
+from sparkwright.host.lib.records import decode, encode
+from sparkwright.host.proxy.pool import Pool
+
+#: Of release.json. A host with releases of another format is left as it is.
+FORMAT = 3
+#: What a service and a release can be called: nothing that leads out of their directories.
+_NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,40}")
+_RELEASE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+
+
+@dataclass(frozen=True)
+class SmokeRequest:
+    """A service, and what it must answer.
+
+    Attributes:
+        address, port: where it is reached from its own host.
+        secrets: file with the API key.
+        boot_seconds: until /health must answer.
+        first_answer_seconds: deadline of one answer.
+        warm_ups: answers requested beyond the first, since the first ones compile kernels.
+        proxy: address and port of the proxy in front of it; None where there is none.
+        certificate: file that the proxy serves https with; where it is not there, it serves http.
+        speculates: whether tokens must be drafted and accepted.
+        thinking: whether the model thinks before its answers here.
+        max_tokens: of an answer.
+        fail_fast: whether the first crash while starting is a failure; else systemd's restarts are
+            waited for.
+        follower: whether the head of its cluster, on another host, answers for it.
+        metric_names: an engine's name of a metric -> the neutral one (``host/lib/metrics.py``).
+        compiled: folder of compiled code below the service's boot caches; empty without one.
+    """
+
+    name: str
+    unit: str
+    address: str
+    port: int
+    secrets: str
+    served_names: tuple[str, ...]
+    boot_seconds: int
+    first_answer_seconds: int
+    warm_ups: int = 0
+    proxy: tuple[str, int] | None = None
+    speculates: bool = False
+    thinking: bool = False
+    max_tokens: int = 32
+    fail_fast: bool = False
+    certificate: str | None = None
+    follower: bool = False
+    engine: str = ""
+    metric_names: dict[str, str] = field(default_factory=dict)
+    compiled: str = ""
+
+
+@dataclass(frozen=True)
+class CheckResult:
+    """One check of the short test.
+
+    Attributes:
+        detail: what was observed.
+    """
+
+    name: str
+    ok: bool
+    seconds: float
+    detail: str = ""
+
+
+@dataclass(frozen=True)
+class Service:
+    """One service of a host: everything that starting it, proving it and going back need.
+
+    Attributes:
+        home: its directory on the host.
+        release: id of the rendered state; another compose file or unit has another id.
+        recipe, tag, models: what the release is made of; ``models`` is repository -> commit.
+        compose, unit_text: texts of its compose file and its systemd unit.
+        image: name in the host's Docker.
+        gate: what it is asked before it counts as started.
+        ports: that it and its proxy listen on.
+        soak_seconds: how long a switched service is observed after its first answers.
+        pool: its place behind the host's own proxy.
+        second_boot: whether it is started once more after a start that compiled, on unified memory.
+        exclusive: its group, of which one service runs, and members: the group, the default first.
+        on_request: whether a client's request activates it.
+        rank: its part of a cluster's service; None for a service of one host.
+    """
+
+    name: str
+    home: str
+    release: str
+    recipe: str
+    tag: str
+    compose: str
+    unit_text: str
+    image: str
+    gate: SmokeRequest
+    models: dict[str, str] = field(default_factory=dict)
+    ports: tuple[int, ...] = ()
+    soak_seconds: float = 0.0
+    pool: Pool | None = None
+    second_boot: bool = False
+    exclusive: str | None = None
+    members: tuple[str, ...] = ()
+    on_request: bool = False
+    rank: RankConfig | None = None
+    format: int = FORMAT
+
+    @property
+    def follower(self) -> bool:
+        """Whether it runs what the head of its cluster asks for, on another host."""
+        return self.rank is not None and self.rank.number > 0
+
+    @property
+    def unit(self) -> str:
+        """The systemd unit's name."""
+        return f"sparkwright-{self.name}.service"
+
+    @property
+    def unit_path(self) -> str:
+        """Path of the unit file."""
+        return str(systemd.UNITS / self.unit)
+
+    @property
+    def directory(self) -> str:
+        """Directory of the release's files."""
+        return f"{self.home}/releases/{self.release}"
+
+    @property
+    def secrets(self) -> str:
+        """Path of the 0600 file with its key, beside the releases because it outlives them."""
+        return f"{self.home}/secrets.env"
+
+    @property
+    def record(self) -> str:
+        """Text of its release.json."""
+        return json.dumps(encode(self), indent=1) + "\n"
+
+    @property
+    def files(self) -> dict[str, tuple[str, int]]:
+        """Its own files: path -> text and mode. With the last one the release is whole."""
+        texts = {
+            "compose.yaml": self.compose, "unit.service": self.unit_text,
+            "release.json": self.record,
+        }  # fmt: skip
+        return {f"{self.directory}/{name}": (text, 0o640) for name, text in texts.items()}
+
+
+def read(document: object, home: str, release: str) -> Service:
+    """A service from its release.json.
+
+    Args:
+        home: directory of the service that the document lies in.
+        release: name of its release directory.
+
+    Raises:
+        ValueError: for a document that is damaged, of another version, service or release.
+    """
+    if not isinstance(document, dict) or document.get("format") != FORMAT:
+        raise ValueError(f"{home}/releases/{release} is of another version of sparkwright")
+    return checked(decode(Service, document), home, release)
+
+
+def checked(service: Service, home: str, release: str) -> Service:
+    """The service, when its record belongs to this directory and release.
+
+    Raises:
+        ValueError: when it belongs elsewhere, or names what no service can have.
+    """
+    name = home.rpartition("/")[2]
+    check_names(name, release)
+    gate = service.gate
+    if (
+        (service.name, service.home, service.release) != (name, home, release)
+        or (gate.name, gate.unit, gate.secrets) != (name, service.unit, service.secrets)
+        or not 0 < gate.port < 65536
+    ):
+        raise ValueError(f"{home}/releases/{release} has the record of another service")
+    return service
+
+
+def check_names(name: str, release: str) -> None:
+    """Check that these can be a service's and a release's: they lead out of no directory.
+
+    Raises:
+        ValueError: when they can't.
+    """
+    if not _NAME.fullmatch(name) or not _RELEASE.fullmatch(release):
+        raise ValueError(f"{name[:60]!r} with release {release[:60]!r} is no service")
+
+
+def kept(home: Path, release: str) -> Service | None:
+    """A release that this host keeps; None where its record is missing, damaged or of another
+    version."""
+    try:
+        document = documents.read(home / "releases" / release / "release.json")
+        return read(document, str(home), release)
+    except ValueError:
+        return None
+
+
+def current(home: Path) -> Service | None:
+    """The release of a service that is to run on this host; None as for ``kept``, and for a name
+    that no directory can have."""
+    try:
+        release = files.target(home / "current")
+    except OSError:
+        return None
+    return kept(home, release) if release else None
