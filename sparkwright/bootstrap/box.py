@@ -7,7 +7,7 @@ from enum import StrEnum
 
 from sparkwright.bootstrap.findings import HOSTS, error
 from sparkwright.findings.finding import Finding
-from sparkwright.host.bootstrap.look import BootstrapState
+from sparkwright.host.bootstrap.inspection import BootstrapState
 
 
 class Kind(StrEnum):

@@ -15,7 +15,7 @@ from sparkwright.bootstrap.steps import StepPlan
 from sparkwright.config.bootstrap import Packaged, Step
 from sparkwright.config.settings import HostSettings
 from sparkwright.findings.finding import Finding, errors
-from sparkwright.host.bootstrap.look import BootstrapRequest, BootstrapState
+from sparkwright.host.bootstrap.inspection import BootstrapRequest, BootstrapState
 from sparkwright.plan.plan import HostPlan
 
 #: Findings of preflight that are gone once a step is done.

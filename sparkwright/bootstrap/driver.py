@@ -8,7 +8,7 @@ from sparkwright.catalog.gpus import driver_major
 from sparkwright.checks.host import remedies
 from sparkwright.checks.host.driver import LEAST_DRIVER
 from sparkwright.findings.finding import Finding
-from sparkwright.host.bootstrap.look import BootstrapState
+from sparkwright.host.bootstrap.inspection import BootstrapState
 
 _NEEDED = f"NVIDIA driver >= {LEAST_DRIVER}"
 _ON_UBUNTU = "https://docs.nvidia.com/dgx/dgx-os-7-user-guide/installing_on_ubuntu.html"

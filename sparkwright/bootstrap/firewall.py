@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from ipaddress import ip_address, ip_interface
 
 from sparkwright.config.settings import is_loopback
-from sparkwright.host.bootstrap.look import BootstrapState, Firewall
+from sparkwright.host.bootstrap.inspection import BootstrapState, Firewall
 from sparkwright.plan.plan import HostPlan
 
 

@@ -15,7 +15,7 @@ from sparkwright.checks.host import remedies
 from sparkwright.checks.host.docker import OTHER_DOCKERS
 from sparkwright.config.bootstrap import Packaged, PackageSource
 from sparkwright.findings.finding import Finding
-from sparkwright.host.bootstrap.look import BootstrapState
+from sparkwright.host.bootstrap.inspection import BootstrapState
 from sparkwright.host.bootstrap.prepare import Undo
 from sparkwright.plan.plan import HostPlan
 

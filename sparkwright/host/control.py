@@ -175,8 +175,8 @@ def main(request: ControlRequest) -> ControlAnswer:
     asleep = exclusive.sleeping(Path(request.services_root, "state"))
     refused = [name for name in chosen if name in asleep and request.services is not None]
     if request.action != STOP and refused:
-        said = tuple(_SLEEPS.format(name, asleep[name]) for name in refused)
-        return ControlAnswer(tuple(every), wrong=said)
+        reasons = tuple(_SLEEPS.format(name, asleep[name]) for name in refused)
+        return ControlAnswer(tuple(every), wrong=reasons)
     chosen = {name: home for name, home in chosen.items() if name not in asleep}
     control = Control(request, chosen)
     if request.action != START:

@@ -135,16 +135,20 @@ def items(request: DiskUsageRequest, kept: dict[str, str]) -> Iterator[Item]:
         size, frees = disk_usage(path)
         return Item(kind, name, str(path), size, frees, used_by(kind, str(path)), fault)
 
-    for place in sorted(root.glob("*/*")):
-        if REVISION.fullmatch(place.name) and place.is_dir() and not place.is_symlink():
-            name = f"{place.parent.name.replace('--', '/', 1)}@{place.name[:12]}"
+    for folder in sorted(root.glob("*/*")):
+        if REVISION.fullmatch(folder.name) and folder.is_dir() and not folder.is_symlink():
+            name = f"{folder.parent.name.replace('--', '/', 1)}@{folder.name[:12]}"
             # A directory without a receipt is somebody's own, or half a fetch of long ago.
-            known = receipt.read(str(place))
-            fault = receipt.check(str(place), place.name) if known else "has no receipt"
-            yield item("model", name, place, fault)
+            fetched = receipt.read(str(folder))
+            fault = receipt.check(str(folder), folder.name) if fetched else "has no receipt"
+            yield item("model", name, folder, fault)
     for stage in sorted([*root.glob("*/.staging-*"), *services.glob("images/.staging-*")]):
-        one = item("unfinished", f"{stage.parent.name}@{stage.name[9:21]}", stage)
-        yield replace(one, used_by=("a fetch that runs",)) if being_fetched(stage) else one
+        unfinished = item("unfinished", f"{stage.parent.name}@{stage.name[9:21]}", stage)
+        yield (
+            replace(unfinished, used_by=("a fetch that runs",))
+            if being_fetched(stage)
+            else unfinished
+        )
     for store in sorted(services.glob("images/*")):
         if REVISION.fullmatch(store.name):
             yield item("image parts", f"sha256:{store.name[:12]}", store)
@@ -160,14 +164,14 @@ def remove(item: Item) -> str | None:
     if item.kind == "image":
         done = docker.docker("image", "rm", item.path)
         return None if done.ok else done.said
-    place = Path(item.path)
+    path = Path(item.path)
     # First out of sight: a removal that is cut off leaves nothing that looks like a model.
-    gone = place.with_name(f".removing-{place.name}")
+    gone = path.with_name(f".removing-{path.name}")
     try:
-        place.rename(gone)
+        path.rename(gone)
         shutil.rmtree(gone)
-        if item.kind in ("model", "unfinished") and not any(place.parent.iterdir()):
-            place.parent.rmdir()
+        if item.kind in ("model", "unfinished") and not any(path.parent.iterdir()):
+            path.parent.rmdir()
     except OSError as error:
         return f"{error.filename}: {error.strerror}"
     return None
@@ -186,14 +190,14 @@ def main(request: DiskUsageRequest) -> DiskUsage:
     """List, and remove what is not needed when requested."""
     root, services = Path(request.models_root), Path(request.services_root)
     kept, beyond = releases(services, request.keep_releases)
-    found = list(items(request, kept))
+    things = list(items(request, kept))
     for path in beyond:
         name = f"{path.parent.parent.name} {path.name}"
-        found.append(Item("release", name, str(path), *disk_usage(path)))
+        things.append(Item("release", name, str(path), *disk_usage(path)))
     if request.prune:
         for leftover in [*root.glob("*/.removing-*"), *services.glob("*/.removing-*")]:
             shutil.rmtree(leftover, ignore_errors=True)
-        found = [pruned(one) for one in found]
-    known = {Path(one.path).parent for one in found}
-    foreign = (str(path) for path in sorted(root.glob("*")) if path not in known)
-    return DiskUsage(tuple(found), tuple(foreign))
+        things = [pruned(thing) for thing in things]
+    parents = {Path(thing.path).parent for thing in things}
+    foreign = (str(path) for path in sorted(root.glob("*")) if path not in parents)
+    return DiskUsage(tuple(things), tuple(foreign))

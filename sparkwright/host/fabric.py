@@ -106,7 +106,7 @@ class Rail:
     @property
     def ipv4(self) -> str | None:
         """Its first IPv4 address, with the prefix length."""
-        return next((one for one in self.addresses if "." in one), None)
+        return next((address for address in self.addresses if "." in address), None)
 
 
 @dataclass(frozen=True)
@@ -154,22 +154,22 @@ def position(device: Path) -> tuple[int, int] | None:
     if driver.is_symlink() and driver.readlink().name != "mlx5_core":
         return None
     link = device / "device"
-    found = _PCI.fullmatch(link.readlink().name) if link.is_symlink() else None
-    if found and driver.is_symlink():
-        return int(found[1], 16), int(found[2])
-    named = NAME.fullmatch(device.name)
-    return (int(named[1] or 0), int(named[2])) if named else None
+    pci = _PCI.fullmatch(link.readlink().name) if link.is_symlink() else None
+    if pci and driver.is_symlink():
+        return int(pci[1], 16), int(pci[2])
+    parsed = NAME.fullmatch(device.name)
+    return (int(parsed[1] or 0), int(parsed[2])) if parsed else None
 
 
 def number(place: Path) -> int | None:
     """A file's number; None where there is none: a port without a link has no speed."""
-    said = (documents.text(place) or "").strip()
-    return int(said) if said.lstrip("-").isdigit() else None
+    text = (documents.text(place) or "").strip()
+    return int(text) if text.lstrip("-").isdigit() else None
 
 
 def gids(port: Path) -> tuple[Gid, ...]:
     """An RDMA port's addresses; those that are empty are left out."""
-    found = []
+    entries = []
     for index in range(_GIDS):
         text = (documents.text(port / f"gids/{index}") or "").strip()
         kind = (documents.text(port / f"gid_attrs/types/{index}") or "").strip()
@@ -179,29 +179,29 @@ def gids(port: Path) -> tuple[Gid, ...]:
             continue
         if int(address) and kind:
             mapped = address.ipv4_mapped
-            found.append(Gid(index, str(mapped or address), kind))
-    return tuple(found)
+            entries.append(Gid(index, str(mapped or address), kind))
+    return tuple(entries)
 
 
 def rdma_devices(root: Path) -> dict[str, Rdma]:
     """RDMA devices by the network device that each belongs to."""
-    found = {}
-    places = root / "sys/class/infiniband"
-    said: dict[str, str] | None = None
-    for place in sorted(places.iterdir()) if places.is_dir() else ():
-        port = place / "ports/1"
+    devices = {}
+    folder = root / "sys/class/infiniband"
+    owners: dict[str, str] | None = None
+    for device in sorted(folder.iterdir()) if folder.is_dir() else ():
+        port = device / "ports/1"
         owner = next(iter(_texts(port / "gid_attrs/ndevs")), None)
-        if owner is None and (place / "device/net").is_dir():
-            owner = next((one.name for one in (place / "device/net").iterdir()), None)
+        if owner is None and (device / "device/net").is_dir():
+            owner = next((network.name for network in (device / "device/net").iterdir()), None)
         if owner is None:
-            said = ibdev2netdev() if said is None else said
-            owner = said.get(place.name)
+            owners = ibdev2netdev() if owners is None else owners
+            owner = owners.get(device.name)
         if owner is None:
             continue
         rate = re.match(r"[\d.]+", documents.text(port / "rate") or "")
         state = (documents.text(port / "state") or "").rpartition(":")[2].strip()
-        found[owner] = Rdma(place.name, state, float(rate[0]) if rate else None, gids(port))
-    return found
+        devices[owner] = Rdma(device.name, state, float(rate[0]) if rate else None, gids(port))
+    return devices
 
 
 def ibdev2netdev() -> dict[str, str]:
@@ -213,29 +213,31 @@ def ibdev2netdev() -> dict[str, str]:
 
 def _texts(folder: Path) -> list[str]:
     """What the files of a directory say, by number; those that can't be read are left out."""
-    names = sorted((one.name for one in folder.glob("*")), key=lambda name: (len(name), name))
-    return [said for name in names if (said := (documents.text(folder / name) or "").strip())]
+    names = sorted((file.name for file in folder.glob("*")), key=lambda name: (len(name), name))
+    return [text for name in names if (text := (documents.text(folder / name) or "").strip())]
 
 
 def _listed(*words: str) -> list[dict[str, Any]]:
     """What ``ip -j`` lists."""
     try:
-        found = json.loads(Running("ip", "-j", *words).outcome().out or "[]")
+        entries = json.loads(Running("ip", "-j", *words).outcome().out or "[]")
     except ValueError:
         return []
-    return [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
+    return (
+        [entry for entry in entries if isinstance(entry, dict)] if isinstance(entries, list) else []
+    )
 
 
 def addresses() -> dict[str, tuple[str, ...]]:
     """Interface -> its addresses with their prefix lengths, IPv4 first."""
-    found = {}
-    for one in _listed("addr", "show"):
-        infos = [info for info in one.get("addr_info", ()) if info.get("scope") != "host"]
+    interfaces = {}
+    for entry in _listed("addr", "show"):
+        infos = [info for info in entry.get("addr_info", ()) if info.get("scope") != "host"]
         infos.sort(key=lambda info: info.get("family") != "inet")
-        shown = tuple(f"{info.get('local')}/{info.get('prefixlen')}" for info in infos)
-        if shown:
-            found[str(one.get("ifname"))] = shown
-    return found
+        texts = tuple(f"{info.get('local')}/{info.get('prefixlen')}" for info in infos)
+        if texts:
+            interfaces[str(entry.get("ifname"))] = texts
+    return interfaces
 
 
 def neighbours(names: list[str], ask: list[str]) -> dict[str, tuple[Neighbour, ...]]:
@@ -255,23 +257,27 @@ def neighbours(names: list[str], ask: list[str]) -> dict[str, tuple[Neighbour, .
         thread.start()
     for thread in threads:
         thread.join(5)
-    found: dict[str, dict[str, Neighbour]] = {name: {} for name in names}
-    for one in _listed("neigh", "show"):
-        name, mac, at = one.get("dev"), str(one.get("lladdr", "")).lower(), str(one.get("dst", ""))
-        if name in found and mac and "FAILED" not in one.get("state", ()):
+    answers: dict[str, dict[str, Neighbour]] = {name: {} for name in names}
+    for entry in _listed("neigh", "show"):
+        name, mac, at = (
+            entry.get("dev"),
+            str(entry.get("lladdr", "")).lower(),
+            str(entry.get("dst", "")),
+        )
+        if name in answers and mac and "FAILED" not in entry.get("state", ()):
             how = "asked" if at in answered.get(str(name), ()) else "kernel"
-            known = found[str(name)].get(mac)
-            if known is None or known.how == "kernel":
-                found[str(name)][mac] = Neighbour(mac, how, at)
-    for name, mac, said in _of_lldp(lldp.outcome().out):
-        if name in found and mac:
-            found[name][mac] = Neighbour(mac, "lldp", name=said)
-    return {name: tuple(each.values()) for name, each in found.items()}
+            earlier = answers[str(name)].get(mac)
+            if earlier is None or earlier.how == "kernel":
+                answers[str(name)][mac] = Neighbour(mac, how, at)
+    for name, mac, label in _of_lldp(lldp.outcome().out):
+        if name in answers and mac:
+            answers[name][mac] = Neighbour(mac, "lldp", name=label)
+    return {name: tuple(each.values()) for name, each in answers.items()}
 
 
 def _of_lldp(said: str) -> list[tuple[str, str, str]]:
     """Device, neighbour's MAC, and its name and port. Only a Spark's own ports, told by MAC."""
-    found = []
+    rows = []
     try:
         listed = json.loads(said or "{}").get("lldp", {}).get("interface", [])
         for entry in listed if isinstance(listed, list) else [listed]:
@@ -280,82 +286,88 @@ def _of_lldp(said: str) -> list[tuple[str, str, str]]:
                 names = ", ".join(about.get("chassis", {}))
                 identity = port.get("id", {})
                 mac = str(identity.get("value", "")) if identity.get("type") == "mac" else ""
-                found.append((device, mac.lower(), f"{names} {port.get('descr', '')}".strip()))
+                rows.append((device, mac.lower(), f"{names} {port.get('descr', '')}".strip()))
     except (ValueError, AttributeError, TypeError):
         return []
-    return found
+    return rows
 
 
 def several_nccl(root: Path) -> tuple[tuple[str, ...], ...]:
     """Of each process that loaded more than one NCCL, which."""
-    found = set()
-    for place in (root / "proc").glob("[0-9]*/maps"):
+    several = set()
+    for maps in (root / "proc").glob("[0-9]*/maps"):
         try:
-            text = place.read_text(errors="replace")
+            text = maps.read_text(errors="replace")
         except OSError:
             continue
         if "libnccl.so" in text:
             loaded = tuple(sorted(set(_NCCL.findall(text))))
             if len(loaded) > 1:
-                found.add(loaded)
-    return tuple(sorted(found))
+                several.add(loaded)
+    return tuple(sorted(several))
 
 
 def rails(root: Path, own: dict[str, tuple[str, ...]], *, ask: bool) -> tuple[Rail, ...]:
     """The network devices of the ConnectX, by cage and twin."""
-    places = root / "sys/class/net"
-    at = {place: position(place) for place in (places.iterdir() if places.is_dir() else ())}
-    ports = {place: found for place, found in at.items() if found is not None}
+    folder = root / "sys/class/net"
+    positions = {
+        device: position(device) for device in (folder.iterdir() if folder.is_dir() else ())
+    }
+    ports = {device: at for device, at in positions.items() if at is not None}
     domains = sorted({domain for domain, _ in ports.values()})
-    names = [place.name for place in ports]
-    local = [one for one in names if any(at.startswith("fe80:") for at in own.get(one, ()))]
-    known = neighbours(names, local if ask else []) if names else {}
+    names = [device.name for device in ports]
+    local = [
+        name
+        for name in names
+        if any(positions.startswith("fe80:") for positions in own.get(name, ()))
+    ]
+    others = neighbours(names, local if ask else []) if names else {}
     devices = rdma_devices(root) if names else {}
-    found = []
-    for place, (domain, function) in ports.items():
-        speed = number(place / "speed")
-        found.append(
+    listed_rails = []
+    for device, (domain, function) in ports.items():
+        speed = number(device / "speed")
+        listed_rails.append(
             Rail(
-                name=place.name,
+                name=device.name,
                 cage=function,
                 twin=domains.index(domain),
-                mac=(documents.text(place / "address") or "").strip().lower(),
-                carrier=number(place / "carrier") == 1,
-                mtu=number(place / "mtu") or 0,
+                mac=(documents.text(device / "address") or "").strip().lower(),
+                carrier=number(device / "carrier") == 1,
+                mtu=number(device / "mtu") or 0,
                 speed=speed if speed and speed > 0 else None,
-                addresses=own.get(place.name, ()),
-                rdma=devices.get(place.name),
-                neighbours=known.get(place.name, ()),
+                addresses=own.get(device.name, ()),
+                rdma=devices.get(device.name),
+                neighbours=others.get(device.name, ()),
             )
         )
-    return tuple(sorted(found, key=lambda one: (one.cage, one.twin)))
+    return tuple(sorted(listed_rails, key=lambda rail: (rail.cage, rail.twin)))
 
 
 def configured(root: Path, names: set[str]) -> dict[str, str]:
     """Device -> a file of netplan's, not ours, that names it."""
-    found = {}
-    for place in sorted((root / "etc/netplan").glob("*.yaml")):
-        if f"/etc/netplan/{place.name}" != NETPLAN:
-            words = set(re.findall(r"^ +[\"']?([\w.-]+)[\"']?:", documents.text(place) or "", re.M))
-            found.update(dict.fromkeys(sorted(words & names), f"/etc/netplan/{place.name}"))
-    return found
+    files = {}
+    for file in sorted((root / "etc/netplan").glob("*.yaml")):
+        if f"/etc/netplan/{file.name}" != NETPLAN:
+            keys = set(re.findall(r"^ +[\"']?([\w.-]+)[\"']?:", documents.text(file) or "", re.M))
+            files.update(dict.fromkeys(sorted(keys & names), f"/etc/netplan/{file.name}"))
+    return files
 
 
 def image(name: str) -> str | None:
     """The id of an image."""
-    found = docker.get(f"/images/{name}/json")
-    return str(found.get("Id", "")) or None if isinstance(found, dict) else None
+    inspected = docker.get(f"/images/{name}/json")
+    return str(inspected.get("Id", "")) or None if isinstance(inspected, dict) else None
 
 
 def main(request: FabricRequest) -> FabricState:
     """Look at the host's part of the fabric."""
     root = Path(request.root)
-    own = addresses()
-    ports = rails(root, own, ask=request.ask)
+    interfaces = addresses()
+    ports = rails(root, interfaces, ask=request.ask)
     routes = _listed("route", "show", "default")
     return FabricState(
         rails=ports,
-        interfaces=own,
+        interfaces=interfaces,
         management=str(routes[0].get("dev", "")) if routes else "",
         kernel=(documents.text(root / "proc/sys/kernel/osrelease") or "").strip(),
         cma_total=memory.meminfo(root).get("CmaTotal"),
@@ -364,5 +376,5 @@ def main(request: FabricRequest) -> FabricState:
         tools=tuple(name for name in _TOOLS if shutil.which(name)),
         netplan=documents.text(root / NETPLAN[1:]),
         image=image(request.image) if request.image else None,
-        configured=configured(root, {one.name for one in ports}),
+        configured=configured(root, {rail.name for rail in ports}),
     )

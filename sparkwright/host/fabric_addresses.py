@@ -59,10 +59,10 @@ def main(request: AddressesRequest) -> AddressesAnswer:
     """Do a step."""
     if request.step == "arm":
         return AddressesAnswer(arm(request.text, request.devices, request.seconds))
-    wrong = prove(request.pings, request.seconds)
-    if request.step == "keep" and not wrong:
+    failures = prove(request.pings, request.seconds)
+    if request.step == "keep" and not failures:
         disarm()
-    return AddressesAnswer(wrong)
+    return AddressesAnswer(failures)
 
 
 def arm(text: str, devices: tuple[str, ...], seconds: int) -> tuple[str, ...]:
@@ -74,8 +74,8 @@ def arm(text: str, devices: tuple[str, ...], seconds: int) -> tuple[str, ...]:
         old = files.read(Path(NETPLAN))
         if old is not None:
             files.write(kept / "before.yaml", old, 0o600)
-    known = (documents.text(kept / "devices") or "").split()
-    every = tuple(dict.fromkeys((*known, *devices)))
+    earlier = (documents.text(kept / "devices") or "").split()
+    every = tuple(dict.fromkeys((*earlier, *devices)))
     files.write(kept / "devices", "\n".join(every) + "\n", 0o600)
     current = files.read(Path(NETPLAN))
     if current is not None:
@@ -102,10 +102,10 @@ def refused(text: str) -> str | None:
         for tree in _TREES:
             if Path("/", tree).is_dir():
                 shutil.copytree(Path("/", tree), Path(folder, tree))
-        place = Path(folder, NETPLAN[1:])
-        place.parent.mkdir(parents=True, exist_ok=True)
-        place.write_text(text)
-        place.chmod(0o600)
+        file = Path(folder, NETPLAN[1:])
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+        file.chmod(0o600)
         done = run("netplan", "generate", "--root-dir", folder, timeout=60)
     return None if done.ok else done.said
 
@@ -113,7 +113,9 @@ def refused(text: str) -> str | None:
 def script(name: str, devices: tuple[str, ...]) -> str:
     """What takes a change back: the file of before, and no address that is not in it."""
     old = shlex.quote(f"{KEPT}/{name}")
-    flushed = "".join(f"ip addr flush dev {shlex.quote(one)} scope global\n" for one in devices)
+    flushed = "".join(
+        f"ip addr flush dev {shlex.quote(device)} scope global\n" for device in devices
+    )
     return (
         f"if [ -e {old} ]; then install -m 600 {old} {NETPLAN}; else rm -f {NETPLAN}; fi\n"
         f"{flushed}netplan apply\n"
@@ -126,27 +128,27 @@ def script(name: str, devices: tuple[str, ...]) -> str:
 def prove(pings: tuple[Ping, ...], seconds: int) -> tuple[str, ...]:
     """Ping until all answer; else take the change back now."""
     until = time.monotonic() + seconds
-    wrong: list[str] = []
+    failures: list[str] = []
     while True:
-        wrong = silent(pings)
-        if not wrong or time.monotonic() > until:
+        failures = silent(pings)
+        if not failures or time.monotonic() > until:
             break
         time.sleep(1)
-    if wrong:
+    if failures:
         back()
-        return (*wrong, "the addresses of before are back")
+        return (*failures, "the addresses of before are back")
     return ()
 
 
 def silent(pings: tuple[Ping, ...]) -> list[str]:
     """Those that do not answer, and why."""
-    found = []
-    for one in pings:
-        why = icmp.echo(one.address, one.device, one.size, tries=1)
+    failures = []
+    for ping in pings:
+        why = icmp.echo(ping.address, ping.device, ping.size, tries=1)
         if why:
-            command = f"ping -M do -s {one.size} -I {one.device} {one.address}"
-            found.append(f"{command}: {why}")
-    return found
+            command = f"ping -M do -s {ping.size} -I {ping.device} {ping.address}"
+            failures.append(f"{command}: {why}")
+    return failures
 
 
 def disarm() -> None:

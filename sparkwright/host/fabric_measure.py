@@ -124,8 +124,8 @@ _BANDWIDTH = re.compile(r"^ *\d+ +\d+ +[\d.]+ +([\d.]+) +[\d.]+ *$", re.MULTILIN
 
 def main(request: MeasureRequest) -> MeasureAnswer:
     """Measure what is asked for."""
-    for one in request.listen:
-        listen(one)
+    for stream in request.listen:
+        listen(stream)
     return MeasureAnswer(
         tuple(map(ping, request.pings)),
         write(request.write),
@@ -140,9 +140,9 @@ def ping(one: Ping) -> Pinged:
 
 def command(one: Stream) -> list[str]:
     """The words of a stream; the address last, where there is one."""
-    words = ["ib_write_bw", "-d", one.device, "-i", "1", "-p", str(one.port), "-F",
+    arguments = ["ib_write_bw", "-d", one.device, "-i", "1", "-p", str(one.port), "-F",
              "--report_gbits"]  # fmt: skip
-    return [*words, one.address] if one.address else words
+    return [*arguments, one.address] if one.address else arguments
 
 
 def listen(one: Stream) -> None:
@@ -157,16 +157,18 @@ def write(streams: tuple[Stream, ...]) -> tuple[Written, ...]:
     """Write over all streams at once."""
     if streams:
         time.sleep(_READY)
-    running = [(one, Running(*command(one), timeout=_WRITE)) for one in streams]
-    found = []
-    for one, process in running:
+    running = [(stream, Running(*command(stream), timeout=_WRITE)) for stream in streams]
+    results = []
+    for stream, process in running:
         outcome = process.outcome()
         rate = _BANDWIDTH.search(outcome.out)
         if outcome.ok and rate:
-            found.append(Written(one.device, one.address, float(rate[1])))
+            results.append(Written(stream.device, stream.address, float(rate[1])))
         else:
-            found.append(Written(one.device, one.address, wrong=outcome.said or "no answer"))
-    return tuple(found)
+            results.append(
+                Written(stream.device, stream.address, wrong=outcome.said or "no answer")
+            )
+    return tuple(results)
 
 
 def gather(asked: Gather) -> Gathered:
@@ -188,8 +190,8 @@ def gather(asked: Gather) -> Gathered:
             run("docker", "rm", "--force", _CONTAINER, timeout=60)
     lines = [line for line in done.out.splitlines() if line.startswith("{")]
     try:
-        said = json.loads(lines[-1]) if lines else {}
-        return Gathered(float(said["gbytes"]), str(said["backend"]))
+        result = json.loads(lines[-1]) if lines else {}
+        return Gathered(float(result["gbytes"]), str(result["backend"]))
     except (ValueError, KeyError, TypeError):
         return Gathered(wrong=done.said or "the rank said nothing")
 
@@ -203,12 +205,14 @@ def container(asked: Gather, script: str) -> list[str]:
         "MASTER_ADDR": asked.master,
         "MASTER_PORT": str(asked.port),
     }
-    words = ["docker", "run", "--rm", "--name", _CONTAINER, "--network", "host", "--ipc", "host",
-             "--cap-drop", "ALL", "--cap-add", "IPC_LOCK", "--security-opt", "no-new-privileges",
-             "--ulimit", "memlock=-1", "--pids-limit", "4096", "--gpus", "all"]  # fmt: skip
+    arguments = [
+        *("docker", "run", "--rm", "--name", _CONTAINER, "--network", "host", "--ipc", "host"),
+        *("--cap-drop", "ALL", "--cap-add", "IPC_LOCK", "--security-opt", "no-new-privileges"),
+        *("--ulimit", "memlock=-1", "--pids-limit", "4096", "--gpus", "all"),
+    ]
     if _INFINIBAND.is_dir():
-        words += ["--device", str(_INFINIBAND)]
+        arguments += ["--device", str(_INFINIBAND)]
     for name, value in variables.items():
-        words += ["--env", f"{name}={value}"]
-    words += ["--volume", f"{script}:/sparkwright/all_gather.py:ro", "--entrypoint", "python3"]
-    return [*words, asked.image, "/sparkwright/all_gather.py", str(asked.size)]
+        arguments += ["--env", f"{name}={value}"]
+    arguments += ["--volume", f"{script}:/sparkwright/all_gather.py:ro", "--entrypoint", "python3"]
+    return [*arguments, asked.image, "/sparkwright/all_gather.py", str(asked.size)]

@@ -129,15 +129,15 @@ def start(job: Job) -> None:
     if job.units:
         _start_own(job)
         return
-    words = ["--quiet", "--service-type=exec", f"--unit={job.unit}"]
-    words.append(f"--description={job.description}")
+    arguments = ["--quiet", "--service-type=exec", f"--unit={job.unit}"]
+    arguments.append(f"--description={job.description}")
     writable = (f"ReadWritePaths={' '.join(job.writable)}",) if job.writable else ()
     # A box that is already serving must not suffer from what is fetched for later.
     modest = () if job.urgent else MODEST
     # With this type it returns when the program runs, and so has its credentials.
     with credentials.handed(job.credentials) as loaded:
-        words += sandbox.arguments((*job.properties, *writable, *modest, *loaded))
-        done = run("systemd-run", *words, "--", *job.argv)
+        arguments += sandbox.arguments((*job.properties, *writable, *modest, *loaded))
+        done = run("systemd-run", *arguments, "--", *job.argv)
     if not done.ok and "already" not in done.err:
         raise SystemExit(f"{job.description}: {done.err.strip()}")
 
@@ -148,8 +148,8 @@ def _start_own(job: Job) -> None:
         files.write(systemd.TRANSIENT / name, text, 0o644, durable=False)
     done = run("systemctl", "start", f"{job.unit}.service")
     if not done.ok:
-        said = [line for name in job.units for line in journal.last(name, 2)]
-        raise SystemExit(f"{job.description}: {'; '.join(said) or done.err.strip()}")
+        lines = [line for name in job.units for line in journal.last(name, 2)]
+        raise SystemExit(f"{job.description}: {'; '.join(lines) or done.err.strip()}")
 
 
 def _forget(path: Path) -> None:

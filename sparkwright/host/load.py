@@ -71,34 +71,35 @@ class HostLoad:
 
 def service(server: Server, names: Mapping[str, str]) -> ServiceLoad | None:
     """A service's counters and gauges."""
-    found = metrics.ask(server, names)
-    if found is None:
+    totals = metrics.ask(server, names)
+    if totals is None:
         return None
-    drafted = found.get(metrics.DRAFTED)
+    drafted = totals.get(metrics.DRAFTED)
     return ServiceLoad(
-        generated=found.get(metrics.GENERATED, 0.0),
-        running=found.get(metrics.RUNNING, 0.0),
-        waiting=found.get(metrics.WAITING, 0.0),
-        cache=found.get(metrics.CACHE, 0.0),
+        generated=totals.get(metrics.GENERATED, 0.0),
+        running=totals.get(metrics.RUNNING, 0.0),
+        waiting=totals.get(metrics.WAITING, 0.0),
+        cache=totals.get(metrics.CACHE, 0.0),
         drafted=drafted,
-        accepted=None if drafted is None else found.get(metrics.ACCEPTED, 0.0),
+        accepted=None if drafted is None else totals.get(metrics.ACCEPTED, 0.0),
     )
 
 
 def watched(path: str) -> dict[str, tuple[str, int]]:
     """The services that the watch looks at."""
     config = documents.record(WatchConfig, path)
-    return {one.name: (one.address, one.port) for one in config.services} if config else {}
+    services = config.services if config else ()
+    return {service.name: (service.address, service.port) for service in services}
 
 
 def main(request: LoadRequest) -> HostLoad:
     """Answer a request."""
-    known = request.services or watched(request.watch)
+    addresses = request.services or watched(request.watch)
     asked = gpu.Question(gpu.LOAD)
     asleep = exclusive.sleeping(Path(request.state)) if request.state else {}
     services = {
         name: None if name in asleep else service(Server(*at), request.metric_names)
-        for name, at in known.items()
+        for name, at in addresses.items()
     }
     now, memory = time.monotonic(), meminfo()
     return HostLoad(

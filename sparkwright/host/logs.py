@@ -63,19 +63,19 @@ _SECONDS = 60
 def main(request: LogsRequest) -> LogsAnswer:
     """The last lines."""
     every = homes.services(request.services_root)
-    known = tuple(every)
+    names = tuple(every)
     units = {homes.unit(name): name for name in homes.chosen(request.services, every)}
     if not units:
-        return LogsAnswer(known)
-    words = ["--no-pager", "--quiet", "--all", "--output=json", f"--lines={request.lines}"]
-    words += [f"--since={request.since}"] if request.since else []
-    said = run("journalctl", *words, *(f"--unit={unit}" for unit in units), timeout=_SECONDS)
-    if not said.ok:
-        return LogsAnswer(known, wrong=said.said or "journalctl fails without a word")
-    entries = list(_entries(said.out.splitlines()))
+        return LogsAnswer(names)
+    arguments = ["--no-pager", "--quiet", "--all", "--output=json", f"--lines={request.lines}"]
+    arguments += [f"--since={request.since}"] if request.since else []
+    journal = run("journalctl", *arguments, *(f"--unit={unit}" for unit in units), timeout=_SECONDS)
+    if not journal.ok:
+        return LogsAnswer(names, wrong=journal.said or "journalctl fails without a word")
+    entries = list(_entries(journal.out.splitlines()))
     cursor = str(entries[-1].get("__CURSOR", "")) if entries else ""
-    found = [line for entry in entries for line in lines_of(entry, units)]
-    return LogsAnswer(known, _last(found), cursor=cursor or None)
+    lines = [line for entry in entries for line in lines_of(entry, units)]
+    return LogsAnswer(names, _last(lines), cursor=cursor or None)
 
 
 def _entries(lines: Iterable[str]) -> Iterable[dict[str, Any]]:
@@ -90,12 +90,12 @@ def _entries(lines: Iterable[str]) -> Iterable[dict[str, Any]]:
 
 def lines_of(entry: dict[str, Any], units: dict[str, str]) -> list[LogLine]:
     """The lines of a journal's entry, as ``--output=json`` has it, of one of these units."""
-    said = entry.get("MESSAGE")
-    if isinstance(said, list):  # bytes that are no text
+    message = entry.get("MESSAGE")
+    if isinstance(message, list):  # bytes that are no text
         try:
-            said = bytes(said).decode(errors="replace")
+            message = bytes(message).decode(errors="replace")
         except (TypeError, ValueError):
-            said = None
+            message = None
     # What systemd says of a unit itself names it otherwise.
     unit = next(
         (name for key in ("_SYSTEMD_UNIT", "UNIT") if (name := entry.get(key)) in units), ""
@@ -104,9 +104,9 @@ def lines_of(entry: dict[str, Any], units: dict[str, str]) -> list[LogLine]:
         at = int(entry.get("__REALTIME_TIMESTAMP", 0)) / 1e6
     except (TypeError, ValueError):
         at = 0.0
-    if not isinstance(said, str):
+    if not isinstance(message, str):
         return []
-    return [LogLine(at, units.get(unit, "?"), line[:_WIDTH]) for line in said.splitlines()]
+    return [LogLine(at, units.get(unit, "?"), line[:_WIDTH]) for line in message.splitlines()]
 
 
 def _last(lines: list[LogLine]) -> tuple[LogLine, ...]:

@@ -62,29 +62,29 @@ _BARE = "{}: it has no proxy here: load balancers go on sending to it until it i
 def places(request: MaintenanceRequest, services: dict[str, Path]) -> dict[str, Place]:
     """The places of those services that have a proxy on this host."""
     try:
-        known = runtime_api.server_states(
+        states = runtime_api.server_states(
             runtime_api.ask(request.sockets.admin, runtime_api.SERVERS)
         )
     except (OSError, ValueError, KeyError):
-        known = {}
+        states = {}
     wait = (request.notice_seconds, request.drain_seconds)
     return {
         name: Place(Pool(name, request.sockets, *wait))
         for name in services
-        if (name, SELF) in known
+        if (name, SELF) in states
     }
 
 
 def begin(request: MaintenanceRequest, services: dict[str, Path]) -> MaintenanceAnswer:
     """Leave every pool, let running requests end, and write the mark."""
-    found = places(request, services)
-    at_once(Place.leave, found.values())
+    left = places(request, services)
+    at_once(Place.leave, left.values())
     mark = Maintenance(request.by, round(time.time()), request.why)
     files.write_record(Path(MAINTENANCE), mark)
     return MaintenanceAnswer(
         mark,
-        tuple(f"{name}: out of every pool, and drained" for name in found),
-        tuple(_BARE.format(name) for name in services if name not in found),
+        tuple(f"{name}: out of every pool, and drained" for name in left),
+        tuple(_BARE.format(name) for name in services if name not in left),
     )
 
 
@@ -99,27 +99,27 @@ def end(
         for name, home in services.items()
         if name not in {*stopped, *asleep} and (record := current(home))
     }
-    wrong: list[str] = []
+    failures: list[str] = []
 
     def answer(name: str) -> None:
-        wrong.extend(check.without_proxy(name, gates[name])[0])
+        failures.extend(check.without_proxy(name, gates[name])[0])
 
     at_once(answer, gates)
-    if wrong:
-        return MaintenanceAnswer(was, wrong=tuple(sorted(wrong)))
+    if failures:
+        return MaintenanceAnswer(was, wrong=tuple(sorted(failures)))
     _forget()
     at_once(Place.open, places(request, services).values())
     for name, gate in gates.items():
         if gate.proxy and (fault := check.proxy_fault(gate)):
-            wrong.append(f"{name}: proxy: {fault}")
-    if wrong and was:
+            failures.append(f"{name}: proxy: {fault}")
+    if failures and was:
         files.write_record(Path(MAINTENANCE), was)
-        return MaintenanceAnswer(was, wrong=tuple(wrong))
+        return MaintenanceAnswer(was, wrong=tuple(failures))
     return MaintenanceAnswer(
         None,
         tuple(f"{name}: answers, and is back in its pools" for name in gates),
         tuple(f"{name}: it is stopped, and was not asked" for name in stopped),
-        tuple(wrong),
+        tuple(failures),
     )
 
 
@@ -129,10 +129,10 @@ def _is_stopped(home: Path) -> bool:
 
 
 def _forget() -> None:
-    place = Path(MAINTENANCE)
-    if place.exists():
-        with trusted.directory(place.parent):
-            place.unlink(missing_ok=True)
+    file = Path(MAINTENANCE)
+    if file.exists():
+        with trusted.directory(file.parent):
+            file.unlink(missing_ok=True)
 
 
 def main(request: MaintenanceRequest) -> MaintenanceAnswer:

@@ -78,12 +78,12 @@ def compose_command() -> list[str]:
 
 def disk(path: str) -> Disk:
     """File system below a path that may not exist yet."""
-    place = disks.nearest(path)
-    stat = os.statvfs(place)
+    existing = disks.nearest(path)
+    stat = os.statvfs(existing)
     return Disk(
-        device=place.stat().st_dev,
+        device=existing.stat().st_dev,
         free=stat.f_bavail * stat.f_frsize,
-        exists=str(place) == path,
+        exists=str(existing) == path,
         read_only=bool(stat.f_flag & os.ST_RDONLY),
         obstacle=disks.obstacle(path),
     )
@@ -102,11 +102,11 @@ def host_memory() -> Memory:
 
 def distribution() -> Distribution:
     """By /etc/os-release; DGX OS by files of its own."""
-    said = documents.pairs(documents.text("/etc/os-release") or "")
+    release = documents.pairs(documents.text("/etc/os-release") or "")
     return Distribution(
-        id=said.get("ID", "").strip("\"'"),
-        version=said.get("VERSION_ID", "").strip("\"'"),
-        dgx=any(Path(place).exists() for place in ("/etc/dgx-release", "/etc/fastos-release")),
+        id=release.get("ID", "").strip("\"'"),
+        version=release.get("VERSION_ID", "").strip("\"'"),
+        dgx=any(Path(marker).exists() for marker in ("/etc/dgx-release", "/etc/fastos-release")),
     )
 
 
@@ -139,7 +139,7 @@ def listening() -> dict[int, str]:
 
 def owners(inodes: set[str]) -> dict[str, Listener]:
     """Socket inode -> command name and control group of the process that holds it."""
-    found: dict[str, Listener] = {}
+    listeners: dict[str, Listener] = {}
     for link in Path("/proc").glob("[0-9]*/fd/*"):
         try:
             target = str(link.readlink())
@@ -150,19 +150,19 @@ def owners(inodes: set[str]) -> dict[str, Listener]:
         process = link.parent.parent
         try:
             command = Path(process, "comm").read_text().strip()
-            found[target[8:-1]] = Listener(command, Path(process, "cgroup").read_text())
+            listeners[target[8:-1]] = Listener(command, Path(process, "cgroup").read_text())
         except OSError:
             continue
-        if len(found) == len(inodes):
+        if len(listeners) == len(inodes):
             break
-    return found
+    return listeners
 
 
 def file_state(path: Path | str) -> FileState | None:
     """A small managed file; None when it is not there."""
-    found = documents.digest(path)
-    stat = Path(path).stat() if found else None
-    return FileState(found, stat.st_mode & 0o777, stat.st_uid) if found and stat else None
+    digest = documents.digest(path)
+    stat = Path(path).stat() if digest else None
+    return FileState(digest, stat.st_mode & 0o777, stat.st_uid) if digest and stat else None
 
 
 def service_state(service: ServiceAt) -> ServiceState:
@@ -170,7 +170,7 @@ def service_state(service: ServiceAt) -> ServiceState:
     home = Path(service.home)
     secrets, unit_path = home / "secrets.env", systemd.UNITS / service.unit
     release, current = home / "releases" / service.release, files.target(home / "current")
-    there = (path.stat().st_mtime for path in (secrets, unit_path) if path.exists())
+    times = (path.stat().st_mtime for path in (secrets, unit_path) if path.exists())
     return ServiceState(
         current=current,
         good=files.target(home / "good"),
@@ -179,7 +179,7 @@ def service_state(service: ServiceAt) -> ServiceState:
         record=documents.digest(release / "release.json"),
         unit=documents.digest(unit_path),
         secrets=file_state(secrets),
-        newest=max(there, default=0.0),
+        newest=max(times, default=0.0),
         container=container(f"sparkwright-{service.name}"),
         stopped=homes.stopped(home),
         asleep=(home / exclusive.ASLEEP).exists(),
@@ -195,13 +195,13 @@ def _format(home: Path, release: str) -> int:
 
 def container(name: str) -> Container | None:
     """A container by its name; None when there is none."""
-    seen = docker.container(name)
-    return seen and Container(
-        id=seen["Id"],
-        running=seen["State"]["Running"],
-        created=seen["Created"],
-        release=docker.release_of(seen),
-        image=seen["Config"]["Image"],
+    inspected = docker.container(name)
+    return inspected and Container(
+        id=inspected["Id"],
+        running=inspected["State"]["Running"],
+        created=inspected["Created"],
+        release=docker.release_of(inspected),
+        image=inspected["Config"]["Image"],
     )
 
 
@@ -209,11 +209,11 @@ def ports(wanted: tuple[int, ...]) -> dict[int, Listener]:
     """Those of the wanted ports that something listens on, and what does."""
     taken = {port: inode for port, inode in listening().items() if port in wanted}
     holders = owners(set(taken.values())) if taken else {}
-    found = {}
+    listeners = {}
     for port, inode in taken.items():
-        one = holders.get(inode, Listener("unknown", ""))
-        found[port] = Listener(one.command, one.cgroup, container_at(port, one))
-    return found
+        holder = holders.get(inode, Listener("unknown", ""))
+        listeners[port] = Listener(holder.command, holder.cgroup, container_at(port, holder))
+    return listeners
 
 
 def container_at(port: int, holder: Listener) -> str | None:
@@ -223,34 +223,36 @@ def container_at(port: int, holder: Listener) -> str | None:
     if holder.command == "docker-proxy":
         name = next(
             (
-                one["Id"]
-                for one in docker.get("/containers/json") or []
-                if any(place.get("PublicPort") == port for place in one["Ports"])
+                listed["Id"]
+                for listed in docker.get("/containers/json") or []
+                if any(published.get("PublicPort") == port for published in listed["Ports"])
             ),
             None,
         )
-    seen = docker.container(name) if name else None
-    if not seen:
+    inspected = docker.container(name) if name else None
+    if not inspected:
         return None
-    return f"{seen['Name'].lstrip('/')} {seen['HostConfig']['RestartPolicy']['Name'] or 'no'}"
+    policy = inspected["HostConfig"]["RestartPolicy"]["Name"] or "no"
+    return f"{inspected['Name'].lstrip('/')} {policy}"
 
 
 def as_root(request: ObservationRequest) -> dict[str, Any]:
     """What only root may see: managed files, Docker, who listens on which port."""
     names = [*(service.unit for service in request.services), *request.units]
-    shown = systemd.showing(*names) if names else None
+    properties = systemd.showing(*names) if names else None
     state = Path(request.services_root, "state")
     info = docker.get("/info")
-    last = documents.record(Owner, state / "lock-last.json")
+    last_owner = documents.record(Owner, state / "lock-last.json")
     return {
         "docker": info and docker_account(info),
         "docker_disk": info and disk(docker.store(info)),
         "docker_kind": docker.kind(info),
         "images": {name: docker.image(name) is not None for name in request.images},
         "models": {
-            one.directory: receipt.check(one.directory, one.commit) for one in request.models
+            model.directory: receipt.check(model.directory, model.commit)
+            for model in request.models
         },
-        "partial": {one.directory: partial(Path(one.directory)) for one in request.models},
+        "partial": {model.directory: partial(Path(model.directory)) for model in request.models},
         # Images whose parts are kept for other hosts.
         "stores": tuple(
             store.directory
@@ -270,12 +272,12 @@ def as_root(request: ObservationRequest) -> dict[str, Any]:
         "directories": {path: directory(path) for path in request.directories},
         "unit_files": names_in(systemd.UNITS, "sparkwright-*.service"),
         "lock": documents.record(Owner, state / "lock.json"),
-        "last_lock": last and last.token,
+        "last_lock": last_owner and last_owner.token,
         "switching": switching(state),
         "maintenance": homes.maintenance(),
         "active": exclusive.active(state),
         "gpu_checks": gpu_checks(state / "gpu-check.json"),
-        "units": systemd.shown(shown.outcome().out) if shown else {},
+        "units": systemd.shown(properties.outcome().out) if properties else {},
     }
 
 
@@ -297,8 +299,8 @@ def names_in(place: Path, pattern: str) -> tuple[str, ...]:
 
 def exposed(*roots: str) -> tuple[ExposedPath, ...]:
     """What another user may change above the roots that root writes to, each once."""
-    found = (trusted.exposed(root) for root in roots)
-    return tuple({one.path: one for one in found if one}.values())
+    paths = (trusted.exposed(root) for root in roots)
+    return tuple({path.path: path for path in paths if path}.values())
 
 
 def switching(state: Path) -> bool:
@@ -310,8 +312,8 @@ def switching(state: Path) -> bool:
 def gpu_checks(place: Path) -> dict[str, Versions]:
     """Images in which a container saw the GPU, and with which versions."""
     try:
-        known = documents.read(place) or {}
-        return {image: decode(Versions, versions) for image, versions in known.items()}
+        checks = documents.read(place) or {}
+        return {image: decode(Versions, versions) for image, versions in checks.items()}
     except ValueError:
         return {}
 
@@ -321,13 +323,13 @@ def partial(place: Path) -> int:
 
     Files of another user do not count: they are replaced by copies.
     """
-    found = (
+    files = (
         file.lstat()
         for folder in (place.with_name(f".staging-{place.name}"), place)
         if folder.is_dir()
         for file in folder.rglob("*")
     )
-    return sum(about.st_blocks * 512 for about in found if trusted.why(about) is None)
+    return sum(stat.st_blocks * 512 for stat in files if trusted.why(stat) is None)
 
 
 def directory(path: str) -> DirectoryState | None:
@@ -344,13 +346,13 @@ def may_use_docker(user: str) -> bool:
     """Whether a login of this user may talk to Docker without sudo."""
     try:
         account = pwd.getpwnam(user)
-        place = Path(docker.place()).stat()
+        socket = Path(docker.place()).stat()
     except (KeyError, OSError):
         return False
-    if account.pw_uid in (0, place.st_uid):
+    if account.pw_uid in (0, socket.st_uid):
         return True
     groups = os.getgrouplist(user, account.pw_gid)
-    return bool(place.st_mode & (0o020 if place.st_gid in groups else 0o002))
+    return bool(socket.st_mode & (0o020 if socket.st_gid in groups else 0o002))
 
 
 def why_no_sudo() -> str:
@@ -366,10 +368,10 @@ def main(request: ObservationRequest) -> Observation:
     toolkit = Running("nvidia-ctk", "--version")
     compose = Running(*compose_command())
     programs = {name: packages.Question(name, *request.http_proxy) for name in request.packages}
-    own = addresses.Question()
+    interfaces = addresses.Question()
     manager = systemd.showing(fields="Version,SystemState")
     user = os.environ.get("SUDO_USER") or pwd.getpwuid(os.getuid()).pw_name
-    seen = as_root(request) if root else {}
+    root_only = as_root(request) if root else {}
     properties = documents.pairs(manager.outcome().out)
     version = re.match(r"\d+", properties.get("Version", ""))
     return Observation(
@@ -390,8 +392,8 @@ def main(request: ObservationRequest) -> Observation:
         systemd_version=int(version[0]) if version else None,
         system_state=properties.get("SystemState"),
         distribution=distribution(),
-        addresses=own.answer(),
+        addresses=interfaces.answer(),
         reached=addresses.reached(request.reach),
         packages={name: question.answer() for name, question in programs.items()},
-        **seen,
+        **root_only,
     )

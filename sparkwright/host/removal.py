@@ -48,13 +48,13 @@ _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,40}")
 
 def unmanaged(services_root: Path) -> list[str]:
     """``name restart-policy`` of containers that were taken over, by the history."""
-    found: dict[str, str] = {}
+    containers: dict[str, str] = {}
     for line in documents.lines(services_root / "state/history.jsonl"):
         named = line.get("unmanaged")
-        for one in named if isinstance(named, list) else []:
-            if isinstance(one, str) and _CONTAINER.fullmatch(one):  # no option of Docker's
-                found[one.partition(" ")[0]] = one
-    return list(found.values())
+        for entry in named if isinstance(named, list) else []:
+            if isinstance(entry, str) and _CONTAINER.fullmatch(entry):  # no option of Docker's
+                containers[entry.partition(" ")[0]] = entry
+    return list(containers.values())
 
 
 def weights(root: Path) -> tuple[list[str], list[str]]:
@@ -120,8 +120,8 @@ def main(request: RemovalRequest) -> RemovalAnswer:
         left += [f"{path}: not sparkwright's" for path in stays]
     elif models.is_dir():
         left.append(f"{models}: the models (--weights removes them)")
-    for one in back:
-        name, _, policy = one.partition(" ")
+    for container in back:
+        name, _, policy = container.partition(" ")
         docker.docker("update", f"--restart={policy or 'no'}", name)
         docker.docker("start", name)
         done.append(f"container {name} is started again")

@@ -148,7 +148,8 @@ class Service:
     @property
     def record(self) -> str:
         """Text of its release.json."""
-        return json.dumps(encode(self), indent=1) + "\n"
+        # As it reads after it was sent: a whole number of a float field is written as 75.0 then.
+        return json.dumps(encode(decode(Service, encode(self))), indent=1) + "\n"
 
     @property
     def files(self) -> dict[str, tuple[str, int]]:

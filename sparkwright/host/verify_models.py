@@ -55,19 +55,19 @@ def wrong(directory: Path, name: str, entry: ReceiptEntry) -> str | None:
     if fault:
         return f"{name} {fault}"
     try:
-        found = sha256(directory / name)
+        digest = sha256(directory / name)
     except OSError as error:
         return f"{name} can't be read: {error.strerror}"
-    return None if found == entry.sha256 else f"{name} has other content than was verified"
+    return None if digest == entry.sha256 else f"{name} has other content than was verified"
 
 
 def verified(text: str) -> Verified:
     """Hash one directory; it loses its receipt where a file is wrong."""
     directory, began = Path(text), time.monotonic()
-    known = receipt.read(text)
-    if known is None:
+    kept = receipt.read(text)
+    if kept is None:
         return Verified(0, 0, 0.0, ("it has no receipt",))
-    files = known.files
+    files = kept.files
     # hashlib releases the interpreter lock: threads hash side by side.
     with ThreadPoolExecutor(max(1, min(4, os.cpu_count() or 1))) as pool:
         faults = list(pool.map(lambda item: wrong(directory, *item), files.items()))

@@ -8,8 +8,8 @@ from sparkwright.bootstrap.decide import Decision, decide, request_of
 from sparkwright.facts.asking import HostError, Sudo, ask
 from sparkwright.findings.finding import errors
 from sparkwright.findings.render import text
-from sparkwright.host.bootstrap import look
-from sparkwright.host.bootstrap.look import BootstrapRequest, BootstrapState
+from sparkwright.host.bootstrap import inspection
+from sparkwright.host.bootstrap.inspection import BootstrapRequest, BootstrapState
 from sparkwright.operations.changing import paint
 from sparkwright.operations.connections import addresses
 from sparkwright.run.state import HostRun, refuse
@@ -18,7 +18,7 @@ from sparkwright.run.state import HostRun, refuse
 def state_of(host: Host, request: BootstrapRequest) -> BootstrapState:
     """What the host is now. One remote execution. Raises HostError."""
     return ask(
-        host, look, request, BootstrapState, sudo=Sudo.IF_POSSIBLE, timeout=120, secrets=False
+        host, inspection, request, BootstrapState, sudo=Sudo.IF_POSSIBLE, timeout=120, secrets=False
     )
 
 

@@ -17,6 +17,7 @@ from sparkwright.findings.render import text
 from sparkwright.operations import locks
 from sparkwright.operations.changing import Commands, look, operation, paint
 from sparkwright.operations.connections import addresses
+from sparkwright.operations.services import other_format
 from sparkwright.operations.switching import Interrupted, follow
 from sparkwright.proxy import reachable
 from sparkwright.run import reaching
@@ -55,6 +56,8 @@ def judged(host: Host, one: HostRun, *, dry: bool) -> bool:
         asked = _observe(host, one)
         if set_aside(host, one.observed.maintenance, one.observed.time):
             return False
+        if other := other_format(one.observed):
+            raise HostError(other)
         if one.observed.switching and not dry:
             breaking = one.settings.break_lock
             if busy := locks.in_the_way(host, break_lock=breaking):

@@ -16,7 +16,7 @@ from sparkwright.facts.observation import observe_anew
 from sparkwright.facts.others import Ours, fail, failing
 from sparkwright.findings.render import text
 from sparkwright.host.bootstrap import reboot as program
-from sparkwright.host.bootstrap.look import BootstrapRequest, BootstrapState
+from sparkwright.host.bootstrap.inspection import BootstrapRequest, BootstrapState
 from sparkwright.host.bootstrap.reboot import RebootRequest
 from sparkwright.operations import locks
 from sparkwright.operations.changing import SERVICES_ROOT, Commands, operation, paint

@@ -178,3 +178,11 @@ def test_the_clock_is_compared_with_the_middle_of_the_round_trip(
     ticks[:] = [2000.0, 2000.0]
     one, _ = _judged(spark(observe=probe()))
     assert [finding.id for finding in one.findings] == ["clock"]
+
+
+def test_a_host_that_another_version_deployed_is_refused() -> None:
+    host = spark(observe=probe(services={"qwen36": {"current": "0123456789ab", "format": 0}}))
+    one, on = _judged(host)
+    assert not on
+    assert "another version of sparkwright deployed this host" in str(one.memory.failure)
+    assert "sparkwright remove" in str(one.memory.failure)

@@ -97,13 +97,13 @@ def test_it_is_decided_once_for_a_run_also_where_nothing_is_to_be_taken(
 
 
 def test_hosts_that_do_not_share_take_no_part() -> None:
-    run, (_, second) = _fleet(True, False, seeding=False)
+    run, (_, second) = _fleet(True, False, peer_sharing=False)
     assert _peers(run, second) == ()
     # Nor one whose address nobody knows, behind a jump host.
     run, (_, second) = _fleet(True, False)
     run.hosts["spark-1"].connection = None
     assert _peers(run, second) == ()
-    run, (_, second) = _fleet(True, False, lan_address="10.9.9.9", seeding_port=18700)
+    run, (_, second) = _fleet(True, False, lan_address="10.9.9.9", peer_port=18700)
     run.hosts["spark-1"].connection = None
     assert _peers(run, second) == ("http://10.9.9.9:18700",)
 
@@ -133,7 +133,7 @@ def test_parts_are_kept_where_others_will_ask_for_them() -> None:
 
 def test_the_settings_of_a_host() -> None:
     run, _ = _fleet(
-        True, False, fetch_limit_mb=12.5, weights_mover="http", weights_connections=3,
+        True, False, download_limit_mb=12.5, downloader="http", download_connections=3,
         disk_headroom_gib=1, adopt_directories=["/mnt/*"],
     )  # fmt: skip
     found = sharing.sources(run, run.hosts["spark-1"])

@@ -82,13 +82,13 @@ def installed() -> tuple[str, ...]:
     """Every package that is installed."""
     form = "${Package} ${db:Status-Status}\n"
     lines = run("dpkg-query", "-W", "-f", form, timeout=60).out.splitlines()
-    return tuple(sorted({one.split()[0] for one in lines if one.endswith(" installed")}))
+    return tuple(sorted({line.split()[0] for line in lines if line.endswith(" installed")}))
 
 
 def record(step: str, undo: Undo) -> None:
     """Add a step to the record; one that was begun before keeps what it was begun with."""
-    known = documents.record(Record, RECORD) or Record()
-    begun = known.steps.get(step)
+    earlier = documents.record(Record, RECORD) or Record()
+    begun = earlier.steps.get(step)
     if begun is not None:
         before, first = begun.before, begun.undo
         undo = replace(
@@ -101,19 +101,19 @@ def record(step: str, undo: Undo) -> None:
         )
     else:
         before = installed() if undo.packages else ()
-    steps = {**known.steps, step: Step(undo, before)}
+    steps = {**earlier.steps, step: Step(undo, before)}
     files.write_record(Path(RECORD), Record(steps), 0o600)
 
 
 def free_apt() -> None:
     """Wait until nobody installs any more, and bring to an end what was cut off."""
     deadline = time.monotonic() + _SECONDS
-    while busy := [place for place in _LOCKS if _held(place)]:
+    while busy := [lock for lock in _LOCKS if _held(lock)]:
         if time.monotonic() > deadline:
             raise SystemExit(f"apt is in use for {_SECONDS // 60} minutes ({busy[0]}): look who "
                              f"has it (sudo fuser {busy[0]}), then run again")  # fmt: skip
         time.sleep(1)
-    if _JOURNAL.is_dir() and any(one.name.isdigit() for one in _JOURNAL.iterdir()):
+    if _JOURNAL.is_dir() and any(file.name.isdigit() for file in _JOURNAL.iterdir()):
         quiet = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
         done = run("dpkg", "--force-confdef", "--force-confold", "--configure", "-a",
                    environment=quiet)  # fmt: skip
@@ -158,6 +158,6 @@ def main(request: PrepareRequest) -> tuple[str, ...]:
     record(request.step, request.undo)
     if request.sudoers is None:
         return ()
-    place, text = request.sudoers
-    sudoers(Path(place), text)
-    return (f"wrote {place}",)
+    path, text = request.sudoers
+    sudoers(Path(path), text)
+    return (f"wrote {path}",)

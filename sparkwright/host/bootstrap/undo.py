@@ -38,11 +38,11 @@ def undo(name: str, step: Step) -> tuple[list[str], list[str]]:
     """Undo a step. Returns what was done, and what was left."""
     done: list[str] = []
     left = [f"{name}: {step.undo.apart}"] if step.undo.apart else []
-    for words in step.undo.commands:
-        if run(*words, timeout=120).ok:
-            done.append(" ".join(words))
+    for command in step.undo.commands:
+        if run(*command, timeout=120).ok:
+            done.append(" ".join(command))
         else:
-            left.append(f"{name}: failed: {' '.join(words)}")
+            left.append(f"{name}: failed: {' '.join(command)}")
     if step.undo.units:
         systemd.disable(*step.undo.units)
     for path, sha256 in step.undo.files.items():
@@ -56,27 +56,29 @@ def undo(name: str, step: Step) -> tuple[list[str], list[str]]:
         systemd.reload()
     if step.undo.packages and not step.undo.apart:
         gone, why = packages(step)
-        done += [f"package {one}" for one in gone]
+        done += [f"package {package}" for package in gone]
         left += [f"{name}: {why}"] if why else []
     return done, left
 
 
 def packages(step: Step) -> tuple[list[str], str | None]:
     """Remove a step's packages and what came with them alone; or why they stay."""
-    there = set(installed())
-    own = [one for one in step.undo.packages if one in there]
-    if not own:
+    before = set(installed())
+    installed_now = [package for package in step.undo.packages if package in before]
+    if not installed_now:
         return [], None
-    if _ENGINES & set(own) and (docker.containers() or docker.get("/images/json")):
+    if _ENGINES & set(installed_now) and (docker.containers() or docker.get("/images/json")):
         return [], "Docker has containers or images that are not sparkwright's: it stays"
-    if need := [one for one in _simulated("purge", *own) if one not in own]:
-        return [], f"{', '.join(need)} need {', '.join(own)}: they stay"
-    wide = _simulated("purge", "--auto-remove", *own)
-    alone = ["--auto-remove"] if not set(wide) & set(step.before) else []
-    ended = apt_get("purge", "-qq", "--yes", *alone, *own, environment={})
+    if need := [
+        package for package in _simulated("purge", *installed_now) if package not in installed_now
+    ]:
+        return [], f"{', '.join(need)} need {', '.join(installed_now)}: they stay"
+    all_gone = _simulated("purge", "--auto-remove", *installed_now)
+    alone = ["--auto-remove"] if not set(all_gone) & set(step.before) else []
+    ended = apt_get("purge", "-qq", "--yes", *alone, *installed_now, environment={})
     if not ended.ok:
-        return [], f"apt-get purge {' '.join(own)}: {ended.said}"
-    return sorted(there - set(installed())), None
+        return [], f"apt-get purge {' '.join(installed_now)}: {ended.said}"
+    return sorted(before - set(installed())), None
 
 
 def _simulated(*words: str) -> list[str]:
@@ -86,12 +88,12 @@ def _simulated(*words: str) -> list[str]:
 
 def main(request: UndoRequest) -> UndoAnswer:
     """Undo every step that is recorded; the record is shorter by each that is undone."""
-    known = documents.record(Record, RECORD)
-    if known is None:
+    recorded = documents.record(Record, RECORD)
+    if recorded is None:
         return UndoAnswer((), ("nothing of bootstrap's is recorded here",))
     done: list[str] = []
     left: list[str] = []
-    steps = dict(known.steps)
+    steps = dict(recorded.steps)
     if any(step.undo.packages for step in steps.values()):
         free_apt()
     last_first = list(reversed(steps))

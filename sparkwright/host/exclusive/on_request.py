@@ -72,9 +72,9 @@ class Waking:
         Raises:
             Later: when it is not to be.
         """
-        known = exclusive.groups(self._state)
-        group = next((name for name, one in known.groups.items() if service in one.members), None)
-        if group is None or service not in known.on_request:
+        declared = exclusive.groups(self._state)
+        group = declared.group_of(service)
+        if group is None or service not in declared.on_request:
             raise Later(f"{service} is activated by its owner alone", _SOON)
         with self._lock:
             if self._waiting.get(service, 0) >= _WAITING:
@@ -85,10 +85,10 @@ class Waking:
                     raise Later(f"{other} is being started", _SOON)
             else:
                 since = exclusive.active(self._state).get(group)
-                left = since.at + known.stay_seconds - time.time() if since else 0.0
+                left = since.at + declared.stay_seconds - time.time() if since else 0.0
                 # A clock that was put right by seconds opens nothing; one that was set back by more
                 # keeps nobody out for longer than that.
-                if known.stay_seconds and 0 < left <= known.stay_seconds + _CLOCK:
+                if declared.stay_seconds and 0 < left <= declared.stay_seconds + _CLOCK:
                     raise Later(f"{since.service if since else group} was started just now", left)
                 ended = threading.Event()
                 self._under_way[group] = (service, ended)
@@ -147,21 +147,21 @@ class Handler(BaseHTTPRequestHandler):
             raise Later("a request that wakes says how long it is (Content-Length)", _SOON)
         if int(length) > _LARGEST:
             raise Later(f"more than {_LARGEST >> 20} MiB are taken once it runs", _SOON)
-        found = self.rfile.read(int(length))
-        if len(found) < int(length):
+        body = self.rfile.read(int(length))
+        if len(body) < int(length):
             raise ConnectionError
-        return found
+        return body
 
     def _wait(self, service: str, *, streams: bool) -> None:
         ended = self.waking.begin(service)
         try:
             until = time.monotonic() + self.waking.seconds()
-            said = time.monotonic() - _COMMENT
+            last_comment = time.monotonic() - _COMMENT
             while not ended.wait(_LOOK):
                 if time.monotonic() > until:
                     raise Later(f"{service} is still being started", _SOON)
-                if streams and time.monotonic() - said >= _COMMENT:
-                    said = time.monotonic()
+                if streams and time.monotonic() - last_comment >= _COMMENT:
+                    last_comment = time.monotonic()
                     self._comment(f": {service} is being started\n\n".encode())
                 if self._left():
                     raise ConnectionError
@@ -190,14 +190,14 @@ class Handler(BaseHTTPRequestHandler):
         return bool(come) and not self.connection.recv(1, socket.MSG_PEEK)
 
     def _pass_on(self, service: str, body: bytes) -> None:
-        place = self.waking.port(service)
-        if place is None:
+        address = self.waking.port(service)
+        if address is None:
             raise Later(f"{service} was never deployed", _SOON)
         self.connection.settimeout(_ANSWER)
-        kept = {k: v for k, v in self.headers.items() if k.lower() not in (*_HOP, _NAME.lower())}
-        inner = http.client.HTTPConnection(*place, timeout=_ANSWER)
+        headers = {k: v for k, v in self.headers.items() if k.lower() not in (*_HOP, _NAME.lower())}
+        inner = http.client.HTTPConnection(*address, timeout=_ANSWER)
         try:
-            inner.request("POST", self.path, body, kept)
+            inner.request("POST", self.path, body, headers)
             answer = inner.getresponse()
         except (OSError, http.client.HTTPException):
             inner.close()
@@ -259,10 +259,10 @@ class Server(ThreadingMixIn, UnixStreamServer):
 
 def _streams(body: bytes) -> bool:
     try:
-        asked = json.loads(body)
+        request = json.loads(body)
     except (ValueError, RecursionError):
         return False
-    return isinstance(asked, dict) and asked.get("stream") is True
+    return isinstance(request, dict) and request.get("stream") is True
 
 
 def main(services_root: str) -> int:

@@ -19,9 +19,9 @@ def main(services_root: str) -> int:
     root, now = Path(services_root), time.localtime()
     minute = (now.tm_wday * 24 + now.tm_hour) * 60 + now.tm_min
     runs = exclusive.running(root / "state")
-    wanted = [
+    due_services = [
         due(group, minute)
         for name, group in exclusive.groups(root / "state").groups.items()
         if group.windows and due(group, minute) != runs[name]
     ]
-    return max((unattended.run(root, one, "calendar") for one in wanted), default=0)
+    return max((unattended.run(root, service, "calendar") for service in due_services), default=0)

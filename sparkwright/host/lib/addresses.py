@@ -56,44 +56,46 @@ class Question:
 
     def answer(self) -> dict[str, tuple[str, ...]]:
         """Interface -> its addresses, IPv4 first; none that are given back soon (privacy)."""
-        found: dict[str, tuple[str, ...]] = {}
+        interfaces: dict[str, tuple[str, ...]] = {}
         for line in self._listed.outcome().out.splitlines():
             # 2: eth0    inet6 fd00::11/64 scope global temporary dynamic
-            one = re.match(r"\d+: (\S+) +inet6? ([0-9a-f.:]+)", line)
-            if one and not re.search(r" (temporary|deprecated|tentative|dadfailed)\b", line):
-                found[one[1]] = (*found.get(one[1], ()), one[2])
-        return found
+            match = re.match(r"\d+: (\S+) +inet6? ([0-9a-f.:]+)", line)
+            if match and not re.search(r" (temporary|deprecated|tentative|dadfailed)\b", line):
+                interfaces[match[1]] = (*interfaces.get(match[1], ()), match[2])
+        return interfaces
 
 
 def usable(address: str) -> bool:
     """Whether an address means the same host to all hosts: fe80::1%eth0 and 127.0.1.1 do not."""
     try:
-        one = ipaddress.ip_address(address)
+        parsed = ipaddress.ip_address(address)
     except ValueError:
         return False
-    return not (one.is_link_local or one.is_loopback or one.is_multicast or one.is_unspecified)
+    return not (
+        parsed.is_link_local or parsed.is_loopback or parsed.is_multicast or parsed.is_unspecified
+    )
 
 
 def reached(wanted: tuple[Reach, ...]) -> dict[str, Reached]:
     """Which address of each host answers from here, all at once."""
-    found = {one.name: Reached(tried=("no answer of its name's resolution in time",))
-             for one in wanted}  # fmt: skip
+    results = {host.name: Reached(tried=("no answer of its name's resolution in time",))
+             for host in wanted}  # fmt: skip
 
-    def look(one: Reach) -> None:
-        found[one.name] = _reached(one)
+    def look(host: Reach) -> None:
+        results[host.name] = _reached(host)
 
-    threads = [threading.Thread(target=look, args=(one,), daemon=True) for one in wanted]
+    threads = [threading.Thread(target=look, args=(host,), daemon=True) for host in wanted]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join(_ALL)
-    return dict(found)
+    return dict(results)
 
 
 def _reached(one: Reach) -> Reached:
     """An address that answers; else one where the host is, and nothing listens yet."""
     tried: list[str] = []
-    there: list[tuple[str, str]] = []
+    silent: list[tuple[str, str]] = []
     for written in one.addresses:
         try:
             infos = socket.getaddrinfo(written, one.port, type=socket.SOCK_STREAM)
@@ -109,12 +111,12 @@ def _reached(one: Reach) -> Reached:
             if why is None:
                 return Reached(address, written, _by_dns(written), tuple(tried))
             if why == _REFUSED:
-                there.append((address, written))
+                silent.append((address, written))
             tried.append(f"{address}: {why}")
-    if not there:
+    if not silent:
         return Reached(tried=tuple(tried))
     # IPv4 first: services listen there by default.
-    address, written = sorted(there, key=lambda found: ":" in found[0])[0]
+    address, written = sorted(silent, key=lambda found: ":" in found[0])[0]
     return Reached(address, written, _by_dns(written), tuple(tried))
 
 

@@ -78,13 +78,13 @@ def container(name: str, timeout: float | None = 10) -> Any:
 def containers() -> list[Any]:
     """Every container, running or not, as ``docker inspect`` has it."""
     listed = get("/containers/json?all=1") or []
-    return [seen for one in listed if (seen := container(one["Id"]))]
+    return [inspected for summary in listed if (inspected := container(summary["Id"]))]
 
 
 def running_release(service: str, timeout: float | None = 10) -> str | None:
     """The release whose container runs for a service of ours; None where none runs."""
-    seen = container(f"sparkwright-{service}", timeout)
-    return release_of(seen) or "" if seen and seen["State"]["Running"] else None
+    inspected = container(f"sparkwright-{service}", timeout)
+    return release_of(inspected) or "" if inspected and inspected["State"]["Running"] else None
 
 
 def release_of(seen: Any) -> str | None:
@@ -100,7 +100,7 @@ def image(name: str, timeout: float | None = 10) -> Any:
 
 def image_names() -> list[str]:
     """``repository:tag`` of every image."""
-    return [name for one in get("/images/json") or [] for name in one.get("RepoTags") or []]
+    return [name for summary in get("/images/json") or [] for name in summary.get("RepoTags") or []]
 
 
 def store(info: dict[str, Any]) -> str:
@@ -131,7 +131,7 @@ def kind(info: dict[str, Any] | None) -> str | None:
             return "podman"
         if info.get("OperatingSystem") == "Docker Desktop":
             return "desktop"
-        if any("rootless" in one for one in info.get("SecurityOptions") or []):
+        if any("rootless" in option for option in info.get("SecurityOptions") or []):
             return "rootless"
         if str(info.get("DockerRootDir")).startswith("/var/snap/"):
             return "snap"

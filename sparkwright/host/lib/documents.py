@@ -30,16 +30,16 @@ def read(place: Path | str) -> dict[str, Any] | None:
 def record(cls: type[T], place: Path | str) -> T | None:
     """The same as a record; None also when it does not make one."""
     try:
-        found = read(place)
-        return None if found is None else decode(cls, found)
+        document = read(place)
+        return None if document is None else decode(cls, document)
     except ValueError:
         return None
 
 
 def lines(place: Path | str) -> list[dict[str, Any]]:
     """A file with a JSON object a line; lines that a power cut tore are passed over."""
-    found = map(_parsed, (text(place) or "").splitlines())
-    return [one for one in found if one is not None]
+    parsed = map(_parsed, (text(place) or "").splitlines())
+    return [document for document in parsed if document is not None]
 
 
 def pairs(said: str) -> dict[str, str]:
@@ -59,7 +59,7 @@ def digest(place: Path | str) -> str | None:
 
 def _parsed(said: str | None) -> dict[str, Any] | None:
     try:
-        found = json.loads(said or "")
+        document = json.loads(said or "")
     except ValueError:
         return None
-    return found if isinstance(found, dict) else None
+    return document if isinstance(document, dict) else None

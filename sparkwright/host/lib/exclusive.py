@@ -49,6 +49,10 @@ class Groups:
     wait_seconds: float = 900.0
     admin: str = ""
 
+    def group_of(self, service: str) -> str | None:
+        """The name of a service's group; None where it has none."""
+        return next((name for name, group in self.groups.items() if service in group.members), None)
+
 
 @dataclass(frozen=True)
 class Active:
@@ -73,8 +77,8 @@ class ActiveServices:
 
 def due(group: Group, minute: int) -> str:
     """The member that the calendar has running at a minute of the week."""
-    at = (one for begin, end, one in group.windows if begin <= minute < end)
-    return next((one for one in at if one in group.members), group.members[0])
+    due_now = (name for begin, end, name in group.windows if begin <= minute < end)
+    return next((name for name in due_now if name in group.members), group.members[0])
 
 
 def member(group: Group, active: Active | None) -> str:
@@ -88,9 +92,11 @@ ASLEEP = "asleep"
 
 def groups(state: Path) -> Groups:
     """What the last deploy said; nothing of a file that another user than root wrote."""
-    found = files.record(Groups, state / GROUPS) or Groups()
+    read = files.record(Groups, state / GROUPS) or Groups()
     # A group without members is none.
-    return replace(found, groups={name: one for name, one in found.groups.items() if one.members})
+    return replace(
+        read, groups={name: group for name, group in read.groups.items() if group.members}
+    )
 
 
 def active(state: Path) -> dict[str, Active]:
@@ -105,40 +111,40 @@ def running(state: Path) -> dict[str, str]:
 
 def sleeping(state: Path) -> dict[str, str]:
     """Services that sleep, and which one runs instead."""
-    known = groups(state)
-    runs = _running(state, known)
+    declared = groups(state)
+    runs = _running(state, declared)
     return {
-        one: runs[name]
-        for name, group in known.groups.items()
-        for one in group.members
-        if one != runs[name]
+        service: runs[name]
+        for name, group in declared.groups.items()
+        for service in group.members
+        if service != runs[name]
     }
 
 
 def _running(state: Path, known: Groups) -> dict[str, str]:
     chosen = active(state)
-    return {name: member(one, chosen.get(name)) for name, one in known.groups.items()}
+    return {name: member(group, chosen.get(name)) for name, group in known.groups.items()}
 
 
 def activate(state: Path, chosen: dict[str, str], by: str, why: str) -> None:
     """Write down which members run from here on; of those that do already nothing changes."""
-    known, at = active(state), round(time.time())
+    earlier, at = active(state), round(time.time())
     changed = {
         group: Active(service, by, at, why)
         for group, service in chosen.items()
-        if group not in known or known[group].service != service
+        if group not in earlier or earlier[group].service != service
     }
     if changed:
-        files.write_record(state / ACTIVE, ActiveServices({**known, **changed}), 0o600)
+        files.write_record(state / ACTIVE, ActiveServices({**earlier, **changed}), 0o600)
 
 
 def mark(home: Path, unit: str, *, asleep: bool) -> None:
     """Have a boot and a restart of Docker pass a service by, without a reload of systemd, or not:
     its unit asks for this file."""
-    place = home / ASLEEP
+    file = home / ASLEEP
     if not asleep:
-        place.unlink(missing_ok=True)
+        file.unlink(missing_ok=True)
         return
-    files.write(place, "another one of its group runs\n", 0o644)
-    if str(place) not in (documents.text(systemd.UNITS / unit) or ""):
+    files.write(file, "another one of its group runs\n", 0o644)
+    if str(file) not in (documents.text(systemd.UNITS / unit) or ""):
         systemd.want_at_boot(unit, wanted=False)  # a release of before it was of a group

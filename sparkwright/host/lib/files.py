@@ -37,10 +37,10 @@ def write(place: Path, text: str, mode: int, *, parents: int = 0o755, durable: b
         trusted.Exposed: another user may change a directory that it would lie in.
     """
     with trusted.directory(place.parent, make=parents) as folder:
-        found = _opened(place.name, folder)
-        if found is not None:
-            with os.fdopen(found, "rb") as file:
-                same = stat.S_IMODE(os.fstat(found).st_mode) == mode
+        existing = _opened(place.name, folder)
+        if existing is not None:
+            with os.fdopen(existing, "rb") as file:
+                same = stat.S_IMODE(os.fstat(existing).st_mode) == mode
                 if same and file.read() == text.encode():
                     return False
         temporary = _free(f".{place.name}.new", folder)
@@ -77,10 +77,10 @@ def read(place: Path) -> str | None:
     """Text of a file that nobody but root can have written; None for every other, or for none."""
     try:
         with trusted.directory(place.parent) as folder:
-            found = _opened(place.name, folder)
-            if found is None:
+            existing = _opened(place.name, folder)
+            if existing is None:
                 return None
-            with os.fdopen(found, encoding="utf-8") as file:
+            with os.fdopen(existing, encoding="utf-8") as file:
                 return file.read()
     except (OSError, ValueError):
         return None
@@ -89,8 +89,8 @@ def read(place: Path) -> str | None:
 def record(cls: type[T], place: Path) -> T | None:
     """The same as a record, from JSON; None also when it does not make one."""
     try:
-        found = read(place)
-        return None if found is None else decode(cls, json.loads(found))
+        text = read(place)
+        return None if text is None else decode(cls, json.loads(text))
     except (ValueError, RecursionError):
         return None
 
@@ -112,13 +112,13 @@ def target(link: Path) -> str | None:
 def _opened(name: str, folder: int) -> int | None:
     """A descriptor of a regular file that is root's alone; None for every other, or for none."""
     try:
-        found = os.open(name, _OLD, dir_fd=folder)
+        handle = os.open(name, _OLD, dir_fd=folder)
     except OSError:
         return None
-    about = os.fstat(found)
+    about = os.fstat(handle)
     if stat.S_ISREG(about.st_mode) and trusted.why(about) is None:
-        return found
-    os.close(found)
+        return handle
+    os.close(handle)
     return None
 
 

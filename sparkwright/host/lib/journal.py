@@ -17,8 +17,8 @@ _POINTERS = ("Engine core initialization failed", "EngineDeadError: ")
 
 def last(unit: str, count: int = 15, *, since: str | None = None) -> list[str]:
     """A unit's last lines; none when the journal does not answer."""
-    words = ["-u", unit, *(["--since", since] if since else []), "-n", str(count)]
-    return run("journalctl", *words, "-o", "cat", "--no-pager", timeout=10).out.splitlines()
+    arguments = ["-u", unit, *(["--since", since] if since else []), "-n", str(count)]
+    return run("journalctl", *arguments, "-o", "cat", "--no-pager", timeout=10).out.splitlines()
 
 
 def error(unit: str) -> str | None:
@@ -28,6 +28,8 @@ def error(unit: str) -> str | None:
 
 def cause(lines: Iterable[str]) -> str | None:
     """The last error that vLLM's lines name, from its name on; None without one."""
-    found = [match[0] for line in lines if (match := _ERROR.search(line))]
-    own = [text for text in found if not any(one in text for one in _POINTERS)] or found
-    return textwrap.shorten(own[-1], 240, placeholder=" …") if own else None
+    errors = [match[0] for line in lines if (match := _ERROR.search(line))]
+    causes = [
+        text for text in errors if not any(pointer in text for pointer in _POINTERS)
+    ] or errors
+    return textwrap.shorten(causes[-1], 240, placeholder=" …") if causes else None

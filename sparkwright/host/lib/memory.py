@@ -12,13 +12,13 @@ _DISPLAYS = (("/tmp/.X11-unix", "X*"), ("/run/user", "*/wayland-*"))
 
 def meminfo(root: Path = Path("/")) -> dict[str, int]:
     """/proc/meminfo in bytes; nothing where there is none."""
-    found = {}
+    values = {}
     for line in (documents.text(root / "proc/meminfo") or "").splitlines():
         key, _, rest = line.partition(":")
-        words = rest.split()
-        if len(words) == 2:
-            found[key] = int(words[0]) * 1024
-    return found
+        parts = rest.split()
+        if len(parts) == 2:
+            values[key] = int(parts[0]) * 1024
+    return values
 
 
 def swappiness() -> int | None:

@@ -45,13 +45,13 @@ class Question:
 
     def answer(self) -> Package:
         """What is there; where nothing is, what could be."""
-        found = _VERSION.search(self._version.outcome().out)
-        if found:
-            return Package(found[0])
+        version = _VERSION.search(self._version.outcome().out)
+        if version:
+            return Package(version[0])
         if shutil.which("apt-get") is None:
             return Package(unreachable="the host has no apt-get")
-        said = run("apt-cache", "policy", self._name, timeout=10).out
-        candidate = re.search(r"Candidate: (\d\S*)", said)
+        policy = run("apt-cache", "policy", self._name, timeout=10).out
+        candidate = re.search(r"Candidate: (\d\S*)", policy)
         return Package(None, candidate[1] if candidate else None, _unreachable(self._proxy))
 
 
@@ -72,9 +72,9 @@ def _unreachable(given: str) -> str | None:
 
 def _servers(text: str) -> list[tuple[str, int]]:
     """Names and ports of the http(s) addresses in a text, each once."""
-    found = re.findall(r"\b(https?)://(?:[^/@'\s]*@)?([A-Za-z0-9.-]+)(?::(\d+))?", text)
+    addresses = re.findall(r"\b(https?)://(?:[^/@'\s]*@)?([A-Za-z0-9.-]+)(?::(\d+))?", text)
     ports = {"http": 80, "https": 443}
-    return list(dict.fromkeys((name, int(port or ports[how])) for how, name, port in found))
+    return list(dict.fromkeys((name, int(port or ports[how])) for how, name, port in addresses))
 
 
 def _connect(servers: list[tuple[str, int]], reached: list[str]) -> None:

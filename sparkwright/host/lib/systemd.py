@@ -32,7 +32,7 @@ def showing(*units: str, fields: str = FIELDS, timeout: float | None = 10) -> Ru
 def shown(text: str) -> dict[str, dict[str, str]]:
     """What ``systemctl show`` printed of several units, by their names."""
     blocks = map(pairs, text.strip().split("\n\n"))
-    return {one["Id"]: one for one in blocks if "Id" in one}
+    return {properties["Id"]: properties for properties in blocks if "Id" in properties}
 
 
 def unit(name: str, timeout: float | None = None) -> dict[str, str]:
@@ -62,8 +62,8 @@ def _links(name: str) -> list[Path] | None:
         lines = (UNITS / name).read_text(encoding="utf-8").splitlines()
     except OSError:
         return None
-    wanted = [words for line in lines if (words := line.partition("WantedBy=")[2].split())]
-    return [UNITS / f"{one}.wants" / name for words in wanted for one in words]
+    targets = [names for line in lines if (names := line.partition("WantedBy=")[2].split())]
+    return [UNITS / f"{target}.wants" / name for names in targets for target in names]
 
 
 def want_at_boot(name: str, *, wanted: bool) -> None:

@@ -62,7 +62,7 @@ def main(request: ProxyRequest) -> list[str]:
         reload(request)
     if request.start:
         systemd.start(*services)
-    for place in Path(request.config).parent.glob("tls/*"):
-        if str(place) not in request.files:  # no key stays when TLS is turned off
-            place.unlink()
+    for certificate in Path(request.config).parent.glob("tls/*"):
+        if str(certificate) not in request.files:  # no key stays when TLS is turned off
+            certificate.unlink()
     return [f"wrote {len(changed)} files of the proxy"]

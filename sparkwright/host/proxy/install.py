@@ -81,10 +81,10 @@ def install_brought(packages: dict[str, str]) -> None:
     with tempfile.TemporaryDirectory(prefix="sparkwright-packages-") as folder:
         wanted = []
         for name, content in packages.items():
-            place = Path(folder, Path(name).name)
-            place.write_bytes(base64.b64decode(content))
-            if not _newer_is_there(place):
-                wanted.append(str(place))
+            file = Path(folder, Path(name).name)
+            file.write_bytes(base64.b64decode(content))
+            if not _newer_is_there(file):
+                wanted.append(str(file))
         # apt's own user reads them; the folder is removed at the end.
         Path(folder).chmod(0o755)
         done = apt_get(*_INSTALL, "--no-download", *wanted, environment={})
@@ -95,12 +95,12 @@ def install_brought(packages: dict[str, str]) -> None:
 
 def _newer_is_there(place: Path) -> bool:
     """Whether a package is installed in this version or a later one."""
-    words = run("dpkg-deb", "-f", str(place), "Package").out.split()
+    lines = run("dpkg-deb", "-f", str(place), "Package").out.split()
     version = run("dpkg-deb", "-f", str(place), "Version").out.strip()
-    name = words[-1] if words else ""
+    name = lines[-1] if lines else ""
     form = "${db:Status-Status} ${Version}"
-    state, _, there = run("dpkg-query", "-W", "-f", form, name).out.partition(" ")
-    return state == "installed" and run("dpkg", "--compare-versions", there, "ge", version).ok
+    state, _, present = run("dpkg-query", "-W", "-f", form, name).out.partition(" ")
+    return state == "installed" and run("dpkg", "--compare-versions", present, "ge", version).ok
 
 
 def main(request: InstallRequest) -> list[str]:

@@ -45,11 +45,11 @@ def _known_soon(admin: str, place: str, wanted: list[str]) -> list[str]:
     deadline = time.monotonic() + _PATIENCE
     while True:
         try:
-            found = known(admin, place)
+            loaded = known(admin, place)
         except OSError:  # for a moment after a reload nobody listens
-            found = []
-        if found == wanted or time.monotonic() > deadline:
-            return found
+            loaded = []
+        if loaded == wanted or time.monotonic() > deadline:
+            return loaded
         time.sleep(0.1)
 
 

@@ -19,7 +19,7 @@ ABSENT = {"found": False, "code": None, "err": "", "out": ""}
 
 
 def _host(state: Any, *steps: str, **answers: Any) -> tuple[FakeHost, Any]:
-    host = spark(look=state, **answers)
+    host = spark(inspection=state, **answers)
     one = site(host, spark("spark-2"), bootstrap=list(steps)).hosts[host.name]
     return host, one
 
@@ -28,10 +28,10 @@ def test_a_look_is_one_execution_and_tells_what_is_left() -> None:
     host, one = _host(BARE, "nvidia-container-toolkit")
     found = looking.decided(host, one)  # type: ignore[arg-type]
     assert found is not None
-    assert host.programs == ["look"]
+    assert host.programs == ["inspection"]
     assert [step.name for step in found[1].steps] == ["nvidia-container-toolkit"]
     assert one.cured == {"nvidia-container-toolkit"}
-    assert "earlyoom" in host.request("look")["packages"]
+    assert "earlyoom" in host.request("inspection")["packages"]
 
 
 @pytest.mark.parametrize(
@@ -40,7 +40,7 @@ def test_a_look_is_one_execution_and_tells_what_is_left() -> None:
         (replace(BARE, driver=None), "refused by bootstrap: bootstrap-driver"),
         (replace(BARE, passwordless=False), "refused by bootstrap: bootstrap-sudo"),
         (Said(err="sudo: a password is required", ok=False),
-         "sparkwright-look: sudo: a password is required"),
+         "sparkwright-inspection: sudo: a password is required"),
     ],
 )  # fmt: skip
 def test_what_is_in_the_way_refuses_the_host_alone(state: Any, why: str) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from sparkwright.facts.asking import HostError
-from sparkwright.host.bootstrap.look import BootstrapState
+from sparkwright.host.bootstrap.inspection import BootstrapState
 from sparkwright.run import reboot
 from tests.operations.harness import FakeHost, Said, fake, run
 from tests.unit.bootstrap.states import UBUNTU
@@ -34,7 +34,7 @@ class Rebooting(FakeHost):
 
 
 def _host(boots: list[Any], attempts: list[bool]) -> Rebooting:
-    made = fake(probe(), reboot="before", look=lambda _: boots.pop(0))
+    made = fake(probe(), reboot="before", inspection=lambda _: boots.pop(0))
     host = Rebooting(answers=made.answers, connector_data=made.connector_data, state=made.state)
     host.state.active_hosts = {host}
     host.attempts = attempts
@@ -56,7 +56,15 @@ def test_it_is_waited_for_and_the_host_known_anew() -> None:
     host = _host(boots, [True, False, False, True, True])
     ran = run(host, reboot.rebooted, FRESH, asked=True, execute=True)
     assert ran.well, host.lines
-    assert host.programs == ["lock", "reboot", "lock", "look", "look", "look", "observe"]
+    assert host.programs == [
+        "lock",
+        "reboot",
+        "lock",
+        "inspection",
+        "inspection",
+        "inspection",
+        "observe",
+    ]
     assert host.asked[2].request["release"]  # before the host is away
     assert ran.memory.changes == ["rebooted"]
     assert (ran.memory.failure, ran.memory.locked, ran.memory.stale) == (None, None, False)

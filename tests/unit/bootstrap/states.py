@@ -8,7 +8,7 @@ from typing import Any
 
 from sparkwright.bootstrap.decide import Decision, decide
 from sparkwright.config.bootstrap import PackageSource
-from sparkwright.host.bootstrap.look import BootstrapState
+from sparkwright.host.bootstrap.inspection import BootstrapState
 from sparkwright.host.observation import Distribution
 from tests.unit.builders import RTX, SPARK, plan
 

@@ -11,7 +11,7 @@ from sparkwright.bootstrap import steps
 from sparkwright.bootstrap.box import Box, Kind, box_of
 from sparkwright.bootstrap.decide import request_of
 from sparkwright.findings.finding import Finding
-from sparkwright.host.bootstrap.look import BootstrapState, Firewall
+from sparkwright.host.bootstrap.inspection import BootstrapState, Firewall
 from sparkwright.host.observation import Distribution
 from tests.unit.bootstrap.states import (
     ALL,

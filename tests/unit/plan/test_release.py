@@ -9,6 +9,7 @@ import pytest
 
 from sparkwright.engines.vllm.command import CACHES, argument_words
 from sparkwright.findings.user_error import UserError
+from sparkwright.host.lib.records import decode, encode
 from sparkwright.host.service import Service
 from sparkwright.plan.service import render_service
 from tests.libyaml import safe_load
@@ -272,3 +273,10 @@ def _devices(rendered: Service) -> Any:
 def test_what_is_no_gpu_is_refused(gpus: list[Any]) -> None:
     with pytest.raises(UserError, match="gpus"):
         plan({"qwen36": {**RTX["qwen36"], "gpus": gpus}})
+
+
+def test_a_host_writes_the_record_that_it_is_compared_with() -> None:
+    """The switch gets the service as JSON, and writes the record of what it read."""
+    service = release()
+    received = decode(Service, json.loads(json.dumps(encode(service))))
+    assert received.record == service.record

@@ -80,7 +80,7 @@ def test_a_fleets_door_has_every_host_of_the_service_behind_it() -> None:
 )
 def test_a_door_to_nobody_is_a_mistake(gateway: dict[str, Any], words: str) -> None:
     with pytest.raises(UserError, match=words):
-        proxies_of(plan(gateway=gateway), EVERYONE)
+        proxies_of(plan(load_balancer=gateway), EVERYONE)
 
 
 def test_who_has_others_beside_it() -> None:

@@ -105,7 +105,7 @@ def installed(names: tuple[str, ...]) -> tuple[str, ...]:
         return ()
     form = "${Package} ${db:Status-Status}\n"
     lines = run("dpkg-query", "-W", "-f", form, *names, timeout=30).out.splitlines()
-    return tuple(dict.fromkeys(one.split()[0] for one in lines if one.endswith(" installed")))
+    return tuple(dict.fromkeys(line.split()[0] for line in lines if line.endswith(" installed")))
 
 
 def booted() -> float:
@@ -118,7 +118,9 @@ def booted() -> float:
 def documents_of(path: str) -> dict[str, str]:
     """First word -> the rest, of each line."""
     text = documents.text(path) or ""
-    return {one.split()[0]: " ".join(one.split()[1:]) for one in text.splitlines() if one.split()}
+    return {
+        line.split()[0]: " ".join(line.split()[1:]) for line in text.splitlines() if line.split()
+    }
 
 
 def fresh(names: tuple[str, ...]) -> tuple[str, ...]:
@@ -127,28 +129,28 @@ def fresh(names: tuple[str, ...]) -> tuple[str, ...]:
 
     def newer(name: str) -> bool:
         lists = [*_LISTS.glob(f"{name}.list"), *_LISTS.glob(f"{name}:*.list")]
-        return any(one.stat().st_mtime > since for one in lists)
+        return any(list_file.stat().st_mtime > since for list_file in lists)
 
     return tuple(name for name in names if newer(name))
 
 
 def gpus_on_bus() -> tuple[bool, bool]:
     """Whether a GPU of NVIDIA's is on the PCI bus, and whether it is a GB10."""
-    found = [
+    devices = [
         int(documents.text(device / "device") or "0", 16)
         for device in (_PCI.iterdir() if _PCI.is_dir() else ())
         if (documents.text(device / "vendor") or "").strip() == "0x10de"
         and (documents.text(device / "class") or "").startswith("0x03")
     ]
-    return bool(found), any(one in _GB10 for one in found)
+    return bool(devices), any(identity in _GB10 for identity in devices)
 
 
 def docker_is_older() -> bool:
     """Whether dockerd was started before the toolkit's hook came."""
-    shown = documents.pairs(
+    properties = documents.pairs(
         systemd.showing("docker.service", fields="ExecMainStartTimestampMonotonic").outcome().out
     )
-    started = int(shown.get("ExecMainStartTimestampMonotonic") or 0) / 1e6
+    started = int(properties.get("ExecMainStartTimestampMonotonic") or 0) / 1e6
     if not started or not _HOOK.exists():
         return False
     return _HOOK.stat().st_ctime > time.time() - time.monotonic() + started
@@ -158,26 +160,26 @@ def firewall() -> Firewall | None:
     """The firewall at work, and what it lets through."""
     if "ENABLED=yes" in (documents.text(_UFW / "ufw.conf") or ""):
         rules = (documents.text(_UFW / "user.rules") or "").splitlines()
-        return Firewall("ufw", tuple(one for one in rules if one.startswith("### tuple ###")))
+        return Firewall("ufw", tuple(rule for rule in rules if rule.startswith("### tuple ###")))
     if shutil.which("firewall-cmd") and systemd.is_active("firewalld.service"):
         rules = run("firewall-cmd", "--permanent", "--list-rich-rules", timeout=10).out.splitlines()
-        return Firewall("firewalld", tuple(one.strip() for one in rules))
+        return Firewall("firewalld", tuple(rule.strip() for rule in rules))
     return None
 
 
 def networks() -> tuple[str, ...]:
     """Addresses with their networks."""
     lines = run("ip", "-o", "addr", "show", "scope", "global", timeout=10).out.splitlines()
-    return tuple(one.split()[3] for one in lines if len(one.split()) > 3)
+    return tuple(line.split()[3] for line in lines if len(line.split()) > 3)
 
 
 def groups_of(user: str) -> tuple[str, ...]:
     """Names of a user's groups; a login from now on has them."""
     try:
-        known = os.getgrouplist(user, pwd.getpwnam(user).pw_gid)
+        numbers = os.getgrouplist(user, pwd.getpwnam(user).pw_gid)
     except KeyError:
         return ()
-    return tuple(one.gr_name for one in grp.getgrall() if one.gr_gid in known)
+    return tuple(group.gr_name for group in grp.getgrall() if group.gr_gid in numbers)
 
 
 def passwordless(user: str) -> bool:
@@ -193,9 +195,9 @@ def main(request: BootstrapRequest) -> BootstrapState:
     gpus, compose = gpu.Question(gpu.IDENTITY), run(*observe.compose_command())
     user = os.environ.get("SUDO_USER") or pwd.getpwuid(os.getuid()).pw_name
     release = documents.pairs(documents.text("/etc/os-release") or "")
-    there = installed(request.packages)
+    packages = installed(request.packages)
     nvidia, gb10 = gpus_on_bus()
-    answered = gpus.answer().gpus
+    devices = gpus.answer().gpus
     info = docker.get("/info") if root else None
     toolkit = run("nvidia-ctk", "--version", timeout=20)
     return BootstrapState(
@@ -206,19 +208,19 @@ def main(request: BootstrapRequest) -> BootstrapState:
         groups=groups_of(user),
         distribution=observe.distribution(),
         codename=release.get("VERSION_CODENAME", "").strip("\"'"),
-        gb10=gb10 or any(one.compute_cap == "12.1" for one in answered),
-        nvidia=nvidia or bool(answered),
+        gb10=gb10 or any(device.compute_cap == "12.1" for device in devices),
+        nvidia=nvidia or bool(devices),
         apt=shutil.which("apt-get") is not None,
         docker=shutil.which("docker") is not None,
         docker_kind=docker.kind(info),
         compose=compose.ok,
         toolkit=toolkit.ok,
         docker_is_older=docker_is_older(),
-        driver=next((one.driver for one in answered), None),
+        driver=next((device.driver for device in devices), None),
         driver_installer=Path("/usr/bin/nvidia-uninstall").exists(),
         secure_boot=_SECURE_BOOT.is_file() and _SECURE_BOOT.read_bytes()[-1:] == b"\x01",
-        packages=there,
-        fresh=fresh(there),
+        packages=packages,
+        fresh=fresh(packages),
         texts={path: documents.text(path) for path in request.files},
         swap=memory.meminfo().get("SwapTotal", 0),
         swappiness=memory.swappiness(),

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from sparkwright.host.bootstrap import look
-from sparkwright.host.bootstrap.look import BootstrapRequest, Firewall
+from sparkwright.host.bootstrap import inspection
+from sparkwright.host.bootstrap.inspection import BootstrapRequest, Firewall
 from sparkwright.host.lib import systemd
 from sparkwright.host.lib.processes import Outcome
 from tests.operations.harness import as_json
@@ -41,19 +41,19 @@ def test_gpus_on_the_bus(
 ) -> None:  # fmt: skip
     for number, one in enumerate(devices):
         _device(tmp_path / f"pci/{number}", *one)
-    monkeypatch.setattr(look, "_PCI", tmp_path / "pci")
-    assert look.gpus_on_bus() == found
+    monkeypatch.setattr(inspection, "_PCI", tmp_path / "pci")
+    assert inspection.gpus_on_bus() == found
 
 
 def test_what_came_since_the_boot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(look, "_LISTS", tmp_path)
-    booted = look.booted()
+    monkeypatch.setattr(inspection, "_LISTS", tmp_path)
+    booted = inspection.booted()
     assert 0 < booted <= time.time()
     for name, when in (("old.list", booted - 60), ("new.list", booted + 60),
                        ("newer:amd64.list", booted + 60)):  # fmt: skip
         (tmp_path / name).touch()
         os.utime(tmp_path / name, (when, when))
-    assert look.fresh(("old", "new", "newer", "none")) == ("new", "newer")
+    assert inspection.fresh(("old", "new", "newer", "none")) == ("new", "newer")
 
 
 UFW = """\
@@ -68,26 +68,26 @@ UFW = """\
 
 
 def test_ufw_by_its_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(look, "_UFW", tmp_path)
+    monkeypatch.setattr(inspection, "_UFW", tmp_path)
     monkeypatch.setattr(shutil, "which", lambda _: None)
-    assert look.firewall() is None
+    assert inspection.firewall() is None
     (tmp_path / "ufw.conf").write_text("ENABLED=no\nLOGLEVEL=low\n")
     (tmp_path / "user.rules").write_text(UFW)
-    assert look.firewall() is None
+    assert inspection.firewall() is None
     (tmp_path / "ufw.conf").write_text("ENABLED=yes\n")
     rules = tuple(one for one in UFW.splitlines() if one.startswith("### tuple"))
-    assert look.firewall() == Firewall("ufw", rules)
+    assert inspection.firewall() == Firewall("ufw", rules)
 
 
 def test_firewalld(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rule = 'rule family="ipv4" source address="10.0.0.0/8" port port="8000" protocol="tcp" accept'
-    monkeypatch.setattr(look, "_UFW", tmp_path)
+    monkeypatch.setattr(inspection, "_UFW", tmp_path)
     monkeypatch.setattr(shutil, "which", lambda _: "/usr/bin/firewall-cmd")
-    monkeypatch.setattr(look, "run", lambda *_, **__: Outcome(0, f"\t{rule}\n"))
+    monkeypatch.setattr(inspection, "run", lambda *_, **__: Outcome(0, f"\t{rule}\n"))
     monkeypatch.setattr(systemd, "is_active", lambda _: True)
-    assert look.firewall() == Firewall("firewalld", (rule,))
+    assert inspection.firewall() == Firewall("firewalld", (rule,))
     monkeypatch.setattr(systemd, "is_active", lambda _: False)
-    assert look.firewall() is None
+    assert inspection.firewall() is None
 
 
 def test_packages_that_are_whole(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -98,17 +98,19 @@ def test_packages_that_are_whole(monkeypatch: pytest.MonkeyPatch) -> None:
         text = "docker.io installed\ndocker-cli half-configured\nearlyoom config-files\n"
         return Outcome(1, text, "dpkg-query: no packages found matching nothing")
 
-    monkeypatch.setattr(look, "run", run)
-    assert look.installed(("docker.io", "docker-cli", "earlyoom", "nothing")) == ("docker.io",)
+    monkeypatch.setattr(inspection, "run", run)
+    assert inspection.installed(("docker.io", "docker-cli", "earlyoom", "nothing")) == (
+        "docker.io",
+    )
     assert asked[0][-1] == "nothing"
     asked.clear()
-    assert look.installed(()) == ()
+    assert inspection.installed(()) == ()
     assert asked == []
 
 
 def test_docker_older_than_the_toolkit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     hook = tmp_path / "hook"
-    monkeypatch.setattr(look, "_HOOK", hook)
+    monkeypatch.setattr(inspection, "_HOOK", hook)
 
     def started(ago: float) -> None:
         micro = int((time.monotonic() - ago) * 1e6)
@@ -121,17 +123,19 @@ def test_docker_older_than_the_toolkit(tmp_path: Path, monkeypatch: pytest.Monke
         monkeypatch.setattr(systemd, "showing", lambda *_, **__: Shown())
 
     started(60)
-    assert not look.docker_is_older()
+    assert not inspection.docker_is_older()
     hook.touch()
-    assert look.docker_is_older()
+    assert inspection.docker_is_older()
     started(-60)
-    assert not look.docker_is_older()
+    assert not inspection.docker_is_older()
     started(0)  # it does not run
-    assert not look.docker_is_older()
+    assert not inspection.docker_is_older()
 
 
 def test_this_machine_is_looked_at_and_not_changed() -> None:
-    found = as_json(look.main(BootstrapRequest(("bash", "no-such-package"), ("/etc/hostname",))))
+    found = as_json(
+        inspection.main(BootstrapRequest(("bash", "no-such-package"), ("/etc/hostname",)))
+    )
     assert found["architecture"] == os.uname().machine
     assert found["texts"]["/etc/hostname"] == Path("/etc/hostname").read_text()
     assert "no-such-package" not in found["packages"]
