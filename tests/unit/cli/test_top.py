@@ -16,8 +16,8 @@ from click.testing import CliRunner, Result
 from sparkwright.cli import main
 from sparkwright.cli.lib.hosts import Hosts
 from sparkwright.facts.answers import HostError
-from tests.unit.extras.chat.site import terminal, written
 from tests.unit.results.test_load import SPARK, after
+from tests.unit.site_terminal import terminal, written
 
 WELL, LATER = SPARK, after(2, generated=1241.0)
 SILENT = HostError("not reached: \x1b[2Jtimed out")

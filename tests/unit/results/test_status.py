@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
-from sparkwright.extras.report.inputs import read_history
-from sparkwright.findings.finding import Finding
 from sparkwright.host.lib.records import decode, encode
 from sparkwright.host.lock import Owner
 from sparkwright.host.release import HistoryEntry
@@ -18,13 +14,13 @@ from sparkwright.results.status import (
     render_diff,
     render_history,
     render_status,
-    switches,
     well,
 )
 from sparkwright.text.lock_owner import age, described
 from tests.unit.builders import kept_service
 
 NOW = 1_800_000_000.0
+
 STARTED = "2027-01-15T06:00:00.123456789Z"  # two hours before
 
 
@@ -110,15 +106,6 @@ def test_history_is_one_line_a_switch() -> None:
     for word in (f"{'a' * 12} (old)", f"{'b' * 12} (new)", "ann@laptop", "3.2 s", "good"):
         assert word in lines[1]
     assert render_history({"spark-1": answer(history=[])}, 10) == "no switch is recorded"
-
-
-def test_the_fleets_page_reads_the_history(tmp_path: Path) -> None:
-    kept = tmp_path / "status.json"
-    kept.write_text(json.dumps({"history": switches({"spark-1": answer()})}))
-    problems: list[Finding] = []
-    (switch,) = read_history(kept, problems)
-    assert not problems
-    assert (switch.host, switch.after, switch.ended) == ("spark-1", "b" * 12, "serving")
 
 
 def test_a_difference_is_a_diff_and_none_is_nothing() -> None:

@@ -18,7 +18,7 @@ from tests.unit.engines.derivation.repositories import (
     planned,
     repository,
 )
-from tests.unit.extras.imports.recipes import git, git_registry
+from tests.unit.git_registries import git, git_registry
 
 RECIPE = """
 meta: {title: Qwen3-8B, slug: qwen3-8b, provider: Qwen, hardware: {dgx_spark_gb10: verified}}

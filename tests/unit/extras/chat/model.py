@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-KEY = "sk-of-the-test-0123456789"
+from tests.unit.site_terminal import KEY
 
 
 @dataclass

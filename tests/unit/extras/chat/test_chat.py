@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.unit.builders import catalog
-from tests.unit.extras.chat.model import KEY, Model, speaking
-from tests.unit.extras.chat.site import chat, terminal, written
+from tests.unit.extras.chat.model import Model, speaking
+from tests.unit.site_terminal import KEY, chat, terminal, written
 
 #: Connects as `ssh -W` does, and writes down how it was called.
 SSH = """#!/usr/bin/env python3

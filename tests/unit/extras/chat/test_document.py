@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tests.unit.cli.test_json import judge
 from tests.unit.extras.chat.model import Model, speaking
-from tests.unit.extras.chat.site import chat, written
+from tests.unit.site_terminal import chat, written
 
 
 def test_an_answer_is_one_document(tmp_path: Path) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime as dt
 import json
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -13,26 +12,12 @@ from sparkwright.extras.imports.sources import of_path
 from sparkwright.findings.finding import Finding
 from sparkwright.recipes.recipe import Options, Text
 from tests.unit.builders import ROOT, catalog
+from tests.unit.git_registries import git, git_registry
 
 FIXTURES = ROOT / "tests/fixtures/recipes"
 REGISTRY = FIXTURES / "registry/recipes"
 
-
-def git(folder: Path, *words: str) -> str:
-    """What git says in a folder."""
-    identity = ("-c", "user.name=x", "-c", "user.email=x@example.com")
-    done = subprocess.run(
-        ["git", *identity, *words], cwd=folder, capture_output=True, text=True, check=True
-    )
-    return done.stdout.strip()
-
-
-def git_registry(folder: Path) -> Path:
-    """A folder as a git repository with one commit of all that is in it."""
-    git(folder, "init", "--quiet")
-    git(folder, "add", "-A")
-    git(folder, "commit", "--quiet", "-m", "first")
-    return folder
+__all__ = ["git", "git_registry"]
 
 
 def of_folder(folder: Path, **options: Any) -> dict[str, Result]:

@@ -20,7 +20,8 @@ from click.testing import CliRunner, Result
 
 from sparkwright.cli import main
 from tests.unit.builders import ROOT
-from tests.unit.extras.chat.model import KEY
+
+KEY = "sk-of-the-test-0123456789"
 
 
 def written(folder: Path, port: int, address: str = "127.0.0.1", more: str = "") -> Path:

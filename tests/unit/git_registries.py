@@ -1,0 +1,23 @@
+"""Folders as git repositories."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+
+def git(folder: Path, *words: str) -> str:
+    """What git says in a folder."""
+    identity = ("-c", "user.name=x", "-c", "user.email=x@example.com")
+    done = subprocess.run(
+        ["git", *identity, *words], cwd=folder, capture_output=True, text=True, check=True
+    )
+    return done.stdout.strip()
+
+
+def git_registry(folder: Path) -> Path:
+    """A folder as a git repository with one commit of all that is in it."""
+    git(folder, "init", "--quiet")
+    git(folder, "add", "-A")
+    git(folder, "commit", "--quiet", "-m", "first")
+    return folder
