@@ -14,16 +14,16 @@ from sparkwright.documents.bounds import Unusable
 from sparkwright.findings.finding import Finding
 from sparkwright.findings.user_error import UserError, mistake
 from sparkwright.host.fetch.request import FetchFile
+from sparkwright.resolve.hub_client import MOST_VALUES, model_info
 from sparkwright.resolve.kv_cache import kv_layers
 from sparkwright.resolve.model_facts import ModelFacts, facts_of
 from sparkwright.resolve.model_recipe import ModelRecipe
-from sparkwright.resolve.queries import TIMEOUT, asking, body, download
+from sparkwright.resolve.queries import asking, download
 
 if TYPE_CHECKING:
-    import requests
+    import httpx2
+    from huggingface_hub import ModelInfo
 
-#: A model's data with every file of a large repository, as the hub says them.
-_MOST_DATA, _MOST_VALUES = 32 << 20, 5_000_000
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 #: What says how to serve a model.
 _READ = ("config.json", "generation_config.json", "tokenizer_config.json")
@@ -76,7 +76,7 @@ def resolve_model(
 ) -> ResolvedModel:
     """Resolve a revision to a commit and its files.
 
-    The token is sent to the endpoint's own host only (requests drops it on a redirect elsewhere).
+    The token is sent to the endpoint's own host only: clients drop it on a redirect elsewhere.
 
     Args:
         marks: texts that the chat template is searched for; with them, the small files that say
@@ -86,19 +86,17 @@ def resolve_model(
         UserError: with what to do for 401, 403, 404 and for a hub out of reach; with ``marks`` also
             for a file of the repository that can't be used.
     """
-    import requests  # a locked run sends no request, and this takes 50 ms to import
+    from huggingface_hub.errors import HfHubHTTPError
 
     where = f"model {repository}@{revision}"
     headers = {"Authorization": f"Bearer {token}"} if token else {}
-    url = f"{endpoint}/api/models/{repository}/revision/{revision}"
     with asking(where, f"the hub {endpoint}", answer="a model's data", setting="hub_endpoint"):
-        with requests.get(
-            url, params={"blobs": "true"}, headers=headers, timeout=TIMEOUT, stream=True
-        ) as answer:
-            if answer.status_code != 200:
-                raise UserError([_refused(where, endpoint, repository, answer, token is not None)])
-            data = json_text.load_object(body(answer, _MOST_DATA), _MOST_VALUES)
-        found = _parse(where, repository, data)
+        try:
+            info = model_info(endpoint, repository, revision, token)
+        except HfHubHTTPError as error:
+            refusal = _refused(where, endpoint, repository, error.response, token is not None)
+            raise UserError([refusal]) from None
+        found = _parse(where, repository, info)
 
         def small(name: str) -> bytes | None:
             if not any(file.path == name for file in found.files):
@@ -106,7 +104,7 @@ def resolve_model(
             return download(f"{endpoint}/{repository}/resolve/{found.commit}/{name}", headers)
 
         if marks is not None:
-            return _with_facts(found, small, data, where, marks)
+            return _with_facts(found, small, info, where, marks)
         return replace(found, kv=_kv(small))
 
 
@@ -116,7 +114,7 @@ def _kv(small: Callable[[str], bytes | None]) -> tuple[KvLayers, ...]:
 
     try:
         text = small("config.json")
-        return kv_layers(json_text.load_object(text, _MOST_VALUES)) if text is not None else ()
+        return kv_layers(json_text.load_object(text, MOST_VALUES)) if text is not None else ()
     except (requests.RequestException, Unusable):
         return ()
 
@@ -124,7 +122,7 @@ def _kv(small: Callable[[str], bytes | None]) -> tuple[KvLayers, ...]:
 def _with_facts(
     model: ResolvedModel,
     small: Callable[[str], bytes | None],
-    data: dict[str, Any],
+    info: ModelInfo,
     where: str,
     marks: Collection[str],
 ) -> ResolvedModel:
@@ -137,50 +135,48 @@ def _with_facts(
             if name == _TEMPLATE:
                 template = text
             else:
-                files[name] = {} if text is None else json_text.load_object(text, _MOST_VALUES)
+                files[name] = {} if text is None else json_text.load_object(text, MOST_VALUES)
         except Unusable as error:
             remedy = "take another revision, or write the service as a recipe of your own"
             raise UserError([mistake(where, f"its {name}: {error.what}", remedy)]) from None
-    card = data.get("cardData")
+    card = info.card_data
     facts = facts_of(
         *(files[name] for name in _READ),
         marks=marks,
         template=template.decode("utf-8", "replace") if template else None,
         hf_quant=any(file.path == "hf_quant_config.json" for file in model.files),
-        license=card.get("license") if isinstance(card, dict) else None,
+        license=card.license if card else None,
     )
     return replace(model, kv=kv_layers(files["config.json"]), facts=facts)
 
 
-def _parse(where: str, repository: str, data: dict[str, Any]) -> ResolvedModel:
-    if not _COMMIT.fullmatch(str(data["sha"])):
+def _parse(where: str, repository: str, info: ModelInfo) -> ResolvedModel:
+    if not _COMMIT.fullmatch(str(info.sha)):
         raise ValueError("the commit is none")
     files = []
-    for sibling in data["siblings"]:
-        lfs = sibling.get("lfs") or {}
-        name = str(sibling["rfilename"])
+    for sibling in info.siblings or ():
+        name = str(sibling.rfilename)
         if not name.isprintable() or {"", ".", ".."} & set(name.split("/")):
             what = f"it has a file named {name[:80]!r}, which leads out of its directory"
             raise UserError([mistake(where, what, "do not use this repository")])
         files.append(
             FetchFile(
                 path=name,
-                size=int(lfs.get("size", sibling.get("size", 0))),
-                sha256=lfs.get("sha256"),
-                blob_id=sibling.get("blobId"),
+                size=int(sibling.lfs.size if sibling.lfs else sibling.size or 0),
+                sha256=sibling.lfs.sha256 if sibling.lfs else None,
+                blob_id=sibling.blob_id,
             )
         )
-    modified = data.get("lastModified")
     return ResolvedModel(
         repository=repository,
-        commit=str(data["sha"]),
-        last_modified=dt.date.fromisoformat(modified[:10]) if modified else None,
+        commit=str(info.sha),
+        last_modified=info.last_modified.date() if info.last_modified else None,
         files=tuple(sorted(files, key=lambda file: file.path)),
     )
 
 
 def _refused(
-    where: str, endpoint: str, repository: str, answer: requests.Response, with_token: bool
+    where: str, endpoint: str, repository: str, answer: httpx2.Response, with_token: bool
 ) -> Finding:
     code = answer.headers.get("X-Error-Code", "")
     page = f"{endpoint}/{repository}"

@@ -46,7 +46,8 @@ def hub(
             path = self.path.partition("?")[0]
             if path.startswith("/api/models/"):
                 every = [*files, *(names or [])]
-                data = {"sha": sha, "siblings": [{"rfilename": name} for name in every]}
+                siblings = [{"rfilename": name} for name in every]
+                data = {"id": REPOSITORY, "sha": sha, "siblings": siblings}
                 body: bytes | None = json.dumps(data).encode()
             else:
                 body = files.get(path.partition(f"/resolve/{COMMIT}/")[2])

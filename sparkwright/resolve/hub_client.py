@@ -1,0 +1,88 @@
+"""The hub's own client (huggingface_hub) for one query, within bounds.
+
+Whoever owns a repository writes its data, and a mirror may return anything: bytes, time and shape
+of an answer are bounded before the client reads it.
+"""
+
+from __future__ import annotations
+
+import os
+import ssl
+import time
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from sparkwright.documents import json_text
+from sparkwright.documents.bounds import Unusable
+
+if TYPE_CHECKING:
+    from huggingface_hub import ModelInfo
+
+#: Bytes and values of a large repository's data with every file, and seconds until it is there.
+MOST_BYTES, MOST_VALUES, MOST_SECONDS = 32 << 20, 5_000_000, 60.0
+#: Variables by which requests finds the certificates of a site's own authority.
+_AUTHORITIES = ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
+
+
+def model_info(endpoint: str, repository: str, revision: str, token: str | None) -> ModelInfo:
+    """Ask a hub for a revision of a model and its files.
+
+    The client sends the token to the endpoint's own host only.
+
+    Raises:
+        huggingface_hub.errors.HfHubHTTPError: for an answer that is an error; it has the response.
+        requests.ConnectionError: when the hub is out of reach.
+        ValueError: for an answer that is no model's data.
+    """
+    import httpx2  # a locked run sends no request, and these take 0.15 s to import
+    import requests
+    from huggingface_hub import HfApi, set_client_factory
+    from huggingface_hub.errors import HfHubHTTPError
+
+    set_client_factory(lambda: _client(httpx2))
+    try:
+        return HfApi(endpoint=endpoint, token=token or False).model_info(
+            repository, revision=revision, files_metadata=True
+        )
+    except HfHubHTTPError:
+        raise
+    except (httpx2.HTTPError, ConnectionError) as error:
+        raise requests.ConnectionError(str(error)) from error
+    except (AttributeError, Unusable) as error:
+        raise ValueError(f"not a model's data: {error}") from error
+
+
+def _client(library: Any) -> Any:
+    """The client of all queries. It refuses compressed answers: nobody knows how long they get."""
+
+    class Bounded(library.SyncByteStream):  # type: ignore[misc]
+        def __init__(self, stream: Any) -> None:
+            self._stream = stream
+
+        def __iter__(self) -> Iterator[bytes]:
+            left, until = MOST_BYTES, time.monotonic() + MOST_SECONDS
+            for piece in self._stream:
+                left -= len(piece)
+                if left < 0 or time.monotonic() > until:
+                    raise ValueError(f"more than {MOST_BYTES >> 20} MiB or {MOST_SECONDS:g} s")
+                yield piece
+
+        def close(self) -> None:
+            self._stream.close()
+
+    def bound(response: Any) -> None:
+        if response.headers.get("Content-Encoding", "identity") != "identity":
+            raise ValueError("it is compressed, though that was not asked for")
+        response.stream = Bounded(response.stream)
+        if response.status_code == 200:
+            # Before the client's own reader, which has no bound on depth.
+            json_text.load_object(response.read(), MOST_VALUES)
+
+    authority = next(filter(None, map(os.environ.get, _AUTHORITIES)), None)
+    return library.Client(
+        headers={"Accept-Encoding": "identity"},
+        follow_redirects=True,
+        timeout=library.Timeout(30, connect=5),
+        verify=ssl.create_default_context(cafile=authority) if authority else True,
+        event_hooks={"response": [bound]},
+    )
