@@ -63,8 +63,8 @@ SECTIONS = {
     },
 }
 
-#: Commands that ask or change hosts in this process.
-ASKING = {*SECTIONS["Hosts"], "bench", "key", "notify"} - {"deploy", "shell"}
+#: The core's commands that ask or change hosts in this process.
+_ASKING = {*SECTIONS[HOSTS], "key"} - {"deploy", "shell"}
 
 
 def sections() -> dict[str, dict[str, str]]:
@@ -80,6 +80,12 @@ def module_of(name: str) -> str:
     """Name of the module that defines a command."""
     core = any(name in commands for commands in SECTIONS.values())
     return f"sparkwright.cli.{name}" if core else extra_commands()[name].module
+
+
+def asks_hosts(name: str) -> bool:
+    """Whether a command asks or changes hosts in this process."""
+    extra = extra_commands().get(name)
+    return name in _ASKING or (extra is not None and extra.asks_hosts)
 
 
 class _Lazy(click.Group):
@@ -105,7 +111,7 @@ class _Lazy(click.Group):
         completing = ctx.resilient_parsing
         if args[0] not in known and not args[0].startswith("-") and not completing:
             ctx.fail(f"no such command: {args[0]!r}: {suggest(args[0], known)}")
-        if args[0] in ASKING and not completing and not {"-h", "--help"} & set(args):
+        if asks_hosts(args[0]) and not completing and not {"-h", "--help"} & set(args):
             import_module("sparkwright.run")  # patches for gevent, before a command loads ssl
         return super().resolve_command(ctx, args)
 

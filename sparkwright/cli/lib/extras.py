@@ -27,12 +27,14 @@ class ExtraCommand:
         module: it has the click command as ``command``, and the type of its JSON document as
             ``DOCUMENT``.
         section: of the help; empty for a command of a group.
+        asks_hosts: whether it asks hosts in its own process.
     """
 
     words: str
     help: str
     module: str
     section: str = ""
+    asks_hosts: bool = False
 
     def load(self) -> click.Command:
         """The click command."""

@@ -11,6 +11,7 @@ EXTRA = Extra(
             "Measure services, and compare with the cards' figures.",
             f"{__name__}.command",
             HOSTS,
+            asks_hosts=True,
         ),
     ),
     offers={"report.section": f"{__name__}.section:section"},

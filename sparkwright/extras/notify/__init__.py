@@ -7,7 +7,11 @@ from sparkwright.cli.lib.extras import CLIENTS, Extra, ExtraCommand
 EXTRA = Extra(
     commands=(
         ExtraCommand(
-            "notify", "Tell people what begins, worsens and ends.", f"{__name__}.command", CLIENTS
+            "notify",
+            "Tell people what begins, worsens and ends.",
+            f"{__name__}.command",
+            CLIENTS,
+            asks_hosts=True,
         ),
     ),
 )

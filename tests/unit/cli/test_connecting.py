@@ -15,7 +15,7 @@ from pyinfra.api.config import Config
 from pyinfra.api.inventory import Inventory
 
 from docs.generate.commands import commands
-from sparkwright.cli import main, module_of
+from sparkwright.cli import asks_hosts, main, module_of
 from sparkwright.cli.lib.connecting import OPTIONS, SECRETS
 from sparkwright.cli.lib.hosts import given
 from sparkwright.run import session
@@ -48,6 +48,23 @@ def _going_to_hosts() -> dict[str, click.Command]:
 
 def test_the_commands_are_found() -> None:
     assert {"status", "bench", "key rotate", "models prune", "verify"} <= set(_going_to_hosts())
+
+
+def test_the_standard_library_is_patched_for_every_command_that_asks_hosts() -> None:
+    assert all(asks_hosts(words.split()[0]) for words in _going_to_hosts())
+
+
+def test_a_command_that_loads_ssl_is_patched_first() -> None:
+    """The module of bench imports requests, and with it ssl."""
+    script = (
+        "from sparkwright.cli import main\n"
+        "try:\n    main(['bench', 'missing.py'])\nexcept SystemExit:\n    pass\n"
+        "from gevent.monkey import is_module_patched\nprint(is_module_patched('ssl'))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.splitlines()[-1] == "True"
 
 
 @pytest.mark.parametrize("words", _going_to_hosts())
