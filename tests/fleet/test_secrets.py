@@ -87,15 +87,3 @@ def test_a_hub_token_is_gone_when_its_job_is_killed(with_token: Site) -> None:
     hub("DELETE")
     fetch(with_token)
     assert whole()
-
-
-def test_what_an_earlier_version_left_is_removed_once(alone: Site) -> None:
-    places = "/opt/sparkwright/state/hub-token /opt/sparkwright/state/sparkwright-pull-0/account"
-    ssh(HOST, "sudo mkdir -p /opt/sparkwright/state/sparkwright-pull-0")
-    ssh(HOST, f"echo {MEMBER_TOKEN} | sudo tee {places} >/dev/null")
-    changes = fetch(alone).host(HOST)["changes"]
-    assert [line.split(",")[0] for line in changes if line.startswith("remove ")] == [
-        f"remove {place}" for place in places.split()
-    ]
-    assert everywhere(HOST, MEMBER_TOKEN) == []
-    assert fetch(alone).changed == set()
