@@ -52,7 +52,7 @@ unit: setup ## what needs neither a host nor root, under a minute
 
 test: check ## everything: format, lint, types, unit tests, the page in a browser, and end to end on the virtual fleet
 	$(SUDO) $(PYTHON) -m lab packages --browser
-	$(SUDO) $(BIN)/python -m pytest -n auto --dist loadgroup -m "not fleet and not real_engine and not bench"
+	$(SUDO) $(BIN)/python -m pytest -n auto --dist loadgroup -m "not fleet and not faults and not real_engine and not bench"
 	$(SUDO) $(BIN)/python -m pytest -m "fleet and not faults and not real_engine"
 
 test-faults: setup ## faults one by one, sharing, proxies and taking over, on the virtual fleet

@@ -38,6 +38,7 @@ def model_info(endpoint: str, repository: str, revision: str, token: str | None)
     import requests
     from huggingface_hub import HfApi, set_client_factory
     from huggingface_hub.errors import HfHubHTTPError
+    from huggingface_hub.utils._http import default_client_factory
 
     set_client_factory(lambda: _client(httpx2))
     try:
@@ -50,6 +51,9 @@ def model_info(endpoint: str, repository: str, revision: str, token: str | None)
         raise requests.ConnectionError(str(error)) from error
     except (AttributeError, Unusable) as error:
         raise ValueError(f"not a model's data: {error}") from error
+    finally:
+        # The factory is the whole process's: nobody else asked for these bounds.
+        set_client_factory(default_client_factory)
 
 
 def _client(library: Any) -> Any:

@@ -127,7 +127,8 @@ def test_roles_of_the_site_stand_beside_the_library_s_and_go_first(user: User, l
         "for role in (hello, preflight, smoke):\n"
         "    print('role', role.__name__, role.__file__)\n"
     )
-    done = user.run("pyinfra", "@local", "where.py", "--dry", folder=lab)
+    (lab / "inventory/here.py").write_text('here = [("@local", {"services": {}})]\n')
+    done = user.run("pyinfra", "inventory/here.py", "where.py", "--dry", folder=lab)
     places = dict(line.split()[1:] for line in done.stdout.splitlines() if line.startswith("role "))
     assert places["roles.hello"] == str(lab / "roles/hello/__init__.py")
     assert places["roles.smoke"] == str(lab / "roles/smoke/__init__.py")
