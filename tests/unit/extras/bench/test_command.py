@@ -201,6 +201,13 @@ def test_results_are_handed_on_as_one_file_and_read_from_it(
     assert list(load(Path("one.json")).services) == [("spark-2", "qwen36")]
     newest = load(Path("all.json"), last=1).services["spark-1", "qwen36"]
     assert [one.when.year for one in newest] == [2027]
+
+
+def test_the_report_reads_an_export(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("sparkwright.extras.report")
+    monkeypatch.chdir(tmp_path)
+    save(Path("mine"), result())
+    assert _run("--export", "all.json", "--results", "mine").exit_code == 0
     done = CliRunner().invoke(main, ["report", "--results", "all.json", "--output", "page.html"])
     assert "spark-1  qwen36   measured only" in done.output
 
