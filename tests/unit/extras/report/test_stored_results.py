@@ -10,36 +10,12 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sparkwright.extras.bench.results import Cell, Spread
 from sparkwright.extras.bench.store import load
 from sparkwright.extras.report.render import html, plain
 from sparkwright.extras.report.text import text
 from tests.unit.builders import catalog
 from tests.unit.extras.bench.builders import NOON, cell, result
 from tests.unit.extras.report.pages import benches, page_of
-
-_shares = st.none() | st.floats(0, 1)
-
-_rates = st.none() | st.floats(0, 1e6)
-
-_spreads = st.none() | st.builds(Spread, p50=st.floats(0, 1e4), p95=st.none() | st.floats(0, 1e4))
-
-_cells = st.builds(
-    Cell,
-    category=st.sampled_from(["coding", "random", "extraction-json"]),
-    concurrency=st.integers(1, 512),
-    prompt_tokens=st.integers(0, 10**6),
-    max_tokens=st.integers(1, 10**6),
-    requests=st.integers(0, 10**6),
-    errors=st.integers(0, 100),
-    ttft=_spreads,
-    tpot=_spreads,
-    decode=_rates,
-    decode_total=_rates,
-    prefill=_rates,
-    acceptance=_shares,
-    acceptance_length=st.none() | st.floats(1, 16),
-)
 
 _values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8)
