@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import os
 import ssl
+import threading
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from sparkwright.documents import json_text
@@ -22,6 +24,9 @@ if TYPE_CHECKING:
 MOST_BYTES, MOST_VALUES, MOST_SECONDS = 32 << 20, 5_000_000, 60.0
 #: Variables by which requests finds the certificates of a site's own authority.
 _AUTHORITIES = ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
+#: Queries that run now, and the lock of this set.
+_queries: set[object] = set()
+_queries_lock = threading.Lock()
 
 
 def model_info(endpoint: str, repository: str, revision: str, token: str | None) -> ModelInfo:
@@ -36,24 +41,44 @@ def model_info(endpoint: str, repository: str, revision: str, token: str | None)
     """
     import httpx2  # a locked run sends no request, and these take 0.15 s to import
     import requests
-    from huggingface_hub import HfApi, set_client_factory
+    from huggingface_hub import HfApi
     from huggingface_hub.errors import HfHubHTTPError
-    from huggingface_hub.utils._http import default_client_factory
 
-    set_client_factory(lambda: _client(httpx2))
     try:
-        return HfApi(endpoint=endpoint, token=token or False).model_info(
-            repository, revision=revision, files_metadata=True
-        )
+        with _bounded_client(httpx2):
+            return HfApi(endpoint=endpoint, token=token or False).model_info(
+                repository, revision=revision, files_metadata=True
+            )
     except HfHubHTTPError:
         raise
     except (httpx2.HTTPError, ConnectionError) as error:
         raise requests.ConnectionError(str(error)) from error
     except (AttributeError, Unusable) as error:
         raise ValueError(f"not a model's data: {error}") from error
+
+
+@contextmanager
+def _bounded_client(library: Any) -> Iterator[None]:
+    """Give huggingface_hub a bounded client while queries run.
+
+    The client belongs to the whole process, and setting another one closes it: queries that run
+    side by side share it, and the last query restores the default.
+    """
+    from huggingface_hub import set_client_factory
+    from huggingface_hub.utils._http import default_client_factory
+
+    query = object()
+    with _queries_lock:
+        if not _queries:
+            set_client_factory(lambda: _client(library))
+        _queries.add(query)
+    try:
+        yield
     finally:
-        # The factory is the whole process's: nobody else asked for these bounds.
-        set_client_factory(default_client_factory)
+        with _queries_lock:
+            _queries.remove(query)
+            if not _queries:
+                set_client_factory(default_client_factory)
 
 
 def _client(library: Any) -> Any:

@@ -10,7 +10,9 @@ import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
+import httpx2
 import pytest
+from huggingface_hub import get_session
 
 from sparkwright.findings.user_error import UserError
 from sparkwright.resolve import hub_client
@@ -81,6 +83,18 @@ def test_each_refusal_of_a_hub_has_its_remedy(
 ) -> None:
     with serving(status, headers={"X-Error-Code": code} if code else {}) as (endpoint, _):
         assert message in refusal(endpoint, token)
+
+
+def test_a_query_that_ends_leaves_the_client_to_those_that_still_run() -> None:
+    with (
+        serving(body=json.dumps(MODEL).encode()) as (endpoint, _),
+        hub_client._bounded_client(httpx2),
+    ):
+        client = get_session()
+        assert resolve_model(endpoint, "org/model", "main", None).commit == COMMIT
+        assert get_session() is client
+        assert not client.is_closed
+    assert client.is_closed
 
 
 def test_a_hub_out_of_reach_is_named() -> None:
