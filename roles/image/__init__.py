@@ -32,5 +32,4 @@ def image() -> None:
             account=account(settings.registry_auth_source, wanted.reference.registry),
             sources=sources(run_of(host), one, shared),
             wait=False,
-            break_lock=settings.break_lock,
         )

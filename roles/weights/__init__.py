@@ -28,5 +28,4 @@ def weights() -> None:
             pickles=True,  # the plan has left out all but those that a setting names
             sources=sources(run_of(host), one, model.shared_name),
             wait=False,
-            break_lock=settings.break_lock,
         )

@@ -13,29 +13,7 @@ from tests.unit.builders import probe
 
 ENTRIES = {entry.name: entry for entry in operations()}
 #: Operations whose example is missing, or does not run as it stands.
-MISSING = {
-    "bootstrap.steps.done",
-    "control.controlled",
-    "control.in_maintenance",
-    "directories.present",
-    "disk_usage.pruned",
-    "exclusive.activated",
-    "exclusive.declared",
-    "fabric.addresses.configured",
-    "fabric.addresses.kept",
-    "fabric.addresses.proved",
-    "gpu.seen_in_containers",
-    "images.present",
-    "jobs.finished",
-    "peers.serving",
-    "proxies.installed",
-    "proxies.serving",
-    "removal.removed",
-    "services.running",
-    "services.switched_back",
-    "smoke.answers",
-    "watch.installed",
-}
+MISSING: set[str] = set()
 
 
 def test_no_further_operation_is_without_an_example() -> None:
