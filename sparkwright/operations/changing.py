@@ -19,6 +19,7 @@ from pyinfra.api.operation import operation as pyinfra_operation
 from pyinfra.api.state import State
 from pyinfra.context import ctx_host, ctx_state
 
+from sparkwright.facts import hooks
 from sparkwright.facts.asking import HostError, ask
 from sparkwright.facts.memory import memory
 from sparkwright.facts.others import Ours, fail, failing
@@ -47,6 +48,8 @@ def operation() -> Callable[[Callable[_P, Commands]], PyinfraOperation[_P]]:
     def decorate(function: Callable[_P, Commands]) -> PyinfraOperation[_P]:
         @wraps(function)
         def answered(*args: _P.args, **kwargs: _P.kwargs) -> Commands:
+            if not ctx_state.get().is_executing and ctx_host.get() in ctx_state.get().failed_hosts:
+                return  # it failed while an operation before was compared
             try:
                 yield from function(*args, **kwargs)
             except (HostError, UserError) as error:
@@ -120,14 +123,23 @@ def look(inspect: Callable[[Host], Sequence[str]]) -> Commands:
 def verified(findings: Sequence[Finding], otherwise: str) -> Commands:
     """Fail the host for findings that are errors; report the others.
 
+    The host fails before anything runs, under ``--dry`` too, unless an earlier operation of the run
+    changes something: that may cure it.
+
     Args:
         otherwise: what was found, where nothing is wrong.
     """
     host = ctx_host.get()
     for line in text(findings, hosts=False, paint=paint).splitlines():
         host.log(line)
-    if bad := errors(findings):
-        yield failing([f"{one.id}: {one.observed}, needed: {one.expected}" for one in bad])
+    if faults := [
+        f"{each.id}: {each.observed}, needed: {each.expected}" for each in errors(findings)
+    ]:
+        if ctx_state.get().is_executing or host.state.get_meta_for_host(host).ops_change:
+            yield failing(faults)
+        else:
+            fail(host.state, host, faults)
+            hooks.leave_out(host)
     else:
         host.noop(otherwise)
 
