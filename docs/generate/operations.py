@@ -21,8 +21,8 @@ Operations become root by themselves, take the host's lock before their first ch
 they would do under `--dry`. They find sparkwright's files on a host by its data: `services_root`
 and `models_root` in group_data, where those are not /opt/sparkwright and /opt/models. With
 `--data break_lock=True` they take the lock from another run. pyinfra's own arguments (`name`,
-`_if`, `_sudo`, ...) work as everywhere. `sparkwright.operations` has what arguments are made of, such as `Directory`;
-[examples/deploy.py](examples/deploy.py) is a whole deploy.
+`_if`, `_sudo`, ...) work as everywhere. `sparkwright.operations` has what arguments are made of,
+such as `Directory`; [examples/deploy.py](examples/deploy.py) is a whole deploy.
 
 Operations and facts on this page are public: within a major version their arguments stay."""
 

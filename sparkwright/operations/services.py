@@ -145,7 +145,8 @@ def _switched(
 
 def _show(services: Sequence[Service], root: str) -> None:
     """With ``--diff``, the files of releases beside those of the releases that run."""
-    files, former = {}, {}
+    files: dict[str, tuple[str, int]] = {}
+    former: dict[str, str] = {}
     for service in services:
         texts = {
             f"{service.directory}/compose.yaml": (service.compose, 0o640),

@@ -53,7 +53,12 @@ def unasked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def _deployed(**changes: Any) -> State:
     state = real_state(observe=probe(**changes), lock=LockAnswer(True))
-    add_deploy(state, deploy("Example")(lambda: runpy.run_path(str(DEPLOY))))
+
+    @deploy("Example")
+    def example() -> None:
+        runpy.run_path(str(DEPLOY))
+
+    add_deploy(state, example)
     return state
 
 
