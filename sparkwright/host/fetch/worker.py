@@ -19,8 +19,8 @@ from typing import Any
 _PR_SET_PDEATHSIG = 1
 
 
-#: Where the parent reads. Whatever a library prints, as hf_xet does when it can't write its log, goes
-#: among the errors.
+#: Where the parent reads. Whatever a library prints goes among the errors, such as hf_xet's
+#: complaint when it can't write its log.
 _reports = os.fdopen(os.dup(1), "w", buffering=1)
 
 
