@@ -54,7 +54,10 @@ def export(
         key = _key(plan, name, variables)
         address = plan.settings.lan_address or addresses[host]
         if address.startswith("@"):  # a connector of pyinfra's, such as @local
-            what, remedy = f"clients can't reach {address!r}", "set lan_address to what others reach"
+            what, remedy = (
+                f"clients can't reach {address!r}",
+                "set lan_address to what others reach",
+            )
             problems.append(mistake("lan_address", what, f"{remedy} this host at", host))
             continue
         for service in plan.services:
