@@ -19,8 +19,7 @@ from threading import Event, Lock
 
 from sparkwright.host.fetch import holes
 from sparkwright.host.fetch.errors import Failed, Temporary
-from sparkwright.host.fetch.peer_client import PIECE, PeerClient, Unproven, identities
-from sparkwright.host.fetch.peer_wire import Broken
+from sparkwright.host.fetch.peer_client import PIECE, Broken, PeerClient, Unproven, identities
 from sparkwright.host.fetch.progress import log
 from sparkwright.host.fetch.ranges import Limit, disk_error
 from sparkwright.host.fetch.request import PAGE, FetchFile, FetchRequest
@@ -112,10 +111,7 @@ class Peers:
                     self._drop(peer, "the controller gave no key for it")
                     continue
                 with ExitStack() as stack:
-                    clients = [
-                        PeerClient(peer, self._known[peer], self._stop.is_set)
-                        for _ in range(_CONNECTIONS)
-                    ]
+                    clients = [PeerClient(peer, self._known[peer]) for _ in range(_CONNECTIONS)]
                     for client in clients:
                         stack.enter_context(closing(client))
                     stack.enter_context(self._paces[peer].waiting())
