@@ -23,7 +23,7 @@ from sparkwright.config.templates import template
 from sparkwright.engines import DEFAULT, engine
 from sparkwright.extras.bench.loads import Load
 from sparkwright.extras.bench.results import Cell, Kind, Spread
-from sparkwright.findings.user_error import UserError, mistake
+from sparkwright.findings.user_error import UserError
 from sparkwright.host.lib import metrics as neutral
 
 NAME = "aiperf"
@@ -74,7 +74,7 @@ def find(environment: Mapping[str, str] = os.environ) -> Tool:
     elif expected and installed[0] != expected:
         observed = f"{folder} has version {installed[0]}, not {expected}"
     if observed:
-        raise UserError([mistake(f"load generator {NAME}", observed, _REMEDY)])
+        raise UserError.of(f"load generator {NAME}", observed, _REMEDY)
     return Tool(program, installed[0])
 
 

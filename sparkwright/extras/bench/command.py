@@ -182,7 +182,7 @@ def _awake(
         if active is None:
             yield target
         elif named:
-            raise UserError([mistake(f"--service {name}", asleep, f"sparkwright activate {name}")])
+            raise UserError.of(f"--service {name}", asleep, f"sparkwright activate {name}")
         else:
             echo(asleep, err=True)
 
@@ -253,5 +253,5 @@ def _export(path: Path, directory: Path, hosts: set[str], names: set[str]) -> No
         for result in runs
     ]
     if not chosen:
-        raise UserError([mistake(str(directory), "it has no such results", "measure some first")])
+        raise UserError.of(str(directory), "it has no such results", "measure some first")
     echo(f"{export(path, chosen)} results in {path}", err=True)

@@ -18,7 +18,7 @@ from sparkwright.extras.bench.aiperf import Tool
 from sparkwright.extras.bench.loads import Batch, sample
 from sparkwright.extras.bench.results import Cell
 from sparkwright.extras.bench.service import Service, metrics_without_key
-from sparkwright.findings.user_error import UserError, mistake
+from sparkwright.findings.user_error import UserError
 
 #: Of an answer: as on the card of Qwen3.6-35B-A3B-heretic-NVFP4 (256-token output).
 MAX_TOKENS = 256
@@ -97,7 +97,7 @@ def measure(
         observed = "; ".join(["no request was answered", *measured.remarks])
         remedy = "look at the service: journalctl -u sparkwright-<service> on the host"
         where = f"{service.url}, measured by {aiperf.NAME}"
-        raise UserError([mistake(where, observed, remedy)])
+        raise UserError.of(where, observed, remedy)
     return measured
 
 
@@ -164,8 +164,8 @@ def _json(path: Path) -> Any:
     except FileNotFoundError:
         return None
     except ValueError as error:
-        raise UserError(
-            [mistake(str(path), f"the load generator left no JSON: {error}", "measure again")]
+        raise UserError.of(
+            str(path), f"the load generator left no JSON: {error}", "measure again"
         ) from None
 
 

@@ -118,7 +118,7 @@ def reach(
             if entry["id"] == model:
                 return Service(url, model, key, entry.get("max_model_len"), ca)
         observed = f"{url} does not serve {model!r}"
-        raise UserError([mistake(name, observed, "deploy first: pyinfra ... deploy.py")])
+        raise UserError.of(name, observed, "deploy first: pyinfra ... deploy.py")
     raise UserError(
         mistake(f"{name}: {problem.subject.place}", problem.observed, problem.remedy)
         for problem in problems
@@ -139,4 +139,4 @@ def _ask(method: str, url: str, key: Secret, body: Any = None, ca: str | None = 
     except (requests.RequestException, ValueError) as error:
         observed = f"no answer from the controller: {str(error).splitlines()[0][:160]}"
         remedy = "is it deployed, and its port open to the controller (bind, firewall)?"
-    raise UserError([mistake(url, observed, remedy)])
+    raise UserError.of(url, observed, remedy)

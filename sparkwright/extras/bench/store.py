@@ -47,23 +47,19 @@ def save(directory: Path, result: Result) -> Path:
     """Keep a result under its own name; a half-written file never has one.
 
     Raises:
-        UserError: when the service has a result of the same second, or the disk refuses.
+        UserError: when the service has a result of the same second.
     """
     path = path_of(directory, result)
     if path.exists():
-        raise UserError(
-            [mistake(str(path), "there is a result of this second already", "keep one of the two")]
+        raise UserError.of(
+            str(path), "there is a result of this second already", "keep one of the two"
         )
     _write(path, result.model_dump_json(by_alias=True, indent=1))
     return path
 
 
 def export(path: Path, results: Iterable[Result]) -> int:
-    """Write results as one file; returns how many.
-
-    Raises:
-        UserError: when the disk refuses.
-    """
+    """Write results as one file; returns how many."""
     entries = [result.model_dump(mode="json", by_alias=True) for result in results]
     _write(path, json.dumps({"schema": SCHEMA, "results": entries}, indent=1))
     return len(entries)
@@ -71,14 +67,9 @@ def export(path: Path, results: Iterable[Result]) -> int:
 
 def _write(path: Path, text: str) -> None:
     draft = path.with_suffix(".part")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        draft.write_text(f"{text}\n", encoding="utf-8")
-        draft.replace(path)
-    except OSError as error:
-        raise UserError(
-            [mistake(str(path), f"can't be written: {error.strerror}", "fix its rights")]
-        ) from error
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draft.write_text(f"{text}\n", encoding="utf-8")
+    draft.replace(path)
 
 
 def load(directory: Path, *, last: int | None = None) -> Stored:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import Field, computed_field
 from pydantic.json_schema import SkipJsonSchema
@@ -79,6 +79,7 @@ class Page:
         problems: files that could not be read.
         findings: what is wrong, the heaviest first.
         sections: further sections, of other extras.
+        front: the first line: what is wrong, and where.
     """
 
     made: dt.datetime
@@ -91,11 +92,18 @@ class Page:
     smoke: tuple[SmokeRow, ...]
     history: tuple[Switch, ...]
     problems: tuple[Finding, ...]
-    findings: tuple[Weighed, ...] = ()
     sections: Annotated[SkipJsonSchema[tuple[Section, ...]], Field(exclude=True)] = ()
+    findings: tuple[Weighed, ...] = ()
+    front: str = ""
 
     @computed_field  # type: ignore[prop-decorator]
     @property
     def well(self) -> bool:
         """Whether nothing was found."""
         return all(finding.weight is Weight.WARNING for finding in self.findings)
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def benches(self) -> list[dict[str, Any]]:
+        """The newest result of each service, judged; empty without the extra `bench`."""
+        return [bench for section in self.sections for bench in section.data.get("benches", ())]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -57,32 +56,25 @@ class Switch(BaseModel):
     ended: str
 
 
-_FINDINGS: TypeAdapter[tuple[Finding, ...]] = TypeAdapter(tuple[Finding, ...])
-_ROWS: TypeAdapter[tuple[Row, ...]] = TypeAdapter(tuple[Row, ...])
-
-
 def read_last_run(path: Path, problems: list[Finding]) -> LastRun | None:
     """The last run's record; None where there is none, or none that can be read."""
-    data = _json(path, problems)
-    if data is None:
+    if (data := _json(path, problems)) is None:
         return None
-    try:
-        rows = _ROWS.validate_python(data.get("hosts"))
-    except ValidationError as error:
-        problems.extend(problems_of(error, f"{path}: hosts"))
-        return None
-    when = dt.datetime.fromtimestamp(path.stat().st_mtime, dt.UTC)
-    return LastRun(when, bool(data.get("dry")), rows)
+    rows = _valid(tuple[Row, ...], data.get("hosts"), f"{path}: hosts", problems)
+    return None if rows is None else LastRun(_written(path), bool(data.get("dry")), rows)
 
 
 def read_history(path: Path, problems: list[Finding]) -> tuple[Switch, ...]:
     """``{"history": [...]}``, the oldest first; an entry that can't be read is reported."""
-    data = _json(path, problems)
-    entries = (data or {}).get("history", [])
+    entries = (_json(path, problems) or {}).get("history", [])
     if not isinstance(entries, list):
         problems.append(mistake(f"{path}: history", "not a list", "write a list"))
         return ()
-    return tuple(sorted(_switches(entries, path, problems), key=lambda switch: switch.when))
+    read = [
+        _valid(Switch, entry, f"{path}: history.{number}", problems)
+        for number, entry in enumerate(entries)
+    ]
+    return tuple(sorted(filter(None, read), key=lambda switch: switch.when))
 
 
 def read_reported(path: Path, problems: list[Finding]) -> Reported | None:
@@ -90,40 +82,34 @@ def read_reported(path: Path, problems: list[Finding]) -> Reported | None:
     data = _json(path, [])  # read_history tells what is wrong with it
     if data is None or "findings" not in data:
         return None
-    try:
-        findings = _FINDINGS.validate_python(data["findings"])
-    except ValidationError as error:
-        problems.extend(problems_of(error, f"{path}: findings"))
-        return None
-    return Reported(dt.datetime.fromtimestamp(path.stat().st_mtime, dt.UTC), findings)
+    findings = _valid(tuple[Finding, ...], data["findings"], f"{path}: findings", problems)
+    return None if findings is None else Reported(_written(path), findings)
 
 
 def read_deep(directory: Path, problems: list[Finding]) -> tuple[DeepVerdict, ...]:
     """What ``sparkwright smoke`` left, one file per host and service."""
-    found = []
-    for path in sorted(directory.glob("*.json")):
-        data = _json(path, problems)
-        if data is None:
-            continue
-        try:
-            found.append(DeepVerdict.model_validate(data))
-        except ValidationError as error:
-            problems.extend(problems_of(error, str(path)))
-    return tuple(found)
+    files = {path: _json(path, problems) for path in sorted(directory.glob("*.json"))}
+    read = [_valid(DeepVerdict, data, str(path), problems) for path, data in files.items() if data]
+    return tuple(filter(None, read))
 
 
-def _switches(entries: list[Any], path: Path, problems: list[Finding]) -> Iterator[Switch]:
-    for number, entry in enumerate(entries):
-        try:
-            yield Switch.model_validate(entry)
-        except ValidationError as error:
-            problems.extend(problems_of(error, f"{path}: history.{number}"))
+def _valid(kind: Any, data: Any, where: str, problems: list[Finding]) -> Any:
+    try:
+        return TypeAdapter(kind).validate_python(data)
+    except ValidationError as error:
+        problems.extend(problems_of(error, where))
+        return None
+
+
+def _written(path: Path) -> dt.datetime:
+    return dt.datetime.fromtimestamp(path.stat().st_mtime, dt.UTC)
 
 
 def _json(path: Path, problems: list[Finding]) -> dict[str, Any] | None:
     """An object of a file that need not be there."""
     if not path.exists():
         return None
+    remedy = "remove it and run again"
     try:
         # Stricter than Python's own reader: what it takes can be written into a page.
         data = from_json(path.read_bytes(), allow_inf_nan=False)
@@ -131,9 +117,9 @@ def _json(path: Path, problems: list[Finding]) -> dict[str, Any] | None:
         problems.append(mistake(str(path), f"can't be read: {error.strerror}", "fix its rights"))
         return None
     except ValueError as error:
-        problems.append(mistake(str(path), f"not valid JSON: {error}", "remove it and run again"))
+        problems.append(mistake(str(path), f"not valid JSON: {error}", remedy))
         return None
-    if not isinstance(data, dict):
-        problems.append(mistake(str(path), "not a JSON object", "remove it and run again"))
-        return None
-    return data
+    if isinstance(data, dict):
+        return data
+    problems.append(mistake(str(path), "not a JSON object", remedy))
+    return None

@@ -12,7 +12,7 @@ from pydantic import TypeAdapter
 
 from sparkwright.config.places import template_folders
 from sparkwright.extras.report.contents import Page
-from sparkwright.extras.report.front import age_mark, bad_state, front, groups, line
+from sparkwright.extras.report.front import age_mark, bad_state, groups, line
 from sparkwright.findings.render import count
 from sparkwright.text.short import hosts_in_short, number
 from sparkwright.text.visible import visible_text
@@ -25,17 +25,14 @@ def html(page: Page, *, title: str = "Fleet") -> str:
     folders = tuple(dict.fromkeys(["report", *(section.folder for section in page.sections)]))
     template = _environment(folders).get_template("page.html.j2")
     return template.render(
-        page=page, title=title, front=front, line=line, groups=groups, age_mark=age_mark,
-        bad_state=bad_state,
-    )  # fmt: skip
+        page=page, title=title, line=line, groups=groups, age_mark=age_mark, bad_state=bad_state
+    )
 
 
 def plain(page: Page) -> dict[str, Any]:
     """The same as data that JSON can hold."""
     data: dict[str, Any] = _PAGE.dump_python(page, mode="json")
-    for section in page.sections:
-        data |= section.data
-    return {"front": front(page), "benches": [], **data}
+    return data
 
 
 def _utc(when: dt.datetime) -> str:
@@ -44,8 +41,8 @@ def _utc(when: dt.datetime) -> str:
 
 def _shown(value: object) -> str:
     """What hosts say turns no line around on the page, either."""
-    said = visible_text(str(value))
-    return Markup(said) if isinstance(value, Markup) else said
+    text = visible_text(str(value))
+    return Markup(text) if isinstance(value, Markup) else text
 
 
 @cache
