@@ -10,8 +10,8 @@ from typing import Any
 from markupsafe import Markup
 
 from sparkwright.config.templates import template
+from sparkwright.extras.bench.compare import SHORT_PROMPT
 from sparkwright.extras.bench.judgement import Bench
-from sparkwright.extras.bench.published import SHORT_PROMPT
 from sparkwright.extras.bench.results import Cell
 from sparkwright.text.short import number
 

@@ -51,9 +51,8 @@ def save(directory: Path, result: Result) -> Path:
     """
     path = path_of(directory, result)
     if path.exists():
-        raise UserError.of(
-            str(path), "there is a result of this second already", "keep one of the two"
-        )
+        observed = "there is a result of this second already"
+        raise UserError.of(str(path), observed, "keep one of the two")
     _write(path, result.model_dump_json(by_alias=True, indent=1))
     return path
 

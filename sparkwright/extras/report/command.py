@@ -16,14 +16,17 @@ from sparkwright.cli.lib.options import data_option, json_option, limit_option, 
 from sparkwright.cli.lib.output import echo
 from sparkwright.cli.lib.planned import load
 from sparkwright.config.places import catalogs
-from sparkwright.extras.report.contents import Page
-from sparkwright.extras.report.inputs import read_deep, read_history, read_last_run, read_reported
+from sparkwright.extras.report.contents import (
+    Page,
+    read_deep,
+    read_history,
+    read_last_run,
+    read_reported,
+)
 from sparkwright.extras.report.page import page_of
-from sparkwright.extras.report.render import html, plain
-from sparkwright.extras.report.text import text
+from sparkwright.extras.report.render import html, plain, text
 from sparkwright.findings.finding import Finding
 from sparkwright.findings.user_error import UserError
-from sparkwright.site.fleet import PlannedHost
 
 _STATE = Path(".sparkwright")
 _FILE = click.Path(path_type=Path, dir_okay=False)
@@ -71,8 +74,21 @@ def command(
     if inventory is None and (limit or overrides):
         raise UserError.of("command line", "--limit and --data need an inventory", "name one")
     hosts = load(inventory, overrides, limit).or_raise() if inventory else {}
-    planned = {name: [one.name for one in host.plan.services] for name, host in hosts.items()}
-    page = _page(hosts, planned if inventory else None, results, last_run, status)
+    names = {host: [one.name for one in of.plan.services] for host, of in hosts.items()}
+    planned = names if inventory else None
+    catalog = next(iter(hosts.values())).catalog if hosts else load_catalog(catalogs())
+    problems: list[Finding] = []
+    page = page_of(
+        made=dt.datetime.now(dt.UTC),
+        last_run=read_last_run(last_run, problems),
+        history=read_history(status, problems),
+        reported=read_reported(status, problems),
+        deep=read_deep(SMOKE, problems),
+        planned=planned,
+        memory={name: memory_of(host.plan, host.catalog) for name, host in hosts.items()},
+        problems=problems,
+        sections=[make(results, catalog, planned) for make in offered("report.section")],
+    )
     if output is None and not as_json:
         output = _STATE / "report.html"
     if output is not None:
@@ -84,25 +100,3 @@ def command(
         echo(text(page))
         echo(f"The page: {output}")
     sys.exit(int(not page.well))
-
-
-def _page(
-    hosts: dict[str, PlannedHost],
-    planned: dict[str, list[str]] | None,
-    results: Path,
-    last_run: Path,
-    status: Path,
-) -> Page:
-    problems: list[Finding] = []
-    catalog = next(iter(hosts.values())).catalog if hosts else load_catalog(catalogs())
-    return page_of(
-        made=dt.datetime.now(dt.UTC),
-        last_run=read_last_run(last_run, problems),
-        history=read_history(status, problems),
-        reported=read_reported(status, problems),
-        deep=read_deep(SMOKE, problems),
-        planned=planned,
-        memory={name: memory_of(host.plan, host.catalog) for name, host in hosts.items()},
-        problems=problems,
-        sections=[make(results, catalog, planned) for make in offered("report.section")],
-    )

@@ -1,4 +1,4 @@
-"""The page as one HTML file that loads nothing from outside, and as JSON."""
+"""The page as one HTML file that loads nothing from outside, as JSON, and for a terminal."""
 
 from __future__ import annotations
 
@@ -14,8 +14,10 @@ from sparkwright.config.places import template_folders
 from sparkwright.extras.report.contents import Page
 from sparkwright.extras.report.front import age_mark, bad_state, groups, line
 from sparkwright.findings.render import count
+from sparkwright.findings.render import text as findings_text
 from sparkwright.text.short import hosts_in_short, number
-from sparkwright.text.visible import visible_text
+from sparkwright.text.table import columns
+from sparkwright.text.visible import paragraph, visible, visible_text
 
 _PAGE: TypeAdapter[Page] = TypeAdapter(Page)
 
@@ -33,6 +35,23 @@ def plain(page: Page) -> dict[str, Any]:
     """The same as data that JSON can hold."""
     data: dict[str, Any] = _PAGE.dump_python(page, mode="json")
     return data
+
+
+def text(page: Page) -> str:
+    """What is wrong first, the heaviest before the rest; then hosts in a table, and the details."""
+    measured = {key: one for section in page.sections for key, one in section.services.items()}
+    smoke = {(row.host, row.service): f"{row.passed}/{row.total}" for row in page.smoke}
+    table = [("HOST", "SERVICE", "STATE", "SMOKE", "RELEASE", "MEASURED")]
+    for row in page.fleet:
+        key = row.host, row.service
+        figures = measured[key].summary if key in measured else "-"
+        passed = smoke.get(key, "-")
+        table.append((row.host, row.service, row.state, passed, row.release or "-", figures))
+    environment = _environment(("report",)).overlay(autoescape=False, finalize=str)
+    shown = environment.get_template("page.txt.j2").render(
+        page=page, line=line, table=columns(table), problems=findings_text(page.problems)
+    )
+    return shown.rstrip("\n")
 
 
 def _utc(when: dt.datetime) -> str:
@@ -55,5 +74,8 @@ def _environment(folders: tuple[str, ...]) -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"utc": _utc, "number": number, "count": count, "hosts": hosts_in_short}
+    environment.filters |= {
+        "utc": _utc, "number": number, "count": count, "hosts": hosts_in_short, "visible": visible,
+        "paragraph": paragraph,
+    }  # fmt: skip
     return environment
