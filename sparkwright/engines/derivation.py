@@ -8,8 +8,8 @@ from functools import cached_property
 from typing import cast, get_args
 
 from sparkwright.catalog import ArgumentValue, Catalog, Image, Model, Recipe
+from sparkwright.catalog.entries import Format
 from sparkwright.catalog.gpus import unified
-from sparkwright.catalog.models import Format
 from sparkwright.config.settings import HostSettings, ServiceSettings
 from sparkwright.findings.finding import Finding
 from sparkwright.resolve.hub import ResolvedModel
