@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyinfra.context import ctx_host
 
 from sparkwright.operations import images
-from sparkwright.resolve.registry_account import account
+from sparkwright.resolve.credentials import account
 from sparkwright.run.sharing import build_of, sources
 from sparkwright.run.state import host_run, run_of
 
@@ -22,14 +22,14 @@ def image() -> None:
         images.present(
             name=f"Image: {wanted.planned.name}",
             image=wanted.name,
-            registry=wanted.reference.registry,
-            repository=wanted.reference.repository,
-            digest=wanted.digest,
-            platforms=wanted.platforms,
+            registry=wanted.planned.pulled.registry,
+            repository=wanted.planned.pulled.repository,
+            digest=wanted.resolved.digest,
+            platforms=wanted.resolved.platforms,
             title=wanted.title,
             store=wanted.store,
             build=build_of(one, wanted),
-            account=account(settings.registry_auth_source, wanted.reference.registry),
+            account=account(settings.registry_auth_source, wanted.planned.pulled.registry),
             sources=sources(run_of(host), one, shared),
             wait=False,
             break_lock=settings.break_lock,

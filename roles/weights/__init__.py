@@ -21,7 +21,7 @@ def weights() -> None:
             name=f"Weights: {model.resolved.repository}",
             repository=model.resolved.repository,
             commit=model.resolved.commit,
-            files=model.resolved.files,
+            files=model.resolved.to_fetch,
             root=settings.models_root,
             endpoint=settings.hub_endpoint,
             expected=model.expected,

@@ -83,7 +83,7 @@ def load_catalog(directories: Sequence[Path]) -> Catalog:
             catalog.files[key] = path
     if not problems:  # an entry that could not be read would only be missed once more
         problems += _dangling(catalog)
-    Problems(dict.fromkeys(problems)).stop()
+    problems.stop()
     return catalog
 
 
@@ -169,9 +169,8 @@ def merged(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
     """Mappings key by key; everything else is replaced, and ``extends`` is left out."""
     both = dict(base)
     for key, value in over.items():
-        before = both.get(key)
-        nested = isinstance(before, dict) and isinstance(value, dict)
-        both[key] = merged(before, value) if nested else value
+        nested = isinstance(both.get(key), dict) and isinstance(value, dict)
+        both[key] = merged(both[key], value) if nested else value
     both.pop("extends", None)
     return both
 

@@ -114,7 +114,7 @@ def _job(
 ) -> tuple[Job, WatchedJob]:
     if files is None:
         try:
-            files = resolve_model(endpoint, repository, commit, None).files
+            files = resolve_model(endpoint, repository, commit, None).to_fetch
         except UserError as error:
             (problem,) = error.findings
             raise HostError(f"{problem.subject}: {problem.observed}") from None

@@ -60,9 +60,7 @@ def contents(plan: HostPlan, service: ServicePlan, resolution: Resolution) -> Co
     settings = plan.settings
     command = container_command(service)
     program = engine(service.engine).program if service.variables else None
-    models = {
-        model.repository: resolution.model(settings.hub_endpoint, model) for model in service.models
-    }
+    models = {model.repository: resolution.model(model) for model in service.models}
     return Contents(
         # A follower answers nobody: it gets no key.
         entrypoint=[service.entrypoint]
@@ -136,10 +134,7 @@ def render_service(
         unit_text=unit.render(context),
         image=str(context["image"]),
         gate=_gate(service, home),
-        models={
-            model.repository: resolution.model(settings.hub_endpoint, model).commit
-            for model in service.models
-        },
+        models={model.repository: resolution.model(model).commit for model in service.models},
         ports=() if service.follower else (service.port, *proxy),
         soak_seconds=settings.rollout.soak_seconds,
         pool=pool,

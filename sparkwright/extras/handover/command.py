@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 import click
@@ -18,10 +18,11 @@ from sparkwright.cli.lib.output import echo
 from sparkwright.cli.lib.planned import load_judged
 from sparkwright.config.secrets import shown
 from sparkwright.extras.handover.formats import FORMATS, Format
+from sparkwright.extras.handover.service import Handover
+from sparkwright.findings.user_error import Problems
 from sparkwright.plan.service import render_service
 from sparkwright.resolve.resolution import Resolution
-from sparkwright.site.desired import stop
-from sparkwright.site.fleet import PlannedHost
+from sparkwright.site.fleet import PlannedHost, stopping
 from sparkwright.site.resolution import pinned
 
 DOCUMENT = list[str]
@@ -57,9 +58,10 @@ def command(
     hosts = load_judged(inventory, overrides, limit).or_raise()
     handed = FORMATS.get(form)
     if handed:
-        stop(hosts)
+        Problems(stopping(hosts)).stop()
     resolution = pinned(hosts)
-    texts = _handed(hosts, resolution, handed) if handed else _releases(hosts, resolution)
+    services = _services(hosts, resolution, handed) if handed else []
+    texts = _handed(services, handed) if handed else _releases(hosts, resolution)
     # Everything is rendered before anything is written: a mistake leaves no half of a fleet.
     found = {directory / path: text for path, text in texts}
     for place, text in found.items():
@@ -70,7 +72,7 @@ def command(
     else:
         echo(f"{len(found)} files of {len(hosts)} hosts in {directory}")
     if handed:
-        for line in _keys(hosts, resolution, handed):
+        for line in _keys(hosts, services, handed):
             echo(line, err=True)
 
 
@@ -84,21 +86,23 @@ def _releases(
             yield f"{name}{rendered.unit_path}", rendered.unit_text
 
 
-def _handed(
+def _services(
     hosts: Mapping[str, PlannedHost], resolution: Resolution, handed: Format
-) -> Iterator[tuple[str, str]]:
-    for name, host in hosts.items():
-        for one in handed.services(host.plan, resolution):
-            for path, text in handed.render(one).items():
-                yield f"{name}/{path}", text
+) -> list[Handover]:
+    return [one for host in hosts.values() for one in handed.services(host.plan, resolution)]
+
+
+def _handed(services: Iterable[Handover], handed: Format) -> Iterator[tuple[str, str]]:
+    for service in services:
+        for path, text in handed.render(service).items():
+            yield f"{service.host}/{path}", text
 
 
 def _keys(
-    hosts: Mapping[str, PlannedHost], resolution: Resolution, handed: Format
+    hosts: Mapping[str, PlannedHost], services: Iterable[Handover], handed: Format
 ) -> Iterator[str]:
     """How each key gets to where the file names it, on no command line: printf is the shell's."""
-    for name, host in hosts.items():
-        key = shown(host.plan.settings.api_key_source)
-        for one in handed.services(host.plan, resolution):
-            line = f"printf 'VLLM_API_KEY=%s\\n' \"{key}\""
-            yield f"{name}: {one.service.name} needs: {line} | {handed.secret(one)}"
+    for one in services:
+        key = shown(hosts[one.host].plan.settings.api_key_source)
+        line = f"printf 'VLLM_API_KEY=%s\\n' \"{key}\""
+        yield f"{one.host}: {one.service.name} needs: {line} | {handed.secret(one)}"
