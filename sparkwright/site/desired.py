@@ -69,6 +69,10 @@ def desired_fleet(
     planned = fleet.hosts
     problems = Problems([*fleet.problems, *more, *site_problems(planned, everyone)])
     problems.stop()
+    keys = {
+        name: keys_of(name, host.plan.settings, os.environ, dry=dry)
+        for name, host in planned.items()
+    }
     with problems.collected():
         for host in planned.values():
             for service in host.plan.services:
@@ -89,7 +93,7 @@ def desired_fleet(
     Problems(unlike_releases(desired)).stop()
     return DesiredFleet(
         hosts={
-            name: _desired_host(desired[name], host.violations, everyone, dry=dry)
+            name: _desired_host(desired[name], host.violations, keys[name], everyone, dry=dry)
             for name, host in planned.items()
         },
         rollout=agreed({name: host.plan.settings.rollout for name, host in planned.items()}),
@@ -99,13 +103,13 @@ def desired_fleet(
 def _desired_host(
     desired: Desired,
     violations: tuple[Finding, ...],
+    keys: Keys,
     everyone: Mapping[str, Mapping[str, Any]],
     *,
     dry: bool,
 ) -> DesiredHost:
     plan, settings = desired.plan, desired.plan.settings
     token = hub_token(settings.hub_token_source)
-    keys = keys_of(plan.host, settings, os.environ, dry=dry)
     proxies = proxies_of(plan, everyone, dry=dry)
     peer = None
     if settings.peer_sharing:
