@@ -21,16 +21,9 @@ def image() -> None:
         shared = wanted.shared_name(one.observed.architecture)
         images.present(
             name=f"Image: {wanted.planned.name}",
-            image=wanted.name,
-            registry=wanted.planned.pulled.registry,
-            repository=wanted.planned.pulled.repository,
-            digest=wanted.resolved.digest,
-            platforms=wanted.resolved.platforms,
-            title=wanted.title,
-            store=wanted.store,
+            **wanted.arguments,
             build=build_of(one, wanted),
             account=account(settings.registry_auth_source, wanted.planned.pulled.registry),
             sources=sources(run_of(host), one, shared),
             wait=False,
-            break_lock=settings.break_lock,
         )

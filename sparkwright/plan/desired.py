@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 from sparkwright.catalog import Catalog
 from sparkwright.host.fetch.request import ContentCheck, ExpectedContents
@@ -24,11 +25,24 @@ class DesiredModel:
     Attributes:
         directory: where it goes on the host.
         expected: what its files must be: format and checks of the catalog.
+        endpoint: the hub that has it.
     """
 
     directory: str
     resolved: ResolvedModel
     expected: ExpectedContents
+    endpoint: str
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """Arguments of ``models.present``. The plan has left out all pickles but those that a
+        setting names."""
+        return {
+            "repository": self.resolved.repository, "commit": self.resolved.commit,
+            "files": self.resolved.to_fetch,
+            "root": self.directory.removesuffix(f"/{self.resolved.directory}"),
+            "endpoint": self.endpoint, "expected": self.expected, "pickles": True,
+        }  # fmt: skip
 
     @property
     def shared_name(self) -> str:
@@ -53,6 +67,16 @@ class DesiredImage:
     def name(self) -> str:
         """Its name on the host, made of its digest."""
         return self.resolved.local_name(self.planned)
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """Arguments of ``images.present``."""
+        return {
+            "image": self.name, "digest": self.resolved.digest,
+            "registry": self.planned.pulled.registry,
+            "repository": self.planned.pulled.repository, "platforms": self.resolved.platforms,
+            "title": self.title, "store": self.store,
+        }  # fmt: skip
 
     @property
     def title(self) -> str:
@@ -86,7 +110,7 @@ class Desired:
             resolved = fetched(self.resolution.model(model), settings.allowed_pickles)
             directory = f"{settings.models_root}/{resolved.directory}"
             expected = self._expected(resolved.repository)
-            found[directory] = DesiredModel(directory, resolved, expected)
+            found[directory] = DesiredModel(directory, resolved, expected, settings.hub_endpoint)
         return tuple(found.values())
 
     @cached_property

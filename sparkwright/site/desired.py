@@ -13,6 +13,7 @@ from sparkwright.config.secrets import Secret
 from sparkwright.config.settings import RolloutSettings
 from sparkwright.findings.finding import Finding
 from sparkwright.findings.user_error import Problems
+from sparkwright.host.directories import Directory
 from sparkwright.plan.desired import Desired
 from sparkwright.plan.rollout import agreed
 from sparkwright.proxy.haproxy import Proxies
@@ -23,7 +24,7 @@ from sparkwright.site.clusters import unlike_releases
 from sparkwright.site.fleet import plan_fleet, stopping
 from sparkwright.site.judged import site_problems
 from sparkwright.site.resolution import pinned, with_geometry
-from sparkwright.site.services import rendered
+from sparkwright.site.services import directories, rendered, secrets_of
 from sparkwright.tls.host import PeerCertificate, peer_certificate
 
 
@@ -38,6 +39,16 @@ class DesiredHost:
     token: Secret | None
     proxies: Proxies | None
     peer_certificate: PeerCertificate | None
+
+    @property
+    def secrets(self) -> dict[str, Secret]:
+        """Texts of the files with its services' keys, by path."""
+        return secrets_of(self.desired.plan, self.keys)
+
+    @property
+    def directories(self) -> tuple[Directory, ...]:
+        """Its directories, parents first."""
+        return directories(self.desired.plan)
 
 
 @dataclass(frozen=True)
