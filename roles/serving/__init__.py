@@ -18,7 +18,6 @@ from sparkwright.operations import exclusive, services
 from sparkwright.plan.changes import serves_already
 from sparkwright.run import batches, rollout
 from sparkwright.run.state import host_run, run_of
-from sparkwright.run.together import together
 
 
 def serving() -> None:
@@ -50,7 +49,7 @@ def serving() -> None:
         name="Serving: start",
         services=() if switched else own,
         secrets=one.secrets,
-        turn=together,
+        turn=batches.with_ranks,
         ended=partial(rollout.remember, one),
         services_root=settings.services_root,
         break_lock=settings.break_lock,
@@ -61,7 +60,10 @@ def serving() -> None:
             services=own if switched and host.name in names else (),
             secrets=one.secrets,
             proxies=partial(rollout.proxies_of, one),
-            turn=partial(together, turn=partial(batches.in_turn, left=partial(rollout.leave, one))),
+            turn=partial(
+                batches.with_ranks,
+                turn=partial(batches.in_turn, left=partial(rollout.leave, one)),
+            ),
             ended=partial(rollout.remember, one, run=run),
             services_root=settings.services_root,
             break_lock=settings.break_lock,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
+from typing import Any
 
 from pyinfra.api.host import Host
 
@@ -19,6 +20,14 @@ from sparkwright.run import questions
 from sparkwright.run.state import HostRun
 
 
+def _options(host: Host, run: HostRun, answers: dict[str, Any]) -> dict[str, Any]:
+    """Arguments of every operation that answers a command."""
+    return {
+        "answered": partial(answers.__setitem__, host.name),
+        "break_lock": run.settings.break_lock,
+    }
+
+
 def controlled(
     host: Host,
     run: HostRun,
@@ -26,32 +35,28 @@ def controlled(
     *,
     action: str,
     services: tuple[str, ...],
-    why: str = "",
     now: bool = False,
-    keep: bool = False,
-    wait: bool = True,
+    **more: Any,
 ) -> None:
     """Start, stop or restart services of each host; restarts come one host after the other.
 
     Args:
         services: names; every service without.
         now: whether running requests are cut off.
-        keep: whether what is stopped stays so over a boot.
-        wait: whether what is started must answer.
+        more: ``why``, ``keep`` and ``wait`` of ``ControlRequest``.
     """
-    rollout = run.settings.rollout
+    root, rollout = run.settings.services_root, run.settings.rollout
     restarts = action == RESTART
     control.controlled(
         name=f"Services: {action}",
         request=ControlRequest(
-            action, control.SOCKETS, services or None, run.settings.services_root, OWNER.by, why,
-            now, keep, wait, rollout.notice_seconds, rollout.drain_seconds,
+            action, control.SOCKETS, services or None, root, OWNER.by, now=now,
+            notice_seconds=rollout.notice_seconds, drain_seconds=rollout.drain_seconds, **more,
         ),
-        answered=partial(answers.__setitem__, host.name),
         unless=partial(_failed, answers, "restarted") if restarts else lambda: None,
-        break_lock=run.settings.break_lock,
         # The others serve meanwhile.
         _serial=restarts and not now,
+        **_options(host, run, answers),
     )  # fmt: skip
 
 
@@ -72,10 +77,9 @@ def activated(
     exclusive.activated(
         name=f"Services: activate {service}",
         request=ActivateRequest(service, run.settings.services_root, OWNER.by, why, dry=dry),
-        answered=partial(answers.__setitem__, host.name),
         unless=partial(_failed, answers, "switched"),
-        break_lock=run.settings.break_lock,
         _serial=not dry,
+        **_options(host, run, answers),
     )
 
 
@@ -89,27 +93,21 @@ def in_maintenance(
     host: Host, run: HostRun, answers: dict[str, MaintenanceAnswer], *, on: bool, why: str = ""
 ) -> None:
     """Take each host out of every pool, or put it back once it answers."""
-    rollout = run.settings.rollout
+    root, rollout = run.settings.services_root, run.settings.rollout
     control.in_maintenance(
         name=f"Maintenance: {'on' if on else 'off'}",
         request=MaintenanceRequest(
-            on, control.SOCKETS, run.settings.services_root, OWNER.by, why,
-            rollout.notice_seconds, rollout.drain_seconds,
+            on, control.SOCKETS, root, OWNER.by, why, rollout.notice_seconds, rollout.drain_seconds
         ),
-        answered=partial(answers.__setitem__, host.name),
-        break_lock=run.settings.break_lock,
-    )  # fmt: skip
+        **_options(host, run, answers),
+    )
 
 
 def pruned(host: Host, run: HostRun, answers: dict[str, DiskUsage]) -> None:
     """Remove what neither the plan nor a kept release needs; without a plan, no model and no
     image."""
-    disk_usage.pruned(
-        name="Models: prune",
-        request=questions.disk_usage_request(run),
-        answered=partial(answers.__setitem__, host.name),
-        break_lock=run.settings.break_lock,
-    )
+    request = questions.disk_usage_request(run)
+    disk_usage.pruned(name="Models: prune", request=request, **_options(host, run, answers))
 
 
 def removed(
@@ -118,25 +116,21 @@ def removed(
     answers: dict[str, RemovalAnswer],
     *,
     services: tuple[str, ...] = (),
-    weights: bool = False,
-    bootstrap: bool = False,
+    **more: Any,
 ) -> None:
     """Take services, releases, units, images and, on request, weights off the host.
 
     Args:
         services: names; everything without.
-        weights: whether the models go too.
-        bootstrap: whether what bootstrap did is undone.
+        more: ``weights`` and ``bootstrap`` of the operation.
     """
     removal.removed(
         name="Remove: services, units, images",
         services=list(services) or None,
-        weights=weights,
-        bootstrap=bootstrap,
         models_root=run.settings.models_root,
         services_root=run.settings.services_root,
-        answered=partial(answers.__setitem__, host.name),
-        break_lock=run.settings.break_lock,
+        **more,
+        **_options(host, run, answers),
     )
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from ipaddress import ip_interface
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from sparkwright.checks.fabric.facts import MTU, Fabric
 from sparkwright.host import fabric_measure
@@ -18,6 +18,7 @@ from sparkwright.host.ranks.collective import NoFabric, collective_environment, 
 
 if TYPE_CHECKING:
     from sparkwright.run.session import Session
+    from sparkwright.run.state import HostRun
 
 #: Seconds: an all-gather has three minutes, and Docker one for what was left of another.
 _SECONDS = 330
@@ -136,15 +137,16 @@ def measured(session: Session, planned: Plan) -> dict[str, MeasureAnswer]:
 
     A step that a host does not answer is missing in its answer, and later steps leave it out.
     """
-    from sparkwright.run.session import program
+    from sparkwright.facts.asking import ask
 
     answers = {name: MeasureAnswer() for name in (*planned.pings, *planned.gathers)}
 
     def step(requests: Mapping[str, MeasureRequest]) -> None:
-        question = program(
-            fabric_measure, lambda run: requests[run.name], MeasureAnswer, timeout=_SECONDS
-        )
-        for name, answer in session.ask(question, only=requests).answers.items():
+        def fabric_measured(host: Any, run: HostRun) -> MeasureAnswer:
+            request = requests[run.name]
+            return ask(host, fabric_measure, request, MeasureAnswer, timeout=_SECONDS)
+
+        for name, answer in session.ask(fabric_measured, only=requests).answers.items():
             before = answers.get(name, MeasureAnswer())
             answers[name] = MeasureAnswer(
                 (*before.pings, *answer.pings),

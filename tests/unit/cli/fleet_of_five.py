@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
+from docs.generate.documents import documents
 from sparkwright.bootstrap.gpu_question import Box
 from sparkwright.checks.fabric.groups import FabricLook
 from sparkwright.checks.smoke.verdict import DeepResult
 from sparkwright.cli import bundle as bundle_command
 from sparkwright.cli import main
-from sparkwright.cli.lib.documents import documents
 from sparkwright.config.inventory import read_inventory
 from sparkwright.config.tls import CA
 from sparkwright.host.control import ControlAnswer
@@ -68,7 +68,7 @@ _WATCHED = {
 ANSWERS: dict[str, Any] = {
     "deployment": answer(planned=_WATCHED),
     "fabric": FabricLook(fabric.pair()["spark-1"], "vllm:a"),
-    "fabric_measure": MeasureAnswer(
+    "fabric_measured": MeasureAnswer(
         pings=(Pinged("192.168.177.12", "enp1s0f1np1", 8972, "message too long for enp1s0f1np1"),),
         gather=Gathered(None, "", wrong=_LONG),
     ),
@@ -90,8 +90,8 @@ ANSWERS: dict[str, Any] = {
         Maintenance("ann@laptop", 1_800_000_000.0, "a new fan"),
         ("qwen36: out of the pool, and drained",),
     ),
-    "known": [],
-    "planned": [],
+    "known_keys": (),
+    "renewed_keys": (),
 }
 
 
