@@ -22,7 +22,7 @@ from sparkwright.host.bootstrap import inspection, reboot
 from sparkwright.host.bootstrap.inspection import BootstrapRequest, BootstrapState
 from sparkwright.host.bootstrap.reboot import RebootRequest
 from sparkwright.operations import locks
-from sparkwright.operations.changing import SERVICES_ROOT, Commands, operation, paint
+from sparkwright.operations.changing import Commands, operation, paint
 from sparkwright.operations.connections import addresses
 from sparkwright.run.state import HostRun, refuse
 
@@ -59,13 +59,7 @@ def decided(host: Host, one: HostRun) -> tuple[BootstrapState, Decision] | None:
 
 
 @operation()
-def rebooted(
-    state: BootstrapState,
-    *,
-    asked: bool = False,
-    services_root: str = SERVICES_ROOT,
-    break_lock: bool = False,
-) -> Commands:
+def rebooted(state: BootstrapState, *, asked: bool = False) -> Commands:
     """Reboot the host for its new driver, and go on once it is back; unasked, fail it.
 
     Not pyinfra's own ``server.reboot``: it tells a reboot by the uptime, which a container shares
@@ -79,7 +73,7 @@ def rebooted(
     if asked:
         if not ctx_state.get().is_executing:
             host.log("would reboot, and wait until the host is back")
-        yield Ours(_reboot, (services_root, break_lock), {})
+        yield Ours(_reboot, (), {})
         return
     finding = reboot_needed(state)
     if not ctx_state.get().is_executing:
@@ -88,10 +82,10 @@ def rebooted(
     yield failing([f"{finding.observed}: {finding.remedy}"])
 
 
-def _reboot(state: State, host: Host, root: str, breaks: bool) -> bool:
+def _reboot(state: State, host: Host) -> bool:
     known = memory(host)
     try:
-        locks.take(host, root, break_lock=breaks)
+        locks.take(host)
         before = ask(host, reboot, RebootRequest(), str, timeout=60)
         # Not held over the reboot: nobody else could tell it from a run that died.
         locks.release(host)

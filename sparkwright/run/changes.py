@@ -20,14 +20,6 @@ from sparkwright.run import questions
 from sparkwright.run.state import HostRun
 
 
-def _options(host: Host, run: HostRun, answers: dict[str, Any]) -> dict[str, Any]:
-    """Arguments of every operation that answers a command."""
-    return {
-        "answered": partial(answers.__setitem__, host.name),
-        "break_lock": run.settings.break_lock,
-    }
-
-
 def controlled(
     host: Host,
     run: HostRun,
@@ -56,7 +48,7 @@ def controlled(
         unless=partial(_failed, answers, "restarted") if restarts else lambda: None,
         # The others serve meanwhile.
         _serial=restarts and not now,
-        **_options(host, run, answers),
+        answered=partial(answers.__setitem__, host.name),
     )  # fmt: skip
 
 
@@ -79,7 +71,7 @@ def activated(
         request=ActivateRequest(service, run.settings.services_root, OWNER.by, why, dry=dry),
         unless=partial(_failed, answers, "switched"),
         _serial=not dry,
-        **_options(host, run, answers),
+        answered=partial(answers.__setitem__, host.name),
     )
 
 
@@ -99,7 +91,7 @@ def in_maintenance(
         request=MaintenanceRequest(
             on, control.SOCKETS, root, OWNER.by, why, rollout.notice_seconds, rollout.drain_seconds
         ),
-        **_options(host, run, answers),
+        answered=partial(answers.__setitem__, host.name),
     )
 
 
@@ -107,12 +99,14 @@ def pruned(host: Host, run: HostRun, answers: dict[str, DiskUsage]) -> None:
     """Remove what neither the plan nor a kept release needs; without a plan, no model and no
     image."""
     request = questions.disk_usage_request(run)
-    disk_usage.pruned(name="Models: prune", request=request, **_options(host, run, answers))
+    disk_usage.pruned(
+        name="Models: prune", request=request, answered=partial(answers.__setitem__, host.name)
+    )
 
 
 def removed(
     host: Host,
-    run: HostRun,
+    _: HostRun,
     answers: dict[str, RemovalAnswer],
     *,
     services: tuple[str, ...] = (),
@@ -127,10 +121,8 @@ def removed(
     removal.removed(
         name="Remove: services, units, images",
         services=list(services) or None,
-        models_root=run.settings.models_root,
-        services_root=run.settings.services_root,
         **more,
-        **_options(host, run, answers),
+        answered=partial(answers.__setitem__, host.name),
     )
 
 

@@ -157,7 +157,7 @@ def renewed_keys(host: Host, run: HostRun) -> tuple[str, ...]:
     """The same, after the proxies were given the keys of the plan, under the host's lock."""
     if run.proxies is None:
         return ()
-    locks.take(host, run.settings.services_root, break_lock=run.settings.break_lock)
+    locks.take(host)
     text, _ = run.proxy_files[run.proxies.keys]
     answer = _keys(host, run, text)
     memory(host).forget()

@@ -25,7 +25,7 @@ def columns(rows: Sequence[Sequence[str]]) -> list[str]:
 
     cells = [[visible(cell, _LONGEST) for cell in row] for row in rows]
     by_column = list(zip(*cells, strict=True))
-    words = [max(len(word) for cell in each for word in cell.split()) for each in by_column]
+    words = [max((*map(len, " ".join(each).split()), 0)) for each in by_column]
     whole = [max(map(len, each)) for each in by_column]
     room = width() or sum(whole) + _GAP * len(whole)
     fits = sum(words) + _GAP * (len(words) - 1) <= room

@@ -80,7 +80,9 @@ def inventory_and(
 
     def parsed(context: click.Context, argument: click.Parameter, given: tuple[str, ...]) -> None:
         first = given[: -len(words)]
-        if len(given) < len(words) or len(first) > 1:
+        if len(given) < len(words):
+            raise click.MissingParameter(f"write [INVENTORY] {metavar}", context, argument)
+        if len(first) > 1:
             raise click.BadParameter(f"write [INVENTORY] {metavar}")
         for (name, kind), word in zip(words.items(), given[-len(words) :], strict=True):
             context.params[name] = kind.convert(word, argument, context)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from ipaddress import ip_interface
 from itertools import pairwise
 from pathlib import Path
@@ -137,16 +138,11 @@ def measured(session: Session, planned: Plan) -> dict[str, MeasureAnswer]:
 
     A step that a host does not answer is missing in its answer, and later steps leave it out.
     """
-    from sparkwright.facts.asking import ask
-
     answers = {name: MeasureAnswer() for name in (*planned.pings, *planned.gathers)}
 
     def step(requests: Mapping[str, MeasureRequest]) -> None:
-        def fabric_measured(host: Any, run: HostRun) -> MeasureAnswer:
-            request = requests[run.name]
-            return ask(host, fabric_measure, request, MeasureAnswer, timeout=_SECONDS)
-
-        for name, answer in session.ask(fabric_measured, only=requests).answers.items():
+        question = partial(fabric_measured, requests=requests)
+        for name, answer in session.ask(question, only=requests).answers.items():
             before = answers.get(name, MeasureAnswer())
             answers[name] = MeasureAnswer(
                 (*before.pings, *answer.pings),
@@ -160,6 +156,15 @@ def measured(session: Session, planned: Plan) -> dict[str, MeasureAnswer]:
         step({pair.client: MeasureRequest(write=pair.write)})
     step({name: MeasureRequest(gather=gather) for name, gather in planned.gathers.items()})
     return answers
+
+
+def fabric_measured(
+    host: Any, run: HostRun, *, requests: Mapping[str, MeasureRequest]
+) -> MeasureAnswer:
+    """A host's measures. One remote execution."""
+    from sparkwright.facts.asking import ask
+
+    return ask(host, fabric_measure, requests[run.name], MeasureAnswer, timeout=_SECONDS)
 
 
 @dataclass(frozen=True)

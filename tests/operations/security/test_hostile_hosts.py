@@ -229,7 +229,8 @@ def test_operations_look_where_their_services_lie() -> None:
         (proxies.installed, ()),
     ):
         host = spark("spark-1", observe=probe())
-        run(host, operation, *arguments, services_root="/srv/sparkwright")
+        host.memory.services_root = "/srv/sparkwright"
+        run(host, operation, *arguments)
         assert host.request("observe")["services_root"] == "/srv/sparkwright"
 
 

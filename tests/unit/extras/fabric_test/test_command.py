@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -40,10 +39,7 @@ def _answering(
     def answer(asked: Asked) -> dict[str, Any]:
         if asked.name == "fabric":
             return {name: FabricLook(state, "vllm:a") for name, state in tooled.items()}
-        requests = {
-            name: asked.arguments["request"](SimpleNamespace(name=name))
-            for name in asked.hosts.limit
-        }
+        requests = {name: asked.arguments["requests"][name] for name in asked.hosts.limit}
         return {
             name: MeasureAnswer(
                 tuple(Pinged(ping.address, ping.device, ping.size) for ping in request.pings),
