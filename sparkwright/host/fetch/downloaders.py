@@ -101,14 +101,19 @@ class Libraries:
 
     def _run(self, job: dict[str, Any], count: Callable[[int], None]) -> str | None:
         document = {**job, "runtime": str(self._runtime), "parent": os.getpid()}
-        with tempfile.TemporaryFile() as errors:
+        # hf_xet wants a folder of its own, and a job may not write to the user's home.
+        with tempfile.TemporaryFile() as errors, tempfile.TemporaryDirectory() as cache:
             worker = subprocess.Popen(
                 [sys.executable, "-I", "-S", str(_WORKER)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=errors,
                 pass_fds=(self._lock,),
-                env={"TOKIO_WORKER_THREADS": _THREADS[job["downloader"]], **os.environ},
+                env={
+                    "TOKIO_WORKER_THREADS": _THREADS[job["downloader"]],
+                    "HF_XET_CACHE": cache,
+                    **os.environ,
+                },
             )
             try:
                 reason = self._watch(worker, json.dumps(document).encode(), count)
