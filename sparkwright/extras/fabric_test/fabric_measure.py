@@ -54,30 +54,20 @@ class MeasureRequest:
 
 
 @dataclass(frozen=True)
-class Pinged:
-    """A ping, and why it was not answered; empty where it was."""
+class Measurement:
+    """A measurement of this host.
 
-    address: str
-    device: str
-    size: int
-    wrong: str = ""
+    Attributes:
+        test: ``ping``, ``ib_write_bw`` or ``all-gather``.
+        value: bytes of a ping, Gb/s of a stream, or GB/s of bus bandwidth, as nccl-tests have it.
+        backend: of an all-gather.
+        wrong: why it failed.
+    """
 
-
-@dataclass(frozen=True)
-class Written:
-    """Gb/s of one stream; or what was wrong."""
-
-    device: str
-    address: str
-    gbits: float | None = None
-    wrong: str = ""
-
-
-@dataclass(frozen=True)
-class Gathered:
-    """Bus bandwidth in GB/s as nccl-tests have it, and the backend; or what was wrong."""
-
-    gbytes: float | None = None
+    test: str
+    device: str = ""
+    address: str = ""
+    value: float | None = None
     backend: str = ""
     wrong: str = ""
 
@@ -86,9 +76,7 @@ class Gathered:
 class MeasureAnswer:
     """What was measured."""
 
-    pings: tuple[Pinged, ...] = ()
-    writes: tuple[Written, ...] = ()
-    gather: Gathered | None = None
+    measured: tuple[Measurement, ...] = ()
 
 
 #: Seconds until a stream that nobody comes to ends, and until one has measured.
@@ -107,59 +95,57 @@ def main(request: MeasureRequest) -> MeasureAnswer:
     """Measure what is asked for."""
     for stream in request.listen:
         listen(stream)
-    return MeasureAnswer(
-        tuple(map(ping, request.pings)),
-        write(request.write),
-        gather(request.gather) if request.gather else None,
-    )
+    pings = [ping(each) for each in request.pings]
+    gathers = [gather(request.gather)] if request.gather else []
+    return MeasureAnswer((*pings, *write(request.write), *gathers))
 
 
-def ping(one: Ping) -> Pinged:
+def ping(asked: Ping) -> Measurement:
     """Whether an address answers to packets that fill the MTU."""
-    return Pinged(one.address, one.device, one.size, icmp.echo(one.address, one.device, one.size))
+    wrong = icmp.echo(asked.address, asked.device, asked.size)
+    return Measurement("ping", asked.device, asked.address, asked.size, wrong=wrong)
 
 
-def command(one: Stream) -> list[str]:
+def command(stream: Stream) -> list[str]:
     """The words of a stream; the address last, where there is one."""
-    arguments = ["ib_write_bw", "-d", one.device, "-i", "1", "-p", str(one.port), "-F",
-             "--report_gbits"]  # fmt: skip
-    return [*arguments, one.address] if one.address else arguments
+    words = ["ib_write_bw", "-d", stream.device, "-i", "1", "-p", str(stream.port), "-F"]
+    return list(filter(None, [*words, "--report_gbits", stream.address]))
 
 
-def listen(one: Stream) -> None:
+def listen(stream: Stream) -> None:
     """Start the side that listens; it ends by itself."""
-    name = f"fabric-test-{one.port}.service"
+    name = f"fabric-test-{stream.port}.service"
     run("systemctl", "stop", name, timeout=20)
     run("systemd-run", "--quiet", "--collect", f"--unit={name}",
-        f"--property=RuntimeMaxSec={_LISTEN}", *command(one), timeout=20)  # fmt: skip
+        f"--property=RuntimeMaxSec={_LISTEN}", *command(stream), timeout=20)  # fmt: skip
 
 
-def write(streams: tuple[Stream, ...]) -> tuple[Written, ...]:
+def write(streams: tuple[Stream, ...]) -> list[Measurement]:
     """Write over all streams at once."""
     if streams:
         time.sleep(_READY)
     running = [(stream, Running(*command(stream), timeout=_WRITE)) for stream in streams]
-    results = []
+    measured = []
     for stream, process in running:
         outcome = process.outcome()
-        rate = _BANDWIDTH.search(outcome.out)
-        if outcome.ok and rate:
-            results.append(Written(stream.device, stream.address, float(rate[1])))
-        else:
-            results.append(
-                Written(stream.device, stream.address, wrong=outcome.said or "no answer")
-            )
-    return tuple(results)
+        rate = _BANDWIDTH.search(outcome.out) if outcome.ok else None
+        gbits, wrong = (float(rate[1]), "") if rate else (None, outcome.said or "no answer")
+        measured.append(
+            Measurement("ib_write_bw", stream.device, stream.address, gbits, wrong=wrong)
+        )
+    return measured
 
 
-def gather(asked: Gather) -> Gathered:
+def gather(asked: Gather) -> Measurement:
     """Run this host's rank of an all-gather in the image."""
+    test = "all-gather"
     if docker.get(f"/images/{asked.image}/json") is None:
-        return Gathered(wrong=f"{asked.image} is not on this host: deploy first")
+        return Measurement(test, wrong=f"{asked.image} is not on this host: deploy first")
     available = memory.meminfo().get("MemAvailable", 0)
     if available < 4 * asked.size:
-        return Gathered(wrong=f"{available / 2**30:.1f} GiB of memory are available, and it takes "
-                              f"{4 * asked.size / 2**30:.1f}: stop the service first")  # fmt: skip
+        wrong = (f"{available / 2**30:.1f} GiB of memory are available, and it takes "
+                 f"{4 * asked.size / 2**30:.1f}: stop the service first")  # fmt: skip
+        return Measurement(test, wrong=wrong)
     with tempfile.TemporaryDirectory(prefix="sparkwright-fabric-") as folder:
         Path(folder).chmod(0o755)
         script = Path(folder, "all_gather.py")
@@ -172,9 +158,9 @@ def gather(asked: Gather) -> Gathered:
     lines = [line for line in done.out.splitlines() if line.startswith("{")]
     try:
         result = json.loads(lines[-1]) if lines else {}
-        return Gathered(float(result["gbytes"]), str(result["backend"]))
+        return Measurement(test, value=float(result["gbytes"]), backend=str(result["backend"]))
     except (ValueError, KeyError, TypeError):
-        return Gathered(wrong=done.said or "the rank said nothing")
+        return Measurement(test, wrong=done.said or "the rank said nothing")
 
 
 def container(asked: Gather, script: str) -> list[str]:
