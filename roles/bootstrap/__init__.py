@@ -32,8 +32,8 @@ def bootstrap() -> None:
         steps.done(
             name=f"Bootstrap: {step.name}",
             step=step,
-            user=state.user,
-            texts=state.texts,
+            user=state.observed.user,
+            texts=state.observed.texts,
             _env=environment(settings),
             _sudo=not is_root(host),
             # sudo asks for none by now; pyinfra would put a password into a command line.
