@@ -107,7 +107,6 @@ class Sources:
         """The part of a fetch request that says how, whatever is fetched."""
         return {
             "state_dir": job.state,
-            "owner": "root:root",
             "max_connections": self.connections,
             "headroom": self.headroom,
             "limit": self.limit,
