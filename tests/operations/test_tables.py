@@ -78,8 +78,9 @@ def _libraries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_an_operation_that_changes_a_host(name: str, title: str) -> None:
     table = CHANGES[name]
     given = _read(table["cases"][title])
+    arguments = {**_read(table.get("arguments", {})), **given.get("arguments", {})}
     case = Case(
-        title, given.get("seen", {}), {**_read(table.get("arguments", {})), **given.get("arguments", {})},
+        title, given.get("seen", {}), arguments,
         given.get("noop"), tuple(given.get("would", ())), tuple(given.get("asks", {}).items()),
         _read(table["answers"]), tuple(given["done"]) if "done" in given else None,
     )  # fmt: skip
@@ -106,7 +107,8 @@ def test_an_operation_that_only_checks(table: dict[str, Any]) -> None:
 
 def test_a_diff_shows_files_but_no_secret_and_no_program() -> None:
     wanted = {
-        "/etc/a": ("a\n", 0o644), "/etc/key": ("sk-secret\n", 0o600), "/srv/x.py": ("import x\n", 0o644),
+        "/etc/a": ("a\n", 0o644), "/etc/key": ("sk-secret\n", 0o600),
+        "/srv/x.py": ("import x\n", 0o644),
     }  # fmt: skip
     host = fake(probe(), ObservationRequest(files=tuple(wanted)))
     host.state.config.DIFF = True

@@ -53,7 +53,7 @@ def _needs(host: HostFacts) -> list[tuple[str, Disk | None, int]]:
     images: dict[str, int] = {}
     for image in host.desired.images:
         if not observed.images.get(image.name, False):
-            platform = image.platforms.get(host.architecture)
+            platform = image.resolved.platforms.get(host.architecture)
             images[image.name] = platform.pull_bytes if platform else 0
     pulled = sum(images.values())
     models, services = settings.models_root, settings.services_root

@@ -15,7 +15,7 @@ def _pickles(host: HostFacts) -> Iterator[Symptom]:
     settings = host.plan.settings
     for service in host.plan.services:
         for reference in service.models:
-            model = host.desired.resolution.model(settings.hub_endpoint, reference)
+            model = host.desired.resolution.model(reference)
             symptom = pickle_symptom(model, settings.allowed_pickles)
             if symptom is not None:
                 yield replace(symptom, service=service.name, key=None)
