@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,6 @@ from sparkwright.catalog import Catalog
 from sparkwright.checks.configuration import RULES
 from sparkwright.checks.fabric.judge import CHECKS as FABRIC
 from sparkwright.checks.service.diagnose import CHECKS as DOCTOR
-from sparkwright.engines.vllm.arguments import RULE_IDS
 from sparkwright.findings.check import Check
 
 _RULES = """\
@@ -77,9 +77,24 @@ def _diagnoses(checks: Iterable[Check]) -> str:
     return table(
         ("diagnosis", "severity", "likely cause", "remedy", "source"),
         (
-            (f"`{check.id}`", str(check.severity), check.reason, check.remedy, check.source)
+            (
+                f"`{check.id}`",
+                str(check.severity),
+                _shown(check.reason),
+                _shown(check.remedy),
+                check.source,
+            )
             for check in checks
         ),
+    )
+
+
+def _shown(text: str) -> str:
+    """A text with the names of its placeholders: ``{rail.name}`` as RAIL."""
+    return (
+        re.sub(r"\{(\w+)[^{}]*\}", lambda match: match[1].upper(), text)
+        .replace("{{", "{")
+        .replace("}}", "}")
     )
 
 
@@ -87,10 +102,7 @@ def _of_settings(catalog: Catalog) -> Iterable[Sequence[str]]:
     for rule in RULES.texts.values():
         if rule.id == "known-issue":
             continue  # its issues follow, each under its own id
-        yield f"`{rule.id}`", str(rule.severity), rule.title, rule.reason, rule.source
-        if rule.id == "vllm-arguments":
-            for name, level in RULE_IDS.items():
-                yield f"`{name}`", level, name.replace("-", " "), rule.reason, rule.source
+        yield f"`{rule.id}`", str(rule.severity), rule.title, _shown(rule.reason), rule.source
     for image in catalog.images.values():
         for issue in image.issues:
             where = f"{issue.what} ({image.name}: {', '.join(issue.tags) or 'every tag'})"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from sparkwright.bootstrap.box import Box, Kind
 from sparkwright.bootstrap.findings import HOSTS, error
 from sparkwright.catalog.gpus import driver_major
-from sparkwright.checks.host import remedies
-from sparkwright.checks.host.driver import LEAST_DRIVER
+from sparkwright.checks.host.gpu import LEAST_DRIVER
+from sparkwright.checks.host.remedies import install
 from sparkwright.findings.finding import Finding
 from sparkwright.host.bootstrap.inspection import BootstrapState
 
@@ -26,7 +26,7 @@ def found(state: BootstrapState) -> str:
 
 def obstacle(box: Box, state: BootstrapState) -> Finding | None:
     """Why no driver is installed here; None where one may be."""
-    update = remedies.driver(state.distribution)
+    update = install("driver", state.distribution)
     if box.kind is Kind.DGX:
         why = "DGX OS keeps driver, kernel and firmware to each other: it is never changed here"
         return _error(found(state), _NEEDED, why, update)

@@ -11,9 +11,11 @@ from sparkwright.bootstrap.findings import HOSTS, error, warning
 from sparkwright.bootstrap.firewall import network_of, openings, ports_of
 from sparkwright.bootstrap.sources import Packages, packages_of
 from sparkwright.bootstrap.steps import StepPlan, sums
-from sparkwright.checks.host import remedies
 from sparkwright.checks.host.docker import OTHER_DOCKERS
+from sparkwright.checks.host.judge import CHECKS
+from sparkwright.checks.host.remedies import install
 from sparkwright.config.bootstrap import Packaged, PackageSource
+from sparkwright.findings.check import Symptom
 from sparkwright.findings.finding import Finding
 from sparkwright.host.bootstrap.inspection import BootstrapState
 from sparkwright.host.bootstrap.prepare import Undo
@@ -67,16 +69,18 @@ class Judged:
     def _docker(self) -> Iterator[StepPlan | Finding]:
         kind = self.state.docker_kind
         if kind in OTHER_DOCKERS:
-            what, why, first = OTHER_DOCKERS[kind]
-            yield error("docker-kind", what, "Docker Engine, or no Docker yet", why,
-                        f"{first}run again", HOSTS)  # fmt: skip
+            needed = "Docker Engine, or no Docker yet"
+            symptom = Symptom(
+                "docker-kind", kind, expected=needed, install="run again", source=HOSTS
+            )
+            yield from CHECKS.report([symptom])
             return
         packages = packages_of("docker", self.box, self._source("docker"))
         if self.box.kind is Kind.DGX and not self.state.docker:
             yield error(
                 "bootstrap-docker", "DGX OS without its Docker", "the Docker that came with DGX OS",
                 "DGX OS keeps Docker, driver and kernel to each other: nothing foreign is put in",
-                remedies.docker(self.state.distribution), HOSTS,
+                install("docker", self.state.distribution), HOSTS,
             )  # fmt: skip
             return
         if self.state.docker and self.box.kind is not Kind.DGX:

@@ -6,7 +6,7 @@ table of this package.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -169,7 +169,7 @@ class Engine(Protocol):
         metrics: neutral name of ``sparkwright.host.lib.metrics`` -> the engine's own.
         checks: modules with judgements of known mistakes, over a ``Configuration``.
         check_texts: YAML file with the texts of these checks.
-        further_checks: ids that the judgements give beside those of the texts.
+        log_causes: YAML file with lines of its log, and their causes.
         stock_image: the catalog's image for a model that no recipe is for.
         probes: what host programs ask of its server beside OpenAI's routes.
     """
@@ -184,7 +184,7 @@ class Engine(Protocol):
     metrics: Mapping[str, str]
     checks: Sequence[ModuleType]
     check_texts: Path
-    further_checks: Collection[str]
+    log_causes: Path
     stock_image: str
     probes: Probes
 

@@ -9,7 +9,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sparkwright.checks.fabric.facts import MTU, Fabric
+from sparkwright.checks.fabric.groups import MTU, Fabric
 from sparkwright.host import fabric_measure
 from sparkwright.host.fabric import Rail
 from sparkwright.host.fabric_measure import Gather, MeasureAnswer, MeasureRequest, Stream

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from sparkwright.checks.fabric.facts import Fabric
+from sparkwright.checks.fabric.groups import Fabric
 from sparkwright.extras.fabric_test.measure import Plan, Published, published
 from sparkwright.findings.finding import Finding, errors
 from sparkwright.host.fabric_measure import MeasureAnswer

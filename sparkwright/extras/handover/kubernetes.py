@@ -11,7 +11,7 @@ from typing import Any
 import yaml
 
 from sparkwright.engines.vllm.arguments import amount
-from sparkwright.engines.vllm.command import PARALLEL
+from sparkwright.engines.vllm.data import PARALLEL
 from sparkwright.extras.handover.service import Handover
 from sparkwright.findings.user_error import UserError, mistake
 from sparkwright.plan.container import BOOT_CACHES_MOUNT, SECRETS_MOUNT
