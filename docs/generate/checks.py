@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,7 @@ from sparkwright.catalog import Catalog
 from sparkwright.checks.configuration import RULES
 from sparkwright.checks.fabric.judge import CHECKS as FABRIC
 from sparkwright.checks.service.diagnose import CHECKS as DOCTOR
-from sparkwright.findings.check import Check
+from sparkwright.findings.check import Check, shown
 
 _RULES = """\
 Known mistakes are refused in the plan, before any host is connected to; `sparkwright check` finds
@@ -80,8 +79,8 @@ def _diagnoses(checks: Iterable[Check]) -> str:
             (
                 f"`{check.id}`",
                 str(check.severity),
-                _shown(check.reason),
-                _shown(check.remedy),
+                shown(check.reason),
+                shown(check.remedy),
                 check.source,
             )
             for check in checks
@@ -89,20 +88,11 @@ def _diagnoses(checks: Iterable[Check]) -> str:
     )
 
 
-def _shown(text: str) -> str:
-    """A text with the names of its placeholders: ``{rail.name}`` as RAIL."""
-    return (
-        re.sub(r"\{(\w+)[^{}]*\}", lambda match: match[1].upper(), text)
-        .replace("{{", "{")
-        .replace("}}", "}")
-    )
-
-
 def _of_settings(catalog: Catalog) -> Iterable[Sequence[str]]:
     for rule in RULES.texts.values():
         if rule.id == "known-issue":
             continue  # its issues follow, each under its own id
-        yield f"`{rule.id}`", str(rule.severity), rule.title, _shown(rule.reason), rule.source
+        yield f"`{rule.id}`", str(rule.severity), rule.title, shown(rule.reason), rule.source
     for image in catalog.images.values():
         for issue in image.issues:
             where = f"{issue.what} ({image.name}: {', '.join(issue.tags) or 'every tag'})"

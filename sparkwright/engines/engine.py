@@ -169,7 +169,6 @@ class Engine(Protocol):
         metrics: neutral name of ``sparkwright.host.lib.metrics`` -> the engine's own.
         checks: modules with judgements of known mistakes, over a ``Configuration``.
         check_texts: YAML file with the texts of these checks.
-        log_causes: YAML file with lines of its log, and their causes.
         stock_image: the catalog's image for a model that no recipe is for.
         probes: what host programs ask of its server beside OpenAI's routes.
     """
@@ -184,7 +183,6 @@ class Engine(Protocol):
     metrics: Mapping[str, str]
     checks: Sequence[ModuleType]
     check_texts: Path
-    log_causes: Path
     stock_image: str
     probes: Probes
 

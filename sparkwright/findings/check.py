@@ -85,7 +85,10 @@ class Check:
         texts = {**vars(self), **self.cases.get(symptom.case, {})}
 
         def text(name: str) -> str:
-            return str(symptom.values.get(name) or texts[name].format_map(symptom.values))
+            try:
+                return str(symptom.values.get(name) or texts[name].format_map(symptom.values))
+            except KeyError:  # a host's watch may name any check
+                return shown(texts[name])
 
         unit = f"sparkwright-{symptom.service}" if symptom.service else "'sparkwright-*'"
         return Finding(
@@ -98,6 +101,12 @@ class Check:
             remedy=re.sub(r"\bUNIT\b", unit, text("remedy")),
             source=text("source"),
         )
+
+
+def shown(text: str) -> str:
+    """A text with its placeholders by their names: ``{rail.name}`` as RAIL."""
+    plain = re.sub(r"\{(\w+)[^{}]*\}", lambda match: match[1].upper(), text)
+    return plain.replace("{{", "{").replace("}}", "}")
 
 
 @dataclass(frozen=True)

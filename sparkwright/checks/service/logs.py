@@ -7,11 +7,11 @@ from functools import cache
 
 from sparkwright.checks.service.container_causes import CONTAINER_CAUSES
 from sparkwright.checks.service.facts import Serving, services
-from sparkwright.engines import ENGINES, engine
+from sparkwright.engines import log_causes
 from sparkwright.findings.check import Check, Symptom, each, load
 from sparkwright.host.lib import journal
 
-FILES = (CONTAINER_CAUSES, *(engine(name).log_causes for name in ENGINES))
+FILES = (CONTAINER_CAUSES, *log_causes())
 
 
 @cache

@@ -35,7 +35,6 @@ class Vllm:
     stock_image = "vllm-openai"
     checks: Sequence[ModuleType] = (arguments, speculation)
     check_texts: Path = Path(__file__).with_name("checks.yaml")
-    log_causes: Path = Path(__file__).with_name("causes.yaml")
     probes = Probes(
         version="/version",
         tokenizer="/tokenize",
