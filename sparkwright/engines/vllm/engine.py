@@ -32,6 +32,7 @@ class Vllm:
         "pipeline_parallel_size": "pipeline",
     }
     metrics: Mapping[str, str] = DATA["metrics"]
+    graphs: Mapping[str, str] = DATA["graphs"]
     stock_image = "vllm-openai"
     checks: Sequence[ModuleType] = (arguments, speculation)
     check_texts: Path = Path(__file__).with_name("checks.yaml")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,10 +10,10 @@ from sparkwright.facts.asking import HostError
 from sparkwright.host.bootstrap.inspection import BootstrapState
 from sparkwright.run import reboot
 from tests.operations.harness import FakeHost, Said, fake, run
-from tests.unit.bootstrap.states import UBUNTU
+from tests.unit.bootstrap.states import UBUNTU, but
 from tests.unit.builders import probe
 
-FRESH = replace(UBUNTU, driver=None, boot="before")
+FRESH = but(UBUNTU, driver=None, boot="before")
 
 
 class Rebooting(FakeHost):
@@ -42,7 +41,7 @@ def _host(boots: list[Any], attempts: list[bool]) -> Rebooting:
 
 
 def state(boot: str) -> BootstrapState:
-    return replace(UBUNTU, boot=boot)
+    return but(UBUNTU, boot=boot)
 
 
 @pytest.fixture(autouse=True)
