@@ -21,10 +21,9 @@ def bootstrap() -> None:
         return
     # Half a second to import, of pyinfra's own operations: only for who asks for it.
     from sparkwright.operations.bootstrap import steps
-    from sparkwright.run import bootstrap as looking
-    from sparkwright.run import reboot
+    from sparkwright.run import bootstrap as run
 
-    found = looking.decided(host, one)
+    found = run.decided(host, one)
     if found is None:
         return
     state, decision = found
@@ -41,7 +40,7 @@ def bootstrap() -> None:
             _sudo_password="",
         )
     if decision.reboot:
-        reboot.rebooted(
+        run.rebooted(
             name="Bootstrap: reboot",
             state=state,
             asked=settings.bootstrap_reboot,

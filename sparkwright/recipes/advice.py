@@ -21,7 +21,7 @@ from sparkwright.recipes.carried_over import settled, variables
 from sparkwright.recipes.recipe import CHANGED, Foreign, Options, Refused, Text, texts_of_registry
 from sparkwright.recipes.serve_arguments import read_arguments
 from sparkwright.recipes.yaml_mapping import mapping, read_yaml
-from sparkwright.resolve.model_recipe import ModelRecipe
+from sparkwright.resolve.model_facts import ModelRecipe
 from sparkwright.resolve.recipe_registry import Snapshot
 
 #: Of a recipe, what says how to start the model. Its guide and its installation are for people.

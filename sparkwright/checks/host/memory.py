@@ -110,7 +110,7 @@ def _fetched(host: HostFacts) -> list[tuple[str, Disk | None, int]]:
     images: dict[str, int] = {}
     for image in host.desired.images:
         if not observed.images.get(image.name, False):
-            platform = image.platforms.get(host.architecture)
+            platform = image.resolved.platforms.get(host.architecture)
             images[image.name] = platform.pull_bytes if platform else 0
     pulled = sum(images.values())
     models, services = settings.models_root, settings.services_root
@@ -127,7 +127,7 @@ def _pickles(host: HostFacts) -> Iterator[Symptom]:
     settings = host.plan.settings
     for service in host.plan.services:
         for reference in service.models:
-            model = host.desired.resolution.model(settings.hub_endpoint, reference)
+            model = host.desired.resolution.model(reference)
             if symptom := pickle_symptom(model, settings.allowed_pickles):
                 symptom.service = service.name
                 symptom.values["key"] = ""
