@@ -10,8 +10,7 @@ from typing import Literal
 from sparkwright.catalog import Catalog
 from sparkwright.catalog.causes import Cause, Symptom
 from sparkwright.catalog.measurements import Measurement, Row, Value
-from sparkwright.extras.bench.measures import MEASURES, Measure
-from sparkwright.extras.bench.results import Cell, Result
+from sparkwright.extras.bench.results import MEASURES, Cell, Measure, Result
 
 State = Literal["in range", "worse", "better"]
 

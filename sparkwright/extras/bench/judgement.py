@@ -15,8 +15,7 @@ from sparkwright.catalog.causes import Cause
 from sparkwright.config.templates import template
 from sparkwright.extras.bench.compare import SHORT_PROMPT, CellComparison, Verdict, compare, tables
 from sparkwright.extras.bench.history import Regression, regressions
-from sparkwright.extras.bench.measures import MEASURES
-from sparkwright.extras.bench.results import Cell, Result
+from sparkwright.extras.bench.results import MEASURES, Cell, Result
 from sparkwright.findings.render import count
 from sparkwright.text.short import amount, figure
 

@@ -14,9 +14,8 @@ from sparkwright.catalog import Catalog
 from sparkwright.config.templates import template
 from sparkwright.extras.bench.history import LAST
 from sparkwright.extras.bench.judgement import Bench, findings, judged, likely, one_stream
-from sparkwright.extras.bench.measures import MEASURES
 from sparkwright.extras.bench.plots import charts
-from sparkwright.extras.bench.results import Result
+from sparkwright.extras.bench.results import MEASURES, Result
 from sparkwright.extras.bench.store import load
 from sparkwright.findings.finding import Finding
 from sparkwright.findings.render import count

@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
-from pydantic_core import from_json
 
+from sparkwright.documents.bounds import Unusable
+from sparkwright.documents.json_text import generated_object
 from sparkwright.extras.bench.results import SCHEMA, Result
 from sparkwright.findings.finding import Finding
 from sparkwright.findings.user_error import UserError, mistake
@@ -96,24 +97,23 @@ def load(directory: Path, *, last: int | None = None) -> Stored:
 
 def _entries(path: Path, problems: list[Finding]) -> list[Any]:
     """The entries of an exported file."""
-    if (text := _bytes(path, problems)) is None:
-        return []
+    remedy = "make one: sparkwright bench --export"
     try:
-        data = from_json(text, allow_inf_nan=False)
-    except ValueError as error:
-        problems.append(mistake(str(path), f"not valid JSON: {error}", "export it again"))
-        return []
-    entries = data.get("results") if isinstance(data, dict) else None
-    if not isinstance(entries, list):
-        remedy = "make one: sparkwright bench --export"
-        problems.append(mistake(str(path), "not a file of results", remedy))
+        entries = generated_object(path, remedy).get("results")
+        if not isinstance(entries, list):
+            raise Unusable("not a file of results", remedy)
+    except Unusable as error:
+        problems.append(mistake(str(path), error.what, error.remedy))
         return []
     return entries
 
 
 def _of_file(path: Path, problems: list[Finding]) -> Result | None:
-    text = _bytes(path, problems)
-    result = _valid(str(path), text, problems) if text is not None else None
+    try:
+        result = _valid(str(path), path.read_bytes(), problems)
+    except OSError as error:
+        problems.append(mistake(str(path), f"can't be read: {error.strerror}", "fix its rights"))
+        return None
     service, host = (folder.name for folder in path.parents[:2])
     if result is None or (result.host, result.service) == (host, service):
         return result
@@ -121,14 +121,6 @@ def _of_file(path: Path, problems: list[Finding]) -> Result | None:
     remedy = "move it where it belongs: another host's figures would count as this one's past"
     problems.append(mistake(str(path), observed, remedy))
     return None
-
-
-def _bytes(path: Path, problems: list[Finding]) -> bytes | None:
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        problems.append(mistake(str(path), f"can't be read: {error.strerror}", "fix its rights"))
-        return None
 
 
 def _valid(path: str, data: Any, problems: list[Finding]) -> Result | None:

@@ -37,8 +37,8 @@ def files(plans: Sequence[tuple[str, HostPlan]], node_port: int) -> dict[str, st
     ca = CA if any(clients_ca(plan.settings) for _, plan in plans) else None
     rule_file = yaml.safe_dump(rules(), sort_keys=False, width=100, allow_unicode=True)
     nodes = [_target(address, node_port, host=plan.host) for address, plan in plans]
-    local = {plan.host: _of_host(plan) for _, plan in plans}
-    published = [target for address, plan in plans for target in _of_others(address, plan)]
+    local = {plan.host: _services(plan) for _, plan in plans}
+    published = [target for address, plan in plans for target in _services(plan, address)]
     data = {
         "targets/vllm.json": published,
         "targets/node.json": nodes,
@@ -52,32 +52,25 @@ def files(plans: Sequence[tuple[str, HostPlan]], node_port: int) -> dict[str, st
     }
 
 
-def _of_others(address: str, plan: HostPlan) -> list[dict[str, Any]]:
-    """Targets that other machines reach: behind a proxy with the key."""
-    return [
-        _target(address, service.client_port, **_labels(plan, service), **_https(plan, service))
-        for service in plan.services
-        if not service.follower and not is_loopback(service.client_bind)
-    ]
-
-
-def _of_host(plan: HostPlan) -> list[dict[str, Any]]:
-    """Targets that only their own host reaches, as an agent on it scrapes them."""
-    return [
-        _target(own_address(service), service.port, **_labels(plan, service))
-        for service in plan.services
-        if not service.follower and is_loopback(service.client_bind)
-    ]
+def _services(plan: HostPlan, address: str | None = None) -> list[dict[str, Any]]:
+    """Targets that other machines reach at an address, behind a proxy with the key; or without one
+    those that only their own host reaches, as an agent on it scrapes them."""
+    targets = []
+    for service in plan.services:
+        if not service.follower and is_loopback(service.client_bind) is (address is None):
+            labels = _labels(plan, service)
+            if address is None:
+                targets.append(_target(own_address(service), service.port, **labels))
+                continue
+            if scheme(plan.settings, proxied=service.proxy is not None) == "https":
+                labels["__scheme__"] = "https"
+            targets.append(_target(address, service.client_port, **labels))
+    return targets
 
 
 def _target(address: str, port: int, **labels: str) -> dict[str, Any]:
     at = f"[{address}]" if ":" in address else address
     return {"targets": [f"{at}:{port}"], "labels": labels}
-
-
-def _https(plan: HostPlan, service: ServicePlan) -> dict[str, str]:
-    secured = scheme(plan.settings, proxied=service.proxy is not None) == "https"
-    return {"__scheme__": "https"} if secured else {}
 
 
 def _labels(plan: HostPlan, service: ServicePlan) -> dict[str, str]:

@@ -10,10 +10,11 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, computed_field
 from pydantic.json_schema import SkipJsonSchema
-from pydantic_core import from_json
 
 from sparkwright.checks.configuration.parts import Memory
 from sparkwright.checks.smoke.verdict import DeepVerdict
+from sparkwright.documents.bounds import Unusable
+from sparkwright.documents.json_text import generated_object
 from sparkwright.findings.finding import Finding
 from sparkwright.findings.user_error import mistake
 from sparkwright.findings.validation import problems_of
@@ -203,19 +204,8 @@ def _written(path: Path) -> dt.datetime:
 
 def _json(path: Path, problems: list[Finding]) -> dict[str, Any] | None:
     """An object of a file that need not be there."""
-    if not path.exists():
-        return None
-    remedy = "remove it and run again"
     try:
-        # Stricter than Python's own reader: what it takes can be written into a page.
-        data = from_json(path.read_bytes(), allow_inf_nan=False)
-    except OSError as error:
-        problems.append(mistake(str(path), f"can't be read: {error.strerror}", "fix its rights"))
+        return generated_object(path, "remove it and run again") if path.exists() else None
+    except Unusable as error:
+        problems.append(mistake(str(path), error.what, error.remedy))
         return None
-    except ValueError as error:
-        problems.append(mistake(str(path), f"not valid JSON: {error}", remedy))
-        return None
-    if isinstance(data, dict):
-        return data
-    problems.append(mistake(str(path), "not a JSON object", remedy))
-    return None

@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sparkwright.extras.bench.compare import CellComparison, Figure, Verdict, compare, judge, tables
-from sparkwright.extras.bench.measures import MEASURES
-from sparkwright.extras.bench.results import Cell, Result
+from sparkwright.extras.bench.results import MEASURES, Cell, Result
 from tests.unit.builders import catalog
 from tests.unit.extras.bench.builders import IMAGE, cell, result
 
