@@ -14,7 +14,6 @@ from sparkwright.checks.service.diagnose import CHECKS
 from sparkwright.checks.service.watch import reported
 from sparkwright.findings.check import Check, Symptom
 from sparkwright.findings.finding import Finding, Severity, Subject, errors_first
-from sparkwright.host.release import HistoryEntry
 from sparkwright.results.status import Deployment
 from sparkwright.text.lock_owner import age
 
@@ -65,51 +64,43 @@ def current(
 
     Of a host that somebody is at work on nothing is said: a switch stops services on purpose.
     """
-    found = [replace(_SILENT, subject=Subject(host)) for host in silent]
-    unknown = {one.subject.host or "" for one in found}
+    findings = [replace(_SILENT, subject=Subject(host)) for host in silent]
+    unknown = {finding.subject.host or "" for finding in findings}
     for host, seen in deployments.items():
         if seen.lock or (seen.switch and seen.switch.step != "ended"):
             unknown.add(host)
         else:
-            found += _of(host, seen)
+            findings += _of(host, seen)
             # Without a plan it is not known what must run.
             unknown |= set() if seen.plan_known else {host}
-    return errors_first(found), frozenset(unknown)
+    return errors_first(findings), frozenset(unknown)
 
 
 def _of(host: str, seen: Deployment) -> Iterator[Finding]:
-    told = set()
-    for symptom in reported(seen.watch, seen.now):
-        told.add(symptom.service)
-        yield _bare(host, symptom, seen)
+    symptoms = list(reported(seen.watch, seen.now))
+    named = {*(symptom.service for symptom in symptoms), *seen.sleeping}
     for name in seen.planned:
-        one = seen.services.get(name)
-        if name not in {*told, *seen.sleeping} and (
-            one is None or one.unit.get("ActiveState") == "inactive"
-        ):
-            yield _bare(host, Symptom("", service=name, check="stopped"), seen)
-
-
-def _bare(host: str, symptom: Symptom, seen: Deployment) -> Finding:
-    """A symptom's finding without a word of the host's."""
+        status = seen.services.get(name)
+        stopped = status is None or status.unit.get("ActiveState") == "inactive"
+        if stopped and name not in named:
+            symptoms.append(Symptom("", service=name, check="stopped"))
     # Without a plan the names of what was deployed are all there is.
-    names = seen.planned if seen.plan_known else filter(_SERVICE.fullmatch, seen.services)
-    service = symptom.service if symptom.service in names else None
-    figures = _FIGURES.search(symptom.observed)
-    words = [figures[0]] if figures else []
-    words += [suspect] if service and (suspect := _switched(service, seen)) else []
-    bare = Symptom(", ".join(words), host=host, service=service, severity=symptom.severity)
-    return CHECKS.texts.get(symptom.check, _UNKNOWN).finding(bare)
+    names = list(seen.planned if seen.plan_known else filter(_SERVICE.fullmatch, seen.services))
+    for symptom in symptoms:
+        # Without a word of the host's.
+        service = symptom.service if symptom.service in names else None
+        figures = _FIGURES.search(symptom.observed)
+        observed = [figures[0] if figures else "", _switched(service, seen) if service else ""]
+        text = ", ".join(filter(None, observed))
+        bare = Symptom(text, host=host, service=service, severity=symptom.severity)
+        yield CHECKS.texts.get(symptom.check, _UNKNOWN).finding(bare)
 
 
-def _switched(service: str, seen: Deployment) -> str | None:
+def _switched(service: str, seen: Deployment) -> str:
     """The last switch of a service, where it is not long ago: what changed is suspected first."""
-    last = next((one for one in reversed(seen.history) if one.service == service), None)
-    if last is None or not 0 <= seen.now - last.at <= _RECENT or not _named(last):
-        return None
+    last = next((entry for entry in reversed(seen.history) if entry.service == service), None)
+    if last is None or not 0 <= seen.now - last.at <= _RECENT:
+        return ""
+    if not all(map(_RELEASE.fullmatch, filter(None, (last.from_release, last.to)))):
+        return ""
     return f"release {last.from_release or 'none'} -> {last.to} {age(seen.now - last.at)} ago"
-
-
-def _named(entry: HistoryEntry) -> bool:
-    names = filter(None, (entry.from_release, entry.to))
-    return all(map(_RELEASE.fullmatch, names))

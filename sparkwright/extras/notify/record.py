@@ -8,10 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from pydantic import ValidationError
-
-from sparkwright.extras.notify.said import Record
-from sparkwright.findings.user_error import UserError, mistake
+from sparkwright.extras.notify.notices import Record
+from sparkwright.findings.user_error import UserError
 
 PLACE = Path(".sparkwright/notified.json")
 #: Bytes: more is not ours.
@@ -42,7 +40,7 @@ def held(path: Path) -> Iterator[Record]:
     except OSError as error:
         what = f"can't be written: {error.strerror}"
         remedy = "make it writable: without it everything would be said again and again"
-        raise UserError([mistake(str(path), what, remedy)]) from None
+        raise UserError.of(str(path), what, remedy) from None
 
 
 def read(path: Path) -> Record:
@@ -50,7 +48,7 @@ def read(path: Path) -> Record:
     try:
         with path.open("rb") as file:
             return Record.model_validate_json(file.read(_LARGEST))
-    except (OSError, ValidationError, ValueError):
+    except (OSError, ValueError):
         return Record()
 
 

@@ -22,10 +22,10 @@ def test_such_a_name_is_no_host(name: str, tmp_path: Path, monkeypatch: pytest.M
     info = SimpleNamespace(server=name, parsed_addresses=lambda: ["192.168.1.5"])
     network = SimpleNamespace(get_service_info=lambda *_: info, close=lambda: None)
 
-    def browser(network: Any, type_: str, listener: Any) -> None:
-        listener.add_service(network, type_, "x")
+    def browser(network: Any, type_: str, handlers: list[Any]) -> None:
+        handlers[0](zeroconf=network, service_type=type_, name="x", state_change=None)
 
-    fake = SimpleNamespace(Zeroconf=lambda: network, ServiceBrowser=browser, ServiceListener=object)
+    fake = SimpleNamespace(Zeroconf=lambda: network, ServiceBrowser=browser)
     monkeypatch.setitem(sys.modules, "zeroconf", fake)
     assert names.announced(0) == []
     (tmp_path / ".ssh").mkdir()
@@ -36,7 +36,7 @@ def test_such_a_name_is_no_host(name: str, tmp_path: Path, monkeypatch: pytest.M
         assert names.NAME.fullmatch(asked)
         return ["192.168.1.5"]
 
-    found = names.candidates(tmp_path, 0, resolve, browse=False)
+    found = names.candidates(tmp_path, resolve, [])
     assert {one.name for one in found} <= {"spark", "sparks"}
 
 
@@ -47,7 +47,7 @@ def test_nobody_else_s_server_is_logged_in_to(
     (tmp_path / ".ssh").mkdir()
     (tmp_path / ".ssh/known_hosts").write_text("a ssh-ed25519 A\nb ssh-ed25519 A\n")
     for address in ("8.8.8.8", "2600::1", "127.0.0.1", "::1", "0.0.0.0", "nonsense"):
-        assert names.candidates(tmp_path, 0, lambda _, one=address: [one], browse=False) == []  # type: ignore[misc]
+        assert names.candidates(tmp_path, lambda _, one=address: [one], []) == []  # type: ignore[misc]
 
 
 def test_a_flood_of_names_is_bounded(tmp_path: Path) -> None:
@@ -60,4 +60,4 @@ def test_a_flood_of_names_is_bounded(tmp_path: Path) -> None:
         number = next(count)
         return [f"10.0.{number >> 8 & 255}.{number & 255}"]
 
-    assert len(names.candidates(tmp_path, 0, resolve, browse=False)) == names.MOST
+    assert len(names.candidates(tmp_path, resolve, [])) == names.MOST

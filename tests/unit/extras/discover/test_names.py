@@ -67,7 +67,7 @@ def test_ssh_s_own_files(home: Path) -> None:
 
 
 def test_each_box_once_by_the_user_s_name_and_nobody_s_server(home: Path) -> None:
-    found = names.candidates(home, 0, resolve, browse=False)
+    found = names.candidates(home, resolve, [])
     assert [(one.name, one.source) for one in found] == [
         ("spark-1", "ssh_config"), ("rtx", "ssh_config"), ("spark-2.local", "known_hosts")
     ]  # fmt: skip
@@ -76,7 +76,7 @@ def test_each_box_once_by_the_user_s_name_and_nobody_s_server(home: Path) -> Non
 
 
 def test_no_files_are_no_boxes(tmp_path: Path) -> None:
-    assert names.candidates(tmp_path, 0, resolve, browse=False) == []
+    assert names.candidates(tmp_path, resolve, []) == []
 
 
 def _zeroconf(monkeypatch: pytest.MonkeyPatch, infos: dict[str, Any]) -> list[str]:
@@ -90,12 +90,12 @@ def _zeroconf(monkeypatch: pytest.MonkeyPatch, infos: dict[str, Any]) -> list[st
         def close(self) -> None:
             told.append("closed")
 
-    def browser(network: Any, type_: str, listener: Any) -> None:
+    def browser(network: Any, type_: str, handlers: list[Any]) -> None:
         told.append(type_)
         for name in infos:
-            listener.add_service(network, type_, name)
+            handlers[0](zeroconf=network, service_type=type_, name=name, state_change=None)
 
-    fake = SimpleNamespace(Zeroconf=Zeroconf, ServiceBrowser=browser, ServiceListener=object)
+    fake = SimpleNamespace(Zeroconf=Zeroconf, ServiceBrowser=browser)
     monkeypatch.setitem(sys.modules, "zeroconf", fake)
     monkeypatch.setattr(names, "time", SimpleNamespace(sleep=lambda _: None))
     return told
@@ -113,7 +113,7 @@ def test_who_announces_ssh(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         "c": _info("spark-1.local.", "192.168.1.21"),
         "gone": None,
     })  # fmt: skip
-    found = names.candidates(home, 0, resolve, browse=True)
+    found = names.candidates(home, resolve, names.announced(0))
     assert Candidate("spark-3.local", ("192.168.1.33",), "mDNS") in found
     assert [one.name for one in found if one.source == "mDNS"] == ["spark-3.local"]
     assert told == ["_ssh._tcp.local.", "closed"]
