@@ -89,7 +89,8 @@ def ssh_config(place: Path) -> dict[str, str]:
         if key.lower() in ("host", "match"):
             words = value.split() if key.lower() == "host" else []
             names = [word for word in words if NAME.fullmatch(word)]
-            targets = {name: name for name in names} | targets
+            for name in names:
+                targets.setdefault(name, name)
         elif key.lower() == "hostname":
             targets |= dict.fromkeys(names, value.strip().strip('"'))
     return targets
@@ -152,7 +153,7 @@ def resolved(name: str) -> list[str]:
 
 def _private(texts: Iterable[str]) -> tuple[str, ...]:
     """Addresses of this LAN: private, and not this machine's own."""
-    found = {}
+    found: dict[str, None] = {}
     for text in texts:
         with suppress(ValueError):
             address = ip_address(text.partition("%")[0])
