@@ -18,7 +18,7 @@ import click
 
 from sparkwright.cli.lib.options import (
     data_option,
-    inventory_and_directory,
+    inventory_and,
     json_option,
     limit_option,
     print_json,
@@ -47,7 +47,7 @@ _MACHINES = {"arm64": "aarch64", "amd64": "x86_64"}
 
 
 @click.command("bundle")
-@inventory_and_directory
+@inventory_and(directory=click.Path(path_type=Path, file_okay=False))
 @data_option
 @limit_option
 @click.option(

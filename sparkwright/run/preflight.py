@@ -20,7 +20,7 @@ from sparkwright.operations.connections import addresses
 from sparkwright.operations.services import other_format
 from sparkwright.operations.switching import Interrupted, follow
 from sparkwright.proxy import reachable
-from sparkwright.run import reaching
+from sparkwright.run import observation
 from sparkwright.run.state import HostRun, refuse, set_aside
 
 _NOT_CALLED = (
@@ -105,5 +105,5 @@ def _judge(host: Host, one: HostRun, asked: float, cured: frozenset[str]) -> str
 def _observe(host: Host, one: HostRun) -> float:
     """Observe the host; when it was asked, seconds since the epoch by this machine's clock."""
     asked = time.time()
-    reaching.look(host, one)
+    observation.look(host, one)
     return asked

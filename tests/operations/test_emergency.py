@@ -18,7 +18,7 @@ from sparkwright.host.smoke.deep import DeepAnswer, DeepCheckResult
 from sparkwright.host.status import HostStatus
 from sparkwright.host.verify_models import Verified
 from sparkwright.operations import disk_usage
-from sparkwright.run import planless, questions, rollback
+from sparkwright.run import questions, rollback, site
 from sparkwright.run.state import HostRun, attach
 from tests.operations.emergencies import host, sparkwright, unreachable, write_site
 from tests.operations.harness import FakeHost, fake
@@ -56,7 +56,7 @@ def unplanned(**answers: Any) -> tuple[FakeHost, HostRun]:
     one = fake(None, **answers)
     one.data = _Data(services_root=ROOT, ssh_hostname="10.0.0.1")
     hosts: Any = {"spark-1": one}
-    run = planless.unplanned_run(hosts, {"inventory": "i", "dry": False}, "it is broken")
+    run = site.unplanned(hosts, site.Invocation("i"), "it is broken")
     attach(run, hosts)
     return one, run.hosts["spark-1"]
 

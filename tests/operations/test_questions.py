@@ -12,7 +12,7 @@ from sparkwright.host.proxy.pool import HEALTH_UNIT
 from sparkwright.host.status import HostStatus
 from sparkwright.host.verify_models import Verified
 from sparkwright.proxy.haproxy import UNIT
-from sparkwright.run import changes, installed, questions
+from sparkwright.run import changes, observation, questions
 from sparkwright.run.state import HostRun
 from tests.operations.harness import FakeHost, Said, run
 from tests.operations.sites import running, site, spark, written
@@ -85,4 +85,4 @@ def test_a_model_that_is_damaged_fails_the_host() -> None:
 def test_a_question_that_gets_no_answer_fails_the_host() -> None:
     host, one = _one(status=Said(err="no python3", ok=False))
     with pytest.raises(HostError, match="sparkwright-status: no python3"):
-        installed.status_of(host, one, texts=False)  # type: ignore[arg-type]
+        observation.status_of(host, one, texts=False)  # type: ignore[arg-type]

@@ -8,7 +8,7 @@ import click
 
 from sparkwright.cli.lib.options import (
     data_option,
-    inventory_and_directory,
+    inventory_and,
     json_option,
     limit_option,
     print_json,
@@ -25,7 +25,7 @@ DOCUMENT = list[str]
 
 
 @click.command("render")
-@inventory_and_directory
+@inventory_and(directory=click.Path(path_type=Path, file_okay=False))
 @data_option
 @limit_option
 @click.option(

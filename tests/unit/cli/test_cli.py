@@ -322,8 +322,10 @@ def test_deploy_becomes_pyinfra_with_all_of_its_options(
 
 
 def test_every_command_is_in_the_help_with_its_line() -> None:
-    own = {path.stem for path in HERE.glob("*.py")} - {"__init__", "catalog_new"}
-    assert own == {name for section in SECTIONS.values() for name in section}
+    modules = {f"sparkwright.cli.{path.stem}" for path in HERE.glob("*.py")}
+    assert modules - {"sparkwright.cli.__init__", "sparkwright.cli.catalog_new"} == {
+        module_of(name) for section in SECTIONS.values() for name in section
+    }
     shown = _run("--help").output
     for section in sections().values():
         for line in section.values():
@@ -399,7 +401,7 @@ def test_the_module_of_a_command_that_asks_hosts_loads_no_planner() -> None:
         "activate deploy diff history logs maintenance models remove restart rollback shell start"
         " status stop top verify"
     )
-    imports = ", ".join(module_of(name) for name in asking.split())
+    imports = ", ".join({module_of(name) for name in asking.split()})
     done = subprocess.run(
         [sys.executable, "-c", f"import sys, {imports}; print(*sys.modules)"],
         cwd=ROOT, capture_output=True, text=True, check=True,

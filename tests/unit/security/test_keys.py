@@ -54,7 +54,7 @@ class Hosts:
 
     def answer(self, question: str) -> Answers[list[str]]:
         for name, host in self.planned.items():
-            if question == "planned" and name not in self.away:
+            if question == "renewed_keys" and name not in self.away:
                 found = keys_of(name, host.plan.settings, {})
                 self.known[name] = key_map(found.clients).splitlines()
         answers = {name: self.known[name] for name in self.planned if name not in self.away}
@@ -67,7 +67,7 @@ def hosts(monkeypatch: pytest.MonkeyPatch) -> Hosts:
     found = Hosts()
     answering(monkeypatch, lambda asked: found.answer(asked.name))
     monkeypatch.setattr(key_command, "load", lambda *_: Fleet(found.planned, ()))
-    found.answer("planned")
+    found.answer("renewed_keys")
     return found
 
 

@@ -8,21 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 from gevent import Timeout
-from pyinfra.api.host import Host
 
 from sparkwright.config import user_files
 from sparkwright.config.connection_data import connection_data
-from sparkwright.config.inventory import ssh_address
 from sparkwright.facts import hooks
-from sparkwright.facts.memory import memory
 from sparkwright.findings.user_error import UserError, mistake
-from sparkwright.operations.peer_keys import THIS_PROCESS
-from sparkwright.plan.rollout import Rollout, batches
-from sparkwright.run.state import HostRun, Run
-from sparkwright.site.planless import broken, unplanned_fleet
+from sparkwright.run.state import Run
+from sparkwright.site.planless import broken
 
 #: Seconds that planning may take in an emergency: registry and hub answer in two or three.
 _PATIENCE = 15
@@ -56,6 +50,7 @@ def planned_or_not(
     """The planned run; or one that goes by what the hosts say.
 
     Args:
+        unplanned: makes that run, of a line that says what is broken.
         wrong: why it can't be planned, as far as that is known before.
     """
     try:
@@ -65,33 +60,6 @@ def planned_or_not(
             return planned()
     except (Exception, SystemExit) as error:
         return unplanned(broken(error))
-
-
-def unplanned_run(hosts: dict[str, Host], parameters: dict[str, Any], why: str) -> Run:
-    """A run of hosts of which nothing is planned."""
-    data = {name: host.data.dict() for name, host in hosts.items()}
-    fleet = unplanned_fleet(data)
-    return Run(
-        inventory=parameters["inventory"],
-        hosts={
-            name: HostRun(
-                name=name,
-                desired=one.desired,
-                violations=(),
-                keys=one.keys,
-                token=None,
-                memory=memory(hosts[name]),
-                address=ssh_address(name, data[name]),
-                plan_known=False,
-            )
-            for name, one in fleet.hosts.items()
-        },
-        peer_keys=THIS_PROCESS,
-        rollout=Rollout(batches(list(hosts), fleet.rollout)),
-        rollout_settings=fleet.rollout,
-        dry=parameters["dry"],
-        broken=why,
-    )
 
 
 def _slow() -> UserError:

@@ -1,5 +1,5 @@
-"""What every command prints with --json, as types. docs/json.md is made of them, and a test holds
-what commands print against them."""
+"""Types of the documents that commands print with --json. docs/json.md is made of them, and a test
+holds what commands print against them."""
 
 from __future__ import annotations
 
@@ -17,10 +17,13 @@ from sparkwright.findings.finding import Finding
 from sparkwright.host.control import ControlAnswer
 from sparkwright.host.disk_usage import DiskUsage
 from sparkwright.host.exclusive.activate import ActivateAnswer
-from sparkwright.host.lib.homes import Maintenance
-from sparkwright.host.release import HistoryEntry
+from sparkwright.host.lib.homes import Maintenance, Stopped
+from sparkwright.host.lib.http import Health
+from sparkwright.host.lock import Owner
+from sparkwright.host.release import HistoryEntry, SwitchJournal
 from sparkwright.host.removal import RemovalAnswer
-from sparkwright.results.status import Deployment
+from sparkwright.host.status import RunningContainer
+from sparkwright.host.watch.state import WatchReport
 
 
 class Advised(Choice):
@@ -176,6 +179,63 @@ class Activation(TypedDict):
     silent: list[str]
 
 
+class ReleaseSummary(TypedDict):
+    """A release that a host keeps; ``tag`` is null where its record can't be read."""
+
+    at: float
+    tag: str | None
+
+
+class ServiceSummary(TypedDict):
+    """A service on a host.
+
+    Attributes:
+        current, good: the release that is to run, and the last that gave real answers.
+        unit: systemd's properties.
+        health: null where nobody says at which port.
+        stopped: by whom it was stopped last; it may have been started since.
+    """
+
+    current: str | None
+    good: str | None
+    releases: dict[str, ReleaseSummary]
+    container: RunningContainer | None
+    unit: dict[str, str]
+    health: Health | None
+    stopped: Stopped | None
+
+
+class PlannedRelease(TypedDict):
+    """What a service is planned to run, and how what runs differs from it."""
+
+    release: str
+    tag: str
+    drift: list[str]
+
+
+class HostSummary(TypedDict):
+    """What a host runs, and what is planned for it. Its switches: ``history --json``.
+
+    Attributes:
+        now: the host's clock, seconds since the epoch.
+        lock: who is at work on the host.
+        watch: null where no watch is.
+        maintenance: null where nobody has taken the host out of every pool.
+        sleeping: exclusive services that sleep -> the one of their group that runs.
+        plan_known: false where the plan is broken: nobody can say what differs from it.
+    """
+
+    now: float
+    lock: Owner | None
+    switch: SwitchJournal | None
+    services: dict[str, ServiceSummary]
+    watch: WatchReport | None
+    maintenance: Maintenance | None
+    sleeping: dict[str, str]
+    planned: dict[str, PlannedRelease]
+    plan_known: bool
+
+
 #: Words of a command of the core -> the type of the document that it prints. Commands that are not
 #: here become pyinfra, and print pyinfra's own.
 DOCUMENTS: dict[str, Any] = {
@@ -206,7 +266,7 @@ DOCUMENTS: dict[str, Any] = {
     "restart": Controlled,
     "smoke": list[DeepVerdict],
     "start": Controlled,
-    "status": dict[str, Deployment],
+    "status": dict[str, HostSummary],
     "stop": Controlled,
 }
 #: Commands that become pyinfra.
