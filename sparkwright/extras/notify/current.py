@@ -8,48 +8,34 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
+from pathlib import Path
 
 from sparkwright.checks.service.diagnose import CHECKS
 from sparkwright.checks.service.watch import reported
-from sparkwright.findings.check import Check, Symptom
-from sparkwright.findings.finding import Finding, Severity, Subject, errors_first
+from sparkwright.findings.check import Symptom, load
+from sparkwright.findings.finding import Finding, errors_first
 from sparkwright.results.status import Deployment
 from sparkwright.text.lock_owner import age
 
 _SPAN = "[0-9]{1,6} (?:s|min|h|d)"
-_FIGURES = re.compile(
-    "|".join(
-        (
-            "[0-9]{1,6} restarts within an hour",
-            "the unit has failed after [0-9]{1,6} restarts",
-            f"/health says (?:nothing|[0-9]{{3}}) for {_SPAN}",
-            f"[0-9]{{1,6}} requests run, and no token for {_SPAN}",
-            f"KV cache full for {_SPAN}, [0-9]{{1,6}} requests wait",
-            r"[0-9]{1,3}\.[0-9]% of [0-9]{1,12} drafted tokens accepted",
-            "at [0-9]{1,4} of [0-9]{1,4} looks within ten minutes",
-            "[0-9]{1,9} of [0-9]{1,9} GiB free(?:, full in about [0-9]{1,6} h)?",
-            f"the watch has not looked for {_SPAN}",
-        )
-    )
+_FORMS = (
+    "[0-9]{1,6} restarts within an hour",
+    "the unit has failed after [0-9]{1,6} restarts",
+    f"/health says (?:nothing|[0-9]{{3}}) for {_SPAN}",
+    f"[0-9]{{1,6}} requests run, and no token for {_SPAN}",
+    f"KV cache full for {_SPAN}, [0-9]{{1,6}} requests wait",
+    r"[0-9]{1,3}\.[0-9]% of [0-9]{1,12} drafted tokens accepted",
+    "at [0-9]{1,4} of [0-9]{1,4} looks within ten minutes",
+    "[0-9]{1,9} of [0-9]{1,9} GiB free(?:, full in about [0-9]{1,6} h)?",
+    f"the watch has not looked for {_SPAN}",
 )
+_FIGURES = re.compile("|".join(_FORMS))
 _SERVICE = re.compile(r"[a-z0-9][a-z0-9-]{0,40}")
 _RELEASE = re.compile("[0-9a-f]{12}")
-_SILENT = Finding(
-    "host-silent", Severity.ERROR,
-    reason="it could not be asked: it is off, its network is gone, or it refuses key or sudo",
-    remedy="sparkwright status INVENTORY says what ssh said", source="sparkwright",
-)  # fmt: skip
+#: Findings of this command itself.
+TEXTS = load(Path(__file__).with_name("checks.yaml"))
 #: That no host could be asked at all.
-UNANSWERED = replace(
-    _SILENT,
-    id="fleet-silent",
-    reason="no host could be asked: the network is gone, or the plan can't be read",
-)
-_UNKNOWN = Check(
-    "unknown", Severity.WARNING, reason="the watch of another version found it",
-    remedy="sparkwright doctor INVENTORY", source="the watch on the host",
-)  # fmt: skip
+UNANSWERED = TEXTS["fleet-silent"].finding(Symptom(""))
 #: Seconds after a switch within which it is suspected first.
 _RECENT = 86400.0
 
@@ -64,7 +50,7 @@ def current(
 
     Of a host that somebody is at work on nothing is said: a switch stops services on purpose.
     """
-    findings = [replace(_SILENT, subject=Subject(host)) for host in silent]
+    findings = [TEXTS["host-silent"].finding(Symptom("", host=host)) for host in silent]
     unknown = {finding.subject.host or "" for finding in findings}
     for host, seen in deployments.items():
         if seen.lock or (seen.switch and seen.switch.step != "ended"):
@@ -93,7 +79,7 @@ def _of(host: str, seen: Deployment) -> Iterator[Finding]:
         observed = [figures[0] if figures else "", _switched(service, seen) if service else ""]
         text = ", ".join(filter(None, observed))
         bare = Symptom(text, host=host, service=service, severity=symptom.severity)
-        yield CHECKS.texts.get(symptom.check, _UNKNOWN).finding(bare)
+        yield CHECKS.texts.get(symptom.check, TEXTS["unknown"]).finding(bare)
 
 
 def _switched(service: str, seen: Deployment) -> str:

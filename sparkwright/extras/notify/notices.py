@@ -12,6 +12,8 @@ from dataclasses import dataclass, replace
 from pydantic import BaseModel
 
 from sparkwright.config.notices import Address
+from sparkwright.extras.notify.current import TEXTS
+from sparkwright.findings.check import Symptom
 from sparkwright.findings.finding import Finding, Severity, Subject
 from sparkwright.findings.render import count, together
 from sparkwright.text.lock_owner import age
@@ -128,11 +130,11 @@ def go(
     def tell(address: Address) -> Sent:
         recipient = record.recipients[address.key]
         failing = [
-            Finding(
-                "notice-not-sent", Severity.ERROR, Subject(file="notify", key=other.shown),
-                f"failed {state.failures} times: {state.why}",
-                reason="nobody is told there what goes wrong",
-                remedy="sparkwright notify --test", source="sparkwright",
+            replace(
+                TEXTS["notice-not-sent"].finding(
+                    Symptom(f"failed {state.failures} times: {state.why}")
+                ),
+                subject=Subject(file="notify", key=other.shown),
             )
             for other in addresses
             if other != address and (state := record.recipients[other.key]).failures

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from sparkwright.documents.files import write
 from sparkwright.extras.notify.notices import Record
 from sparkwright.findings.user_error import UserError
 
@@ -34,7 +35,7 @@ def held(path: Path) -> Iterator[Record]:
             try:
                 yield record
             finally:
-                _write(path, record.model_dump_json(indent=1) + "\n")
+                write(path, record.model_dump_json(indent=1) + "\n", 0o600)
         finally:
             os.close(lock)
     except OSError as error:
@@ -50,14 +51,3 @@ def read(path: Path) -> Record:
             return Record.model_validate_json(file.read(_LARGEST))
     except (OSError, ValueError):
         return Record()
-
-
-def _write(path: Path, text: str) -> None:
-    """Whole or not at all, also when the power goes."""
-    draft = path.with_suffix(".new")
-    draft.unlink(missing_ok=True)
-    with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    draft.replace(path)
