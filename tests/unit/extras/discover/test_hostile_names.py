@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
 from sparkwright.extras.discover import names
+from tests.unit.extras.discover.test_names import announcing, info
 
 HOSTILE = (
     "-oProxyCommand=touch /tmp/owned", "spark; touch /tmp/owned", "spark\nsparks = []",
@@ -19,14 +17,7 @@ HOSTILE = (
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_such_a_name_is_no_host(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    info = SimpleNamespace(server=name, parsed_addresses=lambda: ["192.168.1.5"])
-    network = SimpleNamespace(get_service_info=lambda *_: info, close=lambda: None)
-
-    def browser(network: Any, type_: str, handlers: list[Any]) -> None:
-        handlers[0](zeroconf=network, service_type=type_, name="x", state_change=None)
-
-    fake = SimpleNamespace(Zeroconf=lambda: network, ServiceBrowser=browser)
-    monkeypatch.setitem(sys.modules, "zeroconf", fake)
+    announcing(monkeypatch, {"x": info(name, "192.168.1.5")})
     assert names.announced(0) == []
     (tmp_path / ".ssh").mkdir()
     (tmp_path / ".ssh/config").write_text(f"Host spark\nHostName {name}\n")

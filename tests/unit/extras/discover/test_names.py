@@ -79,38 +79,33 @@ def test_no_files_are_no_boxes(tmp_path: Path) -> None:
     assert names.candidates(tmp_path, resolve, []) == []
 
 
-def _zeroconf(monkeypatch: pytest.MonkeyPatch, infos: dict[str, Any]) -> list[str]:
-    """A fake of the library: these services are announced at once."""
+def announcing(monkeypatch: pytest.MonkeyPatch, infos: dict[str, Any]) -> list[str]:
+    """Fake the library: these services are announced at once. Returns what was asked for."""
     told: list[str] = []
-
-    class Zeroconf:
-        def get_service_info(self, type_: str, name: str) -> Any:
-            return infos[name]
-
-        def close(self) -> None:
-            told.append("closed")
+    network = SimpleNamespace(
+        get_service_info=lambda _, name: infos[name], close=lambda: told.append("closed")
+    )
 
     def browser(network: Any, type_: str, handlers: list[Any]) -> None:
         told.append(type_)
         for name in infos:
             handlers[0](zeroconf=network, service_type=type_, name=name, state_change=None)
 
-    fake = SimpleNamespace(Zeroconf=Zeroconf, ServiceBrowser=browser)
+    fake = SimpleNamespace(Zeroconf=lambda: network, ServiceBrowser=browser)
     monkeypatch.setitem(sys.modules, "zeroconf", fake)
-    monkeypatch.setattr(names, "time", SimpleNamespace(sleep=lambda _: None))
     return told
 
 
-def _info(server: str | None, *addresses: str) -> Any:
+def info(server: str | None, *addresses: str) -> Any:
     return SimpleNamespace(server=server, parsed_addresses=lambda: list(addresses))
 
 
 def test_who_announces_ssh(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    told = _zeroconf(monkeypatch, {
-        "a": _info("spark-3.local.", "192.168.1.33"),
+    told = announcing(monkeypatch, {
+        "a": info("spark-3.local.", "192.168.1.33"),
         # Announced again under another name (NVIDIA/dgx-spark-playbooks#56).
-        "b": _info("spark-3-51.local.", "192.168.1.33"),
-        "c": _info("spark-1.local.", "192.168.1.21"),
+        "b": info("spark-3-51.local.", "192.168.1.33"),
+        "c": info("spark-1.local.", "192.168.1.21"),
         "gone": None,
     })  # fmt: skip
     found = names.candidates(home, resolve, names.announced(0))
