@@ -31,15 +31,15 @@ from sparkwright.findings.user_error import UserError, mistake
 from sparkwright.host.fetch.request import FetchFile, FetchRequest, document
 from sparkwright.plan.plan import HostPlan, ServicePlan
 from sparkwright.resolve import build_context
-from sparkwright.resolve.hub_token import hub_token
-from sparkwright.resolve.lock import read_lock, render_lock
+from sparkwright.resolve.credentials import account, hub_token
+from sparkwright.resolve.lock import render_lock
 from sparkwright.resolve.packages import collect
 from sparkwright.resolve.pickles import fetched
+from sparkwright.resolve.references import hex_digits
 from sparkwright.resolve.registry import PlatformImage, ResolvedImage
-from sparkwright.resolve.registry_account import account
 from sparkwright.resolve.resolution import Resolution
 from sparkwright.resolve.runtime import RuntimeBundleError, build_runtime, carried_runtime
-from sparkwright.site.resolution import pinned
+from sparkwright.site.resolution import locks, pinned
 
 _PROGRAM = PACKAGE / "host/fetch/fetch.py"
 #: What registries call an architecture -> what Python calls it.
@@ -72,8 +72,8 @@ def command(
     """
     hosts = load(inventory, overrides, limit).or_raise()
     plans = [host.plan for host in hosts.values()]
-    locks = {path: read_lock(Path(path)) for path in {plan.settings.lock_file for plan in plans}}
-    if missing := sorted(path for path, lock in locks.items() if lock is None):
+    known = locks(hosts)
+    if missing := [path for path, lock in known.items() if lock is None]:
         what = "there is no lock, and a site without internet needs one"
         raise UserError(mistake(path, what, "sparkwright lock INVENTORY") for path in missing)
     bundle = _Bundle(plans, pinned(hosts), directory, set(architectures or _MACHINES))
@@ -86,7 +86,7 @@ def command(
     _contexts(bundle)
     _runtimes(bundle)
     pins = collect(packages, directory) if packages else None
-    for path, lock in sorted(locks.items()):
+    for path, lock in known.items():
         if pins and lock:
             Path(path).write_text(render_lock(lock.model_copy(update={"packages": pins})))
         shutil.copyfile(path, directory / Path(path).name)
@@ -127,7 +127,7 @@ class _Bundle:
         place = self.directory.resolve()
         for settings, service, image in self.services:
             for reference in service.models:
-                every = self.resolution.model(settings.hub_endpoint, reference)
+                every = self.resolution.model(reference)
                 model = fetched(every, settings.allowed_pickles)
                 if (key := (model.directory, len(model.files))) not in done:
                     done.add(key)
@@ -138,18 +138,18 @@ class _Bundle:
                         revision=model.commit,
                         destination=str(place / "models" / model.directory),
                         state_dir="",
-                        files=model.files,
+                        files=model.to_fetch,
                         downloader=settings.downloader,
                         max_connections=settings.download_connections,
                     )
                     yield model.repository, request, token.value if token else None
             if image.digest not in done:
                 done.add(image.digest)
-                source = service.image.build.base if service.image.build else service.image
+                source = service.image.pulled
                 platforms = self.platforms(image).values()
-                blobs = {blob.hex: blob for platform in platforms for blob in platform.files}
-                manifests = {blob.hex for platform in platforms for blob in platform.manifests}
-                digest = image.digest.partition(":")[2]
+                sizes = {name: size for part in platforms for name, size in part.files.items()}
+                manifests = {hex_digits(name) for part in platforms for name in part.manifests}
+                digest = hex_digits(image.digest)
                 request = FetchRequest(
                     source="registry",
                     endpoint=source.registry,
@@ -157,7 +157,7 @@ class _Bundle:
                     revision=digest,
                     destination=str(place / "images" / digest),
                     state_dir="",
-                    files=tuple(FetchFile(name, blob.size, name) for name, blob in blobs.items()),
+                    files=tuple(FetchFile(name, size, name) for name, size in sizes.items()),
                     manifests=tuple(sorted(manifests)),
                     downloader="http",
                     max_connections=settings.download_connections,
@@ -188,13 +188,10 @@ def _contexts(bundle: _Bundle) -> None:
     """The files that images are built from."""
     for _, service, image in bundle.services:
         if (build := service.image.build) and image.commit:
-            try:
-                files = build_context.build_context(
-                    build.context, image.commit, build.directory, bundle.directory / "build"
-                )
-                build_context.verify(files, image.context, carried=True)
-            except build_context.BuildContextError as error:
-                raise UserError.of(service.image.name, str(error), "try again") from None
+            files = build_context.build_context(
+                build.context, image.commit, build.directory, bundle.directory / "build"
+            )
+            build_context.verify(files, image.context, carried=True)
 
 
 def _runtimes(bundle: _Bundle) -> None:

@@ -34,6 +34,7 @@ from sparkwright.plan.desired import Desired
 from sparkwright.plan.rollout import Rollout
 from sparkwright.proxy.haproxy import Proxies
 from sparkwright.proxy.proxies import health_file, health_unit
+from sparkwright.resolve.references import hex_digits
 from sparkwright.results.run import Outcome
 from sparkwright.site.services import directories, secrets_of
 from sparkwright.text.marks import in_maintenance
@@ -145,7 +146,7 @@ class HostRun:
                     ModelAt(model.directory, model.resolved.commit) for model in self.desired.models
                 ),
                 stores=tuple(
-                    StoreAt(image.store, image.digest.partition(":")[2])
+                    StoreAt(image.store, hex_digits(image.resolved.digest))
                     for image in self.desired.images
                 ),
                 http_proxy=(self.settings.http_proxy,) if self.settings.http_proxy else (),

@@ -78,7 +78,7 @@ def test_the_doctor_examines_what_the_releases_name() -> None:
     # Of this service and no other, whatever a release says.
     assert asked["unit"] == "sparkwright-qwen36.service"
     assert asked["secrets"] == f"{HOME}/secrets.env"
-    assert found.planned["qwen36"] == Planned("b" * 12, "new", ("qwen36-fast",), 600, False)
+    assert found.planned["qwen36"] == Planned("b" * 12, 600, False)
 
 
 def test_smoke_asks_for_what_the_release_itself_promises() -> None:

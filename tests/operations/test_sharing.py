@@ -12,6 +12,7 @@ import pytest
 
 from sparkwright.config.secrets import SecretText
 from sparkwright.facts.asking import HostError
+from sparkwright.findings.user_error import refusal
 from sparkwright.host.fetch.request import TlsIdentity
 from sparkwright.operations import peers
 from sparkwright.operations.peer_keys import CONTROLLER, Peer
@@ -211,7 +212,7 @@ def test_the_context_of_a_built_image_is_fetched_by_the_controller(
     def context(*arguments: Any) -> dict[str, tuple[str, bool]]:
         asked.append(arguments)
         if len(asked) == 2:
-            raise build_context.BuildContextError("no such commit: check the catalog")
+            raise refusal("git", "no such commit: check the catalog", "")
         return {"Dockerfile": ("RlJPTQ==", False)}
 
     monkeypatch.setattr(build_context, "build_context", context)
@@ -219,9 +220,11 @@ def test_the_context_of_a_built_image_is_fetched_by_the_controller(
     one = run.hosts["spark-1"]
     planned = Space(context="https://git.example/x", directory="docker", base_name="base:1")
     image: Any = Space(
-        planned=Space(build=planned), commit="c0ffee",
-        context=build_context.digest({"Dockerfile": ("RlJPTQ==", False)}),
-    )  # fmt: skip
+        planned=Space(build=planned),
+        resolved=Space(
+            commit="c0ffee", context=build_context.digest({"Dockerfile": ("RlJPTQ==", False)})
+        ),
+    )
     build = sharing.build_of(one, image)
     assert build is not None
     assert asked == []

@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from sparkwright.checks.fabric.facts import Fabric
+from sparkwright.checks.fabric.groups import Fabric
 from sparkwright.extras.fabric_test.fabric_measure import Measurement
 from sparkwright.extras.fabric_test.measure import Plan
 from sparkwright.findings.finding import Finding, errors

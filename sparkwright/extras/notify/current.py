@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from sparkwright.checks.service.diagnose import CHECKS
@@ -35,7 +36,7 @@ _RELEASE = re.compile("[0-9a-f]{12}")
 #: Findings of this command itself.
 TEXTS = load(Path(__file__).with_name("checks.yaml"))
 #: That no host could be asked at all.
-UNANSWERED = TEXTS["fleet-silent"].finding(Symptom(""))
+UNANSWERED = TEXTS["fleet-silent"].finding(Symptom())
 #: Seconds after a switch within which it is suspected first.
 _RECENT = 86400.0
 
@@ -50,7 +51,7 @@ def current(
 
     Of a host that somebody is at work on nothing is said: a switch stops services on purpose.
     """
-    findings = [TEXTS["host-silent"].finding(Symptom("", host=host)) for host in silent]
+    findings = [TEXTS["host-silent"].finding(Symptom(host=host)) for host in silent]
     unknown = {finding.subject.host or "" for finding in findings}
     for host, seen in deployments.items():
         if seen.lock or (seen.switch and seen.switch.step != "ended"):
@@ -69,17 +70,18 @@ def _of(host: str, seen: Deployment) -> Iterator[Finding]:
         status = seen.services.get(name)
         stopped = status is None or status.unit.get("ActiveState") == "inactive"
         if stopped and name not in named:
-            symptoms.append(Symptom("", service=name, check="stopped"))
+            symptoms.append(Symptom("stopped", service=name))
     # Without a plan the names of what was deployed are all there is.
     names = list(seen.planned if seen.plan_known else filter(_SERVICE.fullmatch, seen.services))
     for symptom in symptoms:
         # Without a word of the host's.
         service = symptom.service if symptom.service in names else None
-        figures = _FIGURES.search(symptom.observed)
+        figures = _FIGURES.search(str(symptom.values.get("observed", "")))
         observed = [figures[0] if figures else "", _switched(service, seen) if service else ""]
         text = ", ".join(filter(None, observed))
-        bare = Symptom(text, host=host, service=service, severity=symptom.severity)
-        yield CHECKS.texts.get(symptom.check, TEXTS["unknown"]).finding(bare)
+        bare = Symptom(host=host, service=service, severity=symptom.severity)
+        finding = CHECKS.texts.get(symptom.check, TEXTS["unknown"]).finding(bare)
+        yield replace(finding, observed=text)
 
 
 def _switched(service: str, seen: Deployment) -> str:

@@ -131,10 +131,9 @@ def go(
         recipient = record.recipients[address.key]
         failing = [
             replace(
-                TEXTS["notice-not-sent"].finding(
-                    Symptom(f"failed {state.failures} times: {state.why}")
-                ),
+                TEXTS["notice-not-sent"].finding(Symptom()),
                 subject=Subject(file="notify", key=other.shown),
+                observed=f"failed {state.failures} times: {state.why}",
             )
             for other in addresses
             if other != address and (state := record.recipients[other.key]).failures
