@@ -17,7 +17,7 @@ import pytest
 from sparkwright.config.secrets import Secret
 from sparkwright.facts.asking import HostError
 from sparkwright.host import jobs
-from sparkwright.host.fetch.peer_client import Identity, PeerClient
+from sparkwright.host.fetch.peers import Identity, PeerClient
 from sparkwright.host.jobs import Job
 from sparkwright.host.lib import journal, systemd
 from sparkwright.host.lib.processes import Outcome
@@ -186,6 +186,8 @@ def test_a_bundle_is_served_on_one_address_to_who_knows_the_key(
     assert key.stat().st_mode & 0o077 == 0
     assert key.parent.parent.stat().st_mode & 0o077 == 0
     assert "of-the-fleet" not in key.read_text()
+    (process,) = bundle_server._running.values()
+    assert os.fsencode(key.read_text()) not in Path(f"/proc/{process.pid}/cmdline").read_bytes()
 
 
 def test_a_port_of_the_controllers_that_is_taken_is_told(bundle: Path) -> None:
