@@ -19,7 +19,7 @@ import re
 import ssl
 import time
 import urllib.parse
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from queue import SimpleQueue
@@ -29,8 +29,9 @@ from sparkwright.host.fetch import holes, peer_auth
 from sparkwright.host.fetch.errors import Failed, Temporary
 from sparkwright.host.fetch.progress import log
 from sparkwright.host.fetch.ranges import Limit, side_by_side
-from sparkwright.host.fetch.request import PAGE, FetchFile, FetchRequest, PeerKeys, TlsIdentity
+from sparkwright.host.fetch.request import PAGE, FetchFile, FetchRequest, PeerKeys
 from sparkwright.host.lib import bounded, disks, documents
+from sparkwright.host.lib.records import decode
 
 #: Seconds that a peer has to start its own fetch: all hosts are started at the same time.
 _GRACE = 20.0
@@ -66,40 +67,19 @@ class Held:
         ended: whether nothing will be added.
     """
 
-    ranges: list[tuple[int, int]]
+    ranges: tuple[tuple[int, int], ...]
     alive: bool
     ended: bool
-
-
-@dataclass(frozen=True)
-class Identity:
-    """As whom this host asks a peer: the run, its own name there, and the key of both; and how the
-    peer is verified where it serves by TLS."""
-
-    run: str
-    peer: str
-    key: str
-    tls: TlsIdentity | None = None
-
-
-def identities(path: str | None) -> dict[str, Identity]:
-    """Every peer's identity by its address, from a file of PeerKeys; none without it."""
-    keys = documents.record(PeerKeys, Path(path)) if path else None
-    if keys is None:
-        return {}
-    return {
-        address: Identity(keys.run, keys.peer, key, keys.tls.get(address))
-        for address, key in keys.keys.items()
-    }
 
 
 class PeerClient(http.client.HTTPConnection):
     """A connection to one peer, made when it is needed. Not for several threads."""
 
-    def __init__(self, address: str, identity: Identity) -> None:
+    def __init__(self, address: str, keys: PeerKeys) -> None:
         url = urllib.parse.urlsplit(address)
         super().__init__(str(url.hostname), url.port, timeout=_CONNECT)
-        self._identity = identity
+        self._keys = keys
+        self._key, self._tls = keys.keys[address], keys.tls.get(address)
         self._challenge = ""
 
     def held(self, path: str, size: int) -> Held:
@@ -108,12 +88,10 @@ class PeerClient(http.client.HTTPConnection):
         if status != 200:
             raise Broken(f"HTTP {status}")
         try:
-            answer = json.loads(body)
-            ranges = [(int(start), int(end)) for start, end in answer["ranges"]]
-            held = Held(ranges, bool(answer["alive"]), bool(answer["ended"]))
-        except (ValueError, TypeError, KeyError, RecursionError) as error:
+            held = decode(Held, json.loads(body))
+        except (ValueError, RecursionError) as error:
             raise Broken("its list of ranges is not valid") from error
-        edges = [0, *(edge for pair in ranges for edge in pair), size]
+        edges = [0, *(edge for pair in held.ranges for edge in pair), size]
         if edges != sorted(edges):
             raise Broken("its list of ranges is not valid")
         return held
@@ -131,12 +109,12 @@ class PeerClient(http.client.HTTPConnection):
     def connect(self) -> None:
         """Connect, by TLS to a peer that serves by it."""
         super().connect()
-        if (tls := self._identity.tls) is None:
+        if self._tls is None:
             return
-        context = ssl.create_default_context(cadata=tls.ca)
+        context = ssl.create_default_context(cadata=self._tls.ca)
         self.sock.settimeout(_ANSWER)
         try:
-            self.sock = context.wrap_socket(self.sock, server_hostname=tls.name or self.host)
+            self.sock = context.wrap_socket(self.sock, server_hostname=self._tls.name or self.host)
         except ssl.CertificateError as error:
             raise Unproven(f"its certificate: {error.verify_message}") from error
         except OSError as error:
@@ -160,17 +138,17 @@ class PeerClient(http.client.HTTPConnection):
     def _signed(
         self, target: str, wanted: str, most: int, seconds: float
     ) -> tuple[int, str, bytes]:
-        mine, number = self._identity, peer_auth.nonce()
+        number = peer_auth.nonce()
         request = (self._challenge, "GET", target, wanted)
         headers = {"Range": wanted} if wanted else {}
         headers["Authorization"] = peer_auth.authorization(
-            mine.key, mine.run, mine.peer, number, *request, peer_auth.EMPTY
+            self._key, self._keys.run, self._keys.peer, number, *request, peer_auth.EMPTY
         )
         status, answered, body = self._exchange(target, headers, most, seconds)
         content_range = answered.get("Content-Range", "")
         signed = (*request, str(status), content_range, hashlib.sha256(body).hexdigest())
         mac = answered.get("Sparkwright-Answer", "")
-        if not peer_auth.is_answer(mine.key, mac, number, *signed):
+        if not peer_auth.is_answer(self._key, mac, number, *signed):
             raise Unproven("its answer is not signed with the key of this run")
         self._challenged(200, answered)
         return status, content_range, body
@@ -205,7 +183,8 @@ class Peers:
         self._limit = limit
         self._began = time.monotonic()
         self._lock = Lock()
-        self._known = identities(request.peer_token_file)
+        path = request.peer_token_file
+        self._keys = documents.record(PeerKeys, path) if path else None
         self._brought = dict.fromkeys(request.peers, 0)
         self._gone: set[str] = set()
         # This host does not blame a peer for a limit of its own.
@@ -224,10 +203,10 @@ class Peers:
         for peer in self._request.peers:
             if peer in self._gone or not holes.missing(part, file.size):
                 continue
-            if peer not in self._known:
+            if self._keys is None or peer not in self._keys.keys:
                 self._drop(peer, "the controller gave no key for it")
                 continue
-            clients = [PeerClient(peer, self._known[peer]) for _ in range(_CONNECTIONS)]
+            clients = [PeerClient(peer, self._keys) for _ in range(_CONNECTIONS)]
             try:
                 self._fill(peer, clients, file, part, count)
             finally:
@@ -329,7 +308,7 @@ def _lost(file: FetchFile, part: Path, lost: tuple[int, int]) -> Failed:
 
 
 def common(
-    missing: list[tuple[int, int]], available: list[tuple[int, int]]
+    missing: Iterable[tuple[int, int]], available: Iterable[tuple[int, int]]
 ) -> list[tuple[int, int]]:
     """Return the missing ranges that are available, in whole pages except at a range's own ends.
 

@@ -108,7 +108,7 @@ class Location:
     xet: Xet | None = None
 
 
-class Source(ABC):
+class _Queried(ABC):
     """A repository of a hub or registry, queried with bounded retries.
 
     secret: token or ``user:password``, or None.
@@ -123,20 +123,8 @@ class Source(ABC):
         self._stop = stop
 
     @abstractmethod
-    def check(self) -> None:
-        """Check that the source has the revision and lets this host read it."""
-
-    @abstractmethod
-    def direct(self, path: str) -> Location:
-        """Return the source's own address of a file; it may redirect."""
-
-    @abstractmethod
-    def locate(self, file: FetchFile) -> Location:
-        """Return the address of a large file, after whatever has to be asked before."""
-
-    @abstractmethod
     def refusal(self, status: int, headers: Any, path: str | None = None) -> Failed:
-        """Explain an HTTP error: what, why, remedy."""
+        """Explain an HTTP error: cause, and remedy."""
 
     def ask(self, query: Callable[[], _T], path: str | None = None) -> _T:
         """Return the result of a query to the endpoint, which is repeated if that may help.
@@ -262,7 +250,7 @@ class _OnTheHub(Redirects):
 _METADATA = opener(_OnTheHub(), bounded.answers(bounded.MIB, 300.0))
 
 
-class Hub(Source):
+class Hub(_Queried):
     """One repository at one commit."""
 
     def check(self) -> None:
@@ -367,7 +355,7 @@ _ACCEPT = (
 )
 
 
-class Registry(Source):
+class Registry(_Queried):
     """One repository of a registry; its secret is ``user:password``."""
 
     renews = True
@@ -443,3 +431,6 @@ class Registry(Source):
                 return f"Bearer {body.get('token') or body['access_token']}"
             except (bounded.TooMuch, ValueError, LookupError, AttributeError) as error:
                 raise Failed("no_token", endpoint=endpoint, reason=error) from None
+
+
+Source = Hub | Registry

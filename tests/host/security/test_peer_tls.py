@@ -91,7 +91,7 @@ def _serving(fetch: Fetch, certificate: str | None) -> Iterator[int]:
         try:
             yield port
         finally:
-            server.stop()
+            server.ended.set()
             thread.join()
 
 
