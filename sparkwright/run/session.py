@@ -50,12 +50,8 @@ Watch = Callable[[Host, HostRun, Callable[[T], None]], None]
 #: Takes a host's name and its latest event.
 Notice = Callable[[str, str], None]
 
-#: Options of the command line -> pyinfra's configuration.
-_CONFIGURATION = {
-    "sudo": "SUDO", "sudo_user": "SUDO_USER", "use_sudo_password": "USE_SUDO_PASSWORD",
-    "use_sudo_login": "USE_SUDO_LOGIN", "su_user": "SU_USER", "dzdo": "DZDO",
-    "dzdo_user": "DZDO_USER", "shell_executable": "SHELL", "parallel": "PARALLEL", "diff": "DIFF",
-}  # fmt: skip
+#: Options of the command line that pyinfra's configuration calls otherwise, but for capitals.
+_RENAMED = {"shell_executable": "SHELL"}
 #: Options of the command line that are data of every host.
 _DATA = ("ssh_user", "ssh_port", "ssh_key")
 #: Seconds after which a reader of a watch may do something else.
@@ -291,8 +287,8 @@ def _configure(config: Config, connection: dict[str, Any]) -> dict[str, Any]:
     for name, value in connection.items():
         program = name.removesuffix("_user")
         # As pyinfra has it: another user is for a program that is asked for.
-        if name in _CONFIGURATION and (program not in ("sudo", "dzdo") or program in connection):
-            setattr(config, _CONFIGURATION[name], value)
+        if name not in _DATA and (program not in ("sudo", "dzdo") or program in connection):
+            setattr(config, _RENAMED.get(name, name.upper()), value)
     return data
 
 
