@@ -10,7 +10,6 @@ import sys
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from fnmatch import fnmatch
 from getpass import getpass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -29,7 +28,7 @@ from pyinfra.api.output import set_echo, set_formatter
 from pyinfra.api.state import BaseStateCallback, State, StateStage
 from pyinfra.context import ctx_config, ctx_host, ctx_inventory, ctx_state
 
-from sparkwright.config.inventory import overrides_by_key
+from sparkwright.config.inventory import HostInput, limited, overrides_by_key
 from sparkwright.facts import hooks
 from sparkwright.facts.asking import HostError
 from sparkwright.facts.memory import memory
@@ -296,14 +295,8 @@ def _chosen(inventory: Inventory, limit: tuple[str, ...]) -> list[Host] | None:
     """The hosts that ``--limit`` means; None for all, which pyinfra has no group for."""
     if not limit or "all" in limit:
         return None
-    return [
-        host
-        for host in inventory
-        if any(
-            host in inventory.groups[name] if name in inventory.groups else fnmatch(host.name, name)
-            for name in limit
-        )
-    ]
+    inputs = [HostInput(host.name, {}, str, frozenset(host.groups)) for host in inventory]
+    return [inventory.get_host(chosen.name) for chosen in limited(inputs, limit)]
 
 
 def _set_output(*, shown: bool) -> None:
