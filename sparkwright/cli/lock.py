@@ -25,8 +25,9 @@ from sparkwright.resolve.lock import (
     render_lock,
     to_resolution,
     unused,
+    with_contexts,
+    without_contexts,
 )
-from sparkwright.resolve.lock_contexts import with_contexts, without_contexts
 from sparkwright.resolve.pickles import pickle_symptom
 from sparkwright.resolve.recipe_registry import with_registries
 from sparkwright.resolve.resolution import Resolution
@@ -91,7 +92,7 @@ def _write(path: Path, hosts: dict[str, PlannedHost], *, upgrade: bool) -> LockR
     plans = _plans(hosts)
     references = [plan.references for plan in plans]
     kept = None if upgrade else read_lock(path)
-    resolution = Resolution({}, {})
+    resolution = Resolution(images={}, models={})
     if kept is None or not _complete(plans, kept, str(path)):
         resolution = ask(hosts)
     lock = with_contexts(
@@ -156,13 +157,11 @@ def _pickles(plans: list[HostPlan], lock: Lock, file: str) -> list[Finding]:
     """
     resolution = to_resolution([plan.references for plan in plans], lock, file)
     symptoms = (
-        pickle_symptom(
-            resolution.model(plan.settings.hub_endpoint, model), plan.settings.allowed_pickles
-        )
+        pickle_symptom(resolution.model(model), plan.settings.allowed_pickles)
         for plan in plans
         for model in plan.references.models
     )
-    return HOST_CHECKS.report(dict.fromkeys(filter(None, symptoms)))
+    return HOST_CHECKS.report(filter(None, symptoms))
 
 
 def _diff(before: str, after: str) -> list[str]:

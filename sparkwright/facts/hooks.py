@@ -67,7 +67,7 @@ def before_connecting(
     reading the inventory and connecting (``pyinfra_cli.cli._main``).
 
     Worth: a mistake in the user's files touches no host
-    (`test_planning_comes_after_reading_and_before_connecting`).
+    (`test_pyinfras_command_line_calls_it_between_inventory_and_connection`).
     """
     state: State = ctx_state.get()
     original = state.init
@@ -87,7 +87,7 @@ def pass_over_broken_group_data(instead: Callable[[str], dict[str, Any]]) -> Non
     of it, and the first exception ends the run.
 
     Worth: an emergency's commands work with a broken group_data
-    (`test_status_goes_by_what_the_hosts_say`).
+    (`test_a_command_of_an_emergency`).
 
     Args:
         instead: a file's path -> what is taken from it where it can't be run.
@@ -192,7 +192,7 @@ def leave_out(host: Host) -> None:
     more than its message.
 
     Worth: the last host that is refused is reported as all others are
-    (`test_the_last_host_can_be_left_out_too`).
+    (`test_a_host_that_does_not_answer_is_refused_alone`).
     """
     with suppress(PyinfraError):
         host.state.fail_hosts({host})
@@ -203,7 +203,7 @@ def set_aside(host: Host) -> None:
 
     Reason: ``State.fail_hosts`` is the only way out of a run, and makes pyinfra end with 1.
 
-    Worth: a host in maintenance is no failure (`test_the_last_host_may_be_set_aside`).
+    Worth: a host in maintenance is no failure (`test_a_deploy_over_a_host_in_maintenance_ends_well`).
     """
     host.state.active_hosts.discard(host)
 
@@ -214,7 +214,7 @@ def count_executions(host: Host, count: Callable[[], None]) -> None:
     Reason: no callback reports one.
 
     Worth: the report names them, and tests hold their number
-    (`test_executions_are_counted`).
+    (`test_connections_count_executions_and_the_lock_is_released_with_them`).
     """
     connector: Any = host.connector
     run = connector.run_shell_command
@@ -272,7 +272,7 @@ def printable(*records: type) -> None:
     Reason: its encoder knows no dataclasses, and asks for a method ``to_json`` that is documented
     nowhere. Not in the records themselves: they are carried to hosts, which have no use for it.
 
-    Worth: facts print as JSON (`test_records_are_printed_as_json`).
+    Worth: facts print as JSON (`test_pyinfras_command_line_prints_facts_as_json`).
     """
     for record in records:
         record.to_json = encode  # type: ignore[attr-defined]

@@ -13,11 +13,12 @@ from threading import Lock
 
 from sparkwright.config.fabric import FabricAddresses
 from sparkwright.facts.asking import HostError
+from sparkwright.findings.user_error import UserError
 from sparkwright.host.fabric import NAME
 from sparkwright.host.fetch.request import BuildFile, ImageBuild
 from sparkwright.operations.fetching import Sources
+from sparkwright.operations.lan import at
 from sparkwright.operations.peer_keys import Peer
-from sparkwright.operations.peer_unit import at
 from sparkwright.plan.desired import DesiredImage
 from sparkwright.plan.missing import shared
 from sparkwright.plan.peers import peers
@@ -62,7 +63,7 @@ def build_of(one: HostRun, image: DesiredImage) -> Callable[[], ImageBuild] | No
     planned = image.planned.build
     if planned is None:
         return None
-    commit = image.commit
+    commit = image.resolved.commit
     assert commit is not None, "a built image is resolved to a commit"
     bundle = one.settings.bundle
     cache = Path(bundle, "build") if bundle else build_context.CACHE
@@ -73,9 +74,9 @@ def build_of(one: HostRun, image: DesiredImage) -> Callable[[], ImageBuild] | No
                 files = build_context.build_context(
                     planned.context, commit, planned.directory, cache
                 )
-            build_context.verify(files, image.context, carried=bundle is not None)
-        except build_context.BuildContextError as error:
-            raise HostError(str(error)) from None
+            build_context.verify(files, image.resolved.context, carried=bundle is not None)
+        except UserError as error:
+            raise HostError(error.findings[0].observed) from None
         return ImageBuild(planned.base_name, {path: BuildFile(*one) for path, one in files.items()})
 
     return build

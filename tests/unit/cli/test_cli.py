@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import get_args
 
@@ -198,7 +199,7 @@ def test_check_weighs_contexts_by_what_the_lock_says_of_the_models(tmp_path: Pat
     lock = from_resolution([host.references], resolution(host), None)
     name = "AEON-7/Qwen3.6-35B-A3B-heretic-NVFP4@main"
     wide = (KvLayers(layers=1000, heads=2, head_dim=256),)
-    locked = lock.models[name].model_copy(update={"kv": wide})
+    locked = replace(lock.models[name], kv=wide)
     lock = lock.model_copy(update={"models": {**lock.models, name: locked}})
     file = tmp_path / "fleet.lock"
     file.write_text(render_lock(lock))

@@ -48,7 +48,7 @@ class Hosts:
         self.known: dict[str, list[str]] = {}
         self.away: list[str] = []
         self.planned = {
-            name: PlannedHost(plan(SERVICES, name, **DATA), catalog(), ())
+            name: PlannedHost(plan(SERVICES, name, **DATA), catalog())
             for name in ("spark-1", "spark-2")
         }
 
@@ -244,6 +244,6 @@ def test_a_key_from_elsewhere_is_not_rotated_here(
     monkeypatch.setenv(VARIABLE, "a-key-of-the-environment")
     assert "unset it" in run("rotate", "lab.py").output
     data: dict[str, Any] = {"keys": {"ci": {"command": ["echo", "a-key-of-a-password-store"]}}}
-    hosts.planned = {"spark-1": PlannedHost(plan(SERVICES, **data), catalog(), ())}
+    hosts.planned = {"spark-1": PlannedHost(plan(SERVICES, **data), catalog())}
     for words in (("rotate", "--name", "ci", "lab.py"), ("revoke", "ci", "lab.py")):
         assert "keys.ci.command" in run(*words).output

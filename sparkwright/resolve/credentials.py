@@ -1,21 +1,50 @@
-"""Accounts of private registries, from a file as ``docker login`` writes it, or a command."""
+"""Credentials of hubs and registries: the token for gated models, and accounts.
+
+Accounts of private registries are in a file as ``docker login`` writes it, or what a command
+prints.
+"""
 
 from __future__ import annotations
 
 import base64
+import os
+import re
 import shlex
 from functools import cache
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from sparkwright.config.secret_commands import printed
-from sparkwright.config.secrets import Source
+from sparkwright.config.secret_commands import line, printed
+from sparkwright.config.secrets import Secret, Source
 from sparkwright.documents import files, json_text
 from sparkwright.documents.bounds import Unusable
-from sparkwright.findings.user_error import UserError, mistake
+from sparkwright.findings.user_error import UserError, refusal
 
+#: What an HTTP header takes.
+_TOKEN = re.compile(r"[\x21-\x7e]{1,4096}")
 #: What Docker's file calls Docker Hub, and the host that is asked for its images.
 _HUB = {"index.docker.io": "registry-1.docker.io", "docker.io": "registry-1.docker.io"}
+
+
+def hub_token(source: Source | None) -> Secret | None:
+    """The token for gated models: of a file or command, or of the environment.
+
+    Raises:
+        UserError: when the file can't be read, or the command prints none.
+    """
+    if source is None:
+        token = os.environ.get("HF_TOKEN", "").strip()
+        return Secret(token) if token else None
+    if not isinstance(source, str):
+        return Secret(line(source, "hub_token_command"))
+    try:
+        token = files.read(Path(source)).strip()
+        if not _TOKEN.fullmatch(token):
+            raise Unusable("this is no token", "")
+    except Unusable as error:
+        remedy = "put the token there, or set HF_TOKEN instead"
+        raise refusal(f"hub_token_file: {source}", error.what, remedy) from None
+    return Secret(token)
 
 
 def account(source: Source | None, registry: str) -> str | None:
@@ -30,22 +59,19 @@ def account(source: Source | None, registry: str) -> str | None:
     found = _accounts(source).get(url.netloc)
     # A registry on this machine is the only one that clear text does not betray.
     if found and url.scheme != "https" and url.hostname not in ("127.0.0.1", "localhost"):
-        raise _unusable(
-            source,
-            f"the account of {url.netloc} would cross the network unencrypted",
-            f"give {url.netloc} a certificate and set its mirror to https://",
-        )
+        what = f"the account of {url.netloc} would cross the network unencrypted"
+        remedy = f"give {url.netloc} a certificate and set its mirror to https://"
+        raise _unusable(source, what, remedy)
     return found
 
 
 @cache
 def _accounts(source: Source) -> dict[str, str]:
     try:
-        text = (
-            files.read(Path(source))
-            if isinstance(source, str)
-            else printed(source, "registry_auth_command")
-        )
+        if isinstance(source, str):
+            text = files.read(Path(source))
+        else:
+            text = printed(source, "registry_auth_command")
     except Unusable as error:
         raise _unusable(source, error.what, "log in with 'docker login'") from None
     try:
@@ -65,18 +91,13 @@ def _accounts(source: Source) -> dict[str, str]:
         except (ValueError, TypeError):
             raise _unusable(source, f"the entry of {host} makes no sense", "log in again") from None
     if not found and (data.get("credsStore") or data.get("credHelpers")):
-        raise _unusable(
-            source,
-            "Docker keeps the accounts in a credential store, not in this file",
-            "log in with a DOCKER_CONFIG directory whose config.json names no credsStore",
-        )
+        what = "Docker keeps the accounts in a credential store, not in this file"
+        remedy = "log in with a DOCKER_CONFIG directory whose config.json names no credsStore"
+        raise _unusable(source, what, remedy)
     return found
 
 
 def _unusable(source: Source, what: str, remedy: str) -> UserError:
-    named = (
-        f"registry_auth_file: {source}"
-        if isinstance(source, str)
-        else f"registry_auth_command: {shlex.join(source)}"
-    )
-    return UserError([mistake(named, what, remedy)])
+    if isinstance(source, str):
+        return refusal(f"registry_auth_file: {source}", what, remedy)
+    return refusal(f"registry_auth_command: {shlex.join(source)}", what, remedy)
