@@ -203,7 +203,8 @@ def set_aside(host: Host) -> None:
 
     Reason: ``State.fail_hosts`` is the only way out of a run, and makes pyinfra end with 1.
 
-    Worth: a host in maintenance is no failure (`test_a_deploy_over_a_host_in_maintenance_ends_well`).
+    Worth: a host in maintenance is no failure
+    (`test_a_deploy_over_a_host_in_maintenance_ends_well`).
     """
     host.state.active_hosts.discard(host)
 
