@@ -14,7 +14,8 @@ from sparkwright.host.lib.records import decode, encode
 from sparkwright.host.proxy.pool import Pool, Sockets
 from sparkwright.host.release import ServiceSwitch
 from sparkwright.host.removal import RemovalAnswer
-from sparkwright.host.smoke.deep import DeepAnswer, DeepCheckResult
+from sparkwright.host.smoke.check import DeepCheckResult
+from sparkwright.host.smoke.deep import DeepAnswer
 from sparkwright.host.status import HostStatus
 from sparkwright.host.verify_models import Verified
 from sparkwright.operations import disk_usage

@@ -20,6 +20,7 @@ from sparkwright.host.smoke import check
 from sparkwright.host.smoke.check import SmokeAnswer
 
 KEY = "a-key"
+TOKENS = ("prompt_tokens", "completion_tokens", "total_tokens")
 
 
 @dataclass
@@ -62,7 +63,7 @@ class _Handler(BaseHTTPRequestHandler):
         said.counters["drafted"] += said.drafted
         said.counters["accepted"] += said.accepted
         choice = {"finish_reason": "stop", "message": {"content": said.text}}
-        answer = {"choices": [choice], "usage": {"completion_tokens": len(said.text)}}
+        answer = {"choices": [choice], "usage": dict.fromkeys(TOKENS, len(said.text))}
         self._send(said.status, json.dumps(answer).encode())
 
     def _send(self, status: int, body: bytes) -> None:
@@ -104,7 +105,7 @@ def test_all_is_well(server: Server, tmp_path: Path) -> None:
         *("health", "models", "key", "generation", "warm-up 1", "speculation")
     ]
     assert all(one.ok for one in answer.checks)
-    assert answer.checks[-1].detail == "4 of 15 drafted tokens accepted"
+    assert answer.checks[-1].detail == "4 of 15 drafted tokens accepted (27%)"
 
 
 @pytest.mark.parametrize(
@@ -150,8 +151,7 @@ def test_a_proxy_that_is_open_or_not_there_fails(
     last = ask(server, tmp_path, proxy=("127.0.0.1", 9)).checks[-1]
     assert (last.name, last.ok) == ("proxy", False)
     assert "port 9 does not answer: [Errno 111] Connection refused" in last.detail
-    with monkeypatch.context() as patch:
-        patch.setattr(check, "key_required", lambda _: "not asked")
-        server.open_door = True
-        last = ask(server, tmp_path, proxy=("127.0.0.1", server.port)).checks[-1]
+    monkeypatch.setattr(check, "key_required", lambda _: "not asked")
+    server.open_door = True
+    last = ask(server, tmp_path, proxy=("127.0.0.1", server.port)).checks[-1]
     assert "HTTP 200 with the key, 200 without it" in last.detail
