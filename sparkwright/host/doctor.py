@@ -34,7 +34,7 @@ from sparkwright.host.lib.disks import FileSystem
 from sparkwright.host.lib.docker import Docker
 from sparkwright.host.lib.gpu import Gpus
 from sparkwright.host.lib.homes import Maintenance, Stopped
-from sparkwright.host.lib.http import Health, NoAnswer, Server
+from sparkwright.host.lib.http import Health, Server
 from sparkwright.host.lib.processes import Outcome, run
 from sparkwright.host.lib.records import decode, encode
 from sparkwright.host.watch.state import WatchReport
@@ -342,69 +342,54 @@ def weights(place: Path, target: str) -> Mount:
 
 
 def service(
-    one: ExaminedService, containers: dict[str, ContainerSeen], request: ExaminationRequest
+    examined: ExaminedService, containers: dict[str, ContainerSeen], request: ExaminationRequest
 ) -> ServiceSeen:
     """One of our services."""
-    shown = systemd.unit(one.unit, timeout=10)
-    name = f"sparkwright-{one.name}"
+    home, unit = Path(examined.home), systemd.unit(examined.unit, timeout=10)
+    name = f"sparkwright-{examined.name}"
     own = containers.get(name)
-    said = journal(one.unit, shown)
+    log = journal(examined.unit, unit)
     if own:
         # What Compose passed on is in the journal too; what came before it is not.
         output = docker.docker("logs", "--tail", str(_LINES), name, timeout=10)
-        known = set(said)
-        said += [line for line in cut((output.out + output.err).splitlines()) if line not in known]
+        known = set(log)
+        log += [line for line in cut((output.out + output.err).splitlines()) if line not in known]
     running = own is not None and own.running
-    server = Server(one.address, one.port)
+    server = Server(examined.address, examined.port)
     return ServiceSeen(
-        unit=ranks.unit(one.home, shown),
-        health=ranks.health(one.home) or health(server),
-        log=tuple(said),
+        unit=ranks.unit(home, unit),
+        health=ranks.health(home, server) or Health(None),
+        log=tuple(log),
         container=own,
         gpu_inside=docker.docker("exec", name, *_INSIDE, timeout=10) if running else None,
         metrics=tuple(looks(server, request.seconds, request.metric_names)),
-        stopped=homes.stopped(Path(one.home)),
-        waits=ranks.missing(one.home),
+        stopped=homes.stopped(home),
+        waits=ranks.missing(home),
     )
-
-
-def health(server: Server) -> Health:
-    """What /health says."""
-    try:
-        answer = server.get("/health")
-    except NoAnswer as error:
-        return Health(None, said=str(error)[:200])
-    return Health(answer.status, said=answer.text[:200])
 
 
 def looks(server: Server, seconds: float, names: Mapping[str, str]) -> Iterator[Look]:
     """The metrics, ``seconds`` apart; again for a while where requests run and nothing moves."""
-    first = _metrics(server, names)
-    if first is None:
+    if (first := metrics.ask(server, names)) is None:
         return
-    yield first
+    before = Look(time.time(), first)
+    yield before
     until = time.monotonic() + seconds + _PATIENCE
     wait = seconds
     while True:
         time.sleep(wait)
-        now = _metrics(server, names)
-        if now is None:
+        if (values := metrics.ask(server, names)) is None:
             return
-        idle = not now.values.get(metrics.RUNNING)
-        if idle or moved(first, now) or time.monotonic() > until:
+        now = Look(time.time(), values)
+        if not now[metrics.RUNNING] or moved(before, now) or time.monotonic() > until:
             yield now
             return
         wait = _LOOK
 
 
-def _metrics(server: Server, names: Mapping[str, str]) -> Look | None:
-    found = metrics.ask(server, names)
-    return None if found is None else Look(time.time(), found)
-
-
 def moved(before: Look, now: Look) -> bool:
     """Whether the engine did anything in between."""
-    return any(now.values.get(one, 0) != before.values.get(one, 0) for one in metrics.PROGRESS)
+    return any(now[name] != before[name] for name in metrics.PROGRESS)
 
 
 def pressure() -> dict[str, dict[str, float]]:
@@ -472,15 +457,6 @@ def ports() -> dict[str, int]:
     return found
 
 
-def docker_account() -> Docker | None:
-    """Docker's own account; None when it does not answer."""
-    info = docker.get("/info")
-    if not info or not info.get("ServerVersion"):
-        return None
-    runtimes = tuple(sorted(info.get("Runtimes") or {}))
-    return Docker(info["ServerVersion"], info["DockerRootDir"], runtimes)
-
-
 def keys(services: tuple[ExaminedService, ...]) -> list[str]:
     """Every secret of the services, the longest first."""
     texts = (documents.text(one.secrets) or "" for one in services)
@@ -522,7 +498,7 @@ def main(request: ExaminationRequest) -> Examination:
         for one in docker.containers()
         for name in (one["Name"].lstrip("/"),)
     }
-    info = docker_account()
+    info = docker.account()
     roots = [request.models_root, request.services_root, "/"]
     with ThreadPoolExecutor(max_workers=8) as pool:
         gpus, dmesg = pool.submit(gpu.ask), pool.submit(kernel)
@@ -540,7 +516,7 @@ def main(request: ExaminationRequest) -> Examination:
             swappiness=memory.swappiness(),
             desktop=memory.desktop(),
             pressure=pressure(),
-            docker=info,
+            docker=info if info and info.version else None,
             fetches=tuple(fetches(Path(request.models_root))),
             ports=ports(),
             watch=documents.record(WatchReport, f"{request.services_root}/state/watch.json"),

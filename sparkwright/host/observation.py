@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from sparkwright.host.lib.addresses import Reach, Reached
-from sparkwright.host.lib.docker import Docker
+from sparkwright.host.lib.docker import Container, Docker
 from sparkwright.host.lib.exclusive import Active
 from sparkwright.host.lib.gpu import Gpus
 from sparkwright.host.lib.homes import Maintenance, Stopped
@@ -26,11 +26,9 @@ class StoreAt:
 
 @dataclass(frozen=True)
 class ServiceAt:
-    """One of our services: where it lies, and the release that is planned."""
+    """One of our services, and the release that is planned."""
 
     name: str
-    home: str
-    unit: str
     release: str
 
 
@@ -113,17 +111,6 @@ class Memory:
     available: int
     swap: int = 0
     desktop: bool = False
-
-
-@dataclass(frozen=True)
-class Container:
-    """One of our containers, as Docker has it. ``created`` is RFC 3339."""
-
-    id: str
-    running: bool
-    created: str
-    release: str | None
-    image: str
 
 
 @dataclass(frozen=True)

@@ -30,13 +30,11 @@ from sparkwright.host.lib import (
     systemd,
     trusted,
 )
-from sparkwright.host.lib.docker import Docker
 from sparkwright.host.lib.processes import Running, run
 from sparkwright.host.lib.records import decode
 from sparkwright.host.lib.trusted import ExposedPath
 from sparkwright.host.lock import Owner
 from sparkwright.host.observation import (
-    Container,
     DirectoryState,
     Disk,
     Distribution,
@@ -165,44 +163,30 @@ def file_state(path: Path | str) -> FileState | None:
     return FileState(digest, stat.st_mode & 0o777, stat.st_uid) if digest and stat else None
 
 
-def service_state(service: ServiceAt) -> ServiceState:
+def service_state(home: Path, service: ServiceAt) -> ServiceState:
     """Files, container and times of one of our services."""
-    home = Path(service.home)
-    secrets, unit_path = home / "secrets.env", systemd.UNITS / service.unit
+    secrets, unit_path = home / "secrets.env", systemd.UNITS / homes.unit(service.name)
     release, current = home / "releases" / service.release, files.target(home / "current")
     times = (path.stat().st_mtime for path in (secrets, unit_path) if path.exists())
     return ServiceState(
         current=current,
         good=files.target(home / "good"),
-        format=_format(home, current) if current else None,
+        format=_format(home / "releases" / current) if current else None,
         compose=documents.digest(release / "compose.yaml"),
         record=documents.digest(release / "release.json"),
         unit=documents.digest(unit_path),
         secrets=file_state(secrets),
         newest=max(times, default=0.0),
-        container=container(f"sparkwright-{service.name}"),
+        container=docker.own_container(service.name),
         stopped=homes.stopped(home),
         asleep=(home / exclusive.ASLEEP).exists(),
     )
 
 
-def _format(home: Path, release: str) -> int:
+def _format(release: Path) -> int:
     """Format of a release's record; 0 where it has none."""
-    record = documents.read(home / "releases" / release / "release.json") or {}
-    number = record.get("format")
+    number = (documents.read(release / "release.json") or {}).get("format")
     return number if isinstance(number, int) else 0
-
-
-def container(name: str) -> Container | None:
-    """A container by its name; None when there is none."""
-    inspected = docker.container(name)
-    return inspected and Container(
-        id=inspected["Id"],
-        running=inspected["State"]["Running"],
-        created=inspected["Created"],
-        release=docker.release_of(inspected),
-        image=inspected["Config"]["Image"],
-    )
 
 
 def ports(wanted: tuple[int, ...]) -> dict[int, Listener]:
@@ -238,13 +222,14 @@ def container_at(port: int, holder: Listener) -> str | None:
 
 def as_root(request: ObservationRequest) -> dict[str, Any]:
     """What only root may see: managed files, Docker, who listens on which port."""
-    names = [*(service.unit for service in request.services), *request.units]
+    names = [*(homes.unit(service.name) for service in request.services), *request.units]
     properties = systemd.showing(*names) if names else None
     state = Path(request.services_root, "state")
+    services = Path(request.services_root, "services")
     info = docker.get("/info")
     last_owner = documents.record(Owner, state / "lock-last.json")
     return {
-        "docker": info and docker_account(info),
+        "docker": docker.account_of(info),
         "docker_disk": info and disk(docker.store(info)),
         "docker_kind": docker.kind(info),
         "images": {name: docker.image(name) is not None for name in request.images},
@@ -268,7 +253,10 @@ def as_root(request: ObservationRequest) -> dict[str, Any]:
         "ports": ports(request.ports),
         "files": {path: file_state(path) for path in request.files},
         "texts": {path: documents.text(path) for path in request.texts},
-        "services": {service.name: service_state(service) for service in request.services},
+        "services": {
+            service.name: service_state(services / service.name, service)
+            for service in request.services
+        },
         "directories": {path: directory(path) for path in request.directories},
         "unit_files": names_in(systemd.UNITS, "sparkwright-*.service"),
         "lock": documents.record(Owner, state / "lock.json"),
@@ -279,17 +267,6 @@ def as_root(request: ObservationRequest) -> dict[str, Any]:
         "gpu_checks": gpu_checks(state / "gpu-check.json"),
         "units": systemd.shown(properties.outcome().out) if properties else {},
     }
-
-
-def docker_account(info: dict[str, Any]) -> Docker:
-    """Docker's own account of itself."""
-    return Docker(
-        version=info.get("ServerVersion"),
-        root=info["DockerRootDir"],
-        runtimes=tuple(sorted(info.get("Runtimes") or {})),
-        driver=info.get("Driver"),
-        store=docker.store(info),
-    )
 
 
 def names_in(place: Path, pattern: str) -> tuple[str, ...]:

@@ -20,6 +20,8 @@ from sparkwright.proxy.haproxy import Proxies
 SOCKETS = Sockets(Proxies(()).admin_socket, Proxies(()).master_socket)
 #: Seconds that a first boot of the largest models may take, and systemd to stop what hangs.
 _BOOT, _STOP = 5400, 300
+#: Seconds that a service takes to leave its proxy, by the settings' defaults.
+_DRAIN = 607.0
 
 
 @operation()
@@ -28,6 +30,7 @@ def controlled(
     *,
     answered: Callable[[ControlAnswer], None] | None = None,
     unless: Callable[[], str | None] = lambda: None,
+    drain: float = _DRAIN,
     break_lock: bool = False,
 ) -> Commands:
     """Have services of a host started, stopped or restarted.
@@ -37,6 +40,7 @@ def controlled(
     Args:
         answered: called with what was done, also where something of it went wrong.
         unless: why it is not to be done after all; None while it is.
+        drain: seconds that services behind a proxy take at most to leave it.
         break_lock: whether to take the lock from another run.
     """
     what = ", ".join(request.services) if request.services is not None else "every service"
@@ -44,8 +48,7 @@ def controlled(
     def act(host: Host) -> Sequence[str]:
         if reason := unless():
             raise HostError(reason)
-        waits = request.notice_seconds + request.drain_seconds + _STOP + _BOOT
-        answer = ask(host, program, request, ControlAnswer, timeout=waits)
+        answer = ask(host, program, request, ControlAnswer, timeout=drain + _STOP + _BOOT)
         memory(host).forget()
         if answered:
             answered(answer)
@@ -64,18 +67,19 @@ def in_maintenance(
     request: MaintenanceRequest,
     *,
     answered: Callable[[MaintenanceAnswer], None] | None = None,
+    drain: float = _DRAIN,
     break_lock: bool = False,
 ) -> Commands:
     """Have a host out of every pool and left alone by deploys, or back where it was.
 
     Args:
         answered: called with what was done, also where it stays in maintenance.
+        drain: seconds that services behind a proxy take at most to leave it.
         break_lock: whether to take the lock from another run.
     """
 
     def act(host: Host) -> Sequence[str]:
-        waits = request.notice_seconds + request.drain_seconds + _BOOT
-        answer = ask(host, maintenance_program, request, MaintenanceAnswer, timeout=waits)
+        answer = ask(host, maintenance_program, request, MaintenanceAnswer, timeout=drain + _BOOT)
         memory(host).forget()
         if answered:
             answered(answer)

@@ -18,8 +18,8 @@ from sparkwright.facts.programs import laid_out
 from sparkwright.host import switch as switch_program
 from sparkwright.host.exclusive import activate as program
 from sparkwright.host.exclusive import on_request as wake_program
-from sparkwright.host.exclusive import schedule as schedule_program
 from sparkwright.host.exclusive import setup as setup_program
+from sparkwright.host.exclusive import unattended as schedule_program
 from sparkwright.host.exclusive.activate import ActivateAnswer, ActivateRequest
 from sparkwright.host.exclusive.setup import SCHEDULE, SOCKET, TIMER, WAKE, SetupRequest
 from sparkwright.host.lib.exclusive import GROUPS, WAKE_SOCKET, Group, Groups

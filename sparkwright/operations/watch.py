@@ -74,7 +74,6 @@ def files_of(watch: Watch | None) -> dict[str, tuple[str, int]]:
     return {
         **{path: (text, 0o644) for path, text in programs.items()},
         watch.config_path: (watch.config, 0o644),
-        watch.expected_path: (watch.expected, 0o644),
         f"{UNITS}/{SERVICE}": (watch.service, 0o644),
         f"{UNITS}/{TIMER}": (watch.timer, 0o644),
     }

@@ -44,9 +44,9 @@ def controlled(
     control.controlled(
         name=f"Services: {action}",
         request=ControlRequest(
-            action, control.SOCKETS, services or None, run.settings.services_root, OWNER.by, why,
-            now, keep, wait, rollout.notice_seconds, rollout.drain_seconds,
+            action, services or None, run.settings.services_root, OWNER.by, why, now, keep, wait
         ),
+        drain=rollout.notice_seconds + rollout.drain_seconds,
         answered=partial(answers.__setitem__, host.name),
         unless=partial(_failed, answers, "restarted") if restarts else lambda: None,
         break_lock=run.settings.break_lock,
@@ -92,10 +92,8 @@ def in_maintenance(
     rollout = run.settings.rollout
     control.in_maintenance(
         name=f"Maintenance: {'on' if on else 'off'}",
-        request=MaintenanceRequest(
-            on, control.SOCKETS, run.settings.services_root, OWNER.by, why,
-            rollout.notice_seconds, rollout.drain_seconds,
-        ),
+        request=MaintenanceRequest(on, run.settings.services_root, OWNER.by, why),
+        drain=rollout.notice_seconds + rollout.drain_seconds,
         answered=partial(answers.__setitem__, host.name),
         break_lock=run.settings.break_lock,
     )  # fmt: skip

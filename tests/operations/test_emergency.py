@@ -87,7 +87,7 @@ def test_smoke_asks_for_what_the_release_itself_promises() -> None:
     one, run = unplanned(deep={"qwen36": passed})
     found = questions.deep_smoke(one, run)  # type: ignore[arg-type]
     (asked,) = one.request("deep")["services"]
-    assert asked["service"]["secrets"] == f"{HOME}/secrets.env"
+    assert asked["secrets"] == f"{HOME}/secrets.env"
     assert asked["service"]["served_names"] == ["qwen36-fast"]
     assert "not known while the plan is broken" in asked["skip"]["tools"]
     assert "chat" not in asked["skip"]

@@ -19,7 +19,7 @@ DESIRED = wanted(plan())
 WATCH = watch_of(DESIRED.plan, DESIRED.services)
 FILES = watch.files_of(WATCH)
 HOME = "/opt/sparkwright/watch"
-EXPECTED = "/opt/sparkwright/state/expected.json"
+CONFIG = f"{HOME}/config.json"
 
 
 def _timer(**changes: str) -> dict[str, Any]:
@@ -37,7 +37,7 @@ INSTALL = WatchInstallRequest(HOME, TIMER, SERVICE, FILES)
 def test_its_files_are_its_programs_and_what_they_read() -> None:
     assert WATCH is not None
     assert f"{HOME}/sparkwright/host/watch/watch.py" in FILES
-    assert FILES[EXPECTED] == (WATCH.expected, 0o644)
+    assert FILES[CONFIG] == (WATCH.config, 0o644)
     assert FILES[f"/etc/systemd/system/{TIMER}"] == (WATCH.timer, 0o644)
     assert watch.request_of(FILES) == ObservationRequest(files=tuple(FILES), units=(TIMER,))
     assert watch.files_of(None) == {}
@@ -52,14 +52,14 @@ def test_its_files_are_its_programs_and_what_they_read() -> None:
         Case(
             "other services since", {
                 **IN_PLACE,
-                "files": {**IN_PLACE["files"], EXPECTED: {"sha256": "0", "mode": 0o644}},
+                "files": {**IN_PLACE["files"], CONFIG: {"sha256": "0", "mode": 0o644}},
             },
-            {"watch": WATCH}, would=(f"write {EXPECTED}",), asks=(("install", INSTALL),),
+            {"watch": WATCH}, would=(f"write {CONFIG}",), asks=(("install", INSTALL),),
         ),
         Case(
             "what is planned was taken back", {
                 **IN_PLACE,
-                "files": {**IN_PLACE["files"], EXPECTED: {"sha256": "0", "mode": 0o644}},
+                "files": {**IN_PLACE["files"], CONFIG: {"sha256": "0", "mode": 0o644}},
             },
             {"watch": WATCH, "unless": lambda: True},
             noop="what it would expect does not run: it stays as it is",
@@ -68,10 +68,10 @@ def test_its_files_are_its_programs_and_what_they_read() -> None:
             "another mode", {
                 **IN_PLACE,
                 "files": {
-                    **IN_PLACE["files"], EXPECTED: {**IN_PLACE["files"][EXPECTED], "mode": 0o600},
+                    **IN_PLACE["files"], CONFIG: {**IN_PLACE["files"][CONFIG], "mode": 0o600},
                 },
             },
-            {"watch": WATCH}, would=(f"write {EXPECTED}",), asks=(("install", INSTALL),),
+            {"watch": WATCH}, would=(f"write {CONFIG}",), asks=(("install", INSTALL),),
         ),
         Case(
             "stopped", {**IN_PLACE, "units": _timer(ActiveState="inactive")},

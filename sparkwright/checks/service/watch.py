@@ -22,7 +22,6 @@ from sparkwright.host.watch import evaluation, thresholds
 from sparkwright.host.watch.state import (
     Sample,
     ServiceSample,
-    WatchedService,
     WatchFinding,
     WatchReport,
 )
@@ -42,14 +41,13 @@ def _evaluated(facts: Facts) -> Iterator[Symptom]:
     """Faults that the watch would report, as far as one or two samples show them."""
     limits = thresholds.THRESHOLDS
     disks = {disk.path: (disk.free, disk.total) for disk in facts.disks if disk.total}
-    found = evaluation.judge([Sample(facts.now, disks=disks)], [], limits)
+    found = evaluation.judge([Sample(facts.now, disks=disks)], {}, limits)
     for name, service, planned in facts.each():
         boot = planned.boot_seconds if planned else _FOREVER
-        known = WatchedService(name, "", "", 0, "", boot)
         ring = [
             Sample(at, services={name: sample}) for at, sample in _samples(facts, service, planned)
         ]
-        found += evaluation.judge(ring, [known], limits.at_once())
+        found += evaluation.judge(ring, {name: boot}, limits.at_once())
     for one in found:
         symptom = _symptom(one)
         if one.name == "acceptance-collapse" and one.service:

@@ -22,7 +22,8 @@ _VERSION = re.compile(r"New version created: ([0-9]+)")
 
 def write(place: Path) -> None:
     """Have the file as the host's state says; ``state`` lies beside the proxies' directory."""
-    files.write(place, _text(_sleeping(place.parent.parent)), 0o644)
+    sleeping = exclusive.sleeping(place.parent.parent / "state")
+    files.write(place, "".join(f"{name} {sleeping[name]}\n" for name in sorted(sleeping)), 0o644)
 
 
 def tell(state: Path) -> None:
@@ -38,11 +39,3 @@ def tell(state: Path) -> None:
             for line in place.read_text().splitlines():
                 haproxy.ask(admin, f"add map @{made[1]} {place} {line}")
             haproxy.ask(admin, f"commit map @{made[1]} {place}")
-
-
-def _sleeping(root: Path) -> dict[str, str]:
-    return exclusive.sleeping(root / "state")
-
-
-def _text(sleeping: dict[str, str]) -> str:
-    return "".join(f"{name} {runs}\n" for name, runs in sorted(sleeping.items()))

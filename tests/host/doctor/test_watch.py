@@ -59,15 +59,17 @@ def _deployed(place: Path, run: Desired) -> None:
     (release,) = run.services
     home = place / "services/qwen36"
     (home / f"releases/{release.release}").mkdir(parents=True)
-    (home / f"releases/{release.release}/compose.yaml").write_text(release.compose)
-    (home / "current").symlink_to(f"releases/{release.release}")
+    files = {"compose.yaml": release.compose, "release.json": release.record}
+    for name, text in files.items():
+        text = text.replace("/opt/sparkwright", str(place))
+        (home / "releases" / release.release / name).write_text(text)
+    for name in ("current", "good"):
+        (home / name).symlink_to(f"releases/{release.release}")
     (place / "state").mkdir()
     (place / "watch/metrics").mkdir(parents=True)
     (place / "units").mkdir()
-    (place / f"units/{release.unit}").write_text(release.unit_text)
-    wanted_ = watch_of(run.plan, run.services)
-    assert wanted_ is not None
-    (place / "state/expected.json").write_text(wanted_.expected)
+    unit = release.unit_text.replace("/opt/sparkwright", str(place))
+    (place / f"units/{release.unit}").write_text(unit)
 
 
 def _here(place: Path, monkeypatch: pytest.MonkeyPatch, run: Desired) -> None:
@@ -137,8 +139,8 @@ def test_a_switch_is_not_judged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     _here(tmp_path, monkeypatch, run)
     config = _config(tmp_path, 9, run)
     assert program.sample(config, NOW).switching is False
-    Path(config.switch).parent.mkdir()
-    Path(config.switch).write_text('{"step": "proving"}')
+    (tmp_path / "state/switch").mkdir()
+    (tmp_path / "state/switch/progress.json").write_text('{"step": "proving"}')
     assert program.sample(config, NOW).switching is True
 
 

@@ -19,7 +19,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from sparkwright.engines import client_routes
-from sparkwright.host.proxy.runtime_api import drain, ready
 from sparkwright.proxy.haproxy import Replica, render_proxies
 from tests.host.proxy.backend import PATIENCE, Backend
 from tests.host.proxy.conftest import Opener
@@ -451,7 +450,7 @@ def test_a_drained_replica_ends_what_it_has_and_gets_nothing_new(
     stream = proxy.send_later(CHAT, {"stream": 3})
     until(lambda: one.seen or two.seen, "the stream")
     busy, other = (one, two) if one.seen else (two, one)
-    assert proxy.ask(drain("llm", busy.name)).strip() == ""
+    assert proxy.put(busy.name, "drain") == ""
     assert proxy.state(busy.name).status == "DRAIN"
 
     assert {proxy.post(CHAT).data["replica"] for _ in range(10)} == {other.name}
@@ -462,7 +461,7 @@ def test_a_drained_replica_ends_what_it_has_and_gets_nothing_new(
     until(lambda: proxy.running(busy.name) == 0, "the end of the stream")
     assert len(busy.seen) == 1
 
-    assert proxy.ask(ready("llm", busy.name)).strip() == ""
+    assert proxy.put(busy.name, "ready") == ""
     proxy.until_status(busy.name, "UP")
     assert {proxy.post(CHAT).data["replica"] for _ in range(10)} == {"one", "two"}
 
@@ -482,22 +481,22 @@ def test_health_of_a_proxy_that_leaves_is_503_and_it_still_takes_requests(
 
 
 def test_a_mistaken_name_is_answered(start: Opener, one: Backend) -> None:
-    assert start(one).ask(drain("llm", "nosuch")).strip() == "No such server."
+    assert start(one).put("nosuch", "drain") == "No such server."
 
 
 def test_a_request_waits_while_the_only_replica_is_drained(start: Opener, one: Backend) -> None:
     proxy = start(one, wait_seconds=int(PATIENCE))
-    proxy.ask(drain("llm", "one"))
+    proxy.put("one", "drain")
     waiting = [proxy.send_later(CHAT) for _ in range(3)]
     until(lambda: proxy.sessions() == 3, "three that wait")
     assert one.seen == []
-    proxy.ask(ready("llm", "one"))
+    proxy.put("one", "ready")
     assert [request.result(PATIENCE).status for request in waiting] == [200, 200, 200]
 
 
 def test_waiting_ends(start: Opener, one: Backend) -> None:
     proxy = start(one, wait_seconds=1)
-    proxy.ask(drain("llm", "one"))
+    proxy.put("one", "drain")
     answer = proxy.post(CHAT)
     assert answer.status == 503
     assert answer.headers["retry-after"] == "10"
@@ -590,7 +589,7 @@ def test_a_reload_cuts_nobody_off_and_forgets_no_request(
 
 def test_a_reload_keeps_who_is_drained(start: Opener, one: Backend, two: Backend) -> None:
     proxy = start(one, two)
-    proxy.ask(drain("llm", "one"))
+    proxy.put("one", "drain")
     proxy.reload()
     assert proxy.state("one").status == "DRAIN"
     assert {proxy.post(CHAT).data["replica"] for _ in range(6)} == {"two"}
@@ -622,7 +621,7 @@ def test_a_request_that_was_half_there_at_a_reload_is_answered(start: Opener, on
 def test_who_waits_at_a_reload_may_come_again(start: Opener, one: Backend) -> None:
     """The former worker hears of no replica that is back."""
     proxy = start(one, wait_seconds=3600)
-    proxy.ask(drain("llm", "one"))
+    proxy.put("one", "drain")
     waiting = proxy.send_later(CHAT)
     until(lambda: proxy.sessions() == 1, "one that waits")
     proxy.reload()
@@ -668,7 +667,7 @@ def test_a_door_behind_a_door(place: Path, start: Opener, one: Backend) -> None:
             one.go.release()
             assert stream.readline() == f"data: {number} of one\n".encode()
             stream.readline()
-        inner.ask(drain("llm", "one"))
+        inner.put("one", "drain")
         outer.until_status("host", "DOWN")
         assert outer.get("/health", key=None).status == 503
 
