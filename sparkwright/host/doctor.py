@@ -30,7 +30,7 @@ from sparkwright.host.lib import (
     systemd,
 )
 from sparkwright.host.lib import journal as journals
-from sparkwright.host.lib.disks import FileSystem
+from sparkwright.host.lib.disks import Disk
 from sparkwright.host.lib.docker import Docker
 from sparkwright.host.lib.gpu import Gpus
 from sparkwright.host.lib.homes import Maintenance, Stopped
@@ -42,14 +42,11 @@ from sparkwright.host.watch.state import WatchReport
 
 @dataclass(frozen=True)
 class ExaminedService:
-    """A service to look at; ``secrets`` is the file with its API key."""
+    """A service to look at, and where its engine answers."""
 
     name: str
-    unit: str
     address: str
     port: int
-    home: str
-    secrets: str
 
 
 @dataclass(frozen=True)
@@ -221,7 +218,7 @@ class Examination:
     kernel: tuple[str, ...] = ()
     boot_before: tuple[str, ...] = ()
     others: tuple[ContainerSeen, ...] = ()
-    disks: tuple[FileSystem, ...] = ()
+    disks: dict[str, Disk] = field(default_factory=dict)
     memory: dict[str, int] = field(default_factory=dict)
     swappiness: int | None = None
     desktop: bool = False
@@ -345,10 +342,10 @@ def service(
     examined: ExaminedService, containers: dict[str, ContainerSeen], request: ExaminationRequest
 ) -> ServiceSeen:
     """One of our services."""
-    home, unit = Path(examined.home), systemd.unit(examined.unit, timeout=10)
-    name = f"sparkwright-{examined.name}"
+    home, unit = Path(request.services_root, "services", examined.name), homes.unit(examined.name)
+    name, shown = f"sparkwright-{examined.name}", systemd.unit(unit, timeout=10)
     own = containers.get(name)
-    log = journal(examined.unit, unit)
+    log = journal(unit, shown)
     if own:
         # What Compose passed on is in the journal too; what came before it is not.
         output = docker.docker("logs", "--tail", str(_LINES), name, timeout=10)
@@ -357,7 +354,7 @@ def service(
     running = own is not None and own.running
     server = Server(examined.address, examined.port)
     return ServiceSeen(
-        unit=ranks.unit(home, unit),
+        unit=ranks.unit(home, shown),
         health=ranks.health(home, server) or Health(None),
         log=tuple(log),
         container=own,
@@ -457,9 +454,11 @@ def ports() -> dict[str, int]:
     return found
 
 
-def keys(services: tuple[ExaminedService, ...]) -> list[str]:
+def keys(services_root: str) -> list[str]:
     """Every secret of the services, the longest first."""
-    texts = (documents.text(one.secrets) or "" for one in services)
+    texts = (
+        documents.text(path) or "" for path in Path(services_root).glob("services/*/secrets.env")
+    )
     found = {key.strip() for text in texts for key in documents.pairs(text).values()}
     return sorted((key for key in found if len(key) >= 6), key=len, reverse=True)
 
@@ -491,19 +490,18 @@ def hidden(words: list[str]) -> tuple[str, ...]:
 def main(request: ExaminationRequest) -> Examination:
     """Collect, and report."""
     asleep = exclusive.sleeping(Path(request.services_root, "state"))
-    services_ = tuple(one for one in request.services if one.name not in asleep)
-    ours = {f"sparkwright-{one.name}" for one in request.services}
-    containers = {
-        name: (container if name in ours else stranger)(one)
-        for one in docker.containers()
-        for name in (one["Name"].lstrip("/"),)
-    }
+    examined = [service for service in request.services if service.name not in asleep]
+    ours = {f"sparkwright-{service.name}" for service in request.services}
+    containers = {}
+    for inspected in docker.containers():
+        name = inspected["Name"].lstrip("/")
+        containers[name] = (container if name in ours else stranger)(inspected)
     info = docker.account()
     roots = [request.models_root, request.services_root, "/"]
     with ThreadPoolExecutor(max_workers=8) as pool:
         gpus, dmesg = pool.submit(gpu.ask), pool.submit(kernel)
         before = pool.submit(boot_before)
-        services = {one.name: pool.submit(service, one, containers, request) for one in services_}
+        services = {one.name: pool.submit(service, one, containers, request) for one in examined}
         seen = Examination(
             now=time.time(),
             gpu=gpus.result(),
@@ -511,7 +509,7 @@ def main(request: ExaminationRequest) -> Examination:
             kernel=tuple(dmesg.result()),
             boot_before=tuple(before.result()),
             others=tuple(one for name, one in containers.items() if name not in ours),
-            disks=tuple(disks.file_systems([*([info.root] if info else []), *roots])),
+            disks=disks.file_systems([*([info.root] if info else []), *roots]),
             memory=memory.meminfo(),
             swappiness=memory.swappiness(),
             desktop=memory.desktop(),
@@ -522,4 +520,4 @@ def main(request: ExaminationRequest) -> Examination:
             watch=documents.record(WatchReport, f"{request.services_root}/state/watch.json"),
             maintenance=homes.maintenance(),
         )
-    return decode(Examination, struck(encode(seen), keys(request.services)))
+    return decode(Examination, struck(encode(seen), keys(request.services_root)))

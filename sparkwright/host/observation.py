@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from sparkwright.host.lib.addresses import Reach, Reached
+from sparkwright.host.lib.disks import Disk
 from sparkwright.host.lib.docker import Container, Docker
 from sparkwright.host.lib.exclusive import Active
 from sparkwright.host.lib.gpu import Gpus
@@ -61,21 +62,6 @@ class ObservationRequest:
     packages: tuple[str, ...] = ()
     http_proxy: tuple[str, ...] = ()
     reach: tuple[Reach, ...] = ()
-
-
-@dataclass(frozen=True)
-class Disk:
-    """A file system; ``free`` in bytes, ``exists`` whether the path itself exists.
-
-    Attributes:
-        obstacle: what is at the path or above it and is no directory.
-    """
-
-    device: int
-    free: int
-    exists: bool
-    read_only: bool
-    obstacle: str | None = None
 
 
 @dataclass(frozen=True)

@@ -32,11 +32,9 @@ from sparkwright.host.lib import (
 )
 from sparkwright.host.lib.processes import Running, run
 from sparkwright.host.lib.records import decode
-from sparkwright.host.lib.trusted import ExposedPath
 from sparkwright.host.lock import Owner
 from sparkwright.host.observation import (
     DirectoryState,
-    Disk,
     Distribution,
     FileState,
     Listener,
@@ -53,12 +51,7 @@ if TYPE_CHECKING:  # typing takes 3 ms to import
     from typing import Any
 
 #: Where the docker command looks for its plugins, in its order.
-COMPOSE_PLACES = (
-    "/usr/local/lib",
-    "/usr/local/libexec",
-    "/usr/lib",
-    "/usr/libexec",
-)
+COMPOSE_PLACES = ("/usr/local/lib", "/usr/local/libexec", "/usr/lib", "/usr/libexec")
 
 
 def compose_command() -> list[str]:
@@ -72,19 +65,6 @@ def compose_command() -> list[str]:
             if os.access(program, os.X_OK):
                 return [program, "version", "--short"]
     return ["docker", "compose", "version", "--short"]
-
-
-def disk(path: str) -> Disk:
-    """File system below a path that may not exist yet."""
-    existing = disks.nearest(path)
-    stat = os.statvfs(existing)
-    return Disk(
-        device=existing.stat().st_dev,
-        free=stat.f_bavail * stat.f_frsize,
-        exists=str(existing) == path,
-        read_only=bool(stat.f_flag & os.ST_RDONLY),
-        obstacle=disks.obstacle(path),
-    )
 
 
 def host_memory() -> Memory:
@@ -118,42 +98,6 @@ def clock_synchronised() -> bool:
     except (OSError, AttributeError):
         return False
     return state >= 0 and timex[3] < 16_000_000
-
-
-def listening() -> dict[int, str]:
-    """TCP ports in the listening state -> inode of the socket."""
-    ports: dict[int, str] = {}
-    for table in ("/proc/net/tcp", "/proc/net/tcp6"):
-        try:
-            lines = Path(table).read_text().splitlines()[1:]
-        except OSError:
-            continue
-        for line in lines:
-            fields = line.split()
-            if fields[3] == "0A":
-                ports[int(fields[1].rsplit(":", 1)[1], 16)] = fields[9]
-    return ports
-
-
-def owners(inodes: set[str]) -> dict[str, Listener]:
-    """Socket inode -> command name and control group of the process that holds it."""
-    listeners: dict[str, Listener] = {}
-    for link in Path("/proc").glob("[0-9]*/fd/*"):
-        try:
-            target = str(link.readlink())
-        except OSError:
-            continue
-        if not target.startswith("socket:[") or target[8:-1] not in inodes:
-            continue
-        process = link.parent.parent
-        try:
-            command = Path(process, "comm").read_text().strip()
-            listeners[target[8:-1]] = Listener(command, Path(process, "cgroup").read_text())
-        except OSError:
-            continue
-        if len(listeners) == len(inodes):
-            break
-    return listeners
 
 
 def file_state(path: Path | str) -> FileState | None:
@@ -191,28 +135,29 @@ def _format(release: Path) -> int:
 
 def ports(wanted: tuple[int, ...]) -> dict[int, Listener]:
     """Those of the wanted ports that something listens on, and what does."""
-    taken = {port: inode for port, inode in listening().items() if port in wanted}
-    holders = owners(set(taken.values())) if taken else {}
     listeners = {}
-    for port, inode in taken.items():
-        holder = holders.get(inode, Listener("unknown", ""))
-        listeners[port] = Listener(holder.command, holder.cgroup, container_at(port, holder))
+    for line in Running("ss", "-Hltnp").outcome().out.splitlines() if wanted else ():
+        # LISTEN 0 4096 0.0.0.0:8000 0.0.0.0:* users:(("haproxy",pid=7,fd=5)): names are anybody's.
+        match = re.match(r"\S+ +\d+ +\d+ +\S+:(\d+) (?:.*,pid=(\d+),fd=\d+\)\)$)?", line.strip())
+        if match and int(match[1]) in wanted:
+            process, port = f"/proc/{match[2]}", int(match[1])
+            command = (documents.text(f"{process}/comm") or "unknown").strip()
+            cgroup = documents.text(f"{process}/cgroup") or ""
+            listeners[port] = Listener(command, cgroup, container_at(port, command, cgroup))
     return listeners
 
 
-def container_at(port: int, holder: Listener) -> str | None:
+def container_at(port: int, command: str, cgroup: str) -> str | None:
     """``name restart-policy`` of the container that listens on a port; None where it is none."""
-    match = re.search(r"docker[-/]([0-9a-f]{64})", holder.cgroup)
+    match = re.search(r"docker[-/]([0-9a-f]{64})", cgroup)
     name = match[1] if match else None
-    if holder.command == "docker-proxy":
-        name = next(
-            (
-                listed["Id"]
-                for listed in docker.get("/containers/json") or []
-                if any(published.get("PublicPort") == port for published in listed["Ports"])
-            ),
-            None,
+    if command == "docker-proxy":
+        published = (
+            listed["Id"]
+            for listed in docker.get("/containers/json") or []
+            if any(own.get("PublicPort") == port for own in listed["Ports"])
         )
+        name = next(published, None)
     inspected = docker.container(name) if name else None
     if not inspected:
         return None
@@ -226,11 +171,16 @@ def as_root(request: ObservationRequest) -> dict[str, Any]:
     properties = systemd.showing(*names) if names else None
     state = Path(request.services_root, "state")
     services = Path(request.services_root, "services")
+    runtimes = Path(request.services_root, "runtime").glob("*")
+    units = systemd.UNITS.glob("sparkwright-*.service")
     info = docker.get("/info")
     last_owner = documents.record(Owner, state / "lock-last.json")
+    # What another user may change above the roots that root writes to.
+    roots = (request.models_root, request.services_root, str(systemd.UNITS))
+    exposed = [path for root in roots if (path := trusted.exposed(root))]
     return {
         "docker": docker.account_of(info),
-        "docker_disk": info and disk(docker.store(info)),
+        "docker_disk": info and disks.disk(docker.store(info)),
         "docker_kind": docker.kind(info),
         "images": {name: docker.image(name) is not None for name in request.images},
         "models": {
@@ -244,12 +194,8 @@ def as_root(request: ObservationRequest) -> dict[str, Any]:
             for store in request.stores
             if receipt.check(store.directory, store.digest) is None
         ),
-        "runtimes": tuple(
-            name
-            for name in names_in(Path(request.services_root, "runtime"), "*")
-            if trusted.exposed(Path(request.services_root, "runtime", name)) is None
-        ),
-        "exposed": exposed(request.models_root, request.services_root, str(systemd.UNITS)),
+        "runtimes": tuple(sorted(path.name for path in runtimes if trusted.exposed(path) is None)),
+        "exposed": tuple({path.path: path for path in exposed}.values()),
         "ports": ports(request.ports),
         "files": {path: file_state(path) for path in request.files},
         "texts": {path: documents.text(path) for path in request.texts},
@@ -258,7 +204,7 @@ def as_root(request: ObservationRequest) -> dict[str, Any]:
             for service in request.services
         },
         "directories": {path: directory(path) for path in request.directories},
-        "unit_files": names_in(systemd.UNITS, "sparkwright-*.service"),
+        "unit_files": tuple(sorted(path.name for path in units)),
         "lock": documents.record(Owner, state / "lock.json"),
         "last_lock": last_owner and last_owner.token,
         "switching": switching(state),
@@ -267,17 +213,6 @@ def as_root(request: ObservationRequest) -> dict[str, Any]:
         "gpu_checks": gpu_checks(state / "gpu-check.json"),
         "units": systemd.shown(properties.outcome().out) if properties else {},
     }
-
-
-def names_in(place: Path, pattern: str) -> tuple[str, ...]:
-    """Names of what lies in a directory."""
-    return tuple(sorted(path.name for path in place.glob(pattern)))
-
-
-def exposed(*roots: str) -> tuple[ExposedPath, ...]:
-    """What another user may change above the roots that root writes to, each once."""
-    paths = (trusted.exposed(root) for root in roots)
-    return tuple({path.path: path for path in paths if path}.values())
 
 
 def switching(state: Path) -> bool:
@@ -332,12 +267,6 @@ def may_use_docker(user: str) -> bool:
     return bool(socket.st_mode & (0o020 if socket.st_gid in groups else 0o002))
 
 
-def why_no_sudo() -> str:
-    """sudo's own words; this runs as root wherever they are none."""
-    outcome = run("sudo", "-n", "true", timeout=10)
-    return outcome.said or "sudo failed"
-
-
 def main(request: ObservationRequest) -> Observation:
     """Look at the host."""
     root = os.geteuid() == 0
@@ -359,10 +288,10 @@ def main(request: ObservationRequest) -> Observation:
         kernel=os.uname().release,
         clock_synchronised=clock_synchronised(),
         memory=host_memory(),
-        disks={path: disk(path) for path in (request.models_root, request.services_root)},
+        disks={path: disks.disk(path) for path in (request.models_root, request.services_root)},
         docker_socket=may_use_docker(user),
         docker_found=shutil.which("docker") is not None,
-        sudo=None if root else why_no_sudo(),
+        sudo=None if root else run("sudo", "-n", "true", timeout=10).said or "sudo failed",
         gpu=gpus.answer(),
         toolkit=toolkit.outcome(),
         compose=compose.outcome(),

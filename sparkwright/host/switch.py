@@ -29,7 +29,7 @@ from sparkwright.host import second_boot
 from sparkwright.host.lib import docker, documents, exclusive, files, journal, systemd
 from sparkwright.host.lib.processes import run
 from sparkwright.host.lib.records import decode, encode
-from sparkwright.host.proxy import asleep, configure, place
+from sparkwright.host.proxy import configure, place
 from sparkwright.host.proxy.pool import Pool
 from sparkwright.host.release import (
     FAILED,
@@ -244,7 +244,7 @@ class Switch:
         chosen = request.activates if which == "to" else request.active
         groups = {group: chosen[group] for group in request.activates if group in chosen}
         exclusive.activate(self._folder.parent, groups, request.by, "")
-        asleep.tell(self._folder.parent)
+        place.tell_sleeping(self._folder.parent)
         resting = [one for one in self._services if (one.sleeps if which == "to" else one.slept)]
         for switch in self._services:
             exclusive.mark(Path(switch.home), switch.unit, asleep=switch in resting)

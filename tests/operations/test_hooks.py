@@ -30,8 +30,8 @@ from pyinfra.operations import server
 from sparkwright.facts import hooks, others
 from sparkwright.facts.asking import HostError
 from sparkwright.facts.memory import memory
+from sparkwright.host.lib.disks import Disk
 from sparkwright.host.lock import LockAnswer
-from sparkwright.host.observation import Disk
 from sparkwright.operations import connections, locks
 from tests.operations.real import INSTANT, executed, host_of, on, real_state
 
@@ -359,6 +359,7 @@ def test_records_are_printed_as_json() -> None:
     """By pyinfra's encoder, which asks for ``to_json``; its command line is asked below."""
     assert Disk(1, 2, True, False).to_json() == {  # type: ignore[attr-defined]
         "device": 1, "free": 2, "exists": True, "read_only": False, "obstacle": None,
+        "total": 0,
     }  # fmt: skip
 
 

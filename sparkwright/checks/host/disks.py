@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from sparkwright.checks.host.facts import HostFacts
 from sparkwright.findings.check import Symptom, check
-from sparkwright.host.observation import Disk
+from sparkwright.host.lib.disks import Disk
 from sparkwright.plan.missing import missing_models
 from sparkwright.text.sizes import GIB
 

@@ -40,7 +40,7 @@ _FOREVER = 1e9
 def _evaluated(facts: Facts) -> Iterator[Symptom]:
     """Faults that the watch would report, as far as one or two samples show them."""
     limits = thresholds.THRESHOLDS
-    disks = {disk.path: (disk.free, disk.total) for disk in facts.disks if disk.total}
+    disks = {path: (disk.free, disk.total) for path, disk in facts.disks.items() if disk.total}
     found = evaluation.judge([Sample(facts.now, disks=disks)], {}, limits)
     for name, service, planned in facts.each():
         boot = planned.boot_seconds if planned else _FOREVER

@@ -203,7 +203,7 @@ def main(request: BootstrapRequest) -> BootstrapState:
     return BootstrapState(
         user=user,
         architecture=os.uname().machine,
-        sudo=None if root else observe.why_no_sudo(),
+        sudo=None if root else run("sudo", "-n", "true", timeout=10).said or "sudo failed",
         passwordless=passwordless(user) if root else False,
         groups=groups_of(user),
         distribution=observe.distribution(),

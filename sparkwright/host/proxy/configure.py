@@ -11,7 +11,7 @@ from pathlib import Path
 
 from sparkwright.host.lib import systemd, units
 from sparkwright.host.lib.processes import run
-from sparkwright.host.proxy import asleep, install
+from sparkwright.host.proxy import install, place
 from sparkwright.host.proxy import runtime_api as haproxy
 from sparkwright.host.proxy.install import HAPROXY, InstallRequest
 from sparkwright.host.proxy.pool import HEALTH_UNIT, ProxyRequest
@@ -41,7 +41,7 @@ def main(request: ProxyRequest) -> list[str]:
     install.main(InstallRequest())
     changed = units.write(request.files)
     if request.asleep:
-        asleep.write(Path(request.asleep))
+        place.write_sleeping(Path(request.asleep))
     checked = run(HAPROXY, "-c", "-q", "-f", request.config)
     if not checked.ok:
         raise SystemExit(f"haproxy refuses its configuration: {checked.err.strip()}")

@@ -1,12 +1,22 @@
-"""The host's own proxy in front of a service: how to leave it and come back without a cut."""
+"""The host's own proxy in front of a service: how to leave it and come back without a cut.
+
+HAProxy also knows which services sleep, and which one runs instead, by a map: a file that a reload
+reads, and the map of the worker that takes new requests. Both are as active.json says, so that
+nobody is turned away who needs not be.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import re
 import time
+from pathlib import Path
 
+from sparkwright.host.lib import exclusive, files
 from sparkwright.host.proxy import runtime_api as haproxy
-from sparkwright.host.proxy.pool import Pool
+from sparkwright.host.proxy.pool import ASLEEP_MAP, Pool
+
+_VERSION = re.compile(r"New version created: ([0-9]+)")
 
 
 def leave(pool: Pool) -> None:
@@ -69,3 +79,24 @@ def _busy(pool: Pool) -> int:
         return 1  # it does not say: who is behind it may still be served
     except (OSError, ValueError, KeyError):
         return 0  # no proxy, nobody behind it
+
+
+def write_sleeping(place: Path) -> None:
+    """Have the file as the host's state says; ``state`` lies beside the proxies' directory."""
+    sleeping = exclusive.sleeping(place.parent.parent / "state")
+    files.write(place, "".join(f"{name} {sleeping[name]}\n" for name in sorted(sleeping)), 0o644)
+
+
+def tell_sleeping(state: Path) -> None:
+    """Have file and worker as the host's state says, in one step for those who ask."""
+    place = state.parent / "gateway" / ASLEEP_MAP
+    if not place.exists():
+        return  # no proxy has it, or not yet
+    write_sleeping(place)
+    admin = exclusive.groups(state).admin
+    with contextlib.suppress(OSError):  # HAProxy reads the file when it starts
+        made = _VERSION.search(haproxy.ask(admin, f"prepare map {place}"))
+        if made:
+            for line in place.read_text().splitlines():
+                haproxy.ask(admin, f"add map @{made[1]} {place} {line}")
+            haproxy.ask(admin, f"commit map @{made[1]} {place}")

@@ -41,12 +41,12 @@ def sample(config: WatchConfig, now: float) -> Sample:
     """One look."""
     root = Path(config.services_root)
     journal = documents.read(root / "state/switch/progress.json") or {}
-    systems = disks.file_systems(config.paths)
+    systems = disks.file_systems(config.paths).items()
     return Sample(
         at=round(now),
         switching=journal.get("step", "ended") != "ended",
         gpu=evaluation.gpu_state(gpu.ask(), thresholds.THRESHOLDS),
-        disks={system.path: (system.free, system.total) for system in systems},
+        disks={path: (disk.free, disk.total) for path, disk in systems},
         services={
             watched.name: service(watched, root / "services" / watched.name, config.metric_names)
             for watched in config.services
