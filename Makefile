@@ -29,7 +29,7 @@ setup: .venv/.ready ## install what is missing: system packages and .venv
 
 wheel: setup ## build what `pip install` takes, and its SBOM (CycloneDX): dist/
 	$(BIN)/python -m hatchling build
-	$(BIN)/python .ci/sbom.py dist/sparkwright-$$($(BIN)/python -m hatchling version)-py3-none-any.whl
+	.ci/sbom.sh $(BIN)/cyclonedx-py dist/sparkwright-$$($(BIN)/python -m hatchling version)-py3-none-any.cdx.json
 
 pins: ## pin all dependencies anew, with hashes; UPGRADE=1 takes the newest
 	PYTHON=$(PYTHON) .ci/pins.sh

@@ -41,6 +41,8 @@ ANSIBLE = "ansible-core==2.18.6"
 ONE = ("spark-1",)
 FOUR = ("spark-1", "spark-2", "rtx-1", "rtx-2")
 _VARIABLES = WORK / "variables.json"
+#: The row whose ratio of CPU says what planning and connecting add to a start.
+START = "pyinfra --version"
 #: Seconds there and back on the long line.
 ROUND_TRIP = 0.02
 
@@ -114,17 +116,23 @@ def _ansible_way(ansible: Path, hosts: Sequence[str]) -> Callable[[], Cost]:
 
 def _in_turns(title: str, ways: Ways, rounds: int) -> dict[str, float]:
     """Medians in seconds by way, also printed."""
+    # What every run of pyinfra takes before it reads a file.
+    ways = {**ways, START: partial(run, [str(OURS.pyinfra), "--version"], {})}
     costs: dict[str, list[Cost]] = {name: [] for name in ways}
     for _ in range(rounds):
         for name, way in ways.items():
             costs[name].append(way())
-    medians = {name: median(some).seconds for name, some in costs.items()}
+    medians = {name: median(runs) for name, runs in costs.items()}
+    own = medians["sparkwright"]
     executions = {host["host"]: host["executions"] for host in OURS.last_run()}
     print(f"\n{title}, nothing to change, remote executions per host: {executions}")
-    for name, seconds in medians.items():
-        ratio = medians["sparkwright"] / seconds
-        print(f"  {name:44} {seconds:7.2f} s   sparkwright = {ratio:5.2f} x", flush=True)
-    return medians
+    for name, cost in medians.items():
+        print(
+            f"  {name:44} {cost.seconds:7.2f} s   sparkwright = {own.seconds / cost.seconds:5.2f} x"
+            f"   CPU {cost.cpu:5.2f} s, sparkwright = {own.cpu / cost.cpu:5.2f} x",
+            flush=True,
+        )
+    return {name: cost.seconds for name, cost in medians.items()}
 
 
 @contextmanager

@@ -18,8 +18,11 @@ _INTRODUCTION = """\
 sparkwright's operations and facts work in any deploy of pyinfra's, without a site of sparkwright's.
 Import a module of operations as you import pyinfra's: `from sparkwright.operations import models`.
 Operations become root by themselves, take the host's lock before their first change, and show what
-they would do under `--dry`. pyinfra's own arguments (`name`, `_if`, `_sudo`, ...) work as
-everywhere.
+they would do under `--dry`. They find sparkwright's files on a host by its data: `services_root`
+and `models_root` in group_data, where those are not /opt/sparkwright and /opt/models. With
+`--data break_lock=True` they take the lock from another run. pyinfra's own arguments (`name`,
+`_if`, `_sudo`, ...) work as everywhere. `sparkwright.operations` has what arguments are made of,
+such as `Directory`; [examples/deploy.py](examples/deploy.py) is a whole deploy.
 
 Operations and facts on this page are public: within a major version their arguments stay."""
 

@@ -15,18 +15,15 @@ no room for audio), the processors' values, and the date.
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
 
 from .miniature import Files, Miniature, Revision
-from .nvfp4 import compressed, compressed_config
-from .text_files import GIT_ATTRIBUTES, as_json, byte_tokenizer, readme, tokenizer_config
+from .nvfp4 import compressed
 from .weights import Tensor, bf16, fit, safetensors
 
 REPOSITORY = "AEON-7/Gemma-4-26B-A4B-it-Uncensored-NVFP4"
-BASE = "TrevorJS/gemma-4-26B-A4B-it-uncensored"
 EXPERTS = 2
 ALL_EXPERTS = 128
-POSITIONS, ALL_POSITIONS = 16, 10_240
+POSITIONS = 16
 
 LAYERS = 30
 HIDDEN = 2816
@@ -35,44 +32,10 @@ HEADS = 16
 KEY_HEADS, HEAD_WIDTH = 8, 256
 GLOBAL_KEY_HEADS, GLOBAL_HEAD_WIDTH = 2, 512
 VOCABULARY = 262_144
-CONTEXT = 262_144
 VISION_LAYERS, VISION_HIDDEN, VISION_WIDTH, VISION_HEAD_WIDTH = 27, 1152, 4304, 72
 
 TEXT = "model.language_model."
 VISION = "model.vision_tower."
-
-SPECIAL_TOKENS = {
-    "<pad>": 0,
-    "<eos>": 1,
-    "<bos>": 2,
-    "<unk>": 3,
-    "<mask>": 4,
-    "<|tool_call>": 48,
-    "<tool_call|>": 49,
-    "<|tool_response>": 50,
-    "<|think|>": 98,
-    "<|channel>": 100,
-    "<channel|>": 101,
-    "<|turn>": 105,
-    "<turn|>": 106,
-    "<|image|>": 258_880,
-    "<|audio|>": 258_881,
-}
-END_TOKENS = [1, 106, 50, 98, 100, 101]
-_FIRST_BYTE_TOKEN = 238
-"""Where the tokens of single bytes begin; the special ones lie below and far above."""
-
-_CHAT_TEMPLATE = b"""\
-{#- Fake: Gemma 4's plain form, without tools and images. -#}
-{{- '<bos>' }}
-{%- for message in messages %}
-{%- set role = 'model' if message.role == 'assistant' else message.role %}
-{{- '<|turn>' + role + '\\n' + message.content + '<turn|>\\n' }}
-{%- endfor %}
-{%- if add_generation_prompt %}
-{{- '<|turn>model\\n' }}
-{%- endif %}
-"""
 
 
 def _is_full_attention(layer: int) -> bool:
@@ -168,131 +131,8 @@ def tensors(experts: int = EXPERTS) -> list[Tensor]:
     ]
 
 
-def _text_config() -> dict[str, Any]:
-    return {
-        "model_type": "gemma4_text",
-        "dtype": "bfloat16",
-        "hidden_size": HIDDEN,
-        "intermediate_size": WIDTH,
-        "num_hidden_layers": LAYERS,
-        "layer_types": [
-            "full_attention" if _is_full_attention(number) else "sliding_attention"
-            for number in range(LAYERS)
-        ],
-        "sliding_window": 1024,
-        "num_attention_heads": HEADS,
-        "num_key_value_heads": KEY_HEADS,
-        "num_global_key_value_heads": GLOBAL_KEY_HEADS,
-        "head_dim": HEAD_WIDTH,
-        "global_head_dim": GLOBAL_HEAD_WIDTH,
-        "attention_k_eq_v": True,
-        "enable_moe_block": True,
-        "num_experts": ALL_EXPERTS,
-        "top_k_experts": 8,
-        "num_experts_per_tok": 8,
-        "moe_intermediate_size": EXPERT_WIDTH,
-        "hidden_size_per_layer_input": 0,
-        "num_kv_shared_layers": 0,
-        "hidden_activation": "gelu_pytorch_tanh",
-        "final_logit_softcapping": 30.0,
-        "vocab_size": VOCABULARY,
-        "max_position_embeddings": CONTEXT,
-        "rms_norm_eps": 1e-06,
-        "rope_parameters": {
-            "full_attention": {
-                "rope_type": "proportional",
-                "rope_theta": 1_000_000.0,
-                "partial_rotary_factor": 0.25,
-            },
-            "sliding_attention": {"rope_type": "default", "rope_theta": 10_000.0},
-        },
-        "use_bidirectional_attention": "vision",
-        "tie_word_embeddings": True,
-    }
-
-
-def _config() -> bytes:
-    return as_json(
-        {
-            "architectures": ["Gemma4ForConditionalGeneration"],
-            "model_type": "gemma4",
-            "dtype": "bfloat16",
-            "tie_word_embeddings": True,
-            "eos_token_id": [1, 106],
-            "boi_token_id": 255_999,
-            "eoi_token_id": 258_882,
-            "image_token_id": SPECIAL_TOKENS["<|image|>"],
-            "audio_token_id": SPECIAL_TOKENS["<|audio|>"],
-            "vision_soft_tokens_per_image": 280,
-            "audio_config": None,
-            "text_config": _text_config(),
-            "vision_config": {
-                "model_type": "gemma4_vision",
-                "hidden_size": VISION_HIDDEN,
-                "intermediate_size": VISION_WIDTH,
-                "num_hidden_layers": VISION_LAYERS,
-                "num_attention_heads": 16,
-                "num_key_value_heads": 16,
-                "head_dim": VISION_HEAD_WIDTH,
-                "patch_size": 16,
-                "pooling_kernel_size": 3,
-                "position_embedding_size": ALL_POSITIONS,
-                "default_output_length": 280,
-                "standardize": True,
-            },
-            "quantization_config": compressed_config(
-                [
-                    "lm_head",
-                    "re:.*embed_tokens$",
-                    "re:.*embed_vision.*",
-                    "re:.*vision_tower.*",
-                    "re:.*router.*",
-                ]
-            ),
-        }
-    )
-
-
-_IMAGES = {
-    "image_processor_type": "Gemma4ImageProcessor",
-    "patch_size": 16,
-    "pooling_kernel_size": 3,
-    "max_soft_tokens": 280,
-    "do_convert_rgb": True,
-    "do_rescale": True,
-    "rescale_factor": 1 / 255,
-}
-_PROCESSOR = "Gemma4Processor"
-
-
 def _files(size: int) -> Files:
-    note = "compressed-tensors nvfp4-pack-quantized; vision and routers in BF16."
-    return {
-        ".gitattributes": GIT_ATTRIBUTES,
-        "README.md": readme(REPOSITORY, BASE, note),
-        "chat_template.jinja": _CHAT_TEMPLATE,
-        "config.json": _config(),
-        "generation_config.json": as_json(
-            {
-                "bos_token_id": SPECIAL_TOKENS["<bos>"],
-                "do_sample": True,
-                "eos_token_id": END_TOKENS,
-                "pad_token_id": SPECIAL_TOKENS["<pad>"],
-                "temperature": 1.0,
-                "top_k": 64,
-                "top_p": 0.95,
-            }
-        ),
-        "model.safetensors": partial(safetensors, fit(tensors(), size)),
-        "preprocessor_config.json": as_json({**_IMAGES, "processor_class": _PROCESSOR}),
-        "processor_config.json": as_json(
-            {"processor_class": _PROCESSOR, "image_seq_length": 280, "image_processor": _IMAGES}
-        ),
-        "tokenizer.json": byte_tokenizer(SPECIAL_TOKENS, first=_FIRST_BYTE_TOKEN),
-        "tokenizer_config.json": tokenizer_config(
-            CONTEXT, kind="GemmaTokenizer", bos="<bos>", eos="<eos>", pad="<pad>", unknown="<unk>"
-        ),
-    }
+    return {"model.safetensors": partial(safetensors, fit(tensors(), size))}
 
 
 MINIATURE = Miniature(

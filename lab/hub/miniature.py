@@ -1,9 +1,10 @@
-"""What a miniature repository is: a name, and revisions that each make their files anew."""
+"""A miniature repository: a name, and revisions that each make their weights anew."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 from .store import Commit, File, Repository, Store, commit_id
 
@@ -13,11 +14,17 @@ Files = dict[str, Content]
 
 # What the real repositories' .gitattributes hand to Git LFS, among the files made here.
 LFS_SUFFIXES = (".safetensors", "tokenizer.json")
+GIT_ATTRIBUTES = b"""\
+*.safetensors filter=lfs diff=lfs merge=lfs -text
+tokenizer.json filter=lfs diff=lfs merge=lfs -text
+"""
+#: The files around the weights: FAMILY/, NAME/ and NAME/NUMBER OF THE REVISION/.
+SMALL_FILES = Path(__file__).parent / "files"
 
 
 @dataclass(frozen=True)
 class Revision:
-    """One commit. `files` returns its whole tree, given the size of the tensors in bytes."""
+    """One commit. `files` returns its weights, given the size of the tensors in bytes."""
 
     title: str
     date: str
@@ -27,22 +34,42 @@ class Revision:
 
 @dataclass(frozen=True)
 class Miniature:
-    """A repository to make: `size` is the bytes of tensors per revision at scale 1."""
+    """A repository to make: `size` is the bytes of tensors per revision at scale 1.
+
+    `family` is the folder of the small files that it has in common with other repositories.
+    """
 
     id: str
     size: int
     revisions: tuple[Revision, ...]
     private: bool = False
     gated: bool = False
+    family: str = ""
+
+    def newest(self) -> Files:
+        """Return the newest revision's tree at scale 1."""
+        return self.tree(len(self.revisions), 1.0)
+
+    def tree(self, number: int, scale: float) -> Files:
+        """Return the tree of a revision, which count from 1: its small files and its weights."""
+        name = self.id.partition("/")[2]
+        files: Files = {".gitattributes": GIT_ATTRIBUTES}
+        for folder in (self.family or name, name, f"{name}/{number}"):
+            files |= {
+                file.name: file.read_bytes()
+                for file in SMALL_FILES.joinpath(folder).glob("*")
+                if file.is_file()
+            }
+        return files | self.revisions[number - 1].files(int(self.size * scale))
 
 
 def build(miniature: Miniature, store: Store, scale: float, recipe: str) -> Repository:
     """Write all revisions of a miniature into the store and return its description."""
     commits: list[Commit] = []
     tags: dict[str, str] = {}
-    for revision in miniature.revisions:
+    for number, revision in enumerate(miniature.revisions, start=1):
         parent = commits[-1].id if commits else ""
-        tree = revision.files(int(miniature.size * scale))
+        tree = miniature.tree(number, scale)
         files = tuple(_add(store, path, tree[path]) for path in sorted(tree))
         identity = commit_id(miniature.id, parent, revision.title, revision.date, files)
         commits.append(Commit(identity, revision.title, revision.date, files))

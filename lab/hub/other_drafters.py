@@ -9,30 +9,21 @@ layers that Gemma's reads, its inner width, and the dates.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import partial
-
-from .dflash import FULL, SLIDING, Drafter
+from .dflash import Drafter
 from .miniature import Miniature, Revision
 
 _SIZE = 2 << 20
-_MOSTLY_SLIDING = [SLIDING] * 4 + [FULL]
 
 
 def _qwen(name: str) -> Drafter:
     return Drafter(
         f"z-lab/{name}-DFlash",
-        base=f"Qwen/{name}",
         layers=5,
         hidden=5120,
         width=17_408,
         heads=32,
         key_heads=8,
-        target_layers=(1, 16, 31, 46, 61),
-        target_depth=64,
-        mask_token=248_070,
-        vocabulary=248_320,
-        rope_theta=10_000_000,
+        target_layers=5,
     )
 
 
@@ -40,37 +31,19 @@ QWEN36_27B = _qwen("Qwen3.6-27B")
 QWEN35_27B = _qwen("Qwen3.5-27B")
 GEMMA4_26B = Drafter(
     "z-lab/gemma-4-26B-A4B-it-DFlash",
-    base="google/gemma-4-26B-A4B-it",
     layers=5,
     hidden=2816,
     width=5632,
     heads=32,
     key_heads=8,
-    target_layers=(1, 6, 11, 17, 22, 27),
-    target_depth=30,
-    mask_token=4,
-    vocabulary=262_144,
-    rope_theta=1_000_000,
-    extra={"final_logit_softcapping": 30.0},
+    target_layers=6,
 )
 
-
-def _miniature(drafter: Drafter, date: str, kinds: Sequence[str], note: str) -> Miniature:
-    files = partial(drafter.files, kinds=kinds, note=note, generation="first")
-    return Miniature(drafter.repository, _SIZE, (Revision("Upload drafter", date, files),))
-
-
-MINIATURES = (
-    _miniature(
-        QWEN36_27B, "2026-04-26T08:30:00.000Z", _MOSTLY_SLIDING, "Five layers, 3.3 GB in BF16."
-    ),
-    _miniature(
-        QWEN35_27B, "2026-03-18T10:05:00.000Z", [FULL] * 5, "Five layers, about 4 GB in BF16."
-    ),
-    _miniature(
-        GEMMA4_26B,
-        "2026-05-07T13:20:00.000Z",
-        _MOSTLY_SLIDING,
-        "Five layers, four of them with a sliding window; blocks of 16 tokens.",
-    ),
+MINIATURES = tuple(
+    Miniature(drafter.repository, _SIZE, (Revision("Upload drafter", date, drafter.files),))
+    for drafter, date in (
+        (QWEN36_27B, "2026-04-26T08:30:00.000Z"),
+        (QWEN35_27B, "2026-03-18T10:05:00.000Z"),
+        (GEMMA4_26B, "2026-05-07T13:20:00.000Z"),
+    )
 )

@@ -17,20 +17,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 from .miniature import Files, Miniature, Revision
-from .nvfp4 import (
-    Linear,
-    compressed,
-    compressed_config,
-    hf_quant_config,
-    modelopt,
-    modelopt_config,
-    unquantized,
-)
-from .qwen35_hybrid import TEXT, VOCABULARY, Hybrid, small_files
-from .text_files import as_json
+from .nvfp4 import Linear, compressed, modelopt, unquantized
+from .qwen35_hybrid import FAMILY, TEXT, VOCABULARY, Hybrid
 from .weights import Tensor, bf16, fit, index, named, safetensors, shard
 
 MODEL = Hybrid(layers=64, hidden=5120, heads=24, key_heads=4, linear_value_heads=48)
@@ -39,18 +29,13 @@ SHARDS = 3
 MTP_FILE = "model_mtp.safetensors"
 SIZE = 6 << 20
 
-_KEPT = ["lm_head", "model.language_model.embed_tokens", "model.visual*"]
-_SMALL_GDN = [f"{TEXT}layers.*.linear_attn.{part}" for part in ("conv1d", "in_proj_a", "in_proj_b")]
-
 
 @dataclass(frozen=True)
 class Body:
     """One repository: how its layers and its GDN are quantized, and whether it has an MTP head."""
 
     repository: str
-    base: str
     date: str
-    note: str
     linear: Linear
     gdn: Linear
     mtp: bool
@@ -67,16 +52,12 @@ class Body:
         ]
 
     def files(self, size: int) -> Files:
-        """Return the tree, with weights of about `size` bytes."""
-        files = small_files(self.repository, self.base, self.note, self._config())
-        files["preprocessor_config.json"] = as_json(_PREPROCESSOR)
+        """Return weights of about `size` bytes."""
         weights = self._weight_files(fit(self.tensors(), size))
-        files |= {name: partial(safetensors, part) for name, part in weights.items()}
-        if len(weights) > 1:
-            files["model.safetensors.index.json"] = index(weights)
-        if self.linear is modelopt:
-            files["hf_quant_config.json"] = as_json(hf_quant_config(self._ignored()))
-        return files
+        files: Files = {name: partial(safetensors, part) for name, part in weights.items()}
+        return files | (
+            {"model.safetensors.index.json": index(weights)} if len(weights) > 1 else {}
+        )
 
     def _layer(self, number: int) -> list[Tensor]:
         name = f"{TEXT}layers.{number}"
@@ -93,24 +74,6 @@ class Body:
         body = [tensor for tensor in tensors if not tensor.name.startswith("mtp.")]
         head = [tensor for tensor in tensors if tensor.name.startswith("mtp.")]
         return {**named(shard(body, SHARDS)), MTP_FILE: head}
-
-    def _ignored(self) -> list[str]:
-        if self.linear is not modelopt:
-            return ["lm_head", "re:.*embed_tokens$", "re:.*visual.*", "re:.*linear_attn.*"]
-        whole = [f"{TEXT}layers.*.linear_attn*"] if self.gdn is unquantized else _SMALL_GDN
-        return [*_KEPT, *whole, "mtp*"]
-
-    def _config(self) -> bytes:
-        feed_forward: dict[str, Any] = {"intermediate_size": WIDTH}
-        if self.mtp:
-            feed_forward |= {"mtp_num_hidden_layers": 1, "mtp_use_dedicated_embeddings": False}
-        quantization = modelopt_config if self.linear is modelopt else compressed_config
-        return MODEL.config(
-            "Qwen3_5ForConditionalGeneration",
-            "qwen3_5",
-            feed_forward,
-            quantization(self._ignored()),
-        )
 
 
 def _mlp(name: str, linear: Linear) -> list[Tensor]:
@@ -135,60 +98,39 @@ def _mtp() -> list[Tensor]:
     ]
 
 
-_PREPROCESSOR = {
-    "image_processor_type": "Qwen2VLImageProcessorFast",
-    "processor_class": "Qwen3VLProcessor",
-    "patch_size": 16,
-    "temporal_patch_size": 2,
-    "merge_size": 2,
-    "image_mean": [0.5, 0.5, 0.5],
-    "image_std": [0.5, 0.5, 0.5],
-    "size": {"shortest_edge": 65_536, "longest_edge": 16_777_216},
-}
-
 _AEON = "AEON-7/Qwen3.6-27B-AEON-Ultimate-Uncensored"
 BODIES = (
     Body(
         f"{_AEON}-Multimodal-NVFP4-MTP",
-        base=f"{_AEON}-BF16",
         date="2026-04-27T17:45:00.000Z",
-        note="modelopt NVFP4; GDN, vision and MTP head in BF16.",
         linear=modelopt,
         gdn=unquantized,
         mtp=True,
     ),
     Body(
         f"{_AEON}-Multimodal-NVFP4-MTP-XS",
-        base=f"{_AEON}-BF16",
         date="2026-04-28T03:10:00.000Z",
-        note="modelopt NVFP4, GDN too; vision and MTP head in BF16.",
         linear=modelopt,
         gdn=modelopt,
         mtp=True,
     ),
     Body(
         f"{_AEON}-NVFP4",
-        base=f"{_AEON}-BF16",
         date="2026-04-25T22:15:00.000Z",
-        note="compressed-tensors nvfp4-pack-quantized; GDN and vision in BF16, no MTP head.",
         linear=compressed,
         gdn=unquantized,
         mtp=False,
     ),
     Body(
         "AEON-7/DFlash-Qwen3.5-27B-Uncensored-NVFP4",
-        base="Qwen/Qwen3.5-27B",
         date="2026-04-08T19:00:00.000Z",
-        note="modelopt NVFP4, GDN too; vision and MTP head in BF16.",
         linear=modelopt,
         gdn=modelopt,
         mtp=True,
     ),
     Body(
         "nvidia/Qwen3.6-27B-NVFP4",
-        base="Qwen/Qwen3.6-27B",
         date="2026-06-01T12:00:00.000Z",
-        note="modelopt NVFP4; GDN, vision and MTP head in BF16.",
         linear=modelopt,
         gdn=unquantized,
         mtp=True,
@@ -196,6 +138,11 @@ BODIES = (
 )
 
 MINIATURES = tuple(
-    Miniature(body.repository, SIZE, (Revision("Upload checkpoint", body.date, body.files),))
+    Miniature(
+        body.repository,
+        SIZE,
+        (Revision("Upload checkpoint", body.date, body.files),),
+        family=FAMILY,
+    )
     for body in BODIES
 )

@@ -1,4 +1,4 @@
-"""What the Qwen3.5 and Qwen3.6 bodies have in common: GDN and full attention, vision, tokens.
+"""Tensors that the Qwen3.5 and Qwen3.6 bodies have in common: GDN and full attention, vision.
 
 Every fourth layer has full attention with an output gate, the others a Gated DeltaNet (GDN).
 Names and shapes of the tensors are those of Qwen3_5ForConditionalGeneration and of its sibling
@@ -8,42 +8,19 @@ with experts.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
-from .miniature import Files
 from .nvfp4 import Linear
-from .text_files import (
-    CHAT_TEMPLATE,
-    GIT_ATTRIBUTES,
-    as_json,
-    byte_tokenizer,
-    readme,
-    tokenizer_config,
-)
 from .weights import Tensor, bf16
 
 VOCABULARY = 248_320
-CONTEXT = 262_144
 HEAD_WIDTH = 256
 LINEAR_KEY_HEADS, LINEAR_WIDTH = 16, 128
 VISION_BLOCKS, VISION_HIDDEN, VISION_WIDTH, VISION_POSITIONS = 27, 1152, 4304, 2304
 
+#: Folder of the small files that these bodies share.
+FAMILY = "qwen3.5"
 TEXT = "model.language_model."
 VISION = "model.visual."
-
-SPECIAL_TOKENS = {
-    "<|endoftext|>": 248_044,
-    "<|im_start|>": 248_045,
-    "<|im_end|>": 248_046,
-    "<|vision_start|>": 248_053,
-    "<|vision_end|>": 248_054,
-    "<|image_pad|>": 248_056,
-    "<|video_pad|>": 248_057,
-    "<tool_call>": 248_058,
-    "</tool_call>": 248_059,
-    "<think>": 248_068,
-    "</think>": 248_069,
-}
 
 
 @dataclass(frozen=True)
@@ -115,108 +92,10 @@ class Hybrid:
             bf16(f"{VISION}pos_embed.weight", VISION_POSITIONS, VISION_HIDDEN),
         ]
 
-    def text_config(self, model_type: str, feed_forward: dict[str, Any]) -> dict[str, Any]:
-        """Return the text part of config.json, with the feed-forward layers' own keys."""
-        return {
-            "model_type": f"{model_type}_text",
-            "dtype": "bfloat16",
-            "hidden_size": self.hidden,
-            "num_hidden_layers": self.layers,
-            "layer_types": [
-                "full_attention" if is_full_attention(number) else "linear_attention"
-                for number in range(self.layers)
-            ],
-            "full_attention_interval": 4,
-            "num_attention_heads": self.heads,
-            "num_key_value_heads": self.key_heads,
-            "head_dim": HEAD_WIDTH,
-            "partial_rotary_factor": 0.25,
-            "attn_output_gate": True,
-            "linear_conv_kernel_dim": 4,
-            "linear_num_key_heads": LINEAR_KEY_HEADS,
-            "linear_num_value_heads": self.linear_value_heads,
-            "linear_key_head_dim": LINEAR_WIDTH,
-            "linear_value_head_dim": LINEAR_WIDTH,
-            **feed_forward,
-            "vocab_size": VOCABULARY,
-            "max_position_embeddings": CONTEXT,
-            "rms_norm_eps": 1e-06,
-            "hidden_act": "silu",
-            "eos_token_id": SPECIAL_TOKENS["<|endoftext|>"],
-            "rope_parameters": {
-                "rope_type": "default",
-                "rope_theta": 10_000_000,
-                "partial_rotary_factor": 0.25,
-                "mrope_interleaved": True,
-                "mrope_section": [11, 11, 10],
-            },
-        }
-
-    def config(
-        self,
-        architecture: str,
-        model_type: str,
-        feed_forward: dict[str, Any],
-        quantization: dict[str, Any] | None,
-    ) -> bytes:
-        """Return config.json of the whole model, with its vision tower."""
-        return as_json(
-            {
-                "architectures": [architecture],
-                "model_type": model_type,
-                "dtype": "bfloat16",
-                "tie_word_embeddings": False,
-                "image_token_id": SPECIAL_TOKENS["<|image_pad|>"],
-                "video_token_id": SPECIAL_TOKENS["<|video_pad|>"],
-                "vision_start_token_id": SPECIAL_TOKENS["<|vision_start|>"],
-                "vision_end_token_id": SPECIAL_TOKENS["<|vision_end|>"],
-                "text_config": self.text_config(model_type, feed_forward),
-                "vision_config": {
-                    "model_type": model_type,
-                    "depth": VISION_BLOCKS,
-                    "hidden_size": VISION_HIDDEN,
-                    "intermediate_size": VISION_WIDTH,
-                    "num_heads": 16,
-                    "num_position_embeddings": VISION_POSITIONS,
-                    "out_hidden_size": self.hidden,
-                    "patch_size": 16,
-                    "spatial_merge_size": 2,
-                    "temporal_patch_size": 2,
-                    "deepstack_visual_indexes": [],
-                },
-                **({"quantization_config": quantization} if quantization else {}),
-            }
-        )
-
 
 def is_full_attention(layer: int) -> bool:
     """Whether a layer has full attention rather than a GDN."""
     return layer % 4 == 3
-
-
-def small_files(repository: str, base: str, note: str, config: bytes) -> Files:
-    """Return the files around the weights, and the configuration."""
-    return {
-        ".gitattributes": GIT_ATTRIBUTES,
-        "README.md": readme(repository, base, note),
-        "chat_template.jinja": CHAT_TEMPLATE,
-        "config.json": config,
-        "generation_config.json": as_json(
-            {
-                "do_sample": True,
-                "eos_token_id": [
-                    SPECIAL_TOKENS["<|im_end|>"],
-                    SPECIAL_TOKENS["<|endoftext|>"],
-                ],
-                "pad_token_id": SPECIAL_TOKENS["<|endoftext|>"],
-                "temperature": 1.0,
-                "top_k": 20,
-                "top_p": 0.95,
-            }
-        ),
-        "tokenizer.json": byte_tokenizer(SPECIAL_TOKENS),
-        "tokenizer_config.json": tokenizer_config(CONTEXT),
-    }
 
 
 def _biased(name: str, outputs: int, *inputs: int) -> list[Tensor]:

@@ -9,16 +9,13 @@ are written, so that the headers stay small; the configuration still says 256.
 from __future__ import annotations
 
 from functools import cache, partial
-from typing import Any
 
 from .miniature import Files, Miniature, Revision
-from .nvfp4 import Linear, compressed, compressed_config, unquantized
-from .qwen35_hybrid import TEXT, VISION, VOCABULARY, Hybrid, small_files
-from .text_files import as_json
+from .nvfp4 import Linear, compressed, unquantized
+from .qwen35_hybrid import FAMILY, TEXT, VISION, VOCABULARY, Hybrid
 from .weights import Tensor, bf16, fit, header, index, named, renamed, safetensors, shard
 
 REPOSITORY = "AEON-7/Qwen3.6-35B-A3B-heretic-NVFP4"
-BASE = "tvall43/Qwen3.6-35B-A3B-heretic"
 SHARDS = 9
 EXPERTS = 2
 
@@ -67,49 +64,13 @@ def tensors(linear: Linear = compressed) -> list[Tensor]:
     ]
 
 
-FEED_FORWARD: dict[str, Any] = {
-    "num_experts": 256,
-    "num_experts_per_tok": 8,
-    "moe_intermediate_size": EXPERT_WIDTH,
-    "shared_expert_intermediate_size": EXPERT_WIDTH,
-}
-QUANTIZATION = compressed_config(
-    [
-        "lm_head",
-        "re:.*embed_tokens$",
-        "re:.*mlp.gate$",
-        "re:.*shared_expert_gate$",
-        "re:.*visual.*",
-        "re:.*linear_attn.*",
-    ]
-)
-
-
-def _config() -> bytes:
-    architecture = "Qwen3_5MoeForConditionalGeneration"
-    return MODEL.config(architecture, "qwen3_5_moe", FEED_FORWARD, QUANTIZATION)
-
-
-def _config_v1() -> bytes:
-    """Return the configuration of v1, which went through the text-only loader."""
-    return as_json(
-        {
-            "architectures": ["Qwen3_5MoeForCausalLM"],
-            **MODEL.text_config("qwen3_5_moe", FEED_FORWARD),
-            "tie_word_embeddings": False,
-            "quantization_config": QUANTIZATION,
-        }
-    )
-
-
-def _files(config: bytes, parts: list[list[Tensor]], like: list[list[Tensor]], note: str) -> Files:
-    """Return a tree; each shard's header is as long as that of the same shard of `like`.
+def _files(parts: list[list[Tensor]], like: list[list[Tensor]]) -> Files:
+    """Return the weights; each shard's header is as long as that of the same shard of `like`.
 
     The vision fix was an edit of names in the header alone: file sizes and data offsets stayed.
     """
     shards = named(parts)
-    files = small_files(REPOSITORY, BASE, note, config)
-    files["model.safetensors.index.json"] = index(shards)
+    files: Files = {"model.safetensors.index.json": index(shards)}
     for (name, part), model in zip(shards.items(), like, strict=True):
         files[name] = partial(safetensors, part, header_bytes=len(header(model)))
     return files
@@ -136,18 +97,18 @@ def _v1(size: int) -> Files:
         for part in text
     ]
     parts = shard(fit(old, size), SHARDS)
-    return _files(_config_v1(), parts, parts, "v1: keys remapped to `model.layers.*`.")
+    return _files(parts, parts)
 
 
 def _v2(size: int) -> Files:
     parts = shard(renamed(_fitted(size), _v2_name), SHARDS)
-    return _files(_config(), parts, parts, "v2: the vision tower is mis-nested.")
+    return _files(parts, parts)
 
 
-def _v3(size: int, note: str) -> Files:
+def _v3(size: int) -> Files:
     parts = shard(_fitted(size), SHARDS)
     like = [renamed(part, _v2_name) for part in parts]
-    return _files(_config(), parts, like, note)
+    return _files(parts, like)
 
 
 MINIATURE = Miniature(
@@ -156,15 +117,8 @@ MINIATURE = Miniature(
     revisions=(
         Revision("Upload NVFP4 checkpoint", "2026-04-17T18:20:00.000Z", _v1),
         Revision("v2: restore the multimodal layout", "2026-04-19T15:05:00.000Z", _v2),
-        Revision(
-            "Vision fix: model.visual.*",
-            "2026-06-18T21:30:00.000Z",
-            partial(_v3, note="The vision tower is at `model.visual.*`."),
-        ),
-        Revision(
-            "Update README.md",
-            "2026-06-19T16:45:00.000Z",
-            partial(_v3, note="The vision tower is at `model.visual.*`; validated again."),
-        ),
+        Revision("Vision fix: model.visual.*", "2026-06-18T21:30:00.000Z", _v3),
+        Revision("Update README.md", "2026-06-19T16:45:00.000Z", _v3),
     ),
+    family=FAMILY,
 )

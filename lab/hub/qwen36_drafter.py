@@ -9,39 +9,25 @@ from __future__ import annotations
 
 from functools import partial
 
-from .dflash import FULL, SLIDING, Drafter
-from .miniature import Files, Miniature, Revision
+from .dflash import Drafter
+from .miniature import Miniature, Revision
 
 DRAFTER = Drafter(
     "z-lab/Qwen3.6-35B-A3B-DFlash",
-    base="Qwen/Qwen3.6-35B-A3B",
     layers=8,
     hidden=2048,
     width=6144,
     heads=32,
     key_heads=4,
-    target_layers=(1, 10, 19, 28, 37),
-    target_depth=40,
-    mask_token=248_070,
-    vocabulary=248_320,
-    rope_theta=10_000_000,
+    target_layers=5,
 )
-
-
-def _files(size: int, *, mended: bool) -> Files:
-    return DRAFTER.files(
-        size,
-        kinds=[SLIDING] * 7 + [FULL] if mended else [FULL] * 8,
-        note="The mended drafter." if mended else "This revision crashes past 16K tokens.",
-        generation="mended" if mended else "first",
-    )
-
+MENDED = partial(DRAFTER.files, generation="mended")
 
 MINIATURE = Miniature(
     DRAFTER.repository,
     size=4 << 20,
     revisions=(
-        Revision("Upload drafter", "2026-04-16T09:12:00.000Z", partial(_files, mended=False)),
-        Revision("Fix long contexts", "2026-04-19T11:40:00.000Z", partial(_files, mended=True)),
+        Revision("Upload drafter", "2026-04-16T09:12:00.000Z", DRAFTER.files),
+        Revision("Fix long contexts", "2026-04-19T11:40:00.000Z", MENDED),
     ),
 )

@@ -22,7 +22,7 @@ from . import (
     tiny,
     tiny_qwen3,
 )
-from .miniature import Miniature, build
+from .miniature import SMALL_FILES, Miniature, build
 from .store import Repository, Store
 
 # To add a repository, write a module like qwen36_drafter and name its MINIATURE here.
@@ -55,8 +55,9 @@ def make(directory: Path, scale: float = 1.0) -> list[Repository]:
 def _recipe(scale: float) -> str:
     """Name what the repositories are made from: this folder's sources and the scale."""
     digest = hashlib.sha256(f"{scale}".encode())
-    for source in sorted(Path(__file__).parent.glob("*.py")):
-        digest.update(source.read_bytes())
+    sources = [*Path(__file__).parent.glob("*.py"), *SMALL_FILES.rglob("*.*")]
+    for source in sorted(sources):
+        digest.update(source.read_bytes() if source.is_file() else b"")
     return digest.hexdigest()
 
 

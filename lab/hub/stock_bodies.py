@@ -9,21 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
 
 from . import qwen36_body
 from .miniature import Files, Miniature, Revision
-from .nvfp4 import hf_quant_config, modelopt, modelopt_config, unquantized
-from .qwen35_hybrid import TEXT, VOCABULARY, Hybrid, small_files
-from .text_files import as_json
+from .nvfp4 import modelopt, unquantized
+from .qwen35_hybrid import FAMILY, TEXT, VOCABULARY, Hybrid
 from .weights import Tensor, bf16, fit, index, named, safetensors, shard
 
 NVIDIA = "nvidia/Qwen3.6-35B-A3B-NVFP4"
 SMALL = "Qwen/Qwen3.5-4B"
 SMALL_MODEL = Hybrid(layers=32, hidden=2560, heads=16, key_heads=4, linear_value_heads=32)
 SMALL_WIDTH = 9216
-_MTP: dict[str, Any] = {"mtp_num_hidden_layers": 1, "mtp_use_dedicated_embeddings": False}
-_KEPT = ["lm_head", "model.language_model.embed_tokens", "model.visual*", "*linear_attn*", "mtp*"]
 
 
 def _mtp(model: Hybrid) -> list[Tensor]:
@@ -60,24 +56,12 @@ def _small() -> list[Tensor]:
 
 
 def _nvidia_files(size: int) -> Files:
-    model = qwen36_body.MODEL
-    feed_forward = {**qwen36_body.FEED_FORWARD, **_MTP}
-    config = model.config(
-        "Qwen3_5MoeForConditionalGeneration", "qwen3_5_moe", feed_forward, modelopt_config(_KEPT)
-    )
-    files = small_files(NVIDIA, "Qwen/Qwen3.6-35B-A3B", "modelopt NVFP4.", config)
-    files["hf_quant_config.json"] = as_json(hf_quant_config(_KEPT))
-    tensors = [*qwen36_body.tensors(modelopt), *_mtp(model)]
-    return files | _weights(named(shard(fit(tensors, size), 3)))
+    tensors = [*qwen36_body.tensors(modelopt), *_mtp(qwen36_body.MODEL)]
+    return _weights(named(shard(fit(tensors, size), 3)))
 
 
 def _small_files(size: int) -> Files:
-    feed_forward = {"intermediate_size": SMALL_WIDTH, **_MTP}
-    config = SMALL_MODEL.config(
-        "Qwen3_5ForConditionalGeneration", "qwen3_5", feed_forward, quantization=None
-    )
-    files = small_files(SMALL, "Qwen/Qwen3.5-4B-Base", "BF16.", config)
-    return files | _weights({"model.safetensors": fit(_small(), size)})
+    return _weights({"model.safetensors": fit(_small(), size)})
 
 
 def _weights(parts: dict[str, Sequence[Tensor]]) -> Files:
@@ -85,11 +69,10 @@ def _weights(parts: dict[str, Sequence[Tensor]]) -> Files:
     return files | ({"model.safetensors.index.json": index(parts)} if len(parts) > 1 else {})
 
 
-MINIATURES = (
-    Miniature(
-        NVIDIA, 6 << 20, (Revision("Upload checkpoint", "2026-05-28T12:00:00.000Z", _nvidia_files),)
-    ),
-    Miniature(
-        SMALL, 6 << 20, (Revision("Upload checkpoint", "2026-02-27T12:00:00.000Z", _small_files),)
-    ),
+MINIATURES = tuple(
+    Miniature(repository, 6 << 20, (Revision("Upload checkpoint", date, files),), family=FAMILY)
+    for repository, date, files in (
+        (NVIDIA, "2026-05-28T12:00:00.000Z", _nvidia_files),
+        (SMALL, "2026-02-27T12:00:00.000Z", _small_files),
+    )
 )

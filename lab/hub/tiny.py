@@ -5,7 +5,6 @@ from __future__ import annotations
 from functools import partial
 
 from .miniature import Files, Miniature, Revision
-from .text_files import GIT_ATTRIBUTES, as_json, readme
 from .weights import Tensor, safetensors
 
 # More than the 50 entries that the hub lists per page when details are asked for.
@@ -15,9 +14,6 @@ NOTES = 60
 def _files(_size: int, *, repository: str, version: str) -> Files:
     tensors = [Tensor("model.weight", "BF16", (64, 64), seed=f"{repository}:{version}")]
     files: Files = {
-        ".gitattributes": GIT_ATTRIBUTES,
-        "README.md": readme(repository, repository, f"Version {version}."),
-        "config.json": as_json({"architectures": ["Fake"], "model_type": "fake"}),
         "model.safetensors": partial(safetensors, tensors),
     }
     for number in range(NOTES):

@@ -22,10 +22,8 @@ import random
 import struct
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
 
 from .miniature import Files, Miniature, Revision
-from .text_files import CHAT_TEMPLATE, GIT_ATTRIBUTES, as_json, byte_tokenizer, tokenizer_config
 from .weights import Tensor, safetensors
 
 BODY, DRAFTER = "lab/tiny-qwen3", "lab/tiny-qwen3-dflash"
@@ -37,12 +35,8 @@ BODY_LAYERS, DRAFTER_LAYERS = 2, 1
 TARGET_LAYERS = [0]
 
 FIRST_WORD = 256
-_SPECIAL = (
-    "<|endoftext|>", "<|im_start|>", "<|im_end|>",
-    "<think>", "</think>", "<tool_call>", "</tool_call>", "<|mask|>",
-)  # fmt: skip
-SPECIAL_TOKENS = {token: FIRST_WORD + len(WORDS) + n for n, token in enumerate(_SPECIAL)}
-MASK = SPECIAL_TOKENS["<|mask|>"]
+#: The last of the eight special tokens, which follow the words.
+MASK = FIRST_WORD + len(WORDS) + 7
 VOCABULARY = 320
 
 #: Apart enough from all other logits to be taken at any temperature, by an engine that is right.
@@ -134,66 +128,12 @@ def drafter_tensors() -> list[Tensor]:
     ]
 
 
-def _config(architecture: str, layers: int, extra: dict[str, Any]) -> bytes:
-    return as_json(
-        {
-            "architectures": [architecture],
-            "model_type": "qwen3",
-            "dtype": "bfloat16",
-            "vocab_size": VOCABULARY,
-            "hidden_size": HIDDEN,
-            "intermediate_size": WIDTH,
-            "num_hidden_layers": layers,
-            "num_attention_heads": HEADS,
-            "num_key_value_heads": KEY_HEADS,
-            "head_dim": HEAD_WIDTH,
-            "hidden_act": "silu",
-            "attention_bias": False,
-            "layer_types": ["full_attention"] * layers,
-            "max_position_embeddings": CONTEXT,
-            "rms_norm_eps": 1e-06,
-            "rope_theta": 10_000,
-            "tie_word_embeddings": False,
-            "eos_token_id": SPECIAL_TOKENS["<|im_end|>"],
-            **extra,
-        }
-    )
-
-
-def _card(repository: str, what: str) -> bytes:
-    return (
-        f"# {repository}\n\n{what}, made by this project's lab so that a real engine has something"
-        " to compute\nthat fits anywhere. It says the same to every question.\n"
-    ).encode()
-
-
 def _body(_size: int) -> Files:
-    tokens = byte_tokenizer(SPECIAL_TOKENS, words=WORDS)
-    generation = {"do_sample": False, "eos_token_id": [SPECIAL_TOKENS["<|im_end|>"]]}
-    return {
-        ".gitattributes": GIT_ATTRIBUTES,
-        "README.md": _card(BODY, "A Qwen3 model of two layers"),
-        "chat_template.jinja": CHAT_TEMPLATE,
-        "config.json": _config("Qwen3ForCausalLM", BODY_LAYERS, {}),
-        "generation_config.json": as_json(generation),
-        "model.safetensors": partial(safetensors, body_tensors()),
-        "tokenizer.json": tokens,
-        "tokenizer_config.json": tokenizer_config(CONTEXT),
-    }
+    return {"model.safetensors": partial(safetensors, body_tensors())}
 
 
 def _drafter(_size: int) -> Files:
-    drafting = {
-        "block_size": 16,
-        "dflash_config": {"mask_token_id": MASK, "target_layer_ids": TARGET_LAYERS},
-        "num_target_layers": BODY_LAYERS,
-    }
-    return {
-        ".gitattributes": GIT_ATTRIBUTES,
-        "README.md": _card(DRAFTER, "A DFlash drafter of one layer"),
-        "config.json": _config("DFlashDraftModel", DRAFTER_LAYERS, drafting),
-        "model.safetensors": partial(safetensors, drafter_tensors()),
-    }
+    return {"model.safetensors": partial(safetensors, drafter_tensors())}
 
 
 MINIATURES = (

@@ -35,8 +35,6 @@ def bootstrap() -> None:
             step=step,
             user=state.user,
             texts=state.texts,
-            services_root=settings.services_root,
-            break_lock=settings.break_lock,
             _env=environment(settings),
             _sudo=not is_root(host),
             # sudo asks for none by now; pyinfra would put a password into a command line.
@@ -47,6 +45,4 @@ def bootstrap() -> None:
             name="Bootstrap: reboot",
             state=state,
             asked=settings.bootstrap_reboot,
-            services_root=settings.services_root,
-            break_lock=settings.break_lock,
         )

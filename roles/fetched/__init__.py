@@ -33,12 +33,8 @@ def fetched() -> None:
             models=tuple(ModelAt(one.directory, one.resolved.commit) for one in desired.models),
             images=tuple(image.name for image in desired.images),
         ),
-        services_root=settings.services_root,
-        break_lock=settings.break_lock,
     )
     gpu.seen_in_containers(
         name="GPU: seen from inside the image",
         images=sorted({image.name for image in desired.images}),
-        services_root=settings.services_root,
-        break_lock=settings.break_lock,
     )

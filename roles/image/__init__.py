@@ -21,16 +21,9 @@ def image() -> None:
         shared = wanted.shared_name(one.observed.architecture)
         images.present(
             name=f"Image: {wanted.planned.name}",
-            image=wanted.name,
-            registry=wanted.reference.registry,
-            repository=wanted.reference.repository,
-            digest=wanted.digest,
-            platforms=wanted.platforms,
-            title=wanted.title,
-            store=wanted.store,
+            **wanted.arguments,
             build=build_of(one, wanted),
             account=account(settings.registry_auth_source, wanted.reference.registry),
             sources=sources(run_of(host), one, shared),
             wait=False,
-            break_lock=settings.break_lock,
         )

@@ -19,5 +19,4 @@ def peers() -> None:
             name="Peers: serve other hosts",
             contents=lambda: asked_for(run, one),
             sources=sources(run, one),
-            break_lock=one.settings.break_lock,
         )

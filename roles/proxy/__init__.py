@@ -28,14 +28,10 @@ def proxy() -> None:
             wanted=one.proxies is not None,
             brought=partial(brought, settings.bundle, settings.lock_file),
             environment=environment(settings),
-            services_root=settings.services_root,
-            break_lock=settings.break_lock,
         )
         proxies.serving(
             name="Proxy: HAProxy, health",
             proxies=one.proxies,
             files=one.proxy_files,
-            services_root=settings.services_root,
             later=serves_already(one.services, one.secrets, one.observed),
-            break_lock=settings.break_lock,
         )

@@ -27,12 +27,10 @@ def serving() -> None:
     one = host_run(host)
     if one is None:
         return
-    run, settings = run_of(host), one.settings
+    run = run_of(host)
     exclusive.declared(
         name="Serving: exclusive groups",
         files=one.exclusive_files,
-        services_root=settings.services_root,
-        break_lock=settings.break_lock,
     )
     own = [service for service in one.services if not service.follower]
     followers = [service for service in one.services if service.follower]
@@ -42,8 +40,6 @@ def serving() -> None:
             services=followers,
             secrets=one.secrets,
             ended=partial(rollout.remember, one),
-            services_root=settings.services_root,
-            break_lock=settings.break_lock,
         )
     switched = serves_already(own, one.secrets, one.observed)
     services.running(
@@ -52,8 +48,6 @@ def serving() -> None:
         secrets=one.secrets,
         turn=together,
         ended=partial(rollout.remember, one),
-        services_root=settings.services_root,
-        break_lock=settings.break_lock,
     )
     for title, names in host.loop(batches.named(run)):
         services.running(
@@ -63,14 +57,10 @@ def serving() -> None:
             proxies=partial(rollout.proxies_of, one),
             turn=partial(together, turn=partial(batches.in_turn, left=partial(rollout.leave, one))),
             ended=partial(rollout.remember, one, run=run),
-            services_root=settings.services_root,
-            break_lock=settings.break_lock,
         )
     if run.rollout_settings.on_failure == "fleet":
         services.switched_back(
             name="Serving: take back what was switched",
             targets=partial(rollout.to_take_back, host, run, one),
             ended=partial(rollout.remember_taken_back, run, one),
-            services_root=settings.services_root,
-            break_lock=settings.break_lock,
         )

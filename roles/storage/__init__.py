@@ -18,6 +18,4 @@ def storage() -> None:
             name="Storage: directories",
             directories=desired.directories(one.desired.plan),
             existing_are_fine=(settings.models_root,),
-            services_root=settings.services_root,
-            break_lock=settings.break_lock,
         )

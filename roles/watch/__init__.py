@@ -23,6 +23,4 @@ def watch() -> None:
             name="Watch: timer",
             watch=one.watch,
             unless=partial(rollout.elsewhere, run_of(host), one),
-            services_root=one.settings.services_root,
-            break_lock=one.settings.break_lock,
         )

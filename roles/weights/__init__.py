@@ -15,18 +15,10 @@ def weights() -> None:
     one = host_run(host)
     if one is None:
         return
-    settings = one.settings
     for model in host.loop(one.desired.models):
         models.present(
             name=f"Weights: {model.resolved.repository}",
-            repository=model.resolved.repository,
-            commit=model.resolved.commit,
-            files=model.resolved.files,
-            root=settings.models_root,
-            endpoint=settings.hub_endpoint,
-            expected=model.expected,
-            pickles=True,  # the plan has left out all but those that a setting names
+            **model.arguments,
             sources=sources(run_of(host), one, model.shared_name),
             wait=False,
-            break_lock=settings.break_lock,
         )

@@ -167,6 +167,8 @@ class Engine(Protocol):
         caches: variable -> folder below the directory of boot caches.
         parallel: argument -> the part of a recipe's ``ranks`` that sets it.
         metrics: neutral name of ``sparkwright.host.lib.metrics`` -> the engine's own.
+        graphs: further metrics, which only dashboards show: ``between_tokens``, ``whole_request``,
+            ``queue`` (histograms of seconds), ``accepted_by_position``.
         checks: modules with judgements of known mistakes, over a ``Configuration``.
         check_texts: YAML file with the texts of these checks.
         further_checks: ids that the judgements give beside those of the texts.
@@ -182,6 +184,7 @@ class Engine(Protocol):
     caches: Mapping[str, str]
     parallel: Mapping[str, str]
     metrics: Mapping[str, str]
+    graphs: Mapping[str, str]
     checks: Sequence[ModuleType]
     check_texts: Path
     further_checks: Collection[str]

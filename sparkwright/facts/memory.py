@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from sparkwright.host.observation import Observation, ObservationRequest
 
 _KEY = "sparkwright"
+#: Where services, state and locks lie on a host, and the models, unless its data says otherwise.
+SERVICES_ROOT, MODELS_ROOT = "/opt/sparkwright", "/opt/models"
 
 
 @dataclass
@@ -24,6 +26,8 @@ class HostMemory:
     """One host in this run.
 
     Attributes:
+        services_root, models_root: where sparkwright's files lie on the host.
+        break_lock: whether this run takes the host's lock from another run.
         stale: whether the host was changed since it was observed.
         asked, observation: the last request to the host and its answer; None before.
         changes: what operations changed, in words, in their order.
@@ -36,6 +40,9 @@ class HostMemory:
         runtimes: installations of the fetch program that this run has made.
     """
 
+    services_root: str = SERVICES_ROOT
+    models_root: str = MODELS_ROOT
+    break_lock: bool = False
     stale: bool = False
     asked: ObservationRequest | None = None
     observation: Observation | None = None
@@ -53,7 +60,12 @@ class HostMemory:
 
 
 def memory(host: Host) -> HostMemory:
-    """What is remembered of a host."""
-    found = host.connector_data.setdefault(_KEY, HostMemory())
-    assert isinstance(found, HostMemory)
-    return found
+    """Memory of a host: its roots and ``break_lock`` come from the host's data."""
+    if _KEY not in host.connector_data:
+        host.connector_data[_KEY] = HostMemory(
+            services_root=str(host.data.get("services_root", SERVICES_ROOT)),
+            models_root=str(host.data.get("models_root", MODELS_ROOT)),
+            break_lock=host.data.get("break_lock") is True,
+        )
+    remembered: HostMemory = host.connector_data[_KEY]
+    return remembered

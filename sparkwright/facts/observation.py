@@ -112,7 +112,7 @@ def observed(host: Host, needed: ObservationRequest | None = None) -> Observatio
         HostError: when the host does not answer.
     """
     known = memory(host)
-    wanted = needed or ObservationRequest()
+    wanted = joined(ObservationRequest(known.models_root, known.services_root), needed or _ANY)
     if known.asked is not None and known.observation is not None:
         if not known.stale and _covers(known.asked, wanted):
             return known.observation

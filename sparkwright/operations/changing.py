@@ -7,10 +7,9 @@ message and never with a traceback.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
-from difflib import unified_diff
 from functools import wraps
-from itertools import islice
-from typing import ParamSpec
+from types import ModuleType
+from typing import TYPE_CHECKING, ParamSpec
 
 import click
 from pyinfra.api.arguments_typed import PyinfraOperation
@@ -20,18 +19,19 @@ from pyinfra.api.operation import operation as pyinfra_operation
 from pyinfra.api.state import State
 from pyinfra.context import ctx_host, ctx_state
 
-from sparkwright.facts.asking import HostError
+from sparkwright.facts import hooks
+from sparkwright.facts.asking import HostError, ask
 from sparkwright.facts.memory import memory
 from sparkwright.facts.others import Ours, fail, failing
 from sparkwright.findings.finding import Finding, errors
 from sparkwright.findings.render import text
+from sparkwright.findings.user_error import UserError
 from sparkwright.operations import locks
 from sparkwright.text.visible import visible
 
-#: Where services, state and locks lie on a host, unless a setting says otherwise.
-SERVICES_ROOT = "/opt/sparkwright"
-MODELS_ROOT = "/opt/models"
-_COLOURS = {"+": "green", "-": "red", "@": "cyan"}
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
 #: What an operation yields.
 Commands = Generator[PyinfraCommand, None, None]
 #: Changes the host; returns what it did, in words. Raises HostError.
@@ -48,9 +48,11 @@ def operation() -> Callable[[Callable[_P, Commands]], PyinfraOperation[_P]]:
     def decorate(function: Callable[_P, Commands]) -> PyinfraOperation[_P]:
         @wraps(function)
         def answered(*args: _P.args, **kwargs: _P.kwargs) -> Commands:
+            if not ctx_state.get().is_executing and ctx_host.get() in ctx_state.get().failed_hosts:
+                return  # it failed while an operation before was compared
             try:
                 yield from function(*args, **kwargs)
-            except HostError as error:
+            except (HostError, UserError) as error:
                 lines = str(error).splitlines()
                 if not ctx_state.get().is_executing:
                     for line in lines:
@@ -66,39 +68,40 @@ def change(
     pending: Sequence[str],
     act: Act,
     *,
-    services_root: str,
-    break_lock: bool = False,
     otherwise: str = "as desired",
     emergency: bool = False,
+    forget: bool = True,
 ) -> Commands:
     """Do what is pending, or say that nothing is.
 
     Args:
-        pending: what is to be done, in words; nothing for nothing.
-        services_root: where the host's lock lies.
-        break_lock: whether to take the lock from another run.
+        pending: descriptions of the changes; empty if there are none.
         otherwise: the reason why there is nothing to do.
         emergency: whether it is done although another run has the lock.
+        forget: whether the host must be observed again after the change.
     """
     host = ctx_host.get()
     if not pending:
         host.noop(otherwise)
         return
+    announce(pending)
+    yield Ours(_change, (act, emergency, forget), {})
+
+
+def announce(pending: Sequence[str]) -> None:
+    """Log what would be done, before anything is."""
     if not ctx_state.get().is_executing:
         for line in pending:
-            host.log(f"{click.style('would', fg='yellow')} {visible(line)}")
-    yield Ours(_change, (act, services_root, break_lock, emergency), {})
+            ctx_host.get().log(f"{click.style('would', fg='yellow')} {visible(line)}")
 
 
-def show_diff(path: str, before: str | None, after: str) -> None:
-    """With ``--diff``, the text of a file that changes."""
-    host = ctx_host.get()
-    if not host.state.config.DIFF or before == after:
-        return
-    host.log(f"{'Will create' if before is None else 'Will change'} {click.style(path, bold=True)}")
-    old, new = (before or "").splitlines(), after.splitlines()
-    for line in islice(unified_diff(old, new, lineterm="", n=2), 2, None):
-        host.log(f"    {click.style(visible(line), fg=_COLOURS.get(line[:1]))}")
+def act_by(program: ModuleType, request: DataclassInstance, timeout: float = 120) -> Act:
+    """Return the act of a program on the host, which answers what it did."""
+    return lambda host: ask(host, program, request, tuple[str, ...], timeout=timeout)
+
+
+def unheard(_: object) -> None:
+    """Pass over an answer that nobody waits for."""
 
 
 def look(inspect: Callable[[Host], Sequence[str]]) -> Commands:
@@ -107,19 +110,21 @@ def look(inspect: Callable[[Host], Sequence[str]]) -> Commands:
     Args:
         inspect: returns what is wrong, as lines. Raises HostError.
     """
-    host = ctx_host.get()
     if not ctx_state.get().is_executing:
         return
     try:
-        wrong = list(inspect(host))
+        faults = list(inspect(ctx_host.get()))
     except HostError as error:
-        wrong = str(error).splitlines()
-    if wrong:
-        yield failing(wrong)
+        faults = str(error).splitlines()
+    if faults:
+        yield failing(faults)
 
 
 def verified(findings: Sequence[Finding], otherwise: str) -> Commands:
     """Fail the host for findings that are errors; report the others.
+
+    The host fails before anything runs, under ``--dry`` too, unless an earlier operation of the run
+    changes something: that may cure it.
 
     Args:
         otherwise: what was found, where nothing is wrong.
@@ -127,8 +132,14 @@ def verified(findings: Sequence[Finding], otherwise: str) -> Commands:
     host = ctx_host.get()
     for line in text(findings, hosts=False, paint=paint).splitlines():
         host.log(line)
-    if bad := errors(findings):
-        yield failing([f"{one.id}: {one.observed}, needed: {one.expected}" for one in bad])
+    if faults := [
+        f"{each.id}: {each.observed}, needed: {each.expected}" for each in errors(findings)
+    ]:
+        if ctx_state.get().is_executing or host.state.get_meta_for_host(host).ops_change:
+            yield failing(faults)
+        else:
+            fail(host.state, host, faults)
+            hooks.leave_out(host)
     else:
         host.noop(otherwise)
 
@@ -138,16 +149,15 @@ def paint(level: str) -> str:
     return click.style(level, fg={"error": "red", "warning": "yellow"}.get(level, "cyan"))
 
 
-def _change(
-    state: State, host: Host, act: Act, services_root: str, break_lock: bool, emergency: bool
-) -> bool:
-    known = memory(host)
+def _change(state: State, host: Host, act: Act, emergency: bool, forget: bool) -> bool:
     try:
-        locks.take(host, services_root, break_lock=break_lock, emergency=emergency)
+        locks.take(host, emergency=emergency)
         done = act(host)
-    except HostError as error:
+    except (HostError, UserError) as error:
         return fail(state, host, str(error).splitlines())
+    if forget:
+        memory(host).forget()
     for line in done:
-        known.changes.append(line)
+        memory(host).changes.append(line)
         host.log(visible(line))
     return True

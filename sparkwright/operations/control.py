@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from types import ModuleType
+from typing import TypeVar
 
 from pyinfra.api.host import Host
 
 from sparkwright.facts.asking import HostError, ask
-from sparkwright.facts.memory import memory
 from sparkwright.host import control as program
 from sparkwright.host import maintenance as maintenance_program
 from sparkwright.host.control import STOP, ControlAnswer, ControlRequest
 from sparkwright.host.maintenance import MaintenanceAnswer, MaintenanceRequest
-from sparkwright.host.proxy.pool import Sockets
-from sparkwright.operations.changing import Commands, change, operation
-from sparkwright.proxy.haproxy import Proxies
+from sparkwright.operations.changing import Commands, change, operation, unheard
 
-#: Where HAProxy's sockets are, on every host.
-SOCKETS = Sockets(Proxies(()).admin_socket, Proxies(()).master_socket)
+_Answer = TypeVar("_Answer", ControlAnswer, MaintenanceAnswer)
 #: Seconds that a first boot of the largest models may take, and systemd to stop what hangs.
 _BOOT, _STOP = 5400, 300
 #: Seconds that a service takes to leave its proxy, by the settings' defaults.
@@ -28,10 +26,9 @@ _DRAIN = 607.0
 def controlled(
     request: ControlRequest,
     *,
-    answered: Callable[[ControlAnswer], None] | None = None,
+    answered: Callable[[ControlAnswer], object] = unheard,
     unless: Callable[[], str | None] = lambda: None,
     drain: float = _DRAIN,
-    break_lock: bool = False,
 ) -> Commands:
     """Have services of a host started, stopped or restarted.
 
@@ -41,53 +38,64 @@ def controlled(
         answered: called with what was done, also where something of it went wrong.
         unless: why it is not to be done after all; None while it is.
         drain: seconds that services behind a proxy take at most to leave it.
-        break_lock: whether to take the lock from another run.
+
+    **Example:**
+
+    .. code:: python
+
+        from sparkwright.operations import ControlRequest, control
+
+        control.controlled(request=ControlRequest("restart", services=("chat",)))
     """
-    what = ", ".join(request.services) if request.services is not None else "every service"
+    services = ", ".join(request.services) if request.services is not None else "every service"
 
     def act(host: Host) -> Sequence[str]:
         if reason := unless():
             raise HostError(reason)
-        answer = ask(host, program, request, ControlAnswer, timeout=drain + _STOP + _BOOT)
-        memory(host).forget()
-        if answered:
-            answered(answer)
-        if answer.wrong:
-            raise HostError("\n".join(answer.wrong))
+        answer = _answer(host, program, request, ControlAnswer, answered, drain + _STOP)
         return [f"{name}: {done}" for name, done in answer.done.items()]
 
-    yield from change(
-        [f"{request.action} {what}"], act, services_root=request.services_root,
-        break_lock=break_lock, emergency=request.action == STOP,
-    )  # fmt: skip
+    yield from change([f"{request.action} {services}"], act, emergency=request.action == STOP)
 
 
 @operation()
 def in_maintenance(
     request: MaintenanceRequest,
     *,
-    answered: Callable[[MaintenanceAnswer], None] | None = None,
+    answered: Callable[[MaintenanceAnswer], object] = unheard,
     drain: float = _DRAIN,
-    break_lock: bool = False,
 ) -> Commands:
     """Have a host out of every pool and left alone by deploys, or back where it was.
 
     Args:
         answered: called with what was done, also where it stays in maintenance.
         drain: seconds that services behind a proxy take at most to leave it.
-        break_lock: whether to take the lock from another run.
+
+    **Example:**
+
+    .. code:: python
+
+        from sparkwright.operations import MaintenanceRequest, control
+
+        control.in_maintenance(request=MaintenanceRequest(True))
     """
 
     def act(host: Host) -> Sequence[str]:
-        answer = ask(host, maintenance_program, request, MaintenanceAnswer, timeout=drain + _BOOT)
-        memory(host).forget()
-        if answered:
-            answered(answer)
-        if answer.wrong:
-            raise HostError("\n".join(answer.wrong))
-        return answer.done
+        return _answer(host, maintenance_program, request, MaintenanceAnswer, answered, drain).done
 
-    yield from change(
-        [f"maintenance {'on' if request.on else 'off'}"], act,
-        services_root=request.services_root, break_lock=break_lock,
-    )  # fmt: skip
+    yield from change([f"maintenance {'on' if request.on else 'off'}"], act)
+
+
+def _answer(
+    host: Host,
+    asked: ModuleType,
+    request: ControlRequest | MaintenanceRequest,
+    kind: type[_Answer],
+    answered: Callable[[_Answer], object],
+    seconds: float,
+) -> _Answer:
+    answer = ask(host, asked, request, kind, timeout=seconds + _BOOT)
+    answered(answer)
+    if answer.wrong:
+        raise HostError("\n".join(answer.wrong))
+    return answer

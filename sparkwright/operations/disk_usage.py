@@ -9,18 +9,14 @@ from pyinfra.api.host import Host
 from pyinfra.context import ctx_host
 
 from sparkwright.facts.asking import ask
-from sparkwright.facts.memory import memory
 from sparkwright.host import disk_usage as program
 from sparkwright.host.disk_usage import DiskUsage, DiskUsageRequest
-from sparkwright.operations.changing import Commands, change, operation
+from sparkwright.operations.changing import Commands, change, operation, unheard
 
 
 @operation()
 def pruned(
-    request: DiskUsageRequest,
-    *,
-    answered: Callable[[DiskUsage], None] | None = None,
-    break_lock: bool = False,
+    request: DiskUsageRequest, *, answered: Callable[[DiskUsage], object] = unheard
 ) -> Commands:
     """Have nothing on the host's disk that neither the plan nor a kept release needs.
 
@@ -29,23 +25,27 @@ def pruned(
     Args:
         request: what is needed.
         answered: called with everything that was there, and what of it is gone.
-        break_lock: whether to take the lock from another run.
+
+    **Example:**
+
+    .. code:: python
+
+        from sparkwright.operations import DiskUsageRequest, disk_usage
+
+        disk_usage.pruned(request=DiskUsageRequest(keep_releases=2))
     """
     usage = listed(ctx_host.get(), request)
-    idle = [one for one in usage.things if not one.used_by and one.fault != "has no receipt"]
-    if not idle and answered:
+    idle = [each for each in usage.things if not each.used_by and each.fault != "has no receipt"]
+    if not idle:
         answered(usage)
 
     def act(host: Host) -> Sequence[str]:
         done = ask(host, program, replace(request, prune=True), DiskUsage, timeout=600)
-        memory(host).forget()
-        if answered:
-            answered(done)
-        return [f"removed {one.kind} {one.name}" for one in done.things if one.removed]
+        answered(done)
+        return [f"removed {each.kind} {each.name}" for each in done.things if each.removed]
 
     yield from change(
-        [f"remove {one.kind} {one.name}" for one in idle], act,
-        services_root=request.services_root, break_lock=break_lock,
+        [f"remove {each.kind} {each.name}" for each in idle], act,
         otherwise="everything there is needed",
     )  # fmt: skip
 

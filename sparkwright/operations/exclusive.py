@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from pyinfra.api.host import Host
@@ -28,47 +28,49 @@ from sparkwright.host.lib.systemd import UNITS
 from sparkwright.host.observation import ObservationRequest
 from sparkwright.host.release import GOOD, REVERTED
 from sparkwright.host.service import Service
-from sparkwright.operations.changing import SERVICES_ROOT, Commands, change, look, operation
-from sparkwright.operations.control import SOCKETS
+from sparkwright.operations.changing import (
+    Commands,
+    act_by,
+    change,
+    look,
+    operation,
+    unheard,
+)
+from sparkwright.operations.files import Files, unwritten
 from sparkwright.operations.locks import OWNER
 from sparkwright.operations.switching import follow, place, recover, settle
 from sparkwright.plan import schedule
-from sparkwright.plan.missing import unwritten
 
-#: Text and mode, by path.
-Files = Mapping[str, tuple[str, int]]
 #: Seconds for the program: it begins a switch, and waits for nothing.
 _BEGIN = 60
 
 
 @operation()
-def declared(
-    files: Files, *, services_root: str = SERVICES_ROOT, break_lock: bool = False
-) -> Commands:
+def declared(files: Files) -> Commands:
     """Have a host know its exclusive groups, and what activating a member needs.
 
     Args:
         files: ``files_of`` its services; none for a host without a group.
-        services_root: where the host's lock lies.
-        break_lock: whether to take the lock from another run.
+
+    **Example:**
+
+    .. code:: python
+
+        exclusive.declared(files={})
     """
-    seen = observed(ctx_host.get(), request_of(files, services_root))
-    pending = unwritten(files, seen)
+    host = ctx_host.get()
+    root = memory(host).services_root
+    state = observed(host, request_of(files, root))
+    pending = unwritten(files, state)
     pending += [
         f"start {unit}"
         for unit in _triggers(files)
-        if seen.units.get(unit, {}).get("ActiveState") != "active"
+        if state.units.get(unit, {}).get("ActiveState") != "active"
     ]
-    if not files and seen.files.get(_groups(services_root)):
+    if not files and state.files.get(_groups(root)):
         pending = ["remove the exclusive groups"]
-
-    def act(host: Host) -> Sequence[str]:
-        done = ask(host, setup_program, SetupRequest(services_root, dict(files)), tuple[str, ...])
-        memory(host).forget()
-        return done
-
     yield from change(
-        pending, act, services_root=services_root, break_lock=break_lock,
+        pending, act_by(setup_program, SetupRequest(root, dict(files))),
         otherwise="exclusive groups are as desired" if files else "no exclusive group here",
     )  # fmt: skip
 
@@ -77,9 +79,8 @@ def declared(
 def activated(
     request: ActivateRequest,
     *,
-    answered: Callable[[ActivateAnswer], None] | None = None,
+    answered: Callable[[ActivateAnswer], object] = unheard,
     unless: Callable[[], str | None] = lambda: None,
-    break_lock: bool = False,
 ) -> Commands:
     """Have another member of an exclusive group run, proved by real answers; else the one before.
 
@@ -87,12 +88,18 @@ def activated(
         request: its ``dry`` only asks.
         answered: called with what became of it, also where something went wrong.
         unless: why it is not to be done after all; None while it is.
-        break_lock: whether to take the lock from another run.
+
+    **Example:**
+
+    .. code:: python
+
+        from sparkwright.operations import ActivateRequest, exclusive
+
+        exclusive.activated(request=ActivateRequest("chat"))
     """
 
     def tell(answer: ActivateAnswer) -> Sequence[str]:
-        if answered:
-            answered(answer)
+        answered(answer)
         return answer.wrong
 
     def act(host: Host) -> Sequence[str]:
@@ -101,23 +108,19 @@ def activated(
         asked = replace(request, token=OWNER.token)
         answer = ask(host, program, asked, ActivateAnswer, timeout=_BEGIN)
         if answer.switch:
-            answer = _followed(host, request.services_root, answer)
-        if wrong := tell(answer):
-            raise HostError("\n".join(wrong))
+            answer = _followed(host, answer)
+        if faults := tell(answer):
+            raise HostError("\n".join(faults))
         return [f"{request.service}: activated"] if answer.switch else []
 
     if request.dry:
         yield from look(lambda host: tell(ask(host, program, request, ActivateAnswer)))
         return
-    yield from change(
-        [f"activate {request.service}"], act, services_root=request.services_root,
-        break_lock=break_lock,
-    )  # fmt: skip
+    yield from change([f"activate {request.service}"], act)
 
 
-def _followed(host: Host, services_root: str, answer: ActivateAnswer) -> ActivateAnswer:
-    ended = follow(host, services_root)
-    memory(host).forget()
+def _followed(host: Host, answer: ActivateAnswer) -> ActivateAnswer:
+    ended = follow(host)
     if ended.id != answer.switch:
         raise HostError("another switch came between: run again when it has ended")
     runs = {GOOD: "", REVERTED: f"{answer.was} runs again"}.get(
@@ -133,50 +136,42 @@ def _followed(host: Host, services_root: str, answer: ActivateAnswer) -> Activat
 
 def files_of(services: Sequence[Service], settings: HostSettings) -> dict[str, tuple[str, int]]:
     """What a host must have to switch between exclusive services by itself; none without any."""
-    members = {one.exclusive: one.members for one in services if one.exclusive is not None}
+    members = {each.exclusive: each.members for each in services if each.exclusive is not None}
     if not members:
         return {}
-    services_root = settings.services_root
+    root = settings.services_root
     by_calendar = schedule.windows(settings)
-    known = Groups(
+    groups = Groups(
         groups={name: Group(its, by_calendar.get(name, ())) for name, its in members.items()},
-        settle=settle(services_root),
-        recover=recover(services_root),
-        on_request=tuple(one.name for one in services if one.on_request and one.exclusive),
+        settle=settle(root),
+        recover=recover(root),
+        on_request=tuple(each.name for each in services if each.on_request and each.exclusive),
         stay_seconds=settings.activation.stay_seconds,
         wait_seconds=settings.activation.wait_seconds,
-        admin=SOCKETS.admin,
+        admin=Proxies(()).admin_socket,
     )
-    home = place(services_root)
-    programs = laid_out(home, program, switch_program, schedule_program, wake_program)
+    home = place(root)
     context = {
-        "place": home, "services_root": services_root, "times": schedule.times(settings),
+        "place": home, "services_root": root, "times": schedule.times(settings),
         "socket": WAKE_SOCKET,
     }  # fmt: skip
     units = (
         *((TIMER, SCHEDULE) if by_calendar else ()),
-        *((SOCKET, WAKE) if known.on_request else ()),
+        *((SOCKET, WAKE) if groups.on_request else ()),
     )
-    return {
-        **{path: (text, 0o600) for path, text in programs.items()},
-        **{
-            f"{UNITS}/{unit}": (
-                template(f"exclusive/{unit.removeprefix('sparkwright-')}.j2").render(context),
-                0o644,
-            )
-            for unit in units
-        },
-        _groups(services_root): (json.dumps(encode(known), indent=1) + "\n", 0o600),
-    }
+    programs = laid_out(home, program, switch_program, schedule_program, wake_program)
+    files = {path: (text, 0o600) for path, text in programs.items()}
+    for unit in units:
+        text = template(f"exclusive/{unit.removeprefix('sparkwright-')}.j2").render(context)
+        files[f"{UNITS}/{unit}"] = (text, 0o644)
+    files[_groups(root)] = (json.dumps(encode(groups), indent=1) + "\n", 0o640)
+    return files
 
 
 def request_of(files: Files, services_root: str) -> ObservationRequest:
     """What has to be observed of them."""
-    return ObservationRequest(
-        services_root=services_root,
-        files=tuple({**files, _groups(services_root): None}),
-        units=_triggers(files),
-    )
+    paths = tuple({**files, _groups(services_root): None})
+    return ObservationRequest(files=paths, units=_triggers(files))
 
 
 def _triggers(files: Files) -> tuple[str, ...]:

@@ -7,9 +7,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from pyinfra.api.host import Host
+
 from sparkwright.config.secrets import Secret, SecretText
+from sparkwright.facts.memory import MODELS_ROOT, SERVICES_ROOT, memory
 from sparkwright.host.jobs import WatchedJob, credential
-from sparkwright.operations.changing import MODELS_ROOT, SERVICES_ROOT
 from sparkwright.operations.peer_keys import SERVED, THIS_PROCESS, Peer, RunKeys
 
 #: What a job that fetches needs beyond the sandbox of every unit.
@@ -105,7 +107,6 @@ class Sources:
         """The part of a fetch request that says how, whatever is fetched."""
         return {
             "state_dir": job.state,
-            "owner": "root:root",
             "max_connections": self.connections,
             "headroom": self.headroom,
             "limit": self.limit,
@@ -113,6 +114,11 @@ class Sources:
             "peer_token_file": credential(job.unit, PEER_KEYS),
             "offline": self.bundle is not None,
         }
+
+
+def defaults(host: Host) -> Sources:
+    """The hub or registry alone, for a host with its own roots."""
+    return Sources(memory(host).models_root, memory(host).services_root)
 
 
 def job_unit(kind: str, name: str) -> str:

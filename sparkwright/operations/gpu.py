@@ -11,10 +11,10 @@ from sparkwright.checks.host import driver, gpu
 from sparkwright.checks.host.judge import CHECKS
 from sparkwright.facts.memory import memory
 from sparkwright.facts.observation import observed
-from sparkwright.host.observation import Observation, ObservationRequest
+from sparkwright.host.observation import Observation
 from sparkwright.host.proof import ProofRequest, Versions
 from sparkwright.operations import jobs
-from sparkwright.operations.changing import SERVICES_ROOT, Commands, change, operation, verified
+from sparkwright.operations.changing import Commands, change, operation, verified
 
 
 @operation()
@@ -49,35 +49,36 @@ def verify(
 
 
 @operation()
-def seen_in_containers(
-    images: Sequence[str], *, services_root: str = SERVICES_ROOT, break_lock: bool = False
-) -> Commands:
+def seen_in_containers(images: Sequence[str]) -> Commands:
     """Prove that a container of each image sees the GPU: ``nvidia-smi`` is run inside it.
 
     Proved once; again when driver, Docker or toolkit have another version.
 
     Args:
         images: names in the host's Docker.
-        services_root: where the proof is recorded and the host's lock lies.
-        break_lock: whether to take the lock from another run.
+
+    **Example:**
+
+    .. code:: python
+
+        gpu.seen_in_containers(images=["vllm/vllm-openai:v0.24.0"])
     """
-    seen = observed(ctx_host.get(), ObservationRequest(services_root=services_root))
+    seen = observed(ctx_host.get())
     versions = _versions(seen)
     todo = [image for image in images if seen.gpu_checks.get(image) != versions]
 
     def act(host: Host) -> Sequence[str]:
         request = ProofRequest(
             gpu_images=tuple(todo),
-            record=f"{services_root}/state/gpu-check.json",
+            record=f"{memory(host).services_root}/state/gpu-check.json",
             versions=versions,
         )
         jobs.prove(host, request)
-        memory(host).forget()
         return ["a container sees the GPU"]
 
     yield from change(
-        ["run nvidia-smi inside the image"] if todo else [], act, services_root=services_root,
-        break_lock=break_lock, otherwise="proved with these versions of driver, Docker and toolkit",
+        ["run nvidia-smi inside the image"] if todo else [], act,
+        otherwise="proved with these versions of driver, Docker and toolkit",
     )  # fmt: skip
 
 

@@ -11,9 +11,7 @@ from pyinfra.api.host import Host
 from pyinfra.context import ctx_host
 
 from sparkwright.facts.answers import HostError
-from sparkwright.facts.memory import memory
 from sparkwright.facts.observation import observed
-from sparkwright.findings.user_error import UserError
 from sparkwright.host.fetch.request import (
     FetchFile,
     FetchRequest,
@@ -26,7 +24,7 @@ from sparkwright.host.observation import ObservationRequest, StoreAt
 from sparkwright.host.proof import ProofRequest
 from sparkwright.operations import jobs, peers, runtime
 from sparkwright.operations.changing import Commands, change, operation
-from sparkwright.operations.fetching import ACCOUNT, Sources, job_state, job_unit
+from sparkwright.operations.fetching import ACCOUNT, Sources, defaults, job_state, job_unit
 from sparkwright.resolve.registry import ARCHITECTURES, PlatformImage, ask_registry
 
 #: Where `docker build` keeps its own state: root's home is read-only to the job.
@@ -47,7 +45,6 @@ def present(
     account: str | None = None,
     sources: Sources | None = None,
     wait: bool = True,
-    break_lock: bool = False,
 ) -> Commands:
     """Have an image in the host's Docker, by its digest.
 
@@ -63,7 +60,6 @@ def present(
         account: ``user:password`` for the registry, or None.
         sources: peers, limits; the registry alone without.
         wait: False only starts the job; ``jobs.finished`` waits for it.
-        break_lock: whether to take the lock from another run.
 
     **Example:**
 
@@ -76,7 +72,7 @@ def present(
             digest="sha256:251eba5cc7c12fed0b75da22a9240e582b1c9e39f6fbc064f86781b963bd814f",
         )
     """
-    how = sources or Sources()
+    how = sources or defaults(ctx_host.get())
     origin, _, path = image.rpartition(":")[0].partition("/")
     registry, repository = registry or f"https://{origin}", repository or path
     place = store or f"{how.services_root}/images/{digest.partition(':')[2]}"
@@ -88,7 +84,7 @@ def present(
     verb, words = ("build" if build else "pull"), title or image
 
     def act(host: Host) -> Sequence[str]:
-        every = platforms or _asked(registry, repository, digest, account)
+        every = platforms or ask_registry(registry, repository, digest, account).platforms
         platform = _platform(every, observed(host).architecture, words)
         watched = watched_job(image, how.services_root)
         assert watched.state is not None
@@ -132,24 +128,13 @@ def present(
             return [f"{verb}ing {words}"]
         jobs.follow(host, {watched: words})
         jobs.prove(host, ProofRequest(images=(image,)))
-        memory(host).forget()
         return [f"{words} is on the disk and verified"]
 
     there = observed(ctx_host.get(), request).images.get(image, False)
     yield from change(
-        [] if there else [f"{verb} {words}"], act, services_root=how.services_root,
-        break_lock=break_lock, otherwise=f"{words} is there",
+        [] if there else [f"{verb} {words}"], act, otherwise=f"{words} is there",
+        forget=wait,
     )  # fmt: skip
-
-
-def _asked(
-    registry: str, repository: str, digest: str, account: str | None
-) -> Mapping[str, PlatformImage]:
-    try:
-        return ask_registry(registry, repository, digest, account).platforms
-    except UserError as error:
-        (problem,) = error.findings
-        raise HostError(f"{problem.subject}: {problem.observed}") from None
 
 
 def _platform(

@@ -10,13 +10,12 @@ from pyinfra.api.host import Host
 from sparkwright.checks.service.container_causes import explained
 from sparkwright.facts.answers import HostError, of_each, typed
 from sparkwright.facts.asking import ask
-from sparkwright.facts.memory import memory
 from sparkwright.host import jobs as program
 from sparkwright.host import proof
 from sparkwright.host.fetch.progress import FetchProgress
 from sparkwright.host.jobs import Job, JobsRequest, JobStatus, WatchedJob
 from sparkwright.host.proof import ProofRequest
-from sparkwright.operations.changing import SERVICES_ROOT, Commands, change, operation
+from sparkwright.operations.changing import Commands, change, operation
 from sparkwright.operations.live import Live
 from sparkwright.results.progress import Job as Line
 from sparkwright.results.progress import line
@@ -90,33 +89,31 @@ def follow(host: Host, names: Mapping[WatchedJob, str]) -> None:
 
 
 @operation()
-def finished(
-    jobs: Mapping[WatchedJob, str],
-    proved: ProofRequest,
-    *,
-    services_root: str = SERVICES_ROOT,
-    break_lock: bool = False,
-) -> Commands:
+def finished(jobs: Mapping[WatchedJob, str], proved: ProofRequest) -> Commands:
     """Wait until jobs have ended, then prove that what they were to bring is there.
 
     Args:
         jobs: job -> what it is called; none when nothing was to be fetched.
         proved: models and images that are looked for afterwards.
-        services_root: where the host's lock lies.
-        break_lock: whether to take the lock from another run.
+
+    **Example:**
+
+    .. code:: python
+
+        from sparkwright.operations import ModelAt, ProofRequest, jobs
+
+        jobs.finished(jobs={}, proved=ProofRequest(models=(ModelAt("/opt/models/m", "c" * 40),)))
     """
 
     def act(host: Host) -> Sequence[str]:
         if jobs:
             follow(host, jobs)
             prove(host, proved)
-        memory(host).forget()
         return [f"{name} is on the disk and verified" for name in jobs.values()]
 
     yield from change(
         [f"wait for {name}" for name in jobs.values()],
-        act, services_root=services_root,
-        break_lock=break_lock, otherwise="everything is on the disk and verified",
+        act, otherwise="everything is on the disk and verified",
     )  # fmt: skip
 
 

@@ -47,13 +47,12 @@ OWNER = Owner(
 )
 
 
-def take(
-    host: Host, services_root: str, *, break_lock: bool = False, emergency: bool = False
-) -> None:
+def take(host: Host, *, emergency: bool = False) -> None:
     """Hold the host from here on, until the connection is closed.
 
+    With ``break_lock`` in the host's data it is taken from another run that may still be at work.
+
     Args:
-        break_lock: whether to take it from another run that may still be at work.
         emergency: whether to go on without it where another run has it.
 
     Raises:
@@ -62,10 +61,10 @@ def take(
     known = memory(host)
     if known.locked:
         return
-    answer = _ask(host, services_root, take=OWNER)
-    if not answer.held and answer.by and (_is_dead(answer.by) or break_lock):
+    answer = _ask(host, take=OWNER)
+    if not answer.held and answer.by and (_is_dead(answer.by) or known.break_lock):
         host.log(f"taking over the lock of {described(answer.by, answer.now)}")
-        answer = _ask(host, services_root, take=OWNER, instead_of=answer.by)
+        answer = _ask(host, take=OWNER, instead_of=answer.by)
     if not answer.held:
         if answer.by is None:
             invalid("sparkwright-lock", "the lock is not ours and nobody's")
@@ -73,31 +72,29 @@ def take(
             host.log(f"{described(answer.by, answer.now)} is at work on this host: not waited for")
             return
         raise HostError(_busy(answer.by, answer.now))
-    known.locked = services_root
+    known.locked = known.services_root
     hooks.before_disconnecting(host, lambda: release(host))
-    looked = (
-        known.observation if known.asked and known.asked.services_root == services_root else None
-    )
-    if looked is not None and answer.last != looked.last_lock:
+    here = known.asked is not None and known.asked.services_root == known.services_root
+    if here and known.observation and answer.last != known.observation.last_lock:
         raise HostError("somebody else changed this host since it was looked at: run again")
 
 
-def in_the_way(host: Host, *, break_lock: bool = False) -> str | None:
+def in_the_way(host: Host) -> str | None:
     """Who else is at work on the host, as observed; None where its lock can be taken."""
-    observation = memory(host).observation
-    holder = observation.lock if observation else None
-    if observation is None or holder is None or break_lock or _is_dead(holder):
+    known = memory(host)
+    holder = known.observation.lock if known.observation else None
+    if not known.observation or holder is None or known.break_lock or _is_dead(holder):
         return None
-    return _busy(holder, observation.time)
+    return _busy(holder, known.observation.time)
 
 
 def release(host: Host) -> None:
     """Let others have the host. A connection that is lost leaves the lock to the next run."""
     known = memory(host)
     if known.locked:
-        root, known.locked = known.locked, None
+        known.locked = None
         with suppress(HostError):
-            _ask(host, root, release=OWNER.token)
+            _ask(host, release=OWNER.token)
 
 
 def _busy(owner: Owner, now: float) -> str:
@@ -109,14 +106,13 @@ def _busy(owner: Owner, now: float) -> str:
 
 def _ask(
     host: Host,
-    services_root: str,
     *,
     take: Owner | None = None,
     release: str | None = None,
     instead_of: Owner | None = None,
 ) -> LockAnswer:
     request = LockRequest(
-        state=f"{services_root}/state", take=take, release=release,
+        state=f"{memory(host).services_root}/state", take=take, release=release,
         instead_of=instead_of,
     )  # fmt: skip
     return ask(host, program, request, LockAnswer, timeout=30)
@@ -128,8 +124,6 @@ def _is_dead(owner: Owner) -> bool:
         return False
     try:
         os.kill(owner.pid, 0)
-    except ProcessLookupError:
-        return True
-    except PermissionError:
-        return False
+    except OSError as error:
+        return isinstance(error, ProcessLookupError)
     return False

@@ -7,18 +7,16 @@ from collections.abc import Sequence
 from pyinfra.api.host import Host
 from pyinfra.context import ctx_host
 
-from sparkwright.facts.asking import HostError
-from sparkwright.facts.memory import memory
+from sparkwright.facts.memory import MODELS_ROOT
 from sparkwright.facts.observation import observed
-from sparkwright.findings.user_error import UserError
 from sparkwright.host.fetch.request import ExpectedContents, FetchFile, FetchRequest, document
 from sparkwright.host.jobs import Job, WatchedJob, credential
 from sparkwright.host.lib.pickles import is_pickle
 from sparkwright.host.observation import ObservationRequest
 from sparkwright.host.proof import ModelAt, ProofRequest
 from sparkwright.operations import jobs, runtime
-from sparkwright.operations.changing import MODELS_ROOT, Commands, change, operation
-from sparkwright.operations.fetching import HUB_TOKEN, Sources, job_state, job_unit
+from sparkwright.operations.changing import Commands, change, operation
+from sparkwright.operations.fetching import HUB_TOKEN, Sources, defaults, job_state, job_unit
 from sparkwright.resolve.hub import resolve_model
 from sparkwright.text.sizes import GIB
 
@@ -35,7 +33,6 @@ def present(
     sources: Sources | None = None,
     pickles: bool = False,
     wait: bool = True,
-    break_lock: bool = False,
 ) -> Commands:
     """Have a model's files on the host: complete, verified, at this commit.
 
@@ -50,7 +47,6 @@ def present(
         sources: peers, token, limits; the hub alone without.
         pickles: whether files that run code when they are loaded are fetched, too.
         wait: False only starts the job; ``jobs.finished`` waits for it.
-        break_lock: whether to take the lock from another run.
 
     **Example:**
 
@@ -63,7 +59,7 @@ def present(
         )
     """
     directory = directory_of(root, repository, commit)
-    how = sources or Sources()
+    how = sources or defaults(ctx_host.get())
     request = ObservationRequest(
         models_root=root, services_root=how.services_root, models=(ModelAt(directory, commit),)
     )
@@ -80,13 +76,11 @@ def present(
             return [f"fetching {named}"]
         jobs.follow(host, {watched: repository.rpartition("/")[2]})
         jobs.prove(host, ProofRequest(models=(ModelAt(directory, commit),)))
-        memory(host).forget()
         return [f"{named} is on the disk and verified"]
 
     yield from change(
         [f"fetch {named}{size}: {directory} {fault}"] if fault is not None else [],
-        act, services_root=how.services_root, break_lock=break_lock,
-        otherwise=f"{named} is complete",
+        act, otherwise=f"{named} is complete", forget=wait,
     )  # fmt: skip
 
 
@@ -113,11 +107,7 @@ def _job(
     pickles: bool,
 ) -> tuple[Job, WatchedJob]:
     if files is None:
-        try:
-            files = resolve_model(endpoint, repository, commit, None).files
-        except UserError as error:
-            (problem,) = error.findings
-            raise HostError(f"{problem.subject}: {problem.observed}") from None
+        files = resolve_model(endpoint, repository, commit, None).files
     root = directory.rpartition("/")[0].rpartition("/")[0]
     watched = watched_job(directory, root, how.services_root)
     assert watched.state is not None

@@ -11,45 +11,48 @@ import hashlib
 from collections.abc import Callable, Sequence
 
 from pyinfra.api.host import Host
-from pyinfra.context import ctx_state
+from pyinfra.context import ctx_host, ctx_state
 
 from sparkwright.host.fetch.request import PeerRoots, PeerServerRequest, document
 from sparkwright.host.jobs import MODEST, Job
+from sparkwright.host.lib.systemd import TRANSIENT
 from sparkwright.operations import jobs, peer_keys, peer_unit, runtime
 from sparkwright.operations.changing import Commands, change, operation
-from sparkwright.operations.fetching import Sources
+from sparkwright.operations.fetching import Sources, defaults
+from sparkwright.operations.files import show
 
 #: Seconds without a request after which the server ends.
 _IDLE = 900
 
 
 @operation()
-def serving(
-    contents: Callable[[], Sequence[str]],
-    *,
-    sources: Sources | None = None,
-    break_lock: bool = False,
-) -> Commands:
+def serving(contents: Callable[[], Sequence[str]], *, sources: Sources | None = None) -> Commands:
     """Have the host serve models and images to other hosts, as long as somebody asks.
 
     Args:
         contents: what others will ask for, in words; nothing starts no server. Called when the
             operation runs: it depends on what all hosts were observed to have.
         sources: port, addresses and keys of the server.
-        break_lock: whether to take the lock from another run.
+
+    **Example:**
+
+    .. code:: python
+
+        peers.serving(contents=lambda: ["Qwen/Qwen3-0.6B"])
     """
-    how = sources or Sources()
+    how = sources or defaults(ctx_host.get())
 
     def act(host: Host) -> Sequence[str]:
         home = runtime.ensure(host, how.services_root, how.bundle)
-        jobs.start(host, [server_job(home, how)], how.server_secrets(host.name))
-        return [f"serves {one} to other hosts" for one in contents()]
+        job = server_job(home, how)
+        show({f"{TRANSIENT}/{name}": (text, 0o644) for name, text in job.units.items()})
+        jobs.start(host, [job], how.server_secrets(host.name))
+        return [f"serves {content} to other hosts" for content in contents()]
 
     asked = contents() if ctx_state.get().is_executing else ()
     yield from change(
-        [f"serve {one} to other hosts" for one in asked], act,
-        services_root=how.services_root, break_lock=break_lock,
-        otherwise="no other host asks this one",
+        [f"serve {content} to other hosts" for content in asked], act,
+        otherwise="no other host asks this one", forget=False,
     )  # fmt: skip
 
 

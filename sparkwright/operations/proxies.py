@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 
 from pyinfra.api.host import Host
 from pyinfra.context import ctx_host
 
 from sparkwright.config.keys import OWN, Keys
-from sparkwright.facts.asking import HostError, ask
 from sparkwright.facts.memory import memory
 from sparkwright.facts.observation import observed
 from sparkwright.facts.programs import entry, laid_out
-from sparkwright.findings.user_error import UserError
 from sparkwright.host.lib.systemd import UNITS
 from sparkwright.host.observation import Observation, ObservationRequest
 from sparkwright.host.proxy import configure as program
@@ -22,8 +19,8 @@ from sparkwright.host.proxy import health as health_program
 from sparkwright.host.proxy import install
 from sparkwright.host.proxy.install import InstallRequest
 from sparkwright.host.proxy.pool import HEALTH_UNIT, ProxyRequest, ProxySwitch
-from sparkwright.operations.changing import SERVICES_ROOT, Commands, change, operation, show_diff
-from sparkwright.plan.missing import unwritten
+from sparkwright.operations.changing import Commands, act_by, change, operation
+from sparkwright.operations.files import Files, missing_files, unwritten
 from sparkwright.proxy.haproxy import (
     UNIT,
     Proxies,
@@ -38,46 +35,31 @@ PACKAGE = "haproxy"
 
 
 @operation()
-def serving(
-    proxies: Proxies | None,
-    files: Mapping[str, tuple[str, int]],
-    *,
-    services_root: str = SERVICES_ROOT,
-    later: bool = False,
-    break_lock: bool = False,
-) -> Commands:
+def serving(proxies: Proxies | None, files: Files, *, later: bool = False) -> Commands:
     """Have HAProxy serve these proxies, and no other; nobody who is connected is cut off.
 
     Args:
         proxies: all proxies of the host; None takes everything of them away.
         files: their files (``files_of``): text and mode, by path.
-        services_root: where the host's lock lies.
         later: whether they change with a switch of the services instead (``switched``).
-        break_lock: whether to take the lock from another run.
+
+    **Example:**
+
+    .. code:: python
+
+        proxies.serving(proxies=None, files={})
     """
-    home = proxies or _empty(services_root)
-    asked = replace(request_of(proxies, files), services_root=services_root)
-    seen = observed(ctx_host.get(), asked)
-    wrong = pending(proxies, files, seen)
-    if wrong:
-        _show_diff(home, files)
-    todo = [] if later else wrong
-
-    def act(host: Host) -> Sequence[str]:
-        done = ask(
-            host,
-            program,
-            request(files, home, start=_free(proxies, seen)),
-            tuple[str, ...],
-            timeout=300,
-        )
-        memory(host).forget()
-        return done
-
+    host = ctx_host.get()
+    home = proxies or _empty(memory(host).services_root)
+    state = observed(host, request_of(proxies, files))
+    todo = pending(proxies, files, state)
+    if proxies and todo:
+        unwritten(files, state)
     yield from change(
-        todo, act, services_root=services_root, break_lock=break_lock,
+        [] if later else todo,
+        act_by(program, request(files, home, start=_free(proxies, state)), timeout=300),
         otherwise="changes with the services" if later else "proxies are as desired",
-    )  # fmt: skip
+    )
 
 
 @operation()
@@ -86,8 +68,6 @@ def installed(
     wanted: bool = True,
     brought: Callable[[str], Mapping[str, bytes]] | None = None,
     environment: Mapping[str, str] | None = None,
-    services_root: str = SERVICES_ROOT,
-    break_lock: bool = False,
 ) -> Commands:
     """Have the distribution's HAProxy, before anything that runs is touched for it.
 
@@ -96,26 +76,27 @@ def installed(
         brought: packages for an architecture (as ``uname -m`` has it), by file name; without, or
             with none, they come from the distribution's servers.
         environment: of apt-get, such as ``http_proxy``.
+
+    **Example:**
+
+    .. code:: python
+
+        proxies.installed()
     """
-    asked = ObservationRequest(packages=(PACKAGE,) if wanted else (), services_root=services_root)
-    seen = observed(ctx_host.get(), asked)
-    missing = wanted and seen.packages[PACKAGE].version is None
+    asked = ObservationRequest(packages=(PACKAGE,) if wanted else ())
+    state = observed(ctx_host.get(), asked)
+    missing = wanted and state.packages[PACKAGE].version is None
 
     def act(host: Host) -> Sequence[str]:
-        try:
-            found = brought(seen.architecture) if brought else {}
-        except UserError as error:
-            raise HostError(str(error)) from None
-        content = {name: base64.b64encode(data).decode() for name, data in found.items()}
-        # Longer than what holds apt's lock is waited for.
+        packages = brought(state.architecture) if brought else {}
+        content = {name: base64.b64encode(data).decode() for name, data in packages.items()}
         asked = InstallRequest(content, dict(environment or {}))
-        done = ask(host, install, asked, tuple[str, ...], timeout=1500)
-        memory(host).forget()
-        return done
+        # Longer than what holds apt's lock is waited for.
+        return act_by(install, asked, timeout=1500)(host)
 
     yield from change(
-        ["install HAProxy"] if missing else [], act, services_root=services_root,
-        break_lock=break_lock, otherwise="HAProxy is installed" if wanted else "no proxy here",
+        ["install HAProxy"] if missing else [], act,
+        otherwise="HAProxy is installed" if wanted else "no proxy here",
     )  # fmt: skip
 
 
@@ -168,12 +149,12 @@ def _health_program(home: str) -> dict[str, str]:
     }
 
 
-def units_of(files: Mapping[str, tuple[str, int]]) -> list[str]:
+def units_of(files: Files) -> list[str]:
     """The units among the files of the proxies."""
     return [unit for unit in (UNIT, HEALTH_UNIT) if f"{UNITS}/{unit}" in files]
 
 
-def request_of(proxies: Proxies | None, files: Mapping[str, tuple[str, int]]) -> ObservationRequest:
+def request_of(proxies: Proxies | None, files: Files) -> ObservationRequest:
     """What has to be observed of the proxies."""
     tls = proxies.tls_places if proxies else ()
     return ObservationRequest(
@@ -184,30 +165,28 @@ def request_of(proxies: Proxies | None, files: Mapping[str, tuple[str, int]]) ->
     )
 
 
-def pending(
-    proxies: Proxies | None, files: Mapping[str, tuple[str, int]], seen: Observation
-) -> list[str]:
+def pending(proxies: Proxies | None, files: Files, state: Observation) -> list[str]:
     """What of the proxies is not as desired, in words."""
     if proxies is None:
-        return ["remove the proxy"] if UNIT in seen.unit_files else []
-    found = unwritten(files, seen)
-    found += [
+        return ["remove the proxy"] if UNIT in state.unit_files else []
+    todo = [f"write {path}" for path in missing_files(files, state)]
+    todo += [
         f"remove {path}"
         for path in proxies.tls_places
-        if path not in files and seen.files.get(path)
+        if path not in files and state.files.get(path)
     ]
-    if _free(proxies, seen):
-        found += [
+    if _free(proxies, state):
+        todo += [
             f"start {unit}"
             for unit in units_of(files)
-            if seen.units.get(unit, {}).get("ActiveState") != "active"
+            if state.units.get(unit, {}).get("ActiveState") != "active"
         ]
-    return found
+    return todo
 
 
 def switched(
     proxies: Proxies | None,
-    files: Mapping[str, tuple[str, int]],
+    files: Files,
     seen: Observation,
     services_root: str,
 ) -> ProxySwitch | None:
@@ -230,7 +209,7 @@ def switched(
     )
 
 
-def request(files: Mapping[str, tuple[str, int]], home: Proxies, *, start: bool) -> ProxyRequest:
+def request(files: Files, home: Proxies, *, start: bool) -> ProxyRequest:
     """What the host's programs are told of HAProxy."""
     return ProxyRequest(
         files=dict(files),
@@ -254,14 +233,3 @@ def _free(proxies: Proxies | None, seen: Observation) -> bool:
 def _empty(services_root: str) -> Proxies:
     """Where proxies would be, in a plan without any."""
     return Proxies((), home=f"{services_root}/gateway")
-
-
-def _show_diff(home: Proxies, files: Mapping[str, tuple[str, int]]) -> None:
-    """With ``--diff``, HAProxy's configuration and the units; keys are in a file of their own."""
-    host = ctx_host.get()
-    shown = [home.config, *(f"{UNITS}/{unit}" for unit in units_of(files))]
-    if host.state.config.DIFF:
-        texts = observed(host, ObservationRequest(texts=tuple(shown))).texts
-        for path in shown:
-            if path in files:
-                show_diff(path, texts.get(path), files[path][0])

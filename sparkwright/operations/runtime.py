@@ -8,7 +8,7 @@ from __future__ import annotations
 import base64
 import hashlib
 from functools import cache
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from threading import Lock
 
 from pyinfra.api.host import Host
@@ -18,7 +18,7 @@ from sparkwright.facts.memory import memory
 from sparkwright.facts.observation import observed
 from sparkwright.facts.programs import laid_out
 from sparkwright.host import install_runtime
-from sparkwright.host.fetch import fetch, peer_server, pull, run, worker
+from sparkwright.host.fetch import errors, fetch, peer_server, pull, run, worker
 from sparkwright.host.install_runtime import RuntimeRequest
 from sparkwright.resolve.runtime import (
     Runtime,
@@ -79,8 +79,10 @@ def _libraries(architecture: str, bundle: str | None) -> Runtime:
 
 @cache
 def _program() -> dict[str, str]:
-    """The sources of the fetch program, by path below its home."""
-    return laid_out("", *_PROGRAMS)
+    """The sources of the fetch program and its messages, by path below its home."""
+    messages = errors.MESSAGES
+    path = str(PurePosixPath(_ENTRY).with_name(messages.name))
+    return laid_out("", *_PROGRAMS) | {path: messages.read_text(encoding="utf-8")}
 
 
 @cache

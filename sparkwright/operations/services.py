@@ -10,6 +10,7 @@ from pyinfra.api.host import Host
 from pyinfra.context import ctx_host
 
 from sparkwright.facts.asking import HostError
+from sparkwright.facts.memory import memory
 from sparkwright.facts.observation import observed
 from sparkwright.facts.programs import entry, laid_out, source
 from sparkwright.host import boot_caches
@@ -19,8 +20,9 @@ from sparkwright.host.proxy.pool import ProxySwitch
 from sparkwright.host.ranks import rank
 from sparkwright.host.release import ServiceSwitch
 from sparkwright.host.service import FORMAT, Service
-from sparkwright.operations.changing import SERVICES_ROOT, Commands, change, operation, show_diff
-from sparkwright.operations.switching import SwitchResult, switch
+from sparkwright.operations.changing import Commands, change, operation
+from sparkwright.operations.files import show
+from sparkwright.operations.switching import RECOVERY, SwitchResult, recover, switch
 from sparkwright.plan.changes import (
     Secrets,
     active_of,
@@ -42,11 +44,9 @@ def running(
     services: Sequence[Service],
     secrets: Secrets,
     *,
-    services_root: str = SERVICES_ROOT,
-    proxies: Callable[[], ProxySwitch | None] | None = None,
+    proxies: Callable[[], ProxySwitch | None] = lambda: None,
     turn: Turn | None = None,
     ended: Ended | None = None,
-    break_lock: bool = False,
 ) -> Commands:
     """Have services run as desired, proved by real answers; else what ran before runs again.
 
@@ -55,49 +55,46 @@ def running(
     that fails goes back to its last good release by itself.
 
     Args:
-        services: all services of the host (``sparkwright.host.service.Service``).
-        secrets: texts of the 0600 files with their keys, by path.
-        services_root: where services, state and the host's lock lie.
+        services: all services of the host (``served.services``).
+        secrets: texts of the 0600 files with their keys, by path (``served.secrets``).
         proxies: what of the host's proxies changes with the switch.
         turn: when the switch may happen, where hosts are switched one after the other.
         ended: called with how it ended.
-        break_lock: whether to take the lock from another run.
 
     **Example:**
 
     .. code:: python
 
-        services.running(services=[Service(name="chat", ...)])
+        services.running(services=(), secrets={})
     """
     host = ctx_host.get()
-    seen = observed(host, request_of(services, services_root)) if services else None
-    todo = [(one, found) for one in services if seen and (found := changes(one, secrets, seen))]
-    if seen and (refusal := other_format(seen)):
+    root = memory(host).services_root
+    state = observed(host, request_of(services, root)) if services else None
+    todo = [
+        (service, faults)
+        for service in services
+        if state and (faults := changes(service, secrets, state))
+    ]
+    if state and (refusal := other_format(state)):
         raise HostError(refusal)
-    for one, _ in todo:
-        _show_diff(one, host)
+    _show([service for service, _ in todo], root)
+    pending = [f"service {service.name}: {', '.join(faults)}" for service, faults in todo]
 
     def act(host: Host) -> Sequence[str]:
-        assert seen is not None
-        wanted = to_desired(todo, secrets, seen)
+        assert state is not None
+        wanted = to_desired(todo, secrets, state)
 
         def carry_out(host: Host) -> SwitchResult:
             return switch(
-                host, services_root, wanted, active=active_of(services, seen),
-                unmanaged=unmanaged_containers(services, seen),
-                proxies=proxies() if proxies else None,
+                host, wanted, active=active_of(services, state),
+                unmanaged=unmanaged_containers(services, state), proxies=proxies(),
             )  # fmt: skip
 
-        result = turn(host, carry_out) if turn else carry_out(host)
-        if ended:
-            ended(wanted, result)
-        if result.result != "good":
-            raise HostError(result.why())
-        down = [f"down for {result.down_seconds:.1f} s"] if turn else []
-        return [*_pending(todo), *down]
+        result = _switched(host, wanted, carry_out, turn, ended)
+        return [*pending, f"down for {result.down_seconds:.1f} s"] if turn else pending
 
     yield from change(
-        _pending(todo), act, services_root=services_root, break_lock=break_lock,
+        pending, act,
         otherwise="every service runs as desired" if services else "no service of this host",
     )  # fmt: skip
 
@@ -106,35 +103,62 @@ def running(
 def switched_back(
     targets: Callable[[], Sequence[ServiceSwitch]],
     *,
-    services_root: str = SERVICES_ROOT,
     turn: Turn | None = None,
     ended: Ended | None = None,
-    break_lock: bool = False,
 ) -> Commands:
     """Switch services to releases that the host still has, proved as any other switch.
 
     Args:
         targets: as ``to_release`` makes them; none for nothing. Called when the operation runs.
-        services_root, turn, ended, break_lock: as for ``running``.
+        turn, ended: as for ``running``.
+
+    **Example:**
+
+    .. code:: python
+
+        services.switched_back(targets=lambda: [])
     """
     todo = list(targets())
-    pending = [f"service {one.name}: {one.from_release} back to {one.to}" for one in todo]
+    pending = [f"service {each.name}: {each.from_release} back to {each.to}" for each in todo]
 
     def act(host: Host) -> Sequence[str]:
-        def carry_out(host: Host) -> SwitchResult:
-            return switch(host, services_root, todo)
-
-        result = turn(host, carry_out) if turn else carry_out(host)
-        if ended:
-            ended(todo, result)
-        if result.result != "good":
-            raise HostError(result.why())
+        result = _switched(host, todo, lambda host: switch(host, todo), turn, ended)
         return [*pending, f"down for {result.down_seconds:.1f} s"]
 
-    yield from change(
-        pending, act, services_root=services_root, break_lock=break_lock,
-        otherwise="every service runs that release",
-    )  # fmt: skip
+    yield from change(pending, act, otherwise="every service runs that release")
+
+
+def _switched(
+    host: Host,
+    services: Sequence[ServiceSwitch],
+    carry_out: Callable[[Host], SwitchResult],
+    turn: Turn | None,
+    ended: Ended | None,
+) -> SwitchResult:
+    result = turn(host, carry_out) if turn else carry_out(host)
+    if ended:
+        ended(services, result)
+    if result.result != "good":
+        raise HostError(result.why())
+    return result
+
+
+def _show(services: Sequence[Service], root: str) -> None:
+    """With ``--diff``, the files of releases beside those of the releases that run."""
+    files: dict[str, tuple[str, int]] = {}
+    former: dict[str, str] = {}
+    for service in services:
+        texts = {
+            f"{service.directory}/compose.yaml": (service.compose, 0o640),
+            service.unit_path: (service.unit_text, 0o644),
+            **_rank_files(service),
+        }
+        current = f"{service.home}/current"
+        former |= {path: path.replace(service.directory, current) for path in texts}
+        files |= texts
+    if files:
+        files[RECOVERY] = (recover(root), 0o644)
+    show(files, former)
 
 
 def request_of(services: Sequence[Service], services_root: str) -> ObservationRequest:
@@ -162,46 +186,37 @@ def other_format(observed: Observation) -> str | None:
 
 
 def to_desired(
-    todo: Sequence[tuple[Service, list[str]]], secrets: Secrets, seen: Observation
+    todo: Sequence[tuple[Service, list[str]]], secrets: Secrets, state: Observation
 ) -> list[ServiceSwitch]:
     """A switch of services to their desired releases, with their differences."""
-    found = []
+    switches = []
     for service, why in todo:
-        state = seen.services.get(service.name, ServiceState())
-        sleeps = runs_instead(service, seen) is not None
+        there = state.services.get(service.name, ServiceState())
+        sleeps = runs_instead(service, state) is not None
         slept = sleeps and not restarts(why)
-        back = former(state, service.release) or (state.current if sleeps and not slept else None)
-        found.append(
-            ServiceSwitch(
-                service=service,
-                from_release=back,
-                why=tuple(why),
-                restart=restarts(why) and not service.follower,
-                sleeps=sleeps,
-                slept=slept,
-                files={
-                    f"{service.directory}/boot_caches.py": (source(boot_caches), 0o640),
-                    **_rank_files(service),
-                    **{
-                        path: (secrets[path].value, 0o600)
-                        for path in (service.secrets, service.rank.secrets if service.rank else "")
-                        if path in secrets
-                    },
-                },
-            )
-        )
-    return found
+        back = former(there, service.release) or (there.current if sleeps and not slept else None)
+        keys = (service.secrets, service.rank.secrets if service.rank else "")
+        files = {
+            f"{service.directory}/boot_caches.py": (source(boot_caches), 0o640),
+            **_rank_files(service),
+            **{path: (secrets[path].value, 0o600) for path in keys if path in secrets},
+        }
+        restart = restarts(why) and not service.follower
+        switches.append(ServiceSwitch(service, back, tuple(why), restart, sleeps, slept, files))
+    return switches
 
 
 def _rank_files(service: Service) -> dict[str, tuple[str, int]]:
     """The program of a cluster's rank, and its configuration; none for a service of one host."""
     if service.rank is None:
         return {}
-    place = service.directory
-    found = {path: (text, 0o640) for path, text in laid_out(place, rank).items()}
-    found[f"{place}/rank.py"] = (entry(place, rank), 0o640)
-    found[f"{place}/rank.json"] = (json.dumps(encode(service.rank), indent=1) + "\n", 0o640)
-    return found
+    home = service.directory
+    texts = {
+        **laid_out(home, rank),
+        f"{home}/rank.py": entry(home, rank),
+        f"{home}/rank.json": json.dumps(encode(service.rank), indent=1) + "\n",
+    }
+    return {path: (text, 0o640) for path, text in texts.items()}
 
 
 def to_release(now: Service, to: Service, back: str | None, why: str) -> ServiceSwitch:
@@ -216,18 +231,3 @@ def to_release(now: Service, to: Service, back: str | None, why: str) -> Service
         to, pool=now.pool, soak_seconds=now.soak_seconds, second_boot=now.second_boot
     )
     return ServiceSwitch(switched, back, (why,), restart=True)
-
-
-def _pending(todo: Sequence[tuple[Service, list[str]]]) -> list[str]:
-    return [f"service {one.name}: {', '.join(found)}" for one, found in todo]
-
-
-def _show_diff(service: Service, host: Host) -> None:
-    """With ``--diff``, compose file and unit against those that run."""
-    if not host.state.config.DIFF:
-        return
-    current = f"{service.home}/current/compose.yaml"
-    request = ObservationRequest(texts=(current, service.unit_path))
-    texts = observed(host, request).texts
-    show_diff(f"{service.name}: compose.yaml", texts.get(current), service.compose)
-    show_diff(service.unit_path, texts.get(service.unit_path), service.unit_text)

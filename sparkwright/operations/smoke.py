@@ -49,6 +49,19 @@ def answers(
         needed: further ports that other machines are to reach.
         noticed: called with what is wrong without failing the host: ports that answer there and
             not here.
+
+    **Example:**
+
+    .. code:: python
+
+        from sparkwright.operations import SmokeRequest, smoke
+
+        chat = SmokeRequest(
+            name="chat", unit="chat.service", address="127.0.0.1", port=8000,
+            secrets="/etc/chat.env", served_names=("chat",), engine="vllm",
+            boot_seconds=600, first_answer_seconds=60,
+        )
+        smoke.answers(services=[chat])
     """
 
     def inspect(host: Host) -> Sequence[str]:

@@ -19,6 +19,7 @@ from sparkwright.host import switch as program
 from sparkwright.host.jobs import Job, WatchedJob
 from sparkwright.host.lib import sandbox
 from sparkwright.host.lib.records import encode
+from sparkwright.host.lib.systemd import UNITS
 from sparkwright.host.proxy.pool import ProxySwitch
 from sparkwright.host.release import (
     FAILED,
@@ -32,6 +33,8 @@ from sparkwright.host.service import CheckResult
 from sparkwright.operations import jobs
 
 UNIT = "sparkwright-switch"
+#: Path of the unit that brings a switch to its end after a power cut.
+RECOVERY = f"{UNITS}/sparkwright-recover.service"
 #: Seconds between two looks at a switch.
 _EVERY = 5
 _ENTRY = (
@@ -102,7 +105,6 @@ class SwitchResult:
 
 def switch(
     host: Host,
-    services_root: str,
     services: Sequence[ServiceSwitch],
     *,
     unmanaged: Sequence[str] = (),
@@ -119,14 +121,15 @@ def switch(
     Raises:
         HostError: when it can't be begun, or is lost sight of.
     """
-    home = place(services_root)
+    root = memory(host).services_root
+    home = place(root)
     name = secrets.token_hex(6)
     argv = _argv(home)
     request = SwitchRequest(
         id=name,
         by=f"{getpass.getuser()}@{socket.gethostname()}",
-        settle=settle(services_root),
-        recover=recover(services_root),
+        settle=settle(root),
+        recover=recover(root),
         services=tuple(services),
         unmanaged=tuple(unmanaged),
         proxies=proxies,
@@ -143,8 +146,7 @@ def switch(
         properties=_PROPERTIES,
         urgent=True,
     )
-    ended = follow(host, services_root, (job,))
-    memory(host).forget()
+    ended = follow(host, (job,))
     if ended.id != name:
         raise HostError(
             f"another switch is under way here ({_words(ended)}): run again when it has ended"
@@ -174,7 +176,7 @@ def _argv(home: str) -> tuple[str, ...]:
     return ("/usr/bin/python3", "-IS", "-c", entry, "--run", f"{home}/request.json")
 
 
-def follow(host: Host, services_root: str, start: Sequence[Job] = ()) -> SwitchJournal:
+def follow(host: Host, start: Sequence[Job] = ()) -> SwitchJournal:
     """Wait for the switch of a host to end.
 
     Args:
@@ -185,7 +187,7 @@ def follow(host: Host, services_root: str, start: Sequence[Job] = ()) -> SwitchJ
         HostError: when the host does not answer.
     """
     shown = ""
-    watched = WatchedJob(UNIT, place(services_root))
+    watched = WatchedJob(UNIT, place(memory(host).services_root))
     while True:
         answer = jobs.status(host, [watched], _EVERY, start)[UNIT]
         start = ()

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable
 
-from pyinfra.api.host import Host
 from pyinfra.context import ctx_host
 
 from sparkwright.checks.service.watch_plan import SERVICE, TIMER, Watch
-from sparkwright.facts.asking import ask
 from sparkwright.facts.memory import memory
 from sparkwright.facts.observation import observed
 from sparkwright.facts.programs import laid_out
@@ -18,65 +15,52 @@ from sparkwright.host.observation import ObservationRequest
 from sparkwright.host.watch import install as program
 from sparkwright.host.watch import watch as watch_program
 from sparkwright.host.watch.install import WatchInstallRequest
-from sparkwright.operations.changing import SERVICES_ROOT, Commands, change, operation
-from sparkwright.plan.missing import unwritten
+from sparkwright.operations.changing import Commands, act_by, change, operation
+from sparkwright.operations.files import unwritten
 
 
 @operation()
-def installed(
-    watch: Watch | None,
-    *,
-    unless: Callable[[], bool] = lambda: False,
-    services_root: str = SERVICES_ROOT,
-    break_lock: bool = False,
-) -> Commands:
+def installed(watch: Watch | None, *, unless: Callable[[], bool] = lambda: False) -> Commands:
     """Have the watch on the host, or none.
 
     Args:
         watch: its configuration and units (``checks.service.watch.watch_of``); None takes it away.
         unless: asked once everything before is done: whether it stays as it is.
-        services_root: where the host's lock lies.
-        break_lock: whether to take the lock from another run.
+
+    **Example:**
+
+    .. code:: python
+
+        watch.installed(watch=None)
     """
+    host = ctx_host.get()
     if unless():
-        ctx_host.get().noop("what it would expect does not run: it stays as it is")
+        host.noop("what it would expect does not run: it stays as it is")
         return
     files = files_of(watch)
-    request = replace(request_of(files), services_root=services_root)
-    seen = observed(ctx_host.get(), request)
+    state = observed(host, request_of(files))
     if watch is None:
-        pending = ["remove the watch"] if SERVICE in seen.unit_files else []
+        pending = ["remove the watch"] if SERVICE in state.unit_files else []
     else:
-        pending = unwritten(files, seen)
-        timer = seen.units.get(TIMER, {})
+        pending = unwritten(files, state)
+        timer = state.units.get(TIMER, {})
         if timer.get("ActiveState") != "active" or timer.get("UnitFileState") != "enabled":
             pending.append(f"start {TIMER}")
-
-    def act(host: Host) -> Sequence[str]:
-        request = WatchInstallRequest(
-            home=f"{services_root}/watch", timer=TIMER, service=SERVICE, files=files
-        )
-        done = ask(host, program, request, tuple[str, ...])
-        memory(host).forget()
-        return done
-
-    yield from change(
-        pending, act, services_root=services_root, break_lock=break_lock,
-        otherwise="the watch is as desired",
-    )  # fmt: skip
+    request = WatchInstallRequest(f"{memory(host).services_root}/watch", TIMER, SERVICE, files)
+    yield from change(pending, act_by(program, request), otherwise="the watch is as desired")
 
 
 def files_of(watch: Watch | None) -> dict[str, tuple[str, int]]:
     """Every file of the watch: text and mode, by path."""
     if watch is None:
         return {}
-    programs = laid_out(watch.home, watch_program)
-    return {
-        **{path: (text, 0o644) for path, text in programs.items()},
-        watch.config_path: (watch.config, 0o644),
-        f"{UNITS}/{SERVICE}": (watch.service, 0o644),
-        f"{UNITS}/{TIMER}": (watch.timer, 0o644),
+    texts = {
+        **laid_out(watch.home, watch_program),
+        watch.config_path: watch.config,
+        f"{UNITS}/{SERVICE}": watch.service,
+        f"{UNITS}/{TIMER}": watch.timer,
     }
+    return {path: (text, 0o644) for path, text in texts.items()}
 
 
 def request_of(files: dict[str, tuple[str, int]]) -> ObservationRequest:

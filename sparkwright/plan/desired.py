@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 from sparkwright.catalog import Catalog
 from sparkwright.host.fetch.request import ContentCheck, ExpectedContents
@@ -24,11 +25,24 @@ class DesiredModel:
     Attributes:
         directory: where it goes on the host.
         expected: what its files must be: format and checks of the catalog.
+        endpoint: the hub that has it.
     """
 
     directory: str
     resolved: ResolvedModel
     expected: ExpectedContents
+    endpoint: str
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """Arguments of ``models.present``. The plan has left out all pickles but those that a
+        setting names."""
+        return {
+            "repository": self.resolved.repository, "commit": self.resolved.commit,
+            "files": self.resolved.files,
+            "root": self.directory.removesuffix(f"/{self.resolved.directory}"),
+            "endpoint": self.endpoint, "expected": self.expected, "pickles": True,
+        }  # fmt: skip
 
     @property
     def shared_name(self) -> str:
@@ -57,6 +71,15 @@ class DesiredImage:
     platforms: dict[str, PlatformImage]
     commit: str | None
     context: str | None = None
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """Arguments of ``images.present``."""
+        return {
+            "image": self.name, "digest": self.digest, "registry": self.reference.registry,
+            "repository": self.reference.repository, "platforms": self.platforms,
+            "title": self.title, "store": self.store,
+        }  # fmt: skip
 
     @property
     def title(self) -> str:
@@ -105,7 +128,9 @@ class Desired:
                 resolved = fetched(every, settings.allowed_pickles)
                 directory = f"{settings.models_root}/{resolved.directory}"
                 expected = self._expected(resolved.repository)
-                found[directory] = DesiredModel(directory, resolved, expected)
+                found[directory] = DesiredModel(
+                    directory, resolved, expected, settings.hub_endpoint
+                )
         return tuple(found.values())
 
     @cached_property

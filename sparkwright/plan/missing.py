@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
 
 from sparkwright.host.observation import FileState, Observation
 from sparkwright.plan.desired import Desired, DesiredImage, DesiredModel
@@ -49,12 +48,3 @@ def digest(text: str) -> str:
 def differs(state: FileState | None, text: str, mode: int) -> bool:
     """Whether a file is not there with this text and mode."""
     return state is None or (state.sha256, state.mode) != (digest(text), mode)
-
-
-def unwritten(files: Mapping[str, tuple[str, int]], observed: Observation) -> list[str]:
-    """Files (path -> text and mode) that are not there like that, in words."""
-    return [
-        f"write {path}"
-        for path, (text, mode) in files.items()
-        if differs(observed.files.get(path), text, mode)
-    ]

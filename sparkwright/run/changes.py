@@ -49,7 +49,6 @@ def controlled(
         drain=rollout.notice_seconds + rollout.drain_seconds,
         answered=partial(answers.__setitem__, host.name),
         unless=partial(_failed, answers, "restarted") if restarts else lambda: None,
-        break_lock=run.settings.break_lock,
         # The others serve meanwhile.
         _serial=restarts and not now,
     )  # fmt: skip
@@ -74,7 +73,6 @@ def activated(
         request=ActivateRequest(service, run.settings.services_root, OWNER.by, why, dry=dry),
         answered=partial(answers.__setitem__, host.name),
         unless=partial(_failed, answers, "switched"),
-        break_lock=run.settings.break_lock,
         _serial=not dry,
     )
 
@@ -95,7 +93,6 @@ def in_maintenance(
         request=MaintenanceRequest(on, run.settings.services_root, OWNER.by, why),
         drain=rollout.notice_seconds + rollout.drain_seconds,
         answered=partial(answers.__setitem__, host.name),
-        break_lock=run.settings.break_lock,
     )  # fmt: skip
 
 
@@ -106,7 +103,6 @@ def pruned(host: Host, run: HostRun, answers: dict[str, DiskUsage]) -> None:
         name="Models: prune",
         request=questions.disk_usage_request(run),
         answered=partial(answers.__setitem__, host.name),
-        break_lock=run.settings.break_lock,
     )
 
 
@@ -131,10 +127,7 @@ def removed(
         services=list(services) or None,
         weights=weights,
         bootstrap=bootstrap,
-        models_root=run.settings.models_root,
-        services_root=run.settings.services_root,
         answered=partial(answers.__setitem__, host.name),
-        break_lock=run.settings.break_lock,
     )
 
 

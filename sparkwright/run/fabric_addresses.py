@@ -41,8 +41,6 @@ def addresses(host: Host, run: HostRun, _: dict[str, None]) -> None:
         devices=[each.rail.name for each in given],
         pending=pending,
         before=state.netplan,
-        services_root=run.settings.services_root,
-        break_lock=run.settings.break_lock,
         _sudo=not is_root(host),
         # pyinfra would put a password into a command line.
         _sudo_password="",
@@ -56,6 +54,4 @@ def addresses(host: Host, run: HostRun, _: dict[str, None]) -> None:
         operation(
             name=name,
             pings=planned.pings(wanted, given),
-            services_root=run.settings.services_root,
-            break_lock=run.settings.break_lock,
         )

@@ -21,7 +21,7 @@ def planned(host: Host, one: HostRun) -> list[str]:
     """The same, after the proxies were given the keys of the plan, under the host's lock."""
     if one.proxies is None:
         return []
-    locks.take(host, one.settings.services_root, break_lock=one.settings.break_lock)
+    locks.take(host)
     text, _ = one.proxy_files[one.proxies.keys]
     answer = _ask(host, one, text)
     memory(host).forget()

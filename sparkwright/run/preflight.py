@@ -59,12 +59,11 @@ def judged(host: Host, one: HostRun, *, dry: bool) -> bool:
         if other := other_format(one.observed):
             raise HostError(other)
         if one.observed.switching and not dry:
-            breaking = one.settings.break_lock
-            if busy := locks.in_the_way(host, break_lock=breaking):
+            if busy := locks.in_the_way(host):
                 raise HostError(busy)
             host.log("a switch that was begun before is still under way: waiting for its end")
             with suppress(Interrupted):  # what it left is put in order by this run
-                follow(host, one.settings.services_root)
+                follow(host)
             asked = _observe(host, one)
     except HostError as error:
         refuse(host, str(error))

@@ -19,7 +19,7 @@ from sparkwright.host.bootstrap import reboot as program
 from sparkwright.host.bootstrap.inspection import BootstrapRequest, BootstrapState
 from sparkwright.host.bootstrap.reboot import RebootRequest
 from sparkwright.operations import locks
-from sparkwright.operations.changing import SERVICES_ROOT, Commands, operation, paint
+from sparkwright.operations.changing import Commands, operation, paint
 from sparkwright.run.bootstrap import state_of
 
 #: Seconds: a Spark takes about two minutes, a server with much memory to check takes longer.
@@ -27,13 +27,7 @@ _SECONDS, _PAUSE = 900.0, 5.0
 
 
 @operation()
-def rebooted(
-    state: BootstrapState,
-    *,
-    asked: bool = False,
-    services_root: str = SERVICES_ROOT,
-    break_lock: bool = False,
-) -> Commands:
+def rebooted(state: BootstrapState, *, asked: bool = False) -> Commands:
     """Reboot the host for its new driver, and go on once it is back; unasked, fail it.
 
     Not pyinfra's own ``server.reboot``: it tells a reboot by the uptime, which a container shares
@@ -47,7 +41,7 @@ def rebooted(
     if asked:
         if not ctx_state.get().is_executing:
             host.log("would reboot, and wait until the host is back")
-        yield Ours(_reboot, (services_root, break_lock), {})
+        yield Ours(_reboot, (), {})
         return
     finding = reboot_needed(state)
     if not ctx_state.get().is_executing:
@@ -56,10 +50,10 @@ def rebooted(
     yield failing([f"{finding.observed}: {finding.remedy}"])
 
 
-def _reboot(state: State, host: Host, root: str, breaks: bool) -> bool:
+def _reboot(state: State, host: Host) -> bool:
     known = memory(host)
     try:
-        locks.take(host, root, break_lock=breaks)
+        locks.take(host)
         before = ask(host, program, RebootRequest(), str, timeout=60)
         # Not held over the reboot: nobody else could tell it from a run that died.
         locks.release(host)

@@ -34,10 +34,8 @@ def rollback(
         services.switched_back(
             name=f"Rollback: {title}",
             targets=partial(list, targets if host.name in names else []),
-            services_root=one.settings.services_root,
             turn=partial(batches.in_turn, left=lambda: None),
             ended=partial(rollout.remember_rolled_back, one),
-            break_lock=one.settings.break_lock,
         )
 
 

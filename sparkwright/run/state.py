@@ -208,10 +208,10 @@ def attach(run: Run, hosts: dict[str, Host]) -> None:
     for host in hosts.values():
         host.connector_data[_KEY] = run
         known, settings = memory(host), run.hosts[host.name].settings
+        known.services_root, known.models_root = settings.services_root, settings.models_root
+        known.break_lock = settings.break_lock
         # What a user's role changes is under the same lock as all the rest.
-        known.guard = partial(
-            locks.take, host, settings.services_root, break_lock=settings.break_lock
-        )
+        known.guard = partial(locks.take, host)
 
 
 def run_of(host: Host) -> Run:

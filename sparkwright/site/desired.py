@@ -14,6 +14,7 @@ from sparkwright.config.settings import RolloutSettings
 from sparkwright.config.ssh_keys import SSH_KEY
 from sparkwright.findings.finding import Finding, errors
 from sparkwright.findings.user_error import UserError
+from sparkwright.host.directories import Directory
 from sparkwright.plan.desired import Desired
 from sparkwright.plan.plan import HostPlan
 from sparkwright.plan.rollout import agreed
@@ -27,7 +28,7 @@ from sparkwright.site.clusters import unlike_releases
 from sparkwright.site.fleet import PlannedHost, plan_fleet, with_geometry
 from sparkwright.site.judged import site_problems
 from sparkwright.site.resolution import pinned
-from sparkwright.site.services import rendered
+from sparkwright.site.services import directories, rendered, secrets_of
 from sparkwright.tls.host import PeerCertificate, peer_certificate
 
 
@@ -42,6 +43,16 @@ class DesiredHost:
     token: Secret | None
     proxies: Proxies | None
     peer_certificate: PeerCertificate | None
+
+    @property
+    def secrets(self) -> dict[str, Secret]:
+        """Texts of the files with its services' keys, by path."""
+        return secrets_of(self.desired.plan, self.keys)
+
+    @property
+    def directories(self) -> tuple[Directory, ...]:
+        """Its directories, parents first."""
+        return directories(self.desired.plan)
 
 
 @dataclass(frozen=True)

@@ -64,6 +64,11 @@ class FakeState:
     active_hosts: set[Any] = field(default_factory=set)
     failed_hosts: set[Any] = field(default_factory=set)
     callback_handlers: list[Any] = field(default_factory=list)
+    ops_change: int = 0
+
+    def get_meta_for_host(self, _: Any) -> FakeState:
+        """How many operations before change the host."""
+        return self
 
     def add_callback_handler(self, handler: Any) -> None:
         self.callback_handlers.append(handler)
@@ -71,6 +76,7 @@ class FakeState:
     def fail_hosts(self, hosts: set[Any]) -> None:
         """As pyinfra does it: with none left it raises."""
         self.active_hosts -= hosts
+        self.failed_hosts |= hosts
         if not self.active_hosts:
             raise PyinfraError("No hosts remaining!")
 

@@ -11,7 +11,7 @@ from pyinfra.context import ctx_host, ctx_state
 
 from sparkwright.facts.asking import HostError, Sudo, execute
 from sparkwright.findings.finding import Finding, Severity
-from sparkwright.operations import changing, docker
+from sparkwright.operations import changing, docker, files
 from tests.operations.harness import FakeHost, Ran, Said, fake, run
 from tests.unit.builders import probe
 
@@ -33,26 +33,24 @@ def test_the_lock_is_taken_before_the_first_change_and_once() -> None:
 
     for _ in range(2):
         inner = SimpleNamespace(_inner=changing.change)
-        run(host, inner, ["do it"], act, services_root="/srv/sw", execute=True)
+        host.memory.services_root = "/srv/sw"
+        run(host, inner, ["do it"], act, execute=True)
     assert programs == [["lock"], ["lock"]]
     assert host.request("lock")["state"] == "/srv/sw/state"
     assert host.memory.changes == ["did it", "did it"]
 
 
 def test_words_of_what_would_be_done_are_for_looking_only() -> None:
-    ran = _run(changing.change, ["a", "b"], list, services_root="/srv")
+    ran = _run(changing.change, ["a", "b"], list)
     assert ran.host.lines == ["would a", "would b"]
-    assert (
-        _run(changing.change, ["a"], lambda _: (), services_root="/s", execute=True).host.lines
-        == []
-    )
+    assert _run(changing.change, ["a"], lambda _: (), execute=True).host.lines == []
 
 
 def test_a_failure_of_several_lines_is_told_whole_and_remembered_by_its_first() -> None:
     def act(_: Any) -> list[str]:
         raise HostError("first\n    second")
 
-    ran = _run(changing.change, ["a"], act, services_root="/srv", execute=True)
+    ran = _run(changing.change, ["a"], act, execute=True)
     assert not ran.well
     assert ran.host.lines == ["first", "    second"]
     assert ran.memory.failure == "first"
@@ -113,10 +111,10 @@ def test_looking_happens_only_once_everything_before_is_done() -> None:
 def test_a_diff(before: str | None, after: str, lines: list[str]) -> None:
     host = fake(probe())
     with ctx_state.use(host.state), ctx_host.use(host):
-        changing.show_diff("/f", before, after)
+        files.show_diff("/f", before, after)
         assert host.lines == []
         host.state.config.DIFF = True
-        changing.show_diff("/f", before, after)
+        files.show_diff("/f", before, after)
     assert host.lines == lines
 
 

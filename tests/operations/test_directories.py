@@ -78,7 +78,8 @@ def test_the_lock_of_another_place_is_no_change_of_this_one() -> None:
     host.answers["observe"] = probe(directories={"/srv/sw": None}, last_lock="yesterday")
     host.answers["lock"] = {"held": True, "last": "yesterday"}
     wanted = [Directory("/srv/sw")]
-    ran = run(host, directories.present, wanted, services_root="/srv/sw", execute=True)
+    host.memory.services_root = "/srv/sw"
+    ran = run(host, directories.present, wanted, execute=True)
     assert host.request("observe")["services_root"] == request.services_root
     assert host.request("lock")["state"] == "/srv/sw/state"
     assert ran.well, host.lines

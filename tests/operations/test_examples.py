@@ -2,56 +2,89 @@
 
 from __future__ import annotations
 
+import runpy
+from pathlib import Path
+from typing import Any
+
 import pytest
 from pyinfra.api.deploy import add_deploy, deploy
+from pyinfra.api.operation import add_op
+from pyinfra.api.state import State
+from pyinfra.operations import server
 
-from docs.generate.operations import Entry, operations
+from docs.generate.operations import operations
 from sparkwright.facts.memory import memory
+from sparkwright.host.disk_usage import DiskUsage
 from sparkwright.host.lock import LockAnswer
+from sparkwright.operations import docker
+from sparkwright.site import desired
 from tests.operations.real import host_of, real_state
-from tests.unit.builders import probe
+from tests.unit.builders import ROOT, probe, resolution
 
 ENTRIES = {entry.name: entry for entry in operations()}
-#: Operations whose example is missing, or does not run as it stands.
-MISSING = {
-    "bootstrap.steps.done",
-    "control.controlled",
-    "control.in_maintenance",
-    "directories.present",
-    "disk_usage.pruned",
-    "exclusive.activated",
-    "exclusive.declared",
-    "fabric.addresses.configured",
-    "fabric.addresses.kept",
-    "fabric.addresses.proved",
-    "gpu.seen_in_containers",
-    "images.present",
-    "jobs.finished",
-    "peers.serving",
-    "proxies.installed",
-    "proxies.serving",
-    "removal.removed",
-    "services.running",
-    "services.switched_back",
-    "smoke.answers",
-    "watch.installed",
-}
+DEPLOY = ROOT / "docs/examples/deploy.py"
 
 
-def test_no_further_operation_is_without_an_example() -> None:
-    assert {name for name, entry in ENTRIES.items() if not entry.example} <= MISSING
-
-
-@pytest.mark.parametrize("name", sorted(ENTRIES.keys() - MISSING))
+@pytest.mark.parametrize("name", sorted(ENTRIES))
 def test_the_example_runs_as_it_stands(name: str) -> None:
-    entry: Entry = ENTRIES[name]
-    state = real_state(observe=probe(), lock=LockAnswer(True))
+    state = real_state(observe=probe(), lock=LockAnswer(True), disk_usage=DiskUsage((), ()))
 
     @deploy("Example")
     def example() -> None:
-        exec(compile(entry.example, f"<example of {name}>", "exec"), {})
+        code = ENTRIES[name].example
+        assert code, f"{name} has no example"
+        exec(compile(code, f"<example of {name}>", "exec"), {})
 
     add_deploy(state, example)
     assert memory(host_of(state)).failure is None
     assert state.failed_hosts == set()
     assert len(state.op_meta) == 1
+
+
+@pytest.fixture
+def unasked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody is asked for tags and revisions, and the key is the environment's."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SPARKWRIGHT_API_KEY", "sk-0123456789abcdef")
+    monkeypatch.setattr(
+        desired, "pinned", lambda planned: resolution(next(iter(planned.values())).plan)
+    )
+
+
+def _deployed(**changes: Any) -> State:
+    state = real_state(observe=probe(**changes), lock=LockAnswer(True))
+
+    @deploy("Example")
+    def example() -> None:
+        runpy.run_path(str(DEPLOY))
+
+    add_deploy(state, example)
+    return state
+
+
+@pytest.mark.usefixtures("unasked")
+def test_the_deploy_without_a_site_plans_all_of_a_service() -> None:
+    assert len(DEPLOY.read_text().splitlines()) <= 20
+    state = _deployed()
+    assert memory(host_of(state)).failure is None
+    assert state.failed_hosts == set()
+    changes = [next(iter(meta.names)) for meta in state.op_meta.values()]
+    assert len(changes) == 9
+    meta = state.get_meta_for_host(host_of(state))
+    assert (meta.ops_change, meta.ops_no_change) == (5, 4)
+
+
+@pytest.mark.usefixtures("unasked")
+def test_a_check_that_fails_is_a_failure_before_anything_runs() -> None:
+    state = _deployed(docker=None)
+    assert state.failed_hosts == {host_of(state)}
+    assert "Docker daemon does not answer" in (memory(host_of(state)).failure or "")
+    assert state.get_meta_for_host(host_of(state)).ops_change == 0
+
+
+def test_a_check_that_an_earlier_operation_may_cure_is_a_change() -> None:
+    state = real_state(observe=probe(docker=None))
+    add_op(state, server.shell, commands=["apt-get install docker.io"])
+    add_op(state, docker.verify)
+    assert state.failed_hosts == set()
+    assert state.get_meta_for_host(host_of(state)).ops_change == 2

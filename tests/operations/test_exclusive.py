@@ -140,7 +140,7 @@ def test_a_host_knows_its_groups_in_the_order_that_is_written() -> None:
     known = decode(Groups, json.loads(text))
     assert known.groups["evening"].members == ("writer", "chat")
     assert f"--unit={UNIT}" in known.settle
-    assert mode == 0o600
+    assert mode == 0o640
     assert f"{ROOT}/state/switch/sparkwright/host/switch.py" in FILES
     assert f"{ROOT}/state/switch/sparkwright/host/exclusive/activate.py" in FILES
 

@@ -79,7 +79,9 @@ def test_verified_without_asking_again(
             assert (ran.host.noops, ran.commands, ran.memory.failure) == ([noop], [], None)
             continue
         assert ran.host.noops == []
-        assert len(ran.commands) == 1
+        assert (len(ran.commands), ran.host.state.failed_hosts) == (
+            (1, set()) if execute else (0, {ran.host})
+        )
         assert any("remedy:" in line for line in ran.host.lines)
         if execute:
             assert not ran.well

@@ -301,7 +301,7 @@ def test_connections_count_executions_and_the_lock_is_released_with_them() -> No
     connections.Connections().host_connect(state, host)
     with on(host):
         host.run_shell_command("true")
-        locks.take(host, "/opt/sparkwright")
+        locks.take(host)
         assert (memory(host).executions, memory(host).locked) == (2, "/opt/sparkwright")
         disconnect_all(state)
     assert (memory(host).executions, memory(host).locked) == (3, None)

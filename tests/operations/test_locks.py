@@ -42,8 +42,9 @@ def _host(lock: Any = None, **changes: Any) -> FakeHost:
     return fake(probe(**changes), lock=lock or LockAnswer(True))
 
 
-def take(host: FakeHost, **arguments: Any) -> None:
-    locks.take(host, ROOT, **arguments)  # type: ignore[arg-type]
+def take(host: FakeHost, *, break_lock: bool = False) -> None:
+    host.memory.break_lock = break_lock
+    locks.take(host)  # type: ignore[arg-type]
 
 
 def release(host: FakeHost) -> None:
@@ -195,6 +196,6 @@ def test_who_is_in_the_way_is_known_without_asking(
 ) -> None:
     host = _host(lock=owner and as_json(owner))
     host.memory.observation = probe(lock=owner and as_json(owner))
-    found = locks.in_the_way(host, break_lock=break_lock)  # type: ignore[arg-type]
-    assert found == words
+    host.memory.break_lock = break_lock
+    assert locks.in_the_way(host) == words  # type: ignore[arg-type]
     assert host.asked == []

@@ -232,7 +232,7 @@ def test_a_switch_is_followed_step_by_step() -> None:
 def test_following_a_switch_that_nobody_works_on_is_an_interruption() -> None:
     host = _host(jobs={UNIT: JobStatus(False, False, {"id": "x", "step": "stopping"})})
     with pytest.raises(Interrupted, match="the switch was interrupted: it ended without output"):
-        switching.follow(host, ROOT)  # type: ignore[arg-type]
+        switching.follow(host)  # type: ignore[arg-type]
 
 
 def test_the_turn_decides_and_the_end_is_told() -> None:
@@ -289,14 +289,18 @@ def test_another_run_keeps_its_host() -> None:
 
 
 def test_diff_shows_compose_file_and_unit_and_no_key() -> None:
-    texts = {f"{SERVICE.home}/current/compose.yaml": "services: {}\n", SERVICE.unit_path: None}
+    texts = {
+        f"{SERVICE.home}/current/compose.yaml": "services: {}\n",
+        SERVICE.unit_path: None,
+        switching.RECOVERY: switching.recover(ROOT),
+    }
     host = _host(old=True)
     host.state.config.DIFF = True
     host.answers["observe"] = probe(**running(RUN, OLD), texts=texts)
     run(host, services.running, (SERVICE,), SECRETS)
     assert host.programs == ["observe"]
     assert set(host.request("observe")["texts"]) == set(texts)
-    assert host.lines[0] == "Will change qwen36: compose.yaml"
+    assert host.lines[0] == f"Will change {SERVICE.directory}/compose.yaml"
     assert "    -services: {}" in host.lines
     assert f"Will create {SERVICE.unit_path}" in host.lines
     assert "    +[Unit]" in host.lines

@@ -96,7 +96,7 @@ def test_installed(case: Case) -> None:
 
 def test_a_fresh_host_gets_all_of_it_in_one_execution() -> None:
     host = fake(probe(), watch.request_of(FILES), install=["installed the watch"])
-    ran = run(host, watch.installed, WATCH, services_root="/opt/sparkwright", execute=True)
+    ran = run(host, watch.installed, WATCH, execute=True)
     assert host.programs == ["lock", "install"]
     assert ran.memory.changes == ["installed the watch"]
     assert ran.memory.stale

@@ -18,7 +18,7 @@ from sparkwright.engines.vllm import (
 )
 from sparkwright.engines.vllm import command as commands
 from sparkwright.engines.vllm.arguments import RULE_IDS, amount
-from sparkwright.engines.vllm.metrics import METRICS
+from sparkwright.engines.vllm.metrics import GRAPHS, METRICS
 from sparkwright.engines.vllm.routes import ROUTES
 
 
@@ -36,6 +36,7 @@ class Vllm:
         "pipeline_parallel_size": "pipeline",
     }
     metrics: Mapping[str, str] = METRICS
+    graphs: Mapping[str, str] = GRAPHS
     stock_image = "vllm-openai"
     checks: Sequence[ModuleType] = (argument_checks, speculation_checks)
     check_texts: Path = Path(__file__).with_name("checks.yaml")

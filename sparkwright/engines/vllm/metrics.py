@@ -26,3 +26,10 @@ METRICS: Mapping[str, str] = {
     metrics.BLOCKS: "vllm:cache_config_info{num_gpu_blocks}",
     metrics.PREFIX_CACHING: "vllm:cache_config_info{enable_prefix_caching}",
 }
+
+GRAPHS: Mapping[str, str] = {
+    "between_tokens": "vllm:inter_token_latency_seconds",
+    "whole_request": "vllm:e2e_request_latency_seconds",
+    "queue": "vllm:request_queue_time_seconds",
+    "accepted_by_position": "vllm:spec_decode_num_accepted_tokens_per_pos_total",
+}

@@ -11,7 +11,6 @@ from __future__ import annotations
 import fcntl
 import os
 import stat
-from enum import Enum
 from io import FileIO
 from pathlib import Path
 from threading import Event
@@ -24,6 +23,8 @@ from sparkwright.host.lib import trusted
 #: Levels below the given directories that are searched: a home has many files.
 _DEPTH = 7
 _BUFFER = 4 << 20
+#: How a file was taken, besides "cloned" and "copied".
+LINKED = "linked"
 _FICLONE = 0x40049409  # linux/fs.h
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -37,7 +38,8 @@ def candidates(roots: tuple[str, ...], files: list[FetchFile]) -> dict[int, list
     """
     sizes = {file.size for file in files}
     found: dict[int, list[Path]] = {}
-    for root in dict.fromkeys(str(place) for one in roots for place in _matching(one)):
+    matching = (path for root in roots for path in sorted(Path("/").glob(root.lstrip("/"))))
+    for root in dict.fromkeys(map(str, matching)):
         base = root.count("/")
         for directory, names, entries in os.walk(root):
             if directory.count("/") - base >= _DEPTH:
@@ -55,10 +57,6 @@ def candidates(roots: tuple[str, ...], files: list[FetchFile]) -> dict[int, list
     return found
 
 
-def _matching(pattern: str) -> list[Path]:
-    return sorted(Path("/").glob(pattern.lstrip("/")))
-
-
 def worth_copying(file: FetchFile, found: dict[int, list[Path]]) -> list[Path]:
     """Return the three likeliest, best first: those with the hash or name of the file come first.
 
@@ -71,15 +69,7 @@ def worth_copying(file: FetchFile, found: dict[int, list[Path]]) -> list[Path]:
     return sorted(paths, key=lambda path: (path.name not in hashes, path.name != name))[:3]
 
 
-class How(Enum):
-    """How a file of this host was taken."""
-
-    LINKED = "linked"
-    CLONED = "cloned"
-    COPIED = "copied"
-
-
-def take(source: Path, target: Path, size: int, room: int, stop: Event) -> How | None:
+def take(source: Path, target: Path, size: int, room: int, stop: Event) -> str | None:
     """Link, clone or copy a file of so many bytes. Returns how, None if it can't be done.
 
     The copy shares its blocks with the source where the file system can (a reflink).
@@ -89,7 +79,7 @@ def take(source: Path, target: Path, size: int, room: int, stop: Event) -> How |
     """
     target.unlink(missing_ok=True)
     if _link(source, target):
-        return How.LINKED
+        return LINKED
     try:
         descriptor = os.open(source, _READ)
         with os.fdopen(descriptor, "rb", buffering=0) as file:
@@ -116,7 +106,7 @@ def _link(source: Path, target: Path) -> bool:
     return True
 
 
-def _copy(file: FileIO, target: Path, size: int, room: int, stop: Event) -> How | None:
+def _copy(file: FileIO, target: Path, size: int, room: int, stop: Event) -> str | None:
     """Copy exactly so many bytes, whatever the source becomes meanwhile."""
     with os.fdopen(os.open(target, _NEW, 0o600), "wb", buffering=0) as copy:
         try:
@@ -127,7 +117,7 @@ def _copy(file: FileIO, target: Path, size: int, room: int, stop: Event) -> How 
                 return None
         else:
             os.ftruncate(copy.fileno(), size)
-            return How.CLONED
+            return "cloned"
         left = size
         while left:
             piece = file.read(min(left, _BUFFER))
@@ -136,4 +126,4 @@ def _copy(file: FileIO, target: Path, size: int, room: int, stop: Event) -> How 
             if stop.is_set():
                 raise Temporary("stopped")
             left -= copy.write(piece)
-    return How.COPIED
+    return "copied"

@@ -16,6 +16,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from threading import Event
 from typing import Any
@@ -48,36 +49,24 @@ class Libraries:
         self._lock = lock
 
     def fetch(
-        self,
-        name: str,
-        location: Location,
-        part: Path,
-        size: int,
-        missing: list[tuple[int, int]],
-        connections: int,
-        count: Callable[[int], None],
-    ) -> str | None:
+        self, name: str, location: Location, part: Path, size: int,
+        missing: list[tuple[int, int]], connections: int, count: Callable[[int], None],
+    ) -> str | None:  # fmt: skip
         """Fill the missing ranges of a part by hf_transfer, which takes an empty part only, or Xet.
 
         Returns None, or why it ended early.
         """
-        job: dict[str, Any] = {"downloader": name, "connections": connections}
+        job: dict[str, Any] = {
+            "downloader": name,
+            "connections": connections,
+            "chunk_size": self._request.chunk_size,
+        }
         if location.xet is not None and name == "Xet":
-            return self._run(
-                {
-                    **job,
-                    "hash": location.xet.hash,
-                    "size": size,
-                    "refresh_url": location.xet.refresh_url,
-                    "headers": location.xet.headers,
-                    "filename": str(part),
-                    "ranges": missing,
-                    "page": PAGE,
-                    # The same bound as hf_transfer's, over both large files of a time.
-                    "memory": connections * self._request.chunk_size,
-                },
-                count,
-            )
+            job |= asdict(location.xet)
+            # The same bound as hf_transfer's, over both large files of a time.
+            memory = connections * self._request.chunk_size
+            job |= {"filename": str(part), "size": size, "ranges": missing, "page": PAGE}
+            return self._run(job | {"memory": memory}, count)
         # It deletes its file when it fails, so it gets a second name of the part.
         link = part.with_name(part.name + ".hf_transfer")
         link.unlink(missing_ok=True)
@@ -86,29 +75,26 @@ class Libraries:
         except OSError as error:
             return f"the file system has no hard links: {error.strerror}"
         try:
-            return self._run(
-                {
-                    **job,
-                    "url": location.url,
-                    "filename": str(link),
-                    "chunk_size": self._request.chunk_size,
-                    "headers": location.headers,
-                },
-                count,
-            )
+            job |= {"url": location.url, "headers": location.headers, "filename": str(link)}
+            return self._run(job, count)
         finally:
             link.unlink(missing_ok=True)
 
     def _run(self, job: dict[str, Any], count: Callable[[int], None]) -> str | None:
         document = {**job, "runtime": str(self._runtime), "parent": os.getpid()}
-        with tempfile.TemporaryFile() as errors:
+        # hf_xet wants a folder of its own, and a job may not write to the user's home.
+        with tempfile.TemporaryFile() as errors, tempfile.TemporaryDirectory() as cache:
             worker = subprocess.Popen(
                 [sys.executable, "-I", "-S", str(_WORKER)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=errors,
                 pass_fds=(self._lock,),
-                env={"TOKIO_WORKER_THREADS": _THREADS[job["downloader"]], **os.environ},
+                env={
+                    "TOKIO_WORKER_THREADS": _THREADS[job["downloader"]],
+                    "HF_XET_CACHE": cache,
+                    **os.environ,
+                },
             )
             try:
                 reason = self._watch(worker, json.dumps(document).encode(), count)

@@ -7,26 +7,27 @@ no proxy is asked: a peer is where the controller says it is.
 from __future__ import annotations
 
 import hashlib
+import http.client
 import json
 import re
-import socket
 import ssl
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from sparkwright.host.fetch import peer_auth
-from sparkwright.host.fetch.peer_wire import Broken, Head, Wire
 from sparkwright.host.fetch.request import PeerKeys, TlsIdentity
-from sparkwright.host.lib import documents
+from sparkwright.host.lib import bounded, documents
 
 #: Bytes that are asked for at once, and kept in memory until their signature is seen to be right.
 PIECE = 8 << 20
 _LARGEST_LIST = 256 << 10
-_STATUS = re.compile(r"HTTP/1\.1 (\d{3})(?: [\x20-\x7e]{0,64})?")
 _CHALLENGE = re.compile(r"[0-9a-f]{32}")
 _CONNECT, _ANSWER, _PIECE_TIME = 5.0, 10.0, 60.0
+
+
+class Broken(Exception):
+    """The peer hung up, was too slow, or sent something other than the requested answer."""
 
 
 class Unproven(Exception):
@@ -35,7 +36,7 @@ class Unproven(Exception):
 
 @dataclass(frozen=True)
 class Held:
-    """What a peer has of a file.
+    """The bytes of a file that a peer has.
 
     Attributes:
         ranges: on its disk, sorted.
@@ -70,36 +71,27 @@ def identities(path: str | None) -> dict[str, Identity]:
     }
 
 
-class PeerClient:
+class PeerClient(http.client.HTTPConnection):
     """A connection to one peer, made when it is needed. Not for several threads."""
 
-    def __init__(self, address: str, identity: Identity, stopped: Callable[[], bool]) -> None:
-        self._address = address
+    def __init__(self, address: str, identity: Identity) -> None:
+        url = urlsplit(address)
+        super().__init__(str(url.hostname), url.port, timeout=_CONNECT)
         self._identity = identity
-        self._stopped = stopped
-        self._socket: socket.socket | None = None
-        self._wire: Wire | None = None
-        self._challenge = ""
-
-    def close(self) -> None:
-        """Close the connection; the next request makes another."""
-        if self._socket is not None:
-            self._socket.close()
-        self._socket = self._wire = None
         self._challenge = ""
 
     def held(self, path: str, size: int) -> Held:
-        """Ask what it has of a file. Raises Unproven, Broken."""
+        """Ask which ranges of a file it has. Raises Unproven, Broken."""
         status, _, body = self._get(f"{path}?ranges", "", _LARGEST_LIST, _ANSWER)
         if status != 200:
             raise Broken(f"HTTP {status}")
         try:
-            answer = json.loads(bytes(body))
+            answer = json.loads(body)
             ranges = [(int(start), int(end)) for start, end in answer["ranges"]]
             held = Held(ranges, bool(answer["alive"]), bool(answer["ended"]))
         except (ValueError, TypeError, KeyError, RecursionError) as error:
             raise Broken("its list of ranges is not valid") from error
-        edges = [0, *(edge for one in ranges for edge in one), size]
+        edges = [0, *(edge for pair in ranges for edge in pair), size]
         if edges != sorted(edges):
             raise Broken("its list of ranges is not valid")
         return held
@@ -112,93 +104,71 @@ class PeerClient:
             raise Broken(f"HTTP {status} {content_range}".strip())
         if len(body) != end - start:
             raise Broken("another number of bytes")
-        return body
+        return memoryview(body)
 
-    def _get(
-        self, target: str, wanted: str, largest: int, seconds: float
-    ) -> tuple[int, str, memoryview]:
+    def connect(self) -> None:
+        """Connect, by TLS to a peer that serves by it."""
+        super().connect()
+        if (tls := self._identity.tls) is None:
+            return
+        context = ssl.create_default_context(cadata=tls.ca)
+        self.sock.settimeout(_ANSWER)
         try:
-            return self._signed(target, wanted, largest, seconds)
+            self.sock = context.wrap_socket(self.sock, server_hostname=tls.name or self.host)
+        except ssl.CertificateError as error:
+            raise Unproven(f"its certificate: {error.verify_message}") from error
+        except OSError as error:
+            raise Broken(f"no TLS: {error.strerror or error}") from error
+
+    def _get(self, target: str, wanted: str, most: int, seconds: float) -> tuple[int, str, bytes]:
+        try:
+            if self.sock is None:
+                self.connect()
+                status, headers, _ = self._exchange("/challenge", {}, 0, _ANSWER)
+                self._challenged(status, headers)
+            return self._signed(target, wanted, most, seconds)
+        except (OSError, http.client.HTTPException) as error:
+            self.close()
+            reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
+            raise Broken(reason) from error
         except BaseException:
             self.close()
             raise
 
     def _signed(
-        self, target: str, wanted: str, largest: int, seconds: float
-    ) -> tuple[int, str, memoryview]:
-        wire = self._connected()
+        self, target: str, wanted: str, most: int, seconds: float
+    ) -> tuple[int, str, bytes]:
         mine, number = self._identity, peer_auth.nonce()
-        words = (self._challenge, "GET", target, wanted)
-        shown = peer_auth.authorization(
-            mine.key, mine.run, mine.peer, number, *words, peer_auth.EMPTY
+        request = (self._challenge, "GET", target, wanted)
+        headers = {"Range": wanted} if wanted else {}
+        headers["Authorization"] = peer_auth.authorization(
+            mine.key, mine.run, mine.peer, number, *request, peer_auth.EMPTY
         )
-        lines = [f"GET {target} HTTP/1.1", f"Host: {urlsplit(self._address).netloc}"]
-        lines += [f"Range: {wanted}"] if wanted else []
-        wire.send("".join(f"{line}\n" for line in (*lines, f"Authorization: {shown}")))
-        status, head = _status(wire.head(seconds))
-        if status == 401:
-            raise Broken("HTTP 401: it does not know the key of this run")
-        body = wire.body(_length(head, largest), seconds)
-        content_range = head.get("content-range")
-        hashed = hashlib.sha256(body).hexdigest()
-        signed = (*words, str(status), content_range, hashed)
-        if not peer_auth.is_answer(mine.key, head.get("sparkwright-answer"), number, *signed):
+        status, answered, body = self._exchange(target, headers, most, seconds)
+        content_range = answered.get("Content-Range", "")
+        signed = (*request, str(status), content_range, hashlib.sha256(body).hexdigest())
+        mac = answered.get("Sparkwright-Answer", "")
+        if not peer_auth.is_answer(mine.key, mac, number, *signed):
             raise Unproven("its answer is not signed with the key of this run")
-        self._challenge = _challenge(head)
+        self._challenged(200, answered)
         return status, content_range, body
 
-    def _connected(self) -> Wire:
-        """The connection, with a challenge for the next request."""
-        if self._wire is not None:
-            return self._wire
-        where = urlsplit(self._address)
-        try:
-            self._socket = socket.create_connection((where.hostname, where.port), _CONNECT)
-        except OSError as error:
-            raise Broken(error.strerror or "no connection in time") from error
-        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        if self._identity.tls is not None:
-            self._socket = _verified(self._socket, self._identity.tls, str(where.hostname))
-        wire = Wire(self._socket, self._stopped)
-        wire.send(f"GET /challenge HTTP/1.1\nHost: {where.netloc}\n")
-        status, head = _status(wire.head(_ANSWER))
-        if status != 200 or _length(head, 0):
-            raise Broken(f"HTTP {status}")
-        self._challenge = _challenge(head)
-        self._wire = wire
-        return wire
+    def _exchange(
+        self, target: str, headers: dict[str, str], most: int, seconds: float
+    ) -> tuple[int, http.client.HTTPMessage, bytes]:
+        self.sock.settimeout(seconds)
+        self.response_class = bounded.answers(most + 1, seconds)  # type: ignore[assignment]
+        self.request("GET", target, headers=headers)
+        answer = self.getresponse()
+        if answer.status == 401:
+            raise Broken("HTTP 401: it does not know the key of this run")
+        body: bytes = bounded.read(answer, most)
+        if answer.length:
+            raise Broken("the connection was cut")
+        return answer.status, answer.headers, body
 
-
-def _verified(connection: socket.socket, tls: TlsIdentity, address: str) -> ssl.SSLSocket:
-    """The connection under TLS, with who was asked for. Raises Unproven, Broken."""
-    context = ssl.create_default_context(cadata=tls.ca)
-    connection.settimeout(_ANSWER)
-    try:
-        return context.wrap_socket(connection, server_hostname=tls.name or address)
-    except ssl.CertificateError as error:
-        raise Unproven(f"its certificate: {error.verify_message}") from error
-    except OSError as error:
-        raise Broken(f"no TLS: {error.strerror or error}") from error
-
-
-def _status(head: Head | None) -> tuple[int, Head]:
-    found = _STATUS.fullmatch(head.line) if head is not None else None
-    if head is None or found is None:
-        raise Broken("the connection was cut" if head is None else "not HTTP")
-    return int(found[1]), head
-
-
-def _length(head: Head, largest: int) -> int:
-    text = head.get("content-length")
-    if head.get("transfer-encoding") or not (text.isascii() and text.isdigit()):
-        raise Broken("an answer without a length")
-    if len(text) > 15 or int(text) > largest:
-        raise Broken("an answer that is larger than what was asked for")
-    return int(text)
-
-
-def _challenge(head: Head) -> str:
-    challenge = head.get("sparkwright-challenge")
-    if not _CHALLENGE.fullmatch(challenge):
-        raise Broken("an answer without a challenge")
-    return challenge
+    def _challenged(self, status: int, headers: http.client.HTTPMessage) -> None:
+        """Keep the challenge for the next request."""
+        self._challenge = headers.get("Sparkwright-Challenge", "")
+        if status != 200 or not _CHALLENGE.fullmatch(self._challenge):
+            raise Broken("an answer without a challenge")

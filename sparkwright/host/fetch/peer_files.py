@@ -176,10 +176,6 @@ class Store:
             return [Place(self._roots["images"], (), one) for one in found if _HEX.fullmatch(one)]
         return []
 
-    def any_fetching(self) -> bool:
-        """Whether any image is being fetched."""
-        return any(map(self.fetching, self.images()))
-
     def _is_directory(self, place: Place, name: str) -> bool:
         try:
             descriptor = _open(place.root, (*place.parent, name))

@@ -10,19 +10,17 @@ from __future__ import annotations
 
 import time
 import urllib.parse
-from collections import deque
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
+from queue import SimpleQueue
 from threading import Event, Lock
 
 from sparkwright.host.fetch import holes
 from sparkwright.host.fetch.errors import Failed, Temporary
-from sparkwright.host.fetch.peer_client import PIECE, PeerClient, Unproven, identities
-from sparkwright.host.fetch.peer_wire import Broken
+from sparkwright.host.fetch.peer_client import PIECE, Broken, PeerClient, Unproven, identities
 from sparkwright.host.fetch.progress import log
-from sparkwright.host.fetch.ranges import Limit, disk_error
+from sparkwright.host.fetch.ranges import Limit, side_by_side
 from sparkwright.host.fetch.request import PAGE, FetchFile, FetchRequest
 from sparkwright.host.lib import disks
 
@@ -107,44 +105,39 @@ class Peers:
     def fill(self, file: FetchFile, part: Path, count: Callable[[int], None]) -> None:
         """Fetch what the peers have of a file. What is missing afterwards, none of them has."""
         for peer in self._request.peers:
-            if peer not in self._gone and holes.missing(part, file.size):
-                if peer not in self._known:
-                    self._drop(peer, "the controller gave no key for it")
-                    continue
-                with ExitStack() as stack:
-                    clients = [
-                        PeerClient(peer, self._known[peer], self._stop.is_set)
-                        for _ in range(_CONNECTIONS)
-                    ]
-                    for client in clients:
-                        stack.enter_context(closing(client))
-                    stack.enter_context(self._paces[peer].waiting())
+            if peer in self._gone or not holes.missing(part, file.size):
+                continue
+            if peer not in self._known:
+                self._drop(peer, "the controller gave no key for it")
+                continue
+            clients = [PeerClient(peer, self._known[peer]) for _ in range(_CONNECTIONS)]
+            try:
+                with self._paces[peer].waiting():
                     self._fill(peer, clients, file, part, count)
+            finally:
+                for client in clients:
+                    client.close()
 
     def _fill(
-        self,
-        peer: str,
-        clients: list[PeerClient],
-        file: FetchFile,
-        part: Path,
+        self, peer: str, clients: list[PeerClient], file: FetchFile, part: Path,
         count: Callable[[int], None],
-    ) -> None:
+    ) -> None:  # fmt: skip
         failures = 0
         taken: list[tuple[int, int]] = []
+        path = self._path(file)
         while missing := holes.missing(part, file.size):
             if self._stop.is_set():
                 raise Temporary("stopped")
             if self._left(peer):
                 return
             try:
-                held = clients[0].held(self._path(file), file.size)
+                held = clients[0].held(path, file.size)
                 wanted = common(missing, held.ranges)
-                if wanted and (again := common(wanted, taken)):
+                if again := common(wanted, taken):
                     raise _lost(file, part, again[0])
                 if wanted:
-                    self._take(peer, clients, file, part, wanted, count)
-                    taken = wanted
-                    failures = 0
+                    self._take(peer, clients, path, file.size, part, wanted, count)
+                    taken, failures = wanted, 0
                     continue
             except (Broken, Unproven) as error:
                 if self._stop.is_set():
@@ -154,49 +147,41 @@ class Peers:
                     self._drop(peer, f"{error}")
                     return
             else:
-                if held.ended:
-                    return
-                if not held.alive and time.monotonic() - self._began > _GRACE:
-                    # It will get no more of this file, but may have others of this request.
+                late = time.monotonic() - self._began > _GRACE
+                # It may have other files of this request.
+                if held.ended or (late and not held.alive):
                     return
             self._stop.wait(_POLL * (1 + failures))
 
     def _take(
-        self,
-        peer: str,
-        clients: list[PeerClient],
-        file: FetchFile,
-        part: Path,
-        wanted: list[tuple[int, int]],
-        count: Callable[[int], None],
-    ) -> None:
+        self, peer: str, clients: list[PeerClient], path: str, size: int, part: Path,
+        wanted: list[tuple[int, int]], count: Callable[[int], None],
+    ) -> None:  # fmt: skip
         """Fetch ranges that the peer has, piece by piece, over several connections."""
-        pieces = deque(
+        free: SimpleQueue[PeerClient] = SimpleQueue()
+        for client in clients:
+            free.put(client)
+        abort = Event()
+
+        def take(start: int, end: int) -> None:
+            if self._stop.is_set() or abort.is_set() or self._left(peer):
+                return
+            self._limit.take(end - start, self._stop)
+            client = free.get()
+            try:
+                writer.write(client.piece(path, size, start, end), start)
+            finally:
+                free.put(client)
+            self._paces[peer].brought(end - start)
+            count(end - start)
+
+        pieces = [
             (at, min(at + self._piece, end))
             for start, end in wanted
             for at in range(start, end, self._piece)
-        )
-
-        def work(client: PeerClient, writer: holes.Writer) -> None:
-            while not self._stop.is_set() and not self._left(peer):
-                try:
-                    start, end = pieces.popleft()
-                except IndexError:
-                    return
-                try:
-                    self._limit.take(end - start, self._stop)
-                    body = client.piece(self._path(file), file.size, start, end)
-                    _write(writer, body, start, part)
-                except BaseException:
-                    pieces.clear()
-                    raise
-                self._paces[peer].brought(end - start)
-                count(end - start)
-
-        busy = clients[: max(1, min(len(clients), len(pieces)))]
-        with holes.writing(part) as writer, ThreadPoolExecutor(len(busy)) as pool:
-            for done in [pool.submit(work, client, writer) for client in busy]:
-                done.result()
+        ]
+        with holes.writing(part) as writer:
+            side_by_side(take, pieces, len(clients), abort)
 
     def _left(self, peer: str) -> bool:
         """Whether a peer is not asked any more; one that brings too little is left here."""
@@ -217,20 +202,10 @@ class Peers:
         return f"/files/{kind}/{path}/{urllib.parse.quote(file.path)}"
 
 
-def _write(writer: holes.Writer, body: memoryview, start: int, part: Path) -> None:
-    try:
-        writer.write(body, start)
-    except OSError as error:
-        raise disk_error(error, part) from error
-
-
 def _lost(file: FetchFile, part: Path, lost: tuple[int, int]) -> Failed:
-    return Failed(
-        f"{file.path}: bytes {lost[0]} to {lost[1]} were written, and {part.parent} "
-        f"({disks.kind(str(part.parent)) or 'an unknown file system'}) reports them as a hole, so "
-        "they would be fetched without end. Put models_root and services_root on a file system "
-        "that keeps what is written, such as ext4, XFS or btrfs."
-    )
+    kind = disks.kind(str(part.parent)) or "an unknown file system"
+    start, end = lost
+    return Failed("disk_loses", file=file.path, start=start, end=end, parent=part.parent, kind=kind)
 
 
 def common(

@@ -49,7 +49,7 @@ def known_layers(layers: tuple[str, ...]) -> set[str]:
     """Return the layers that Docker has unpacked already, so that it does not pull them."""
     info = docker.get("/info")
     if info is None:
-        raise Failed("Docker does not answer. Start it (systemctl start docker) and run again.")
+        raise Failed("docker_silent")
     root, driver = Path(info["DockerRootDir"]), info["Driver"]
     if docker.in_containerd(info):
         blobs = Path(docker.store(info), "io.containerd.content.v1.content/blobs/sha256")
@@ -88,7 +88,7 @@ def _pull(request: PullRequest, progress: Progress, stop: Event) -> str:
     finally:
         stop.set()
     if (error := pulled.result()) is not None:
-        raise Failed(f"Docker rejects the image: {error}")
+        raise Failed("docker_rejects", reason=error)
     _name(request, progress)
     if not request.keep:
         shutil.rmtree(request.fetch.destination, ignore_errors=True)
@@ -136,7 +136,7 @@ def _name(request: PullRequest, progress: Progress) -> None:
     name = request.build.base_name if request.build else request.name
     tagged = docker.docker("tag", request.source, name)
     if not tagged.ok:
-        raise Failed(f"Docker cannot name the image: {tagged.said}.")
+        raise Failed("docker_name", reason=tagged.said)
     if request.build:
         progress.state = "building"
         progress.write()
@@ -152,10 +152,10 @@ def _build(name: str, files: dict[str, BuildFile]) -> None:
             place.write_bytes(base64.b64decode(file.content))
             place.chmod(0o755 if file.executable else 0o644)
         # The value is taken from the environment, and is not in the image's history.
-        passed = [word for one in _PROXIES if one in os.environ for word in ("--build-arg", one)]
+        passed = [word for name in _PROXIES if name in os.environ for word in ("--build-arg", name)]
         built = docker.docker("build", *passed, "--tag", name, folder)
     if not built.ok:
-        raise Failed(f"docker build: {built.said or 'failed without output'}")
+        raise Failed("docker_build", reason=built.said or "failed without output")
 
 
 def run(path: Path, _runtime: Path | None) -> int:

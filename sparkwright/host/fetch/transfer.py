@@ -7,17 +7,19 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from functools import partial
 from pathlib import Path
 from threading import Lock
+from typing import Any
 
-from sparkwright.host.fetch import holes, place, verify
+from sparkwright.host.fetch import holes, verify, web
 from sparkwright.host.fetch.downloaders import Libraries
 from sparkwright.host.fetch.errors import Failed, Temporary, size
+from sparkwright.host.fetch.hub import Hub
 from sparkwright.host.fetch.peers import Peers
 from sparkwright.host.fetch.progress import PEERS, log
 from sparkwright.host.fetch.ranges import Limit, RangeFetch
+from sparkwright.host.fetch.registry import Registry
 from sparkwright.host.fetch.request import FetchFile
-from sparkwright.host.fetch.upstream import Upstream
-from sparkwright.host.fetch.web import Location
-from sparkwright.host.fetch.workspace import Workspace
+from sparkwright.host.fetch.web import Location, Source
+from sparkwright.host.fetch.workspace import Workspace, publish, real_directories, sync
 
 _LARGE_AT_ONCE = 2
 _SMALL_AT_ONCE = 4
@@ -35,9 +37,9 @@ class Transfer:
         self._request = work.request
         self._progress = work.progress
         self._stop = work.stop
-        self._upstream = Upstream(work.request, work.stop)
+        self._source: Source | None = None
         self._libraries = libraries
-        self._lock = Lock()
+        self._lock, self._connecting = Lock(), Lock()
         self._limit = Limit(work.request.limit)
         self._peers = Peers(work.request, work.stop, self._limit)
         self._futures: set[Future[None]] = set()
@@ -45,11 +47,9 @@ class Transfer:
     def run(self, missing: list[FetchFile]) -> None:
         """Fetch the files; the first final error ends the run."""
         if not self._peers.any:
-            self._upstream.connect()
-        large = sum(self._is_large(file) for file in missing)
-        self._connections = max(
-            1, self._request.max_connections // max(1, min(large, _LARGE_AT_ONCE))
-        )
+            self._connected()
+        large = min(sum(map(self._is_large, missing)), _LARGE_AT_ONCE)
+        self._connections = max(1, self._request.max_connections // max(1, large))
         self._large = ThreadPoolExecutor(_LARGE_AT_ONCE)
         self._small = ThreadPoolExecutor(_SMALL_AT_ONCE)
         self._hashing = ThreadPoolExecutor(verify.cpus())
@@ -69,7 +69,10 @@ class Transfer:
                         self._futures.discard(future)
                 if self._stop.is_set():
                     raise Temporary("stopped")
-                self._check_space()
+                free, headroom = self._work.free(), self._request.headroom
+                if free < headroom:
+                    parent, required = self._work.destination.parent, size(headroom)
+                    raise Failed("room_gone", parent=parent, free=size(free), headroom=required)
         except BaseException:
             self._stop.set()
             wait(futures, timeout=_GRACE)
@@ -78,26 +81,24 @@ class Transfer:
             for pool in (self._large, self._small, self._hashing, self._following):
                 pool.shutdown(wait=False, cancel_futures=True)
 
-    def _check_space(self) -> None:
-        """Stop if other programs fill the file system."""
-        free = self._work.stage.free()
-        if free < self._request.headroom:
-            raise Failed(
-                f"Only {size(free)} are free on the file system of "
-                f"{self._work.destination.parent}, and {size(self._request.headroom)} "
-                "must stay free: something else fills it. Free some space and run again: what was "
-                "fetched is kept."
-            )
+    def _connected(self) -> Source:
+        """Return the source, once it is seen to have the commit and to let this host read it.
 
-    def _submit(
-        self,
-        pool: ThreadPoolExecutor,
-        task: Callable[[FetchFile, int], None],
-        file: FetchFile,
-        round_: int,
-    ) -> None:
+        A host that gets everything from its peers queries nobody else.
+        """
+        with self._connecting:
+            if self._source is None:
+                if self._request.offline:
+                    raise Failed("bundle_incomplete", repo=self._request.repo)
+                kind = Registry if self._request.source == "registry" else Hub
+                source = kind(self._request, web.secret(self._request), self._stop)
+                source.check()
+                self._source = source
+            return self._source
+
+    def _submit(self, pool: ThreadPoolExecutor, task: Callable[..., None], *given: Any) -> None:
         with self._lock:
-            self._futures.add(pool.submit(task, file, round_))
+            self._futures.add(pool.submit(task, *given))
 
     def _is_large(self, file: FetchFile) -> bool:
         return file.size >= 2 * self._request.chunk_size
@@ -107,7 +108,7 @@ class Transfer:
 
     def _download(self, file: FetchFile, round_: int) -> None:
         """Fill a part, hash a large one meanwhile, and submit it for verification."""
-        part = self._work.stage.part(file.path)
+        part = self._work.part(file.path)
         follower = digest = None
         if self._is_large(file) and file.sha256 is not None:
             follower = verify.Follower(part, file.size, self._stop)
@@ -116,12 +117,12 @@ class Transfer:
             self._fill(file, part, round_)
         except BaseException:
             if follower is not None:
-                follower.give_up()
+                follower.given_up.set()
             raise
         if follower is not None:
-            follower.complete()
+            follower.complete.set()
         self._progress.present(file.path, file.size)
-        self._submit(self._hashing, partial(self._verify, digest), file, round_)
+        self._submit(self._hashing, self._verify, digest, file, round_)
 
     def _fill(self, file: FetchFile, part: Path, round_: int) -> None:
         """Fetch what a part lacks: from peers, then from the source."""
@@ -131,7 +132,7 @@ class Transfer:
         missing = holes.missing(part, file.size)
         if not missing:
             return
-        source = self._upstream.connect()
+        source = self._connected()
         count = partial(self._progress.received, file.path, "plain HTTP")
         fetch = RangeFetch(self._request, source, file, part, count, self._stop, self._limit)
         if not self._is_large(file):
@@ -140,62 +141,55 @@ class Transfer:
         location = source.locate(file)
         # After wrong content, the second try goes by plain HTTP.
         # Where parts have maps too: the libraries write past them.
-        if round_ == 1 and self._libraries is not None and not self._work.stage.mapped:
-            missing = self._by_libraries(self._libraries, file, part, missing, location)
-        fetch.run(location, missing, self._connections)
+        if round_ == 1 and self._libraries is not None and not self._work.mapped:
+            self._by_libraries(self._libraries, file, part, location)
+        fetch.run(location, holes.missing(part, file.size), self._connections)
 
     def _by_libraries(
-        self,
-        libraries: Libraries,
-        file: FetchFile,
-        part: Path,
-        missing: list[tuple[int, int]],
-        location: Location,
-    ) -> list[tuple[int, int]]:
-        """Have libraries fetch a file. Returns the ranges that are still missing."""
+        self, libraries: Libraries, file: FetchFile, part: Path, location: Location
+    ) -> None:
+        """Have libraries fetch a file, or some of it."""
         names = ["hf_transfer"]
         if location.xet is not None:
             names = ["Xet"] if self._request.downloader == "xet" else ["hf_transfer", "Xet"]
         for name in names:
+            missing = holes.missing(part, file.size)
             if name == "hf_transfer" and missing != [(0, file.size)]:
                 continue  # it fetches whole files only
             count = partial(self._progress.received, file.path, name)
             reason = libraries.fetch(
                 name, location, part, file.size, missing, self._connections, count
             )
-            missing = holes.missing(part, file.size)
-            self._progress.present(file.path, file.size - holes.total(missing))
+            left = holes.total(holes.missing(part, file.size))
+            self._progress.present(file.path, file.size - left)
             if reason is None:
-                break
+                return
             rest = "Xet" if name != names[-1] else "plain HTTP"
             log(f"{file.path}: {name} ended ({reason}); fetching the rest by {rest}")
-        return missing
 
     def _verify(self, digest: Future[str | None] | None, file: FetchFile, round_: int) -> None:
         """Check a filled part; put it in place, or set it aside and fetch it once more."""
-        part = self._work.stage.part(file.path)
-        entry = self._work.verify(file, part, digest.result() if digest is not None else None)
+        work, part = self._work, self._work.part(file.path)
+        corrupt = work.part(file.path, "corrupt")
+        entry = verify.entry(file, part, self._stop, digest.result() if digest else None)
         if not isinstance(entry, str):
-            place.sync(part)
-            self._work.owner.file(part)
-            place.real_directories(self._work.base, file.path)
-            part.replace(self._work.base / file.path)
+            sync(part)
+            publish(part)
+            real_directories(work.base, file.path)
+            part.replace(work.base / file.path)
             holes.map_of(part).unlink(missing_ok=True)
-            self._work.stage.corrupt(file.path).unlink(missing_ok=True)
-            self._work.add(file, entry, keep=True)
+            corrupt.unlink(missing_ok=True)
+            work.add(file, entry, keep=True)
             if self._is_large(file):
                 log(f"{file.path}: {size(file.size)} fetched and verified")
             return
         if round_ > 1:
             part.unlink()
-            raise Failed(
-                f"{file.path} came with the wrong content twice: {entry}. The hub, or a proxy or "
-                "cache on the way to it, changes it; nothing was put in place."
-            )
+            raise Failed("corrupt", file=file.path, fault=entry)
         log(f"{file.path}: {entry}; set aside, fetching it once more")
-        part.replace(self._work.stage.corrupt(file.path))
-        if self._work.stage.free() < file.size + self._request.headroom:
-            self._work.stage.corrupt(file.path).unlink()
-        holes.prepare(part, file.size, mapped=self._work.stage.mapped)
+        part.replace(corrupt)
+        if work.free() < file.size + self._request.headroom:
+            corrupt.unlink()
+        holes.prepare(part, file.size, mapped=work.mapped)
         self._progress.present(file.path, 0)
         self._submit(self._pool(file), self._download, file, 2)

@@ -7,17 +7,19 @@ import ssl
 import time
 import urllib.error
 import urllib.request
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from functools import partial
+from pathlib import Path
 from threading import Event
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from sparkwright.host.fetch.errors import Failed, Temporary
 from sparkwright.host.fetch.progress import log
-from sparkwright.host.fetch.request import FetchRequest
+from sparkwright.host.fetch.request import FetchFile, FetchRequest
 from sparkwright.host.lib import bounded
 
 _T = TypeVar("_T")
@@ -32,10 +34,9 @@ def transient(status: int) -> bool:
     return status in _TRANSIENT
 
 
-def retry_after(value: str | None) -> float | None:
+def retry_after(headers: Any) -> float | None:
     """Return the seconds of a Retry-After header, None if it is missing or not valid."""
-    if not value:
-        return None
+    value = headers.get("Retry-After") or ""
     try:
         return max(0.0, float(value))
     except ValueError:
@@ -64,72 +65,16 @@ class Tries:
         Raises:
             Temporary: when there were enough tries, or the run ends.
         """
-        if self._failed >= self._request.retries:
-            raise Temporary(
-                f"{reason}, after {self._failed + 1} tries. Check the host's connection and the "
-                f"{self._request.source}, then run again: what was fetched is kept."
-            ) from cause
+        self._failed += 1
+        if self._failed > self._request.retries:
+            source = self._request.source
+            raise Temporary("tries", reason=reason, tries=self._failed, source=source) from cause
         log(f"{reason}; trying again")
-        wait = min(self._request.backoff * 2.0**self._failed, _LONGEST_WAIT)
+        wait = min(self._request.backoff * 2.0 ** (self._failed - 1), _LONGEST_WAIT)
         if required is not None:
             wait = max(wait, min(required, _LONGEST_RETRY_AFTER))
         if self._stop.wait(wait):
             raise Temporary("stopped")
-        self._failed += 1
-
-
-def answer(
-    request: FetchRequest,
-    stop: Event,
-    query: Callable[[], _T],
-    refusal: Callable[[int, Any], Failed],
-) -> _T:
-    """Return the result of a query to the request's endpoint, which is repeated if that may help.
-
-    Raises:
-        Failed: with one message in the end.
-    """
-    tries, endpoint = Tries(request, stop), request.endpoint
-    while True:
-        try:
-            return query()
-        except urllib.error.HTTPError as error:
-            error.close()
-            if not transient(error.code):
-                raise refusal(error.code, error.headers) from error
-            required = retry_after(error.headers.get("Retry-After"))
-            tries.pause(f"{endpoint} answers HTTP {error.code}", required, error)
-        except (bounded.TooMuch, ValueError, LookupError, TypeError, RecursionError) as error:
-            raise Failed(
-                f"{endpoint} returned an unexpected answer ({type(error).__name__}: {error}). "
-                f"Is it a {'Hugging Face hub' if request.source == 'hub' else 'registry'}?"
-            ) from error
-        except (OSError, http.client.HTTPException) as error:
-            raise_untrusted(endpoint, error)
-            reason = getattr(error, "reason", error)
-            tries.pause(f"{endpoint} is unreachable ({reason})", None, error)
-
-
-def raise_untrusted(server: str, error: BaseException) -> None:
-    """Raise Failed for a connection that failed due to a certificate: no retry helps then."""
-    cause: BaseException | None = error
-    while cause is not None:
-        if isinstance(cause, ssl.SSLCertVerificationError):
-            raise Failed(
-                f"{server} presents a certificate that this host does not trust ({error}). Install "
-                "the certificate of its authority on the host."
-            ) from error
-        reason = getattr(cause, "reason", None)
-        cause = (
-            reason if isinstance(reason, BaseException) else cause.__cause__ or cause.__context__
-        )
-
-
-def origin(url: str) -> tuple[str, str, int]:
-    """Return (scheme, host, port) of an address."""
-    parts = urlsplit(url)
-    port = parts.port or {"https": 443, "http": 80}.get(parts.scheme, 0)
-    return parts.scheme, (parts.hostname or "").lower(), port
 
 
 @dataclass(frozen=True)
@@ -151,6 +96,94 @@ class Location:
     url: str
     headers: dict[str, str]
     xet: Xet | None = None
+
+
+class Source(ABC):
+    """A repository of a hub or registry, queried with bounded retries.
+
+    secret: token or ``user:password``, or None.
+    """
+
+    #: Whether tokens are valid for minutes: after HTTP 401 a new one is requested.
+    renews = False
+
+    def __init__(self, request: FetchRequest, secret: str | None, stop: Event) -> None:
+        self._request = request
+        self._secret = secret
+        self._stop = stop
+
+    @abstractmethod
+    def check(self) -> None:
+        """Check that the source has the revision and lets this host read it."""
+
+    @abstractmethod
+    def direct(self, path: str) -> Location:
+        """Return the source's own address of a file; it may redirect."""
+
+    @abstractmethod
+    def locate(self, file: FetchFile) -> Location:
+        """Return the address of a large file, after whatever has to be asked before."""
+
+    @abstractmethod
+    def refusal(self, status: int, headers: Any, path: str | None = None) -> Failed:
+        """Explain an HTTP error: what, why, remedy."""
+
+    def ask(self, query: Callable[[], _T], path: str | None = None) -> _T:
+        """Return the result of a query to the endpoint, which is repeated if that may help.
+
+        Raises:
+            Failed: with one message in the end.
+        """
+        tries, endpoint = Tries(self._request, self._stop), self._request.endpoint
+        while True:
+            try:
+                return query()
+            except urllib.error.HTTPError as error:
+                error.close()
+                if not transient(error.code):
+                    raise self.refusal(error.code, error.headers, path) from error
+                required = retry_after(error.headers)
+                tries.pause(f"{endpoint} answers HTTP {error.code}", required, error)
+            except (bounded.TooMuch, ValueError, LookupError, TypeError, RecursionError) as error:
+                reason = f"{type(error).__name__}: {error}"
+                kind = f"not_a_{self._request.source}"
+                raise Failed(kind, endpoint=endpoint, reason=reason) from error
+            except (OSError, http.client.HTTPException) as error:
+                raise_untrusted(endpoint, error)
+                cause = getattr(error, "reason", error)
+                tries.pause(f"{endpoint} is unreachable ({cause})", None, error)
+
+
+def secret(request: FetchRequest) -> str | None:
+    """Return the token for the endpoint, or None. It comes from a file, never from argv."""
+    if request.token_file is None:
+        return None
+    try:
+        token = Path(request.token_file).read_text(encoding="utf-8").strip()
+    except OSError as error:
+        raise Failed("token_file", path=request.token_file, reason=error.strerror) from error
+    if token and not request.endpoint.startswith("https:") and not request.allow_token_over_http:
+        log(f"the token is not sent: {request.endpoint} is not https")
+        return None
+    return token or None
+
+
+def raise_untrusted(server: str, error: BaseException) -> None:
+    """Raise Failed for a connection that failed due to a certificate: no retry helps then."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, ssl.SSLCertVerificationError):
+            raise Failed("untrusted", server=server, reason=error) from error
+        reason = getattr(cause, "reason", None)
+        inner = reason if isinstance(reason, BaseException) else cause.__cause__
+        cause = inner or cause.__context__
+
+
+def origin(url: str) -> tuple[str, str, int]:
+    """Return (scheme, host, port) of an address."""
+    parts = urlsplit(url)
+    port = parts.port or {"https": 443, "http": 80}.get(parts.scheme, 0)
+    return parts.scheme, (parts.hostname or "").lower(), port
 
 
 class Redirects(urllib.request.HTTPRedirectHandler):

@@ -19,9 +19,13 @@ from typing import Any
 _PR_SET_PDEATHSIG = 1
 
 
+#: Where the parent reads. Whatever a library prints goes among the errors, such as hf_xet's
+#: complaint when it can't write its log.
+_reports = os.fdopen(os.dup(1), "w", buffering=1)
+
+
 def _report(count: int) -> None:
-    sys.stdout.write(f"{count}\n")
-    sys.stdout.flush()
+    _reports.write(f"{count}\n")
 
 
 def _hf_transfer(job: dict[str, Any]) -> None:
@@ -89,6 +93,7 @@ def _write(part: int, start: int, end: int, page: int, stream: Any) -> None:
 def _main() -> int:
     # Ends with its parent, also after kill -9: no second writer is left behind.
     ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     job = json.load(sys.stdin)
     if os.getppid() != job["parent"]:
         return 1

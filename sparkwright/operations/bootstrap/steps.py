@@ -6,30 +6,27 @@ that one which is cut off is as good as one that is done: running again goes on.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from io import StringIO
 
-import click
 from pyinfra.api.command import PyinfraCommand, QuoteString, StringCommand
 from pyinfra.api.host import Host
 from pyinfra.api.state import State
-from pyinfra.context import ctx_host, ctx_state
+from pyinfra.context import ctx_state
 from pyinfra.operations import apt, files, server, systemd
 
 from sparkwright.bootstrap.openpgp import key_text
 from sparkwright.bootstrap.sources import Repository
-from sparkwright.bootstrap.steps import StepPlan
+from sparkwright.bootstrap.steps import StepPlan, sums
 from sparkwright.facts.asking import HostError, ask
 from sparkwright.facts.memory import memory
 from sparkwright.facts.others import Ours, fail
-from sparkwright.findings.user_error import UserError
 from sparkwright.host.bootstrap import prepare
 from sparkwright.host.bootstrap.prepare import PrepareRequest
 from sparkwright.operations import locks
-from sparkwright.operations.changing import SERVICES_ROOT, Commands, operation, show_diff
-from sparkwright.text.visible import visible
+from sparkwright.operations.changing import Commands, announce, operation
+from sparkwright.operations.files import show_diff
 
 #: Seconds that somebody else's installing is waited for, and a package's own.
 _SECONDS = 1800
@@ -43,8 +40,6 @@ def done(
     user: str,
     key: Callable[[Repository], str] = key_text,
     texts: Mapping[str, str | None] | None = None,
-    services_root: str = SERVICES_ROOT,
-    break_lock: bool = False,
 ) -> Commands:
     """Have a step done, with ``_sudo=True`` and a sudo that asks for no password.
 
@@ -53,19 +48,25 @@ def done(
         user: who logs in, for the group that the step puts them into.
         key: a repository's signing key, armoured; raises UserError.
         texts: of the files that are there, for ``--diff``.
-        services_root: where the host's lock lies.
-        break_lock: whether to take the lock from another run.
+
+    **Example:**
+
+    .. code:: python
+
+        from sparkwright.bootstrap.steps import StepPlan, sums
+
+        steps.done(
+            step=StepPlan("earlyoom", ("install earlyoom",), packages=("earlyoom",)),
+            user="ann", _sudo=True,
+        )
     """
-    if not ctx_state.get().is_executing:
-        for line in step.would:
-            ctx_host.get().log(f"{click.style('would', fg='yellow')} {visible(line)}")
-        for path, text in step.files.items():
+    announce(step.would)
+    executing = ctx_state.get().is_executing
+    for path, text in step.files.items():
+        if not executing:
             show_diff(path, (texts or {}).get(path), text)
-    try:
-        written = _repository(step.repository, key) if ctx_state.get().is_executing else {}
-    except UserError as error:
-        raise HostError(str(error)) from None
-    yield Ours(_prepare, (step, written, services_root, break_lock), {})
+    written = _repository(step.repository, key) if executing else {}
+    yield Ours(_prepare, (step, written), {})
     for path, text in written.items():
         yield from _file(path, text)
     if step.packages:
@@ -111,16 +112,13 @@ def _words(command: Sequence[str]) -> PyinfraCommand:
     return StringCommand(*(QuoteString(word) for word in command))
 
 
-def _prepare(
-    state: State, host: Host, step: StepPlan, written: Mapping[str, str], root: str, breaks: bool
-) -> bool:
-    sums = {path: hashlib.sha256(text.encode()).hexdigest() for path, text in written.items()}
+def _prepare(state: State, host: Host, step: StepPlan, written: Mapping[str, str]) -> bool:
     undo = step.undo
     if not undo.apart:
-        undo = replace(undo, files={**undo.files, **sums})
+        undo = replace(undo, files={**undo.files, **sums(written)})
     request = PrepareRequest(step.name, undo, bool(step.packages), step.sudoers)
     try:
-        locks.take(host, root, break_lock=breaks)
+        locks.take(host)
         changed = ask(host, prepare, request, tuple[str, ...], timeout=_SECONDS)
     except HostError as error:
         return fail(state, host, str(error).splitlines())

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from io import StringIO
 
-import click
 from pyinfra.api.command import StringCommand
 from pyinfra.api.host import Host
 from pyinfra.api.state import State
@@ -24,7 +23,8 @@ from sparkwright.host.fabric import NETPLAN
 from sparkwright.host.fabric_addresses import AddressesAnswer, AddressesRequest
 from sparkwright.host.lib.icmp import Ping
 from sparkwright.operations import locks
-from sparkwright.operations.changing import SERVICES_ROOT, Commands, operation, show_diff
+from sparkwright.operations.changing import Commands, announce, operation
+from sparkwright.operations.files import show_diff
 from sparkwright.text.visible import visible
 
 #: Seconds until the host takes the change back, for the peers to answer meanwhile, and once more.
@@ -38,8 +38,6 @@ def configured(
     *,
     pending: Sequence[str],
     before: str | None = None,
-    services_root: str = SERVICES_ROOT,
-    break_lock: bool = False,
 ) -> Commands:
     """Have netplan's file there and applied, with ``_sudo=True``; ``proved`` must follow.
 
@@ -48,19 +46,25 @@ def configured(
         devices: that it configures.
         pending: what changes, in words; nothing for nothing.
         before: the file's text now, for ``--diff``.
-        services_root: where the host's lock lies.
-        break_lock: whether to take the lock from another run.
+
+    **Example:**
+
+    .. code:: python
+
+        addresses.configured(
+            text="network: {version: 2}\\n", devices=["enp1s0f1np1"], _sudo=True,
+            pending=["192.168.177.11/24 on enp1s0f1np1"],
+        )
     """
     host = ctx_host.get()
     if not pending:
         host.noop("the addresses are as desired")
         return
+    announce(pending)
     if not ctx_state.get().is_executing:
-        for line in pending:
-            host.log(f"{click.style('would', fg='yellow')} {visible(line)}")
         show_diff(NETPLAN, before, text)
     request = AddressesRequest("arm", text, tuple(devices), seconds=_BACK)
-    yield Ours(_step, (request, services_root, break_lock), {})
+    yield Ours(_step, (request,), {})
     yield from files.put._inner(
         src=StringIO(text), dest=NETPLAN, user="root", group="root", mode="0600"
     )
@@ -68,41 +72,48 @@ def configured(
 
 
 @operation()
-def proved(
-    pings: Sequence[Ping], *, services_root: str = SERVICES_ROOT, break_lock: bool = False
-) -> Commands:
+def proved(pings: Sequence[Ping]) -> Commands:
     """Have every peer answer on every rail; else the host has its addresses of before.
 
     Args:
         pings: what must answer.
-        services_root: where the host's lock lies.
-        break_lock: whether to take the lock from another run.
+
+    **Example:**
+
+    .. code:: python
+
+        from sparkwright.operations import Ping
+
+        addresses.proved(pings=[Ping("192.168.177.12", "enp1s0f1np1", 8972)])
     """
-    if not ctx_state.get().is_executing:
-        words = ", ".join(f"{one.address} over {one.device}" for one in pings)
-        ctx_host.get().log(f"{click.style('would', fg='yellow')} {visible(f'ping {words}')}")
+    peers = ", ".join(f"{ping.address} over {ping.device}" for ping in pings)
+    announce([f"ping {peers}"])
     request = AddressesRequest("prove", pings=tuple(pings), seconds=_PROVE)
-    yield Ours(_step, (request, services_root, break_lock), {})
+    yield Ours(_step, (request,), {})
 
 
 @operation()
-def kept(
-    pings: Sequence[Ping], *, services_root: str = SERVICES_ROOT, break_lock: bool = False
-) -> Commands:
+def kept(pings: Sequence[Ping]) -> Commands:
     """Keep the change, once all hosts have proved theirs: one that failed answers no more.
 
     Args:
         pings: what must still answer.
-        services_root: where the host's lock lies.
-        break_lock: whether to take the lock from another run.
+
+    **Example:**
+
+    .. code:: python
+
+        from sparkwright.operations import Ping
+
+        addresses.kept(pings=[Ping("192.168.177.12", "enp1s0f1np1", 8972)])
     """
     request = AddressesRequest("keep", pings=tuple(pings), seconds=_KEEP)
-    yield Ours(_step, (request, services_root, break_lock), {})
+    yield Ours(_step, (request,), {})
 
 
-def _step(state: State, host: Host, request: AddressesRequest, root: str, breaks: bool) -> bool:
+def _step(state: State, host: Host, request: AddressesRequest) -> bool:
     try:
-        locks.take(host, root, break_lock=breaks)
+        locks.take(host)
         answer = ask(host, fabric_addresses, request, AddressesAnswer, timeout=_BACK + _PROVE)
     except HostError as error:
         return fail(state, host, str(error).splitlines())

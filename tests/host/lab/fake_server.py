@@ -171,7 +171,7 @@ class Folders:
             return folder
         folder.mkdir(parents=True)
         made = miniature(name)
-        for path, content in made.revisions[-1].files(made.size).items():
+        for path, content in made.newest().items():
             chunks = iter([content]) if isinstance(content, bytes) else content()
             (folder / path).write_bytes(b"".join(chunks))
         return folder

@@ -6,7 +6,6 @@ import json
 import subprocess
 import time
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -14,7 +13,6 @@ from typing import Any
 import pytest
 from pyinfra.connectors import local, ssh, util
 
-from sparkwright.extras.bench.host import _facts as bench_facts
 from sparkwright.facts import hooks
 from sparkwright.facts.answers import MOST_TEXT, HostError
 from sparkwright.host.jobs import WatchedJob
@@ -58,7 +56,6 @@ def _question(name: str) -> Callable[[FakeHost, Any], Any]:
     question: Any = {
         "status": lambda host, run: installed.status_of(host, run, texts=True),
         "doctor": questions.facts,
-        "bench": partial(bench_facts, samples=0),
         "deep": questions.deep_smoke,
         "disk-usage": questions.used_disk,
         "verify-models": questions.hashed_again,
@@ -82,7 +79,6 @@ def _jobs(host: FakeHost, _: Any) -> Any:
 QUESTIONS: dict[str, Callable[[FakeHost, Any], Any]] = {
     "status": _question("status"),
     "doctor": _question("doctor"),
-    "bench": _question("bench"),
     "deep": _question("deep"),
     "verify-models": _question("verify-models"),
     "check": _smoke,
@@ -108,10 +104,6 @@ def _two(program: str, attack: Said) -> tuple[FakeHost, Any, FakeHost]:
 def test_at_each_question_it_fails_alone(program: str, attack: str) -> None:
     evil, run_, good = _two(program, ATTACKS[attack])
     ran = QUESTIONS[program](evil, run_.hosts["spark-1"])
-    if program == "bench" and attack in ("an empty object", "numbers", "escapes"):
-        # Everything of it has a default: a host that names neither GPU nor service.
-        assert ran.well
-        return
     assert not ran.well
     assert evil.memory.failure
     assert evil.memory.failure.startswith(f"sparkwright-{program}: ")
@@ -229,7 +221,8 @@ def test_operations_look_where_their_services_lie() -> None:
         (proxies.installed, ()),
     ):
         host = spark("spark-1", observe=probe())
-        run(host, operation, *arguments, services_root="/srv/sparkwright")
+        host.memory.services_root = "/srv/sparkwright"
+        run(host, operation, *arguments)
         assert host.request("observe")["services_root"] == "/srv/sparkwright"
 
 

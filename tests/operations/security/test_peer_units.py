@@ -176,7 +176,7 @@ def test_a_bundle_is_served_on_one_address_to_who_knows_the_key(
         socket.create_connection(("127.0.0.2", port), 5)
     leech = json.loads(keys.leech("spark 1", [peer]).value)
     mine = Identity(leech["run"], leech["peer"], leech["keys"][peer.address])
-    client = PeerClient(peer.address, mine, lambda: False)
+    client = PeerClient(peer.address, mine)
     path = f"/files/models/org--model/{'c' * 40}/config.json"
     assert client.held(path, 2).ranges == [(0, 2)]
     assert bytes(client.piece(path, 2, 0, 2)) == b"{}"

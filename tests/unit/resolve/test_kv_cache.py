@@ -19,7 +19,7 @@ from tests.unit.builders import catalog, plan, resolution
 
 def _config(repository: str) -> Any:
     (made,) = [miniature for miniature in MINIATURES if miniature.id == repository]
-    content = made.revisions[-1].files(made.size)["config.json"]
+    content = made.newest()["config.json"]
     assert isinstance(content, bytes)
     return json.loads(content)
 

@@ -11,7 +11,7 @@ from click.testing import CliRunner, Result
 
 from sparkwright.cli import main
 from sparkwright.config.secrets import VARIABLE
-from sparkwright.extras.endpoints.command import FORMATS
+from sparkwright.extras.endpoints.clients import FORMATS, render
 from sparkwright.extras.endpoints.fleet import Exported, export
 from sparkwright.findings.user_error import UserError
 from sparkwright.site.endpoints import Endpoint, key_command
@@ -131,7 +131,7 @@ def test_the_longest_answer_leaves_room_for_a_prompt(length: int) -> None:
 def test_tools_and_thoughts_are_offered_where_the_service_takes_them() -> None:
     bare = one(spark(arguments={"enable_auto_tool_choice": None, "reasoning_parser": None}))
     assert (bare.tools, bare.reasoning) == (False, False)
-    for entry in safe_load(FORMATS["litellm"]([bare]))["model_list"]:
+    for entry in safe_load(render("litellm", [bare]))["model_list"]:
         assert "chat_template_kwargs" not in entry["litellm_params"]
 
 
@@ -148,7 +148,7 @@ def test_a_key_of_a_command_is_read_by_that_command() -> None:
     found = exported(spark_1=(SPARK, {"api_key_command": ["pass", "show", "my lab"]}))
     (key,) = {endpoint.key for endpoint in found.endpoints}
     assert key_command(key) == f"export {VARIABLE}=\"$(pass show 'my lab')\""
-    entry = json.loads(FORMATS["json"](found.endpoints))["endpoints"][0]
+    entry = json.loads(render("json", found.endpoints))["endpoints"][0]
     assert entry["api_key"] == {"variable": VARIABLE, "command": ["pass", "show", "my lab"]}
 
 
@@ -189,7 +189,7 @@ def test_a_name_of_different_models_is_said() -> None:
 
 
 def test_litellm_shares_a_name_among_hosts() -> None:
-    config = safe_load(FORMATS["litellm"](lab()))
+    config = safe_load(render("litellm", lab()))
     fast = [entry for entry in config["model_list"] if entry["model_name"] == "qwen36-fast"]
     assert [entry["litellm_params"]["api_base"] for entry in fast] == [
         f"http://{host}:8000/v1" for host in ("spark-1", "spark-2", "rtx-1")
@@ -200,7 +200,7 @@ def test_litellm_shares_a_name_among_hosts() -> None:
 
 
 def test_open_webui_has_a_key_for_every_address() -> None:
-    fragment = safe_load(FORMATS["open-webui"](lab()))
+    fragment = safe_load(render("open-webui", lab()))
     environment = fragment["services"]["open-webui"]["environment"]
     assert all(isinstance(value, str) for value in environment.values())
     addresses = environment["OPENAI_API_BASE_URLS"].split(";")
@@ -211,7 +211,7 @@ def test_open_webui_has_a_key_for_every_address() -> None:
 
 
 def test_openclaw_sends_what_it_would_drop_through_extra_body() -> None:
-    config = json.loads(FORMATS["openclaw"](lab()))
+    config = json.loads(render("openclaw", lab()))
     models = config["agents"]["defaults"]["models"]
     assert models["rtx-1.qwen36/qwen36-deep"] == {
         "params": {

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from sparkwright.config.tls import CA
-from sparkwright.extras.endpoints.command import FORMATS
+from sparkwright.extras.endpoints.clients import render
 from sparkwright.extras.endpoints.fleet import export
 from sparkwright.site.fleet import PlannedHost
 from sparkwright.tls.authority import authority
@@ -31,10 +31,10 @@ def test_every_client_is_told_the_ca_and_none_the_key(site: Path) -> None:
     endpoints = export(hosts, {"spark-1": "spark-1"}).endpoints
     ca = str(site / CA)
     assert endpoints[0].base_url == "https://spark-1:8000/v1"
-    assert json.loads(FORMATS["json"](endpoints))["endpoints"][0]["ca"] == ca
+    assert json.loads(render("json", endpoints))["endpoints"][0]["ca"] == ca
     for name in ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "NODE_EXTRA_CA_CERTS"):
-        assert f"\n{name}={ca}\n" in FORMATS["env"](endpoints)
-    assert safe_load(FORMATS["litellm"](endpoints))["litellm_settings"] == {"ssl_verify": ca}
-    (service,) = safe_load(FORMATS["open-webui"](endpoints))["services"].values()
+        assert f"\n{name}={ca}\n" in render("env", endpoints)
+    assert safe_load(render("litellm", endpoints))["litellm_settings"] == {"ssl_verify": ca}
+    (service,) = safe_load(render("open-webui", endpoints))["services"].values()
     assert service["volumes"] == [f"{ca}:{service['environment']['SSL_CERT_FILE']}:ro"]
-    assert "https://spark-1:8000/v1" in FORMATS["openclaw"](endpoints)
+    assert "https://spark-1:8000/v1" in render("openclaw", endpoints)

@@ -9,6 +9,7 @@ import pytest
 
 from sparkwright.checks.fabric.facts import Fabric
 from sparkwright.checks.fabric.groups import fabrics
+from sparkwright.extras.fabric_test.fabric_measure import Measurement, Stream
 from sparkwright.extras.fabric_test.measure import Plan, plan
 from sparkwright.extras.fabric_test.result import (
     FAILED,
@@ -19,7 +20,6 @@ from sparkwright.extras.fabric_test.result import (
     rows,
 )
 from sparkwright.host.fabric import FabricState
-from sparkwright.host.fabric_measure import Gathered, MeasureAnswer, Pinged, Stream, Written
 from sparkwright.host.lib.records import decode, encode
 from tests.unit.checks.fabric.states import pair, ring, switch
 
@@ -85,11 +85,11 @@ def measured(gbits: float, gbytes: float, shape: str = "pair") -> FabricResult:
     fabric = Fabric(states, shape)
     what = planned(states, shape)
     answers = {
-        host: MeasureAnswer(
-            tuple(Pinged(one.address, one.device, one.size) for one in what.pings[host]),
-            tuple(Written(one.device, one.address, gbits) for each in what.pairs
-                  if each.client == host for one in each.write),
-            Gathered(gbytes, "nccl"),
+        host: (
+            *(Measurement("ping", one.device, one.address, one.size) for one in what.pings[host]),
+            *(Measurement("ib_write_bw", one.device, one.address, gbits) for each in what.pairs
+              if each.client == host for one in each.write),
+            Measurement("all-gather", value=gbytes, backend="nccl"),
         )
         for host in states
     }  # fmt: skip
@@ -124,9 +124,9 @@ def test_a_ring_is_slower_by_its_nature() -> None:
 def test_silence_and_faults_are_failures() -> None:
     what = planned(pair(), "pair")
     answers = {
-        "spark-1": MeasureAnswer(
-            (Pinged("192.168.177.12", "enp1s0f1np1", 8972, "message too long"),), (),
-            Gathered(wrong="NCCL WARN Call to ibv_modify_qp failed"),
+        "spark-1": (
+            Measurement("ping", "enp1s0f1np1", "192.168.177.12", 8972, wrong="message too long"),
+            Measurement("all-gather", wrong="NCCL WARN Call to ibv_modify_qp failed"),
         )
     }  # fmt: skip
     found = result(Fabric(pair(), "pair"), [], what, answers)
@@ -139,7 +139,7 @@ def test_silence_and_faults_are_failures() -> None:
 
 def test_without_a_gpu_the_rate_proves_nothing() -> None:
     what = planned(pair(), "pair")
-    answer = MeasureAnswer((), (), Gathered(0.4, "gloo"))
+    answer = [Measurement("all-gather", value=0.4, backend="gloo")]
     found = result(Fabric(pair(), "pair"), [], what, dict.fromkeys(pair(), answer))
     last = found.measures[-1]
     assert (last.verdict, last.said) == (SKIPPED, "over gloo, not nccl: no GPU")

@@ -45,11 +45,10 @@ def test_every_key_of_version_2_is_carried_over_or_named() -> None:
         "compilation_config": {"mode": 0, "cudagraph_mode": "none"},
         "default_chat_template_kwargs": {"thinking": True},
     }
-    assert result.imported is not None
-    model = result.imported.entries["model", "example-tiny-9b-fp8-v1.0"]
+    model = result.entries["model", "example-tiny-9b-fp8-v1.0"]
     assert (model["repository"], model["revision"]) == ("example/Tiny-9B-FP8", "v1.0")
     assert (model["format"], model["family"], model["capabilities"]) == ("fp8", "tiny-9b", ["mtp"])
-    image = result.imported.entries["image", "ghcr.io-example-engine-2026-09-01"]
+    image = result.entries["image", "ghcr.io-example-engine-2026-09-01"]
     assert image["repository"] == "ghcr.io/example/engine"
     assert set(said(result, "left-out")) == {
         *("runtime_version", "runtime_config", "pre_exec", "post_exec", "post_commands", "mods"),
@@ -100,9 +99,8 @@ def test_version_1_has_doubled_braces_local_images_and_a_drafter_in_its_json() -
         "compilation_config": '{"cudagraph_mode":"NONE","custom_ops":["all"]}',
     }  # fmt: skip
     assert {"container", "arguments.tensor_parallel_size"} <= set(said(result, "changed"))
-    assert result.imported is not None
-    drafter = result.imported.entries["model", "example-first-26b-assistant"]
-    body = result.imported.entries["model", "example-first-26b-nvfp4"]
+    drafter = result.entries["model", "example-first-26b-assistant"]
+    body = result.entries["model", "example-first-26b-nvfp4"]
     assert (drafter["role"], drafter["family"]) == ("drafter", body["family"])
 
 
@@ -188,8 +186,7 @@ def test_dflash_gets_its_limits() -> None:
 def test_a_repository_that_the_catalog_knows_is_taken_from_there() -> None:
     result = of_text(minimal(model="nvidia/Qwen3.6-35B-A3B-NVFP4"))
     assert recipe(result)["body"]["model"] == "qwen36-35b-a3b-nvidia-nvfp4"
-    assert result.imported is not None
-    assert [kind for kind, _ in result.imported.entries] == ["recipe"]
+    assert [kind for kind, _ in result.entries] == ["recipe"]
 
 
 @pytest.mark.parametrize("name", ["everything", "generated", "first", "pair-first"])
@@ -197,8 +194,8 @@ def test_what_was_imported_is_checked_like_every_recipe(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for result in of_folder(REGISTRY).values():
-        if result.imported:
-            write(result.imported, tmp_path / "catalog", replace=False)
+        if result.entries:
+            write(result, tmp_path / "catalog", replace=False)
     monkeypatch.chdir(tmp_path)
     data = {"services": {"chat": {"recipe": name}}}
     fleet = plan_fleet([HostInput("box", data, lambda _: "inventory")])

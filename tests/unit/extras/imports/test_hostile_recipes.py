@@ -42,7 +42,7 @@ def test_yaml_that_grows_without_end_is_refused_at_once(bomb: str) -> None:
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    assert result.imported is None
+    assert not result.entries
     assert peak < 100 * 1024**2
     assert time.process_time() - begun < 10
 
@@ -56,23 +56,23 @@ def test_placeholders_that_double_are_refused() -> None:
 @pytest.mark.parametrize("name", ["../../outside", "/etc/cron.d/x", "..", "a/../../b", "\x1b[2J"])
 def test_no_name_leads_out_of_the_catalog(name: str, tmp_path: Path) -> None:
     result = of_text(minimal(name=name), name=f"{name}/fine")
-    assert result.imported is not None
-    write(result.imported, tmp_path / "site/catalog", replace=False)
+    assert result.entries
+    write(result, tmp_path / "site/catalog", replace=False)
     vllm = json.dumps({
         "meta": {"slug": name, "title": name}, "model": {"model_id": "example/Small-4B"},
         "variants": {f"{name}/v": {}},
     })  # fmt: skip
     result = of_text(vllm)
-    if result.imported:
-        write(result.imported, tmp_path / "site/catalog", replace=True)
+    if result.entries:
+        write(result, tmp_path / "site/catalog", replace=True)
     assert {path.name for path in tmp_path.iterdir()} == {"site"}
 
 
 @pytest.mark.parametrize("model", ["../../etc/passwd", "/etc/passwd", "a/../b", "a/b c"])
 def test_a_model_is_a_repository_and_no_path(model: str) -> None:
-    assert of_text(minimal("vllm serve example/x", model=model)).imported is not None
+    assert of_text(minimal("vllm serve example/x", model=model)).entries
     refused = of_text(minimal(f"vllm serve '{model}'"))
-    assert refused.imported is None
+    assert not refused.entries
 
 
 @pytest.mark.parametrize(
@@ -90,7 +90,7 @@ def test_a_model_is_a_repository_and_no_path(model: str) -> None:
 def test_a_script_is_refused_and_not_run(command: str, tmp_path: Path) -> None:
     ran = tmp_path / "ran"
     result = of_text(minimal(command.replace("{ran}", str(ran))))
-    assert result.imported is None
+    assert not result.entries
     assert not ran.exists()
 
 
@@ -139,19 +139,19 @@ def test_whose_image_it_is_is_said() -> None:
     shown = [one.observed for one in result.findings if one.id == "import-risk"]
     assert "registry.evil.example:5000/x/vllm:latest" in shown
     refused = of_text(minimal(container="ghcr.io/x/y:latest --privileged"))
-    assert refused.imported is None
+    assert not refused.entries
 
 
 def test_a_recipe_does_not_take_the_place_of_the_librarys(tmp_path: Path) -> None:
     """Services name recipes: one of the same name in the site's catalog would be theirs."""
     name = "qwen36-35b-a3b-heretic-dflash"
     result = of_text(minimal(), name=name)
-    assert result.imported is None
+    assert not result.entries
     assert "another recipe of that name" in result.findings[-1].reason
     # A model's name is made of its repository: another one gets another name.
     other = of_text(minimal(model="qwen35/4b"))
-    assert other.imported is not None
-    assert ("model", "qwen35-4b") not in other.imported.entries
+    assert other.entries
+    assert ("model", "qwen35-4b") not in other.entries
 
 
 def test_links_in_a_folder_are_not_followed(tmp_path: Path) -> None:

@@ -1,0 +1,18 @@
+"""From a box with Docker to an answering service, without a site: pyinfra BOX deploy.py"""
+
+from pyinfra import host
+
+from sparkwright.operations import directories, docker, gpu, images, models, services, smoke
+from sparkwright.operations.planned import planned
+
+box = planned(services={"chat": {"recipe": "qwen36-35b-a3b-heretic-dflash", "port": 8000}})
+gpu.verify()
+docker.verify()
+docker.verify_container_toolkit()
+directories.present(directories=box.directories)
+for image in host.loop(box.desired.images):
+    images.present(**image.arguments)
+for model in host.loop(box.desired.models):
+    models.present(**model.arguments)
+services.running(services=box.desired.services, secrets=box.secrets)
+smoke.answers(services=[service.gate for service in box.desired.services])

@@ -1,0 +1,87 @@
+"""Files on a host: all of them compared in one question, and written in one execution."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from difflib import unified_diff
+from itertools import islice
+
+import click
+from pyinfra.context import ctx_host
+
+from sparkwright.facts.observation import observed
+from sparkwright.host import write_files as program
+from sparkwright.host.observation import Observation, ObservationRequest
+from sparkwright.host.write_files import FilesRequest
+from sparkwright.operations.changing import Commands, act_by, change, operation
+from sparkwright.plan.missing import differs
+from sparkwright.text.visible import visible
+
+#: Text and mode, by path.
+Files = Mapping[str, tuple[str, int]]
+_COLOURS = {"+": "green", "-": "red", "@": "cyan"}
+
+
+@operation()
+def present(files: Files) -> Commands:
+    """Have files of root's with these texts and modes.
+
+    ``--diff`` shows each, but for files that only root may read: those may hold secrets.
+
+    Args:
+        files: text and mode by path; directories are made as needed.
+
+    **Example:**
+
+    .. code:: python
+
+        files.present(files={"/etc/motd": ("Models are served here.\\n", 0o644)})
+    """
+    state = observed(ctx_host.get(), ObservationRequest(files=tuple(files)))
+    yield from change(
+        unwritten(files, state), act_by(program, FilesRequest(dict(files))),
+        otherwise=f"{len(files)} files are as desired",
+    )  # fmt: skip
+
+
+def unwritten(files: Files, state: Observation) -> list[str]:
+    """Describe the files that are not there like that; ``--diff`` shows them."""
+    missing = missing_files(files, state)
+    show(missing)
+    return [f"write {path}" for path in missing]
+
+
+def missing_files(files: Files, state: Observation) -> Files:
+    """Files that are not on the host with this text and mode."""
+    return {path: file for path, file in files.items() if differs(state.files.get(path), *file)}
+
+
+def show(files: Files, instead_of: Mapping[str, str] | None = None) -> None:
+    """With ``--diff``, show files beside those of the host.
+
+    Not shown are files that only root may read, and programs of sparkwright's.
+
+    Args:
+        instead_of: path -> another path that the file takes the place of.
+    """
+    host = ctx_host.get()
+    shown = {
+        path: (instead_of or {}).get(path, path)
+        for path, (_, mode) in files.items()
+        if mode & 0o040 and not path.endswith(".py")
+    }
+    if host.state.config.DIFF and shown:
+        texts = observed(host, ObservationRequest(texts=tuple(shown.values()))).texts
+        for path, former in shown.items():
+            show_diff(path, texts.get(former), files[path][0])
+
+
+def show_diff(path: str, before: str | None, after: str) -> None:
+    """With ``--diff``, the text of a file that changes."""
+    host = ctx_host.get()
+    if not host.state.config.DIFF or before == after:
+        return
+    host.log(f"{'Will create' if before is None else 'Will change'} {click.style(path, bold=True)}")
+    old, new = (before or "").splitlines(), after.splitlines()
+    for line in islice(unified_diff(old, new, lineterm="", n=2), 2, None):
+        host.log(f"    {click.style(visible(line), fg=_COLOURS.get(line[:1]))}")

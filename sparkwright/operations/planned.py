@@ -1,0 +1,45 @@
+"""The plan of a host in a deploy without a site: from its data and settings alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+from pyinfra.api.exceptions import PyinfraError
+from pyinfra.context import ctx_host
+
+from sparkwright.config.inventory import HostInput
+from sparkwright.config.settings import HostSettings
+from sparkwright.findings.user_error import UserError
+from sparkwright.site.desired import DesiredHost, desired_fleet
+
+
+def planned(**settings: Any) -> DesiredHost:
+    """Plan the host: its services with images, models, files and keys.
+
+    Tags and revisions are asked for from this machine, unless ``lock_file`` names their lock. The
+    API key is made at the first run, and none under ``--dry``, as in a site.
+
+    Args:
+        settings: as group_data gives them to a site. The host's own data is read, too, but for keys
+            that are no settings.
+
+    Raises:
+        PyinfraError: with every mistake in the settings.
+    """
+    host = ctx_host.get()
+    context = click.get_current_context(silent=True)
+    ours = {
+        key: value
+        for key, value in host.data.dict().items()
+        if key in HostSettings.model_fields or key.startswith("ssh_")
+    }
+    data = {**ours, **settings}
+    box = HostInput(host.name, data, lambda _: "the deploy")
+    try:
+        fleet = desired_fleet(
+            [box], {host.name: data}, dry=bool(context and context.params.get("dry"))
+        )
+    except UserError as error:
+        raise PyinfraError(str(error)) from None
+    return fleet.hosts[host.name]
