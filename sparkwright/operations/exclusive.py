@@ -40,6 +40,7 @@ from sparkwright.operations.files import Files, unwritten
 from sparkwright.operations.locks import OWNER
 from sparkwright.operations.switching import follow, place, recover, settle
 from sparkwright.plan import schedule
+from sparkwright.proxy.haproxy import Proxies
 
 #: Seconds for the program: it begins a switch, and waits for nothing.
 _BEGIN = 60

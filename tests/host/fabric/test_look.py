@@ -158,13 +158,6 @@ def test_no_index_of_a_gid_is_ever_set(look: Look, shape: str) -> None:
         assert not [name for name in collective_environment(state, shape) if "GID" in name]
 
 
-def test_a_second_cable_gains_nothing(look: Look) -> None:
-    spark, _ = pair()
-    spark.ports = {**spark.ports, (0, 0): Port(True), (0, 1): Port(True)}
-    found = collective_environment(look([spark])["spark-1"], "pair")
-    assert found["NCCL_IB_HCA"] == "rocep1s0f1,roceP2p1s0f1"
-
-
 def test_without_a_cable_or_an_address_there_are_none(look: Look) -> None:
     with pytest.raises(NoFabric, match="no port of a ConnectX is up"):
         collective_environment(look([Spark(1)])["spark-1"], "pair")

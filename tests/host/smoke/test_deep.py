@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from sparkwright.host.smoke import check, deep
+from sparkwright.host.smoke import deep
 from tests.host.lab.fake_server import Server, launched, make_model
 from tests.host.smoke.deep import WORDS, ask, request
 
@@ -230,7 +230,3 @@ def test_something_else_on_the_port_is_distinguished(tmp_path: Path) -> None:
     assert results["chat"].cause == "shape"
     assert "'choices'" in results["chat"].detail
     assert set(results) == set(ALL)
-
-
-def test_the_short_and_the_deep_test_ask_the_same_question() -> None:
-    assert "17 + 25" in check.QUESTION
