@@ -21,10 +21,9 @@ def bootstrap() -> None:
         return
     # Half a second to import, of pyinfra's own operations: only for who asks for it.
     from sparkwright.operations.bootstrap import steps
-    from sparkwright.run import bootstrap as looking
-    from sparkwright.run import reboot
+    from sparkwright.run import bootstrap as run
 
-    found = looking.decided(host, one)
+    found = run.decided(host, one)
     if found is None:
         return
     state, decision = found
@@ -33,15 +32,15 @@ def bootstrap() -> None:
         steps.done(
             name=f"Bootstrap: {step.name}",
             step=step,
-            user=state.user,
-            texts=state.texts,
+            user=state.observed.user,
+            texts=state.observed.texts,
             _env=environment(settings),
             _sudo=not is_root(host),
             # sudo asks for none by now; pyinfra would put a password into a command line.
             _sudo_password="",
         )
     if decision.reboot:
-        reboot.rebooted(
+        run.rebooted(
             name="Bootstrap: reboot",
             state=state,
             asked=settings.bootstrap_reboot,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyinfra.context import ctx_host
 
 from sparkwright.operations import images
-from sparkwright.resolve.registry_account import account
+from sparkwright.resolve.credentials import account
 from sparkwright.run.sharing import build_of, sources
 from sparkwright.run.state import host_run, run_of
 
@@ -23,7 +23,7 @@ def image() -> None:
             name=f"Image: {wanted.planned.name}",
             **wanted.arguments,
             build=build_of(one, wanted),
-            account=account(settings.registry_auth_source, wanted.reference.registry),
+            account=account(settings.registry_auth_source, wanted.planned.pulled.registry),
             sources=sources(run_of(host), one, shared),
             wait=False,
         )

@@ -18,7 +18,6 @@ from sparkwright.operations import exclusive, services
 from sparkwright.plan.changes import serves_already
 from sparkwright.run import batches, rollout
 from sparkwright.run.state import host_run, run_of
-from sparkwright.run.together import together
 
 
 def serving() -> None:
@@ -46,7 +45,7 @@ def serving() -> None:
         name="Serving: start",
         services=() if switched else own,
         secrets=one.secrets,
-        turn=together,
+        turn=batches.with_ranks,
         ended=partial(rollout.remember, one),
     )
     for title, names in host.loop(batches.named(run)):
@@ -55,7 +54,10 @@ def serving() -> None:
             services=own if switched and host.name in names else (),
             secrets=one.secrets,
             proxies=partial(rollout.proxies_of, one),
-            turn=partial(together, turn=partial(batches.in_turn, left=partial(rollout.leave, one))),
+            turn=partial(
+                batches.with_ranks,
+                turn=partial(batches.in_turn, left=partial(rollout.leave, one)),
+            ),
             ended=partial(rollout.remember, one, run=run),
         )
     if run.rollout_settings.on_failure == "fleet":

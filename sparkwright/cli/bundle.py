@@ -18,7 +18,7 @@ import click
 
 from sparkwright.cli.lib.options import (
     data_option,
-    inventory_and_directory,
+    inventory_and,
     json_option,
     limit_option,
     print_json,
@@ -30,13 +30,12 @@ from sparkwright.findings.user_error import UserError, mistake
 from sparkwright.host.fetch.request import FetchFile, FetchRequest, document
 from sparkwright.plan.plan import HostPlan
 from sparkwright.resolve import build_context
-from sparkwright.resolve.hub_token import hub_token
+from sparkwright.resolve.credentials import account, hub_token
 from sparkwright.resolve.lock import read_lock, render_lock
 from sparkwright.resolve.packages import collect
 from sparkwright.resolve.pickles import fetched
-from sparkwright.resolve.references import ImageReference
+from sparkwright.resolve.references import ImageReference, hex_digits
 from sparkwright.resolve.registry import PlatformImage, ResolvedImage
-from sparkwright.resolve.registry_account import account
 from sparkwright.resolve.resolution import Resolution
 from sparkwright.resolve.runtime import RuntimeBundleError, build_runtime, carried_runtime
 from sparkwright.site.resolution import pinned
@@ -47,7 +46,7 @@ _MACHINES = {"arm64": "aarch64", "amd64": "x86_64"}
 
 
 @click.command("bundle")
-@inventory_and_directory
+@inventory_and(directory=click.Path(path_type=Path, file_okay=False))
 @data_option
 @limit_option
 @click.option(
@@ -132,7 +131,7 @@ def _requests(
         for service in plan.services:
             for reference in service.models:
                 settings = plan.settings
-                every = resolution.model(settings.hub_endpoint, reference)
+                every = resolution.model(reference)
                 model = fetched(every, settings.allowed_pickles)
                 if (key := (model.directory, len(model.files))) not in done:
                     done.add(key)
@@ -143,7 +142,7 @@ def _requests(
                         revision=model.commit,
                         destination=str(directory / "models" / model.directory),
                         state_dir="",
-                        files=model.files,
+                        files=model.to_fetch,
                         downloader=plan.settings.downloader,
                         max_connections=plan.settings.download_connections,
                     )
@@ -151,7 +150,7 @@ def _requests(
             image = resolution.image(service.image)
             if image.digest not in done:
                 done.add(image.digest)
-                source = service.image.build.base if service.image.build else service.image
+                source = service.image.pulled
                 secret = account(plan.settings.registry_auth_source, source.registry)
                 request = _image(plan, source, image, directory, architectures)
                 yield source.name, request, secret
@@ -165,8 +164,8 @@ def _image(
     architectures: tuple[str, ...],
 ) -> FetchRequest:
     platforms = _platforms(image, architectures)
-    blobs = {blob.hex: blob for platform in platforms for blob in platform.files}
-    digest = image.digest.partition(":")[2]
+    sizes = {name: size for one in platforms for name, size in one.files.items()}
+    digest = hex_digits(image.digest)
     return FetchRequest(
         source="registry",
         endpoint=source.registry,
@@ -174,8 +173,10 @@ def _image(
         revision=digest,
         destination=str(directory / "images" / digest),
         state_dir="",
-        files=tuple(FetchFile(name, blob.size, name) for name, blob in blobs.items()),
-        manifests=tuple(sorted({blob.hex for one in platforms for blob in one.manifests})),
+        files=tuple(FetchFile(name, size, name) for name, size in sizes.items()),
+        manifests=tuple(
+            sorted({hex_digits(digest) for one in platforms for digest in one.manifests})
+        ),
         downloader="http",
         max_connections=plan.settings.download_connections,
     )
@@ -218,13 +219,10 @@ def _contexts(plans: list[HostPlan], resolution: Resolution, directory: Path) ->
     for service in (service for plan in plans for service in plan.services):
         build, image = service.image.build, resolution.image(service.image)
         if build and image.commit:
-            try:
-                files = build_context.build_context(
-                    build.context, image.commit, build.directory, directory / "build"
-                )
-                build_context.verify(files, image.context, carried=True)
-            except build_context.BuildContextError as error:
-                raise UserError([mistake(service.image.name, str(error), "try again")]) from None
+            files = build_context.build_context(
+                build.context, image.commit, build.directory, directory / "build"
+            )
+            build_context.verify(files, image.context, carried=True)
 
 
 def _runtimes(

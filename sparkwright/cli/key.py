@@ -45,9 +45,9 @@ def command() -> None:
 def list_command(inventory: Path, overrides: tuple[str, ...], as_json: bool) -> None:
     """List keys by name, with their state and the hosts that know them. Never the keys."""
     hosts = load(inventory, overrides, ()).or_raise()
-    from sparkwright.run import keys
+    from sparkwright.run import questions
 
-    answers = Hosts(inventory, overrides).ask(keys.known)
+    answers = Hosts(inventory, overrides).ask(questions.known_keys)
     found = rows({name: host.plan.settings for name, host in hosts.items()}, answers.answers)
     if as_json:
         print_json([row.data for row in found])
@@ -145,9 +145,9 @@ def _apply(
     inventory: Path, overrides: tuple[str, ...], hosts: Mapping[str, PlannedHost], name: str
 ) -> list[str]:
     """Have every proxy know the keys as they are. Returns the hosts of which that is not sure."""
-    from sparkwright.run import keys
+    from sparkwright.run import questions
 
-    missing = Hosts(inventory, overrides).ask(keys.planned, makes_secrets=True).failures
+    missing = Hosts(inventory, overrides).ask(questions.renewed_keys, makes_secrets=True).failures
     return [
         host
         for host in missing

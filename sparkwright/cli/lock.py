@@ -25,8 +25,9 @@ from sparkwright.resolve.lock import (
     render_lock,
     to_resolution,
     unused,
+    with_contexts,
+    without_contexts,
 )
-from sparkwright.resolve.lock_contexts import with_contexts, without_contexts
 from sparkwright.resolve.pickles import pickle_symptom
 from sparkwright.resolve.recipe_registry import with_registries
 from sparkwright.resolve.references import References
@@ -91,7 +92,7 @@ class _Report:
 def _write(path: Path, hosts: dict[str, PlannedHost], *, upgrade: bool) -> _Report:
     plans = [host.plan for host in hosts.values()]
     kept = None if upgrade else read_lock(path)
-    resolution = Resolution({}, {})
+    resolution = Resolution(images={}, models={})
     if kept is None or not _complete(plans, kept, str(path)):
         resolution = ask(hosts)
     lock = from_resolution(_named(plans), resolution, kept)
@@ -158,13 +159,11 @@ def _pickles(plans: list[HostPlan], lock: Lock, file: str) -> list[Finding]:
     """
     resolution = to_resolution(_named(plans), lock, file)
     symptoms = (
-        pickle_symptom(
-            resolution.model(plan.settings.hub_endpoint, model), plan.settings.allowed_pickles
-        )
+        pickle_symptom(resolution.model(model), plan.settings.allowed_pickles)
         for plan in plans
         for model in plan.references.models
     )
-    return HOST_CHECKS.report(dict.fromkeys(symptom for symptom in symptoms if symptom))
+    return HOST_CHECKS.report(filter(None, symptoms))
 
 
 def _diff(before: str, after: str) -> list[str]:

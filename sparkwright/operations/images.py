@@ -25,6 +25,7 @@ from sparkwright.host.proof import ProofRequest
 from sparkwright.operations import jobs, peers, runtime
 from sparkwright.operations.changing import Commands, change, operation
 from sparkwright.operations.fetching import ACCOUNT, Sources, defaults, job_state, job_unit
+from sparkwright.resolve.references import hex_digits
 from sparkwright.resolve.registry import ARCHITECTURES, PlatformImage, ask_registry
 
 #: Where `docker build` keeps its own state: root's home is read-only to the job.
@@ -94,7 +95,7 @@ def present(
             # here has (sonatype/nexus-public#1070).
             source=f"127.0.0.1:{how.peer_port}/{repository}@{platform.digest}",
             token_file=how.peer_keys.server_file,
-            layers=tuple(layer.hex for layer in platform.layers),
+            layers=tuple(hex_digits(layer) for layer, _ in platform.layers),
             keep=how.keep_parts(),
             build=build() if build else None,
             fetch=FetchRequest(
@@ -103,8 +104,8 @@ def present(
                 repo=repository,
                 revision=digest.partition(":")[2],
                 destination=place,
-                files=tuple(FetchFile(one.hex, one.size, one.hex) for one in platform.files),
-                manifests=tuple(one.hex for one in platform.manifests),
+                files=tuple(FetchFile(name, size, name) for name, size in platform.files.items()),
+                manifests=tuple(map(hex_digits, platform.manifests)),
                 downloader="http",
                 token_file=credential(watched.unit, ACCOUNT) if account else None,
                 **how.request(watched),

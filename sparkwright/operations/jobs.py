@@ -17,7 +17,6 @@ from sparkwright.host.jobs import Job, JobsRequest, JobStatus, WatchedJob
 from sparkwright.host.proof import ProofRequest
 from sparkwright.operations.changing import Commands, change, operation
 from sparkwright.operations.live import Live
-from sparkwright.results.progress import Job as Line
 from sparkwright.results.progress import line
 
 #: Seconds between two lines of progress.
@@ -74,10 +73,8 @@ def follow(host: Host, names: Mapping[WatchedJob, str]) -> None:
             if not any(job.running for job in answer.values()):
                 return
             text = line(
-                [
-                    Line.of(called[unit], known[unit], running=job.running)
-                    for unit, job in answer.items()
-                ]
+                {called[unit]: progress for unit, progress in known.items()},
+                frozenset(called[unit] for unit, job in answer.items() if not job.running),
             )
             if _LIVE.on:
                 _LIVE.show(host.name, text)

@@ -107,7 +107,7 @@ def _job(
     pickles: bool,
 ) -> tuple[Job, WatchedJob]:
     if files is None:
-        files = resolve_model(endpoint, repository, commit, None).files
+        files = resolve_model(endpoint, repository, commit, None).to_fetch
     root = directory.rpartition("/")[0].rpartition("/")[0]
     watched = watched_job(directory, root, how.services_root)
     assert watched.state is not None

@@ -91,10 +91,7 @@ def render_service(
         unit_text=unit.render(context),
         image=str(context["image"]),
         gate=_gate(service, home),
-        models={
-            model.repository: resolution.model(settings.hub_endpoint, model).commit
-            for model in service.models
-        },
+        models={model.repository: resolution.model(model).commit for model in service.models},
         ports=() if service.follower else (service.port, *proxy),
         soak_seconds=settings.rollout.soak_seconds,
         pool=pool,
@@ -198,8 +195,7 @@ def rendered_from(plan: HostPlan, service: ServicePlan, resolution: Resolution) 
         "environment": command.environment,
         "weights": [
             (
-                f"{settings.models_root}/"
-                f"{resolution.model(settings.hub_endpoint, model).directory}",
+                f"{settings.models_root}/{resolution.model(model).directory}",
                 model.mount,
             )
             for model in service.models

@@ -14,14 +14,14 @@ from dataclasses import replace
 from typing import Any
 
 from sparkwright.engines.derivation import Advice, DerivedFact, Subject
-from sparkwright.engines.vllm.command import PARALLEL
+from sparkwright.engines.vllm.data import PARALLEL
 from sparkwright.engines.vllm.table import release
 from sparkwright.recipes import vllm_recipes
 from sparkwright.recipes.carried_over import settled, variables
 from sparkwright.recipes.recipe import CHANGED, Foreign, Options, Refused, Text, texts_of_registry
 from sparkwright.recipes.serve_arguments import read_arguments
 from sparkwright.recipes.yaml_mapping import mapping, read_yaml
-from sparkwright.resolve.model_recipe import ModelRecipe
+from sparkwright.resolve.model_facts import ModelRecipe
 from sparkwright.resolve.recipe_registry import Snapshot
 
 #: Of a recipe, what says how to start the model. Its guide and its installation are for people.

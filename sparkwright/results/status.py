@@ -8,7 +8,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from sparkwright.checks.service.diagnose import watch_findings
@@ -16,6 +16,7 @@ from sparkwright.findings.finding import errors_first
 from sparkwright.findings.render import Paint, headline
 from sparkwright.findings.render import text as findings_text
 from sparkwright.host.lib.http import Health
+from sparkwright.host.lib.records import encode
 from sparkwright.host.status import HostStatus, KeptRelease, ServiceStatus
 from sparkwright.text.lock_owner import age, described
 from sparkwright.text.marks import in_maintenance
@@ -51,10 +52,20 @@ class Deployment(HostStatus):
     plan_known: bool = True
 
 
-def without_texts(seen: Deployment) -> Deployment:
-    """The same without the files of what runs."""
-    services = {name: replace(one, texts={}) for name, one in seen.services.items()}
-    return replace(seen, services=services)
+def summary(seen: Deployment) -> dict[str, Any]:
+    """A host as ``status --json`` prints it: of releases their tags, of files nothing."""
+    data: dict[str, Any] = encode(seen)
+    del data["history"]
+    for name, service in seen.services.items():
+        shown = data["services"][name]
+        shown["releases"] = {
+            release: {"at": kept.at, "tag": kept.service and kept.service.tag}
+            for release, kept in service.releases.items()
+        }
+        del shown["texts"]
+    for planned in data["planned"].values():
+        del planned["texts"]
+    return data
 
 
 def render_status(deployments: Mapping[str, Deployment], paint: Paint = str) -> str:

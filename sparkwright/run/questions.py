@@ -15,21 +15,24 @@ from sparkwright.checks.smoke.verdict import DeepResult
 from sparkwright.engines import ENGINES, metric_names
 from sparkwright.facts.answers import HostError, of_each
 from sparkwright.facts.asking import ask
-from sparkwright.host import doctor, verify_models
+from sparkwright.facts.memory import memory
+from sparkwright.host import doctor, logs, verify_models
 from sparkwright.host.disk_usage import DiskUsage, DiskUsageRequest
 from sparkwright.host.doctor import Examination, ExaminationRequest, ExaminedService
+from sparkwright.host.logs import LogsAnswer, LogsRequest
+from sparkwright.host.proxy import keys
+from sparkwright.host.proxy.keys import KeysRequest
 from sparkwright.host.service import Service
 from sparkwright.host.smoke import deep
 from sparkwright.host.smoke.deep import DeepAnswer, DeepRequests
 from sparkwright.host.verify_models import Verified, VerifyRequest
-from sparkwright.operations import disk_usage, proxies
+from sparkwright.operations import disk_usage, locks, proxies
 from sparkwright.operations.fabric.looking import state_of
 from sparkwright.plan.changes import changes
 from sparkwright.plan.plan import ServicePlan
 from sparkwright.results.status import Deployment
 from sparkwright.results.status import Planned as PlannedService
-from sparkwright.run import reaching
-from sparkwright.run.installed import services_of, status_of, unreadable
+from sparkwright.run.observation import look, services_of, status_of, unreadable
 from sparkwright.run.state import HostRun
 
 #: Seconds between the doctor's two looks at the metrics.
@@ -42,7 +45,7 @@ def deployment(host: Host, run: HostRun) -> Deployment:
     """Status of the host beside its plan."""
     if not run.plan_known:
         return Deployment(**vars(status_of(host, run, texts=False)), plan_known=False)
-    observation = reaching.look(host, run)
+    observation = look(host, run)
     status = status_of(host, run, texts=True)
     proxy = ["proxy"] if proxies.pending(run.proxies, run.proxy_files, observation) else []
     planned = {
@@ -70,7 +73,7 @@ def facts(host: Host, run: HostRun) -> Facts:
             examination, {name: _planned(service) for name, service in services.items()}
         )
     asked = time.time()
-    observation = reaching.look(host, run)
+    observation = look(host, run)
     findings = judge(run.desired, observation, now=(asked + time.time()) / 2)
     examination = _examination(host, run, tuple(map(_examined, run.services)))
     planned = {
@@ -97,14 +100,7 @@ def _examination(host: Host, run: HostRun, services: tuple[ExaminedService, ...]
 
 def _planned(service: Service, *, corrupts: bool = False) -> Planned:
     gate = service.gate
-    return Planned(
-        release=service.release,
-        tag=service.tag,
-        names=gate.served_names,
-        boot_seconds=gate.boot_seconds,
-        speculates=gate.speculates,
-        corrupts=corrupts,
-    )
+    return Planned(service.release, gate.boot_seconds, gate.speculates, corrupts)
 
 
 def _corrupts(catalog: Catalog, service: ServicePlan) -> bool:
@@ -126,6 +122,38 @@ def fabric(host: Host, run: HostRun) -> FabricLook:
         cluster=tuple(next(clusters, ())),
         addresses=addresses if addresses and host.name in addresses.hosts else None,
     )
+
+
+def logged(
+    host: Host, run: HostRun, *, services: tuple[str, ...], lines: int, since: str | None
+) -> LogsAnswer:
+    """The last lines of the services' logs; of every service where none is named."""
+    request = LogsRequest(services or None, run.settings.services_root, lines, since)
+    return ask(host, logs, request, LogsAnswer, timeout=90)
+
+
+def known_keys(host: Host, run: HostRun) -> tuple[str, ...]:
+    """Hash and name of each key that opens the host's proxies. One remote execution."""
+    return _keys(host, run, None)
+
+
+def renewed_keys(host: Host, run: HostRun) -> tuple[str, ...]:
+    """The same, after the proxies were given the keys of the plan, under the host's lock."""
+    if run.proxies is None:
+        return ()
+    locks.take(host)
+    text, _ = run.proxy_files[run.proxies.keys]
+    answer = _keys(host, run, text)
+    memory(host).forget()
+    return answer
+
+
+def _keys(host: Host, run: HostRun, text: str | None) -> tuple[str, ...]:
+    if run.proxies is None:
+        return ()
+    proxy = proxies.request({}, run.proxies, start=False)
+    request = KeysRequest(proxy=proxy, place=run.proxies.keys, text=text)
+    return ask(host, keys, request, tuple[str, ...], timeout=60)
 
 
 def used_disk(host: Host, run: HostRun) -> DiskUsage:

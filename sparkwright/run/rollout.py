@@ -16,7 +16,7 @@ from sparkwright.operations.services import to_release
 from sparkwright.operations.switching import SwitchResult
 from sparkwright.plan.changes import changes, runs_instead
 from sparkwright.results.run import Outcome
-from sparkwright.run.installed import status_of
+from sparkwright.run.observation import status_of
 from sparkwright.run.state import HostRun, Run
 
 

@@ -28,12 +28,13 @@ from sparkwright.host.observation import Observation, ObservationRequest, StoreA
 from sparkwright.host.proof import ModelAt
 from sparkwright.host.service import Service
 from sparkwright.operations import exclusive, lan, locks, proxies, services, watch
+from sparkwright.operations.lan import at
 from sparkwright.operations.peer_keys import RunKeys
-from sparkwright.operations.peer_unit import at
 from sparkwright.plan.desired import Desired
 from sparkwright.plan.rollout import Rollout
 from sparkwright.proxy.haproxy import Proxies
 from sparkwright.proxy.proxies import health_file, health_unit
+from sparkwright.resolve.references import hex_digits
 from sparkwright.results.run import Outcome
 from sparkwright.site.services import directories, secrets_of
 from sparkwright.text.marks import in_maintenance
@@ -145,7 +146,7 @@ class HostRun:
                     ModelAt(model.directory, model.resolved.commit) for model in self.desired.models
                 ),
                 stores=tuple(
-                    StoreAt(image.store, image.digest.partition(":")[2])
+                    StoreAt(image.store, hex_digits(image.resolved.digest))
                     for image in self.desired.images
                 ),
                 http_proxy=(self.settings.http_proxy,) if self.settings.http_proxy else (),

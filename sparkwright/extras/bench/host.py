@@ -59,7 +59,7 @@ def facts_of(host: Any, run: HostRun, *, samples: int) -> Facts:
         HostError: with the reason, in one line.
     """
     from sparkwright.facts.asking import ask
-    from sparkwright.run.installed import status_of
+    from sparkwright.run.observation import status_of
 
     services = {
         service.name: (gate.address, gate.port, engine(gate.engine).probes.version)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from ipaddress import ip_interface
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from sparkwright.checks.fabric.facts import MTU, Fabric
+from sparkwright.checks.fabric.groups import MTU, Fabric
 from sparkwright.extras.fabric_test import fabric_measure
 from sparkwright.extras.fabric_test.fabric_measure import (
     Gather,
@@ -24,6 +25,7 @@ from sparkwright.host.ranks.collective import NoFabric, collective_environment, 
 
 if TYPE_CHECKING:
     from sparkwright.run.session import Session
+    from sparkwright.run.state import HostRun
 
 #: Seconds: an all-gather has three minutes, and Docker one for what was left of another.
 _SECONDS = 330
@@ -144,14 +146,10 @@ def measured(session: Session, plans: Sequence[Plan]) -> dict[str, tuple[Measure
     Fabrics are measured side by side, since no two share a host. A step that a host does not
     answer is missing in its answer.
     """
-    from sparkwright.run.session import program
-
     answers: dict[str, tuple[Measurement, ...]] = {}
 
     def step(requests: Mapping[str, MeasureRequest]) -> None:
-        question = program(
-            fabric_measure, lambda run: requests[run.name], MeasureAnswer, timeout=_SECONDS
-        )
+        question = partial(fabric_measured, requests=requests)
         for name, answer in session.ask(question, only=requests).answers.items():
             answers[name] = (*answers.get(name, ()), *answer.measured)
 
@@ -165,3 +163,12 @@ def measured(session: Session, plans: Sequence[Plan]) -> dict[str, tuple[Measure
         {host: MeasureRequest(gather=rank) for plan in plans for host, rank in plan.gathers.items()}
     )
     return answers
+
+
+def fabric_measured(
+    host: Any, run: HostRun, *, requests: Mapping[str, MeasureRequest]
+) -> MeasureAnswer:
+    """A host's measures. One remote execution."""
+    from sparkwright.facts.asking import ask
+
+    return ask(host, fabric_measure, requests[run.name], MeasureAnswer, timeout=_SECONDS)

@@ -8,7 +8,7 @@ import click
 
 from sparkwright.cli.lib.options import (
     data_option,
-    inventory_and_directory,
+    inventory_and,
     json_option,
     limit_option,
     print_json,
@@ -17,15 +17,16 @@ from sparkwright.cli.lib.output import echo
 from sparkwright.cli.lib.planned import load_judged
 from sparkwright.config.secrets import shown
 from sparkwright.extras.handover.formats import FORMATS, handover
+from sparkwright.findings.user_error import Problems
 from sparkwright.plan.service import render_service
-from sparkwright.site.desired import stop
+from sparkwright.site.fleet import stopping
 from sparkwright.site.resolution import pinned
 
 DOCUMENT = list[str]
 
 
 @click.command("render")
-@inventory_and_directory
+@inventory_and(directory=click.Path(path_type=Path, file_okay=False))
 @data_option
 @limit_option
 @click.option(
@@ -50,7 +51,7 @@ def command(
     """
     hosts = load_judged(inventory, overrides, limit).or_raise()
     if form != "compose":
-        stop(hosts)
+        Problems(stopping(hosts)).stop()
     resolution = pinned(hosts)
     # Everything is rendered before anything is written: a mistake leaves no half of a fleet.
     texts: dict[Path, str] = {}

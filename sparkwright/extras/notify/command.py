@@ -10,8 +10,8 @@ from pathlib import Path
 
 import click
 
+from sparkwright.cli.deployments import deployments
 from sparkwright.cli.lib.connecting import connection_words, hosts_argument
-from sparkwright.cli.lib.deployments import deployments
 from sparkwright.cli.lib.hosts import Hosts
 from sparkwright.cli.lib.options import json_option, print_json
 from sparkwright.cli.lib.output import echo

@@ -67,7 +67,7 @@ def test_a_service_that_is_well_passes_and_through_its_proxy_too(
 def test_a_fault_fails_the_check_that_is_about_it(
     model: Path, tmp_path: Path, fault: str, name: str, words: str
 ) -> None:
-    with launched(model, *WORDS, **_fault(fault)) as server:
+    with launched(model, *WORDS, healthy=True, **_fault(fault)) as server:
         last = ask(server, tmp_path, first_answer_seconds=2).checks[-1]
         well = ask(server, tmp_path, speculates=False, first_answer_seconds=2).checks[-1]
     assert (last.name, last.ok) == (name, False)
@@ -81,6 +81,6 @@ def test_a_proxy_that_lets_everybody_in_fails(
 ) -> None:
     monkeypatch.setattr(check, "_PROXY_SECONDS", 0)
     monkeypatch.setattr(check, "key_required", lambda _: "not asked")
-    with launched(model, *WORDS, **_fault("")) as server:
+    with launched(model, *WORDS, healthy=True, **_fault("")) as server:
         last = ask(server, tmp_path, proxy=("127.0.0.1", server.port)).checks[-1]
     assert "HTTP 200 with the key, 200 without it" in last.detail

@@ -20,7 +20,7 @@ from sparkwright.host.lib.records import encode
 from sparkwright.host.proof import ProofRequest
 from sparkwright.operations import jobs, locks, proxies, removal, services, smoke, watch
 from sparkwright.operations.switching import UNIT
-from sparkwright.run import ending, installed, preflight, questions
+from sparkwright.run import observation, preflight, questions, report
 from sparkwright.run.rollback import targets_of
 from tests.operations.harness import FakeHost, Said, run
 from tests.operations.sites import looked_at, running, site, spark
@@ -54,7 +54,7 @@ def _asked(host: FakeHost, question: Callable[[], Any]) -> Any:
 
 def _question(name: str) -> Callable[[FakeHost, Any], Any]:
     question: Any = {
-        "status": lambda host, run: installed.status_of(host, run, texts=True),
+        "status": lambda host, run: observation.status_of(host, run, texts=True),
         "doctor": questions.facts,
         "deep": questions.deep_smoke,
         "disk-usage": questions.used_disk,
@@ -125,7 +125,7 @@ def test_at_the_first_look(
     on = [preflight.judged(host, run_.hosts[host.name], dry=False) for host in (evil, good)]  # type: ignore[arg-type]
     assert on == [False, True]
     assert all(map(harmless, evil.lines))
-    ending.report(run_, as_json=False)
+    report.report(run_, as_json=False)
     said = capsys.readouterr().out
     assert harmless(said)
     assert "spark-1: sparkwright-observe: " in said
@@ -274,7 +274,7 @@ def test_sudos_password_is_in_no_command_and_no_environment(
 
     host.run_shell_command = shell  # type: ignore[method-assign]
     if program == "status":
-        found = installed.status_of(host, one, texts=False)  # type: ignore[arg-type]
+        found = observation.status_of(host, one, texts=False)  # type: ignore[arg-type]
         assert encode(found)["services"] == {}
     else:
         from sparkwright.facts.observation import observe_anew

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
+from docs.generate.documents import documents
 from sparkwright.bootstrap.gpu_question import Box
 from sparkwright.checks.fabric.groups import FabricLook
 from sparkwright.checks.smoke.verdict import DeepResult
 from sparkwright.cli import bundle as bundle_command
 from sparkwright.cli import main
-from sparkwright.cli.lib.documents import documents
 from sparkwright.config.inventory import read_inventory
 from sparkwright.config.tls import CA
 from sparkwright.host.control import ControlAnswer
@@ -85,8 +85,8 @@ ANSWERS: dict[str, Any] = {
         Maintenance("ann@laptop", 1_800_000_000.0, "a new fan"),
         ("qwen36: out of the pool, and drained",),
     ),
-    "known": [],
-    "planned": [],
+    "known_keys": (),
+    "renewed_keys": (),
 }
 
 

@@ -72,7 +72,7 @@ def test_a_table_each_interval(site: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert done.exit_code == 1
     first, *_, last = done.stdout.strip().split("\n\n")
     assert "box   qwen36   -  " in first
-    assert "box   -        not reached: \\x1b[2Jtimed out" in last
+    assert "box: not reached: \\x1b[2Jtimed out" in last
     assert "\x1b" not in done.stdout
 
 

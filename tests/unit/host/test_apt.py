@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from sparkwright.host.lib import apt as program_apt
 from sparkwright.host.lib import packages
 from sparkwright.host.proxy import install
 from sparkwright.host.proxy.install import InstallRequest
@@ -34,7 +35,9 @@ exit 100
     )
     program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
-    monkeypatch.setattr(install, "_PAUSE", 0.01)
+    monkeypatch.setattr(program_apt, "_PAUSE", 0.01)
+    monkeypatch.setattr(program_apt, "_LOCKS", ())
+    monkeypatch.setattr(program_apt, "_JOURNAL", tmp_path / "none")
     monkeypatch.setattr(install, "HAPROXY", str(tmp_path / "haproxy"))
     monkeypatch.setattr("sparkwright.host.lib.systemd.disable", lambda _: None)
     return tmp_path
@@ -54,9 +57,9 @@ def test_a_lock_of_apts_is_waited_for(apt: Path, said: str) -> None:
 
 
 def test_a_lock_that_is_never_given_back(apt: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(install, "PATIENCE", 0)
+    monkeypatch.setattr(program_apt, "PATIENCE", 0)
     (apt / "fails").write_text(f"{LOCKED[0]}\n" * 1000)
-    with pytest.raises(SystemExit, match=r"held apt's lock.*process 1234.*unattended-upgrades"):
+    with pytest.raises(SystemExit, match=r"apt-get install haproxy: .*process 1234"):
         install.main(InstallRequest())
 
 

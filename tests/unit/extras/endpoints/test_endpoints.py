@@ -28,7 +28,7 @@ def planned(**hosts: Any) -> dict[str, PlannedHost]:
     found = {}
     for name, (services, data) in hosts.items():
         host = name.replace("_", "-")
-        found[host] = PlannedHost(plan(services, host, **data), catalog(), ())
+        found[host] = PlannedHost(plan(services, host, **data), catalog())
     return found
 
 

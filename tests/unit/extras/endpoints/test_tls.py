@@ -27,7 +27,7 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_every_client_is_told_the_ca_and_none_the_key(site: Path) -> None:
     authority(NOW)
-    hosts = {"spark-1": PlannedHost(plan(BEHIND, tls="own"), catalog(), ())}
+    hosts = {"spark-1": PlannedHost(plan(BEHIND, tls="own"), catalog())}
     endpoints = export(hosts, {"spark-1": "spark-1"}).endpoints
     ca = str(site / CA)
     assert endpoints[0].base_url == "https://spark-1:8000/v1"

@@ -8,7 +8,7 @@ from tests.unit.cli.fleet_of_five import LONG
 _WRONG = "message too long for enp1s0f1np1"
 #: By the name of the program.
 ANSWERS = {
-    "fabric_measure": MeasureAnswer(
+    "fabric_measured": MeasureAnswer(
         (
             Measurement("ping", "enp1s0f1np1", "192.168.177.12", 8972, wrong=_WRONG),
             Measurement("all-gather", wrong=LONG),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -31,10 +30,7 @@ def _answering(
     def answer(asked: Asked) -> dict[str, Any]:
         if asked.name == "fabric":
             return {name: FabricLook(state, "vllm:a") for name, state in tooled.items()}
-        requests = {
-            name: asked.arguments["request"](SimpleNamespace(name=name))
-            for name in asked.hosts.limit
-        }
+        requests = {name: asked.arguments["requests"][name] for name in asked.hosts.limit}
         return {
             name: MeasureAnswer(
                 (

@@ -17,7 +17,7 @@ from sparkwright.config.registries import registry_address
 from sparkwright.extras.imports.files import write
 from sparkwright.extras.imports.sources import of_path
 from sparkwright.findings.user_error import UserError
-from sparkwright.resolve import recipe_registry
+from sparkwright.resolve import git as git_program
 from sparkwright.resolve.recipe_registry import snapshot
 from tests.unit.builders import ROOT
 from tests.unit.extras.imports.recipes import minimal, of_text, recipe, said
@@ -244,7 +244,7 @@ def test_a_pinned_commit_stays_whatever_the_branch_says(hostile: Path, tmp_path:
 def test_a_repository_without_end_is_cut_off(
     hostile: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(recipe_registry, "MOST_BYTES", 64 * 1024)
+    monkeypatch.setattr(git_program, "MOST_BYTES", 64 * 1024)
     (hostile / "noise.bin").write_bytes(os.urandom(1_000_000))
     _git(hostile, "add", "-A")
     _git(hostile, "commit", "--quiet", "-m", "z")
