@@ -12,6 +12,7 @@ from sparkwright.catalog.advice import Choice
 from sparkwright.catalog.spread import Spread
 from sparkwright.checks.smoke.verdict import DeepVerdict
 from sparkwright.cli.lib.extras import extra_commands
+from sparkwright.cli.lock import LockReport
 from sparkwright.engines.derivation import DerivedFact
 from sparkwright.findings.finding import Finding
 from sparkwright.host.control import ControlAnswer
@@ -24,6 +25,7 @@ from sparkwright.host.lock import Owner
 from sparkwright.host.release import HistoryEntry, SwitchJournal
 from sparkwright.host.removal import RemovalAnswer
 from sparkwright.host.watch.state import WatchReport
+from sparkwright.results.keys import KeyRow
 
 
 class Advised(Choice):
@@ -97,24 +99,6 @@ class PlannedHost(TypedDict):
     memory: HostMemory
     services: list[PlannedService]
     findings: list[Finding]
-
-
-class LockReport(TypedDict):
-    """What became of one lock: what is wrong with it, or which pins changed in it."""
-
-    file: str
-    state: str
-    wrong: list[str]
-    changes: list[str]
-
-
-class KeyRow(TypedDict):
-    """One value of a key, never the value itself."""
-
-    name: str
-    state: str
-    created: str | None
-    hosts: list[str]
 
 
 class ChangedKey(TypedDict):

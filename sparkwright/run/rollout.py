@@ -102,7 +102,7 @@ def remember_taken_back(
         HostError: saying so; the host is not as planned in either case.
     """
     if ended.result == "good":
-        record(one, services, ended, "taken back", to=True)
+        record(one, services, ended, "taken back")
         raise HostError(f"taken back, since {run.rollout.stopped}")
     if ended.result == "failed":
         record(one, services, ended, "failed")
@@ -110,18 +110,10 @@ def remember_taken_back(
 
 
 def record(
-    one: HostRun,
-    services: Sequence[ServiceSwitch],
-    ended: SwitchResult,
-    state: str,
-    *,
-    to: bool = False,
+    one: HostRun, services: Sequence[ServiceSwitch], ended: SwitchResult, state: str
 ) -> None:
-    """Have the report say what the services run after a switch that did not end as planned.
-
-    Args:
-        to: whether they run the release that the switch went to, instead of the one before.
-    """
+    """Have the report say what the services run after a switch that did not end as planned: the
+    release that it went to when they were taken or rolled back, else the one before."""
     for service in services:
         if service.sleeps:
             continue  # it was written, and nothing of it ran
@@ -130,7 +122,7 @@ def record(
         before = one.memory.observation
         seen = before.services.get(service.name) if before else None
         container = seen.container if seen else None
-        runs = service.to if to else service.from_release
+        runs = service.to if state in ("taken back", "rolled back") else service.from_release
         runs = runs if state != "failed" else None
         one.outcomes[service.name] = Outcome(
             state=state,
@@ -144,7 +136,4 @@ def remember_rolled_back(
     one: HostRun, services: Sequence[ServiceSwitch], ended: SwitchResult
 ) -> None:
     """The host runs an earlier release because of a rollback command."""
-    if ended.result == "good":
-        record(one, services, ended, "rolled back", to=True)
-    else:
-        record(one, services, ended, ended.result)
+    record(one, services, ended, "rolled back" if ended.result == "good" else ended.result)
